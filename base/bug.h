@@ -1,0 +1,29 @@
+/*
+ * Seeded bugs: run-time switches of the seam build, so that CI can prove that the tests find them (FAULTS 2). Elsewhere
+ * WR_BUG(x) is the constant false and costs nothing.
+ */
+#ifndef WR_BASE_BUG_H
+#define WR_BASE_BUG_H
+
+enum wr_bug {
+	WR_BUG_NONE,
+	WR_BUG_CHECK_THEN_STORE,	/* lost wake-up: check, then store */
+	WR_BUG_BLIND_IDLE,		/* leaves to IDLE by a store */
+	WR_BUG_POKE_SKIPS,		/* poke looks first and skips on QUEUED, after a relaxed store */
+	WR_BUG_ROOM_BY_LOOKING,		/* room is freed when the front is closed, not by the tick */
+	WR_BUG_CLOSED_AFTER_COUNT,	/* `closed` is read after the count */
+	WR_BUG_STATE_BEFORE_REFERENCE,	/* poke changes the state, then takes its reference */
+	WR_BUG_GIVEN_BACK_TO_CLOSED,	/* work is given back to a closed run */
+	WR_BUG_READY_NOT_BOUND,		/* READY is not bound to the front: compute receives newer messages */
+	WR_BUG_PAYLOAD_EARLY,		/* a payload is freed before its reader on the GPU is done */
+	WR_BUG_TOKEN_WITHOUT_GENERATION,
+};
+
+#ifdef WR_SEAM
+extern enum wr_bug wr_bug_active;
+#define WR_BUG(name) (wr_bug_active == WR_BUG_##name)
+#else
+#define WR_BUG(name) false
+#endif
+
+#endif

@@ -1,0 +1,15 @@
+/* Random numbers from a seed: small, fast, repeatable everywhere; never for secrets. */
+#ifndef WR_BASE_RANDOM_H
+#define WR_BASE_RANDOM_H
+
+#include <stdint.h>
+
+struct wr_random {
+	uint64_t state[4];
+};
+
+void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream);	/* equal seeds, different streams: independent */
+uint64_t wr_random_next(struct wr_random *random);
+uint64_t wr_random_below(struct wr_random *random, uint64_t n);			/* 0..n-1; n > 0 */
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * Status and the last error: a failure is put into words once, by the lowest level that knows, and handed up.
+ */
+#ifndef WR_BASE_STATUS_H
+#define WR_BASE_STATUS_H
+
+#include <stdarg.h>
+
+#include "weir.h"
+
+/* Sets this thread's last error (one line, lower case, names the thing) and returns status. Thread: any. */
+weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+weir_status wr_vfail(weir_status status, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+
+#endif

@@ -1,0 +1,475 @@
+/*
+ * weir.h: an event-driven scheduler for GPU pipelines.
+ *
+ * This header is the reference manual. It goes in the order in which data meets it: status, kinds (operators, conditions),
+ * registry, description, graph, messages, streams, what an operator may call, running, counts.
+ *
+ * How to read it.
+ *   gives / **out    the caller owns the result and destroys it      borrows   only for the call, or as long as it says
+ *   takes            the library owns the argument from then on      getter    the parent owns what is returned
+ *   Thread: any | owner (the thread inside start, compute or stop of that entity) | worker | device (the driver's thread)
+ * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the caller fills begins
+ * with `size` (= sizeof it); zero is the default of every other field. A function that returns weir_status fails with a
+ * negative one, leaves **out untouched then, and says in words why: weir_last_error().
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#else
+#define WEIR_API
+#define WEIR_PRINTF(at, first)
+#endif
+
+#define WEIR_VERSION "0.1.0"
+#define WEIR_ABI 1u		/* grows when a table below changes so that older plugins cannot be loaded */
+
+/* ---------------------------------------------------------------------------------------------------------- status -- */
+
+/* X(name, value, text). */
+#define WEIR_STATUS_TABLE(X)                                                   \
+	X(WEIR_OK, 0, "ok")                                                    \
+	X(WEIR_E_INVALID, -1, "invalid")                                       \
+	X(WEIR_E_NOMEM, -2, "out of memory")                                   \
+	X(WEIR_E_DEVICE, -3, "device failed")                                  \
+	X(WEIR_E_DEADLOCK, -4, "deadlock")                                     \
+	X(WEIR_E_ABANDONED, -5, "abandoned")                                   \
+	X(WEIR_E_CLOSED, -6, "closed")                                         \
+	X(WEIR_E_TIMEOUT, -7, "timed out")                                     \
+	X(WEIR_E_BUSY, -8, "busy")                                             \
+	X(WEIR_E_UNSUPPORTED, -9, "unsupported")                               \
+	X(WEIR_E_IO, -10, "input/output failed")                               \
+	X(WEIR_E_FAILED, -11, "operator failed")
+
+typedef enum {
+#define WEIR_STATUS_ENUM(name, value, text) name = value,
+	WEIR_STATUS_TABLE(WEIR_STATUS_ENUM)
+#undef WEIR_STATUS_ENUM
+} weir_status;
+
+WEIR_API const char *weir_status_text(weir_status status);	/* never NULL */
+WEIR_API const char *weir_last_error(void);	/* this thread's last failure, one line; "" if there was none. Borrowed until the next one */
+WEIR_API const char *weir_version(void);	/* of the library that runs: WEIR_VERSION of its header */
+
+/* ----------------------------------------------------------------------------------------------------------- nouns -- */
+
+typedef struct weir_registry weir_registry;
+typedef struct weir_description weir_description;
+typedef struct weir_graph weir_graph;
+typedef struct weir_entity weir_entity;
+typedef struct weir_context weir_context;
+typedef struct weir_message weir_message;
+typedef struct weir_stream weir_stream;
+typedef struct weir_scheduler weir_scheduler;
+typedef struct weir_inlet weir_inlet;
+typedef struct weir_outlet weir_outlet;
+typedef struct weir_view weir_view;
+typedef struct weir_verdict weir_verdict;
+typedef struct weir_values weir_values;
+
+/* A point in a stream. A plain value that may outlive its stream; {0, 0} is none, which counts as complete. */
+typedef struct {
+	uint64_t stream, point;
+} weir_fence;
+
+/* ------------------------------------------------------------------------------------- kinds: parameters and values -- */
+
+typedef enum {
+	WEIR_BOOL = 1,
+	WEIR_INT,
+	WEIR_NUMBER,
+	WEIR_STRING,
+	WEIR_DURATION,	/* an integer of ns, or "10ms", "60Hz": read with weir_values_int, ns */
+	WEIR_SIZE,	/* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
+	WEIR_CHOICE,	/* one of `choices`: read with weir_values_string */
+	WEIR_INPUT,	/* the name of an input port of the entity: weir_values_int gives its index */
+	WEIR_OUTPUT,	/* the name of an output port */
+	WEIR_INPUTS,	/* a name or a list of names of input ports: weir_values_count, weir_values_at */
+	WEIR_OUTPUTS,
+} weir_parameter_type;
+
+/* One parameter of an operator or a condition. */
+typedef struct {
+	size_t size;
+	const char *name;
+	weir_parameter_type type;
+	const char *fallback;	/* the default as JSON text (`3`, `"out"`, `true`); NULL: the parameter is required */
+	const char *help;	/* one line: what it means, its unit */
+	int64_t min, max;	/* bounds of integers, durations and sizes; both 0: any that is not negative, or for WEIR_INT any */
+	const char *choices;	/* WEIR_CHOICE: "pop|reject|fault" */
+} weir_parameter;
+
+/* What a kind's start reads its parameters from: all declared ones, defaults filled in, types and bounds checked. */
+WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
+WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
+WEIR_API double weir_values_number(const weir_values *values, const char *name);
+WEIR_API const char *weir_values_string(const weir_values *values, const char *name);	/* borrowed while the graph lives */
+WEIR_API size_t weir_values_count(const weir_values *values, const char *name);		/* WEIR_INPUTS, WEIR_OUTPUTS */
+WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);	/* index of the i-th port */
+
+/* ------------------------------------------------------------------------------------------------- kinds: operators -- */
+
+enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2 };		/* flags of a port */
+enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };	/* kinds of messages, as a mask; 0 = any */
+typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
+#define WEIR_ALL UINT32_MAX		/* take: as many as there are */
+
+/*
+ * A port. OPTIONAL: may stay unconnected; what is emitted there is then dropped and counted; an unconnected optional input is
+ * always empty. ANY_SIZE (inputs): any number of connections, each with a queue of its own; `take` counts per queue.
+ */
+typedef struct {
+	size_t size;
+	const char *name;	/* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
+	unsigned flags;
+	unsigned kinds;		/* a connection whose two ends have no kind in common is refused */
+	uint32_t capacity;	/* inputs: messages per connection; 0 = 1; at most 65536 */
+	uint32_t take;		/* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
+	uint32_t max_emits;	/* outputs: messages that one tick may emit; 0 = 1 */
+	weir_policy policy;	/* inputs: what happens when a queue is full */
+	const char *help;
+} weir_port;
+
+enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream; the stream is made before the first tick */
+
+/*
+ * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
+ *   start    once per run, before the first tick. stop: once per run that started, after the entity's streams have drained.
+ *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end the run.
+ * All three run on a worker (stop: a worker or the thread that waits for the run), one at a time per entity. NULL = nothing to do.
+ */
+typedef struct {
+	size_t size;
+	const char *name, *help;
+	unsigned flags;
+	size_t state_size;
+	const weir_parameter *parameters;	/* ends with a NULL name; NULL = none; likewise the ports */
+	const weir_port *inputs, *outputs;
+	weir_status (*start)(weir_context *context, void *state, const weir_values *values);
+	weir_status (*compute)(weir_context *context, void *state);
+	void (*stop)(weir_context *context, void *state);
+} weir_operator;
+
+/* ------------------------------------------------------------------------------------------------ kinds: conditions -- */
+
+typedef enum { WEIR_GATHERING, WEIR_CONTENT } weir_phase;
+
+/* What is told to a condition from outside: weir_entity_tell. NOTHING until it is told something in this run or before it. */
+typedef enum {
+	WEIR_TOLD_NOTHING,
+	WEIR_TOLD_READY,
+	WEIR_TOLD_WAIT,
+	WEIR_TOLD_EVENT_WAITING,
+	WEIR_TOLD_EVENT_DONE,
+	WEIR_TOLD_NEVER
+} weir_told;
+
+/*
+ * A condition: a const table, asked by the entity's only owner. `ask` looks at the view and fills the verdict; it holds no
+ * thread, arms no timer, takes no lock, reads no clock, and asking again is always right. A gathering condition looks at how many
+ * messages wait, at time, at what was told; a content condition looks into the messages that the next tick will receive: it is
+ * asked only when all gathering conditions hold, and what it saw is what compute receives.
+ * start: once per run, before the first ask (state is zeroed before). ticked: after each successful compute.
+ */
+typedef struct {
+	size_t size;
+	const char *name, *help;
+	size_t state_size;
+	const weir_parameter *parameters;	/* a parameter of type WEIR_INPUT(S)/WEIR_OUTPUT(S) says which ports it stands for */
+	weir_phase phase;
+	weir_status (*start)(void *state, const weir_values *values);
+	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
+	void (*ticked)(void *state, const weir_view *view);
+} weir_condition;
+
+/* The view: ports by index. Only inside ask and ticked. */
+WEIR_API int64_t weir_view_now(const weir_view *view);				/* the clock is read only if somebody asks */
+WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);		/* messages of all its queues: inbox + front */
+WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);		/* of its least filled queue */
+WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);		/* messages a tick needs: the port's take, 1 for WEIR_ALL */
+WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);		/* all senders are closed; ask BEFORE the count */
+WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);		/* least room of its live `block` queues; SIZE_MAX: no limit */
+WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);	/* the port's max_emits */
+WEIR_API weir_told weir_view_told(const weir_view *view);			/* this condition's word from outside */
+/* Content conditions only: the front of the port, what the next tick receives. */
+WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
+WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
+/* Fences of the front not seen complete: returns how many, writes at most `room` of them, one per stream (the latest). */
+WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room);
+
+/* The verdict: one of ready, never, wait; the sources add up. `why` is borrowed for ever (a literal). Times are absolute. */
+WEIR_API void weir_verdict_ready(weir_verdict *verdict);
+WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
+WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);	/* no source: until somebody pokes */
+WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);		/* wait; ask again at this time */
+WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);	/* wait; ask again when it is complete */
+WEIR_API void weir_verdict_external(weir_verdict *verdict);			/* wait for something outside: holds the run open */
+
+/* ------------------------------------------------------------------------------------------- registry: kinds by name -- */
+
+/*
+ * A registry holds operators and conditions by name: the built-ins and what is added. Everywhere below NULL means the built-ins
+ * alone. A registry must outlive the graphs that were made with it; tables that are added are borrowed until it is destroyed.
+ */
+WEIR_API weir_status weir_registry_create(weir_registry **out);
+/* Fails: WEIR_E_INVALID for a bad table (size, name, ports) or a name that is taken (F94). Thread: one at a time. */
+WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
+WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
+/*
+ * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a regular file, owned by root or
+ * the caller, not writable by all; a name without '/' is a file of the working directory, never of the linker's paths (F91).
+ * ABI number and struct sizes are checked before its first function is called. It stays loaded until the registry is destroyed.
+ */
+WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
+WEIR_API const weir_operator *weir_registry_operator(const weir_registry *registry, size_t i);	/* NULL after the last; sorted by name */
+WEIR_API const weir_condition *weir_registry_condition(const weir_registry *registry, size_t i);
+WEIR_API void weir_registry_destroy(weir_registry *registry);
+
+typedef struct {
+	uint32_t abi, size;		/* WEIR_ABI, sizeof this struct */
+	uint32_t operator_size, condition_size, port_size, parameter_size;
+	weir_status (*add)(weir_registry *registry);
+} weir_plugin_info;
+
+#define WEIR_PLUGIN(function)                                                                                       \
+	WEIR_API const weir_plugin_info weir_plugin = {WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator),   \
+						       sizeof(weir_condition), sizeof(weir_port),                   \
+						       sizeof(weir_parameter), function}
+
+/* ------------------------------------------------------------------------------------- description: the plain data -- */
+
+/*
+ * A description says what a graph is: docs/graph-format.md. Reading one opens no device, starts no thread. One that was read and one that was
+ * made by calls mean the same.
+ */
+typedef struct {
+	size_t size;
+	int number;			/* of W012, explained in docs/errors.md */
+	const char *file, *pointer;	/* the file's name or NULL; JSON pointer ("/entities/2/operator") */
+	unsigned line, column;		/* from 1; 0: not from a text */
+	const char *text;		/* one line: what is wrong and the remedy */
+	bool warning;
+} weir_report;
+typedef void weir_report_fn(const weir_report *report, void *arg);	/* borrows the report for the call */
+
+/* A syntax error is reported too (fn may be NULL); last_error has the first line. Fails: WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM. */
+WEIR_API weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn, void *arg);
+WEIR_API weir_status weir_description_parse(weir_description **out, const char *json, size_t length, weir_report_fn *fn, void *arg);
+WEIR_API weir_status weir_description_create(weir_description **out);
+WEIR_API weir_status weir_description_add(weir_description *description, const char *entity, const char *operator_name);
+WEIR_API weir_status weir_description_connect(weir_description *description, const char *from, const char *to);	/* "blur.out", "write.in" */
+/* Puts a JSON value at a JSON pointer, making what is missing on the way ("/scheduler/workers", "4"). "-" appends to a list. */
+WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer, const char *json);
+/* Sets "entity.param=value" (value: JSON, or else taken as a string). Fails: WEIR_E_INVALID, naming the nearest entity. */
+WEIR_API weir_status weir_description_set(weir_description *description, const char *assignment);
+/* Checks everything that can be known without running; all errors and warnings in one go, in the order of the text. */
+WEIR_API weir_status weir_description_check(const weir_description *description, const weir_registry *registry, weir_report_fn *fn, void *arg);
+typedef enum { WEIR_AS_TEXT, WEIR_AS_JSON, WEIR_AS_DOT } weir_format;
+/* Gives the resolved graph, defaults filled in, as text that ends with a newline; free with weir_text_free. */
+WEIR_API weir_status weir_description_print(const weir_description *description, const weir_registry *registry, weir_format format, char **out);
+WEIR_API void weir_text_free(char *text);
+WEIR_API void weir_description_destroy(weir_description *description);
+
+/* ----------------------------------------------------------------------------------------- graph: the wired entities -- */
+
+/* Borrows the registry while the graph lives; copies what it needs of the description. Fails: WEIR_E_INVALID (first error), WEIR_E_NOMEM. */
+WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *registry, const weir_description *description);
+WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);	/* read + create with the built-ins */
+WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);	/* getter; NULL: none of that name */
+WEIR_API const char *weir_entity_name(const weir_entity *entity);
+/*
+ * Fails: WEIR_E_BUSY while a scheduler has it; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked on purpose.
+ * NULL is fine.
+ */
+WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
+
+/* Asks for a review of the entity. Outside a run refused (WEIR_E_CLOSED), nothing changes. Thread: any, also a signal handler. */
+WEIR_API weir_status weir_entity_poke(weir_entity *entity);
+/*
+ * Tells the entity's condition of that name (its type, if it was given none) something, and pokes. Kept if no run is on; forgotten when a run ends.
+ * Thread: any. Fails: WEIR_E_INVALID: no such condition.
+ */
+WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
+WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);	/* tells its `boolean` condition READY or WAIT */
+
+/* -------------------------------------------------------------------------------------------- messages and tensors -- */
+
+/* A tensor in DLPack's terms. strides in elements, NULL = dense and row-major. device: -1 = host memory, else a GPU's index. */
+typedef struct {
+	size_t size;
+	void *data;
+	int32_t device, dimensions;	/* at most WEIR_DIMENSIONS */
+	const int64_t *shape, *strides;
+	uint8_t code, bits;		/* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
+	uint16_t lanes;			/* 0 = 1 */
+} weir_tensor;
+#define WEIR_DIMENSIONS 8
+#define WEIR_HOST (-1)
+
+/*
+ * A message: a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. Immutable once emitted, except by whoever
+ * holds the only reference. Messages of a graph are pooled: none may outlive it. Making one: Thread: any.
+ */
+WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
+WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);	/* host memory; weir_message_data to fill it */
+/* A new tensor like `like` (its data, strides and size are ignored); memory of like->device: zero-cost pooled, not cleared.
+ * Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler was created only WEIR_HOST works. */
+WEIR_API weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like);
+/* Wraps a caller's memory. destroy(arg) runs once, on a worker (or on the caller of a later destroy), when host and GPU are done with it. */
+WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *arg), void *arg);
+WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *pointer));
+WEIR_API weir_message *weir_message_ref(weir_message *message);		/* returns it */
+WEIR_API void weir_message_unref(weir_message *message);		/* NULL is fine */
+WEIR_API bool weir_message_unique(const weir_message *message);		/* the caller holds the only reference: may write in place */
+WEIR_API unsigned weir_message_kind(const weir_message *message);	/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER */
+WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);	/* getter; NULL if it is none */
+WEIR_API void *weir_message_data(const weir_message *message);		/* bytes, the tensor's data, or the user's pointer; NULL if empty */
+WEIR_API size_t weir_message_size(const weir_message *message);		/* bytes of data; 0 for a user's pointer */
+/* The work behind `fence` (of a stream that weir does not know was used) reads the payload: it outlives that work. */
+WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
+WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);	/* who produced it: returns how many there are */
+
+/* -------------------------------------------------------------------------------------------------- streams, fences -- */
+
+/*
+ * A kernel: what it does on the host and how it is launched on CUDA. host: runs on a thread of the backend, returns 0, or not: the stream has
+ * faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t, returns a cudaError_t. A kernel without a form for the backend is refused.
+ */
+typedef struct {
+	size_t size;
+	const char *name;
+	int (*host)(const void *arguments);
+	int (*cuda)(void *native_stream, const void *arguments);
+} weir_kernel;
+
+#define WEIR_ARGUMENTS_MAX 256		/* bytes */
+WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments, size_t bytes);	/* copies the arguments */
+WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);	/* asynchronous; host memory should be pinned (weir's own is) */
+WEIR_API void *weir_stream_native(const weir_stream *stream);		/* cudaStream_t on CUDA, else NULL */
+WEIR_API int weir_stream_device(const weir_stream *stream);
+WEIR_API uint64_t weir_stream_id(const weir_stream *stream);		/* never reused */
+/* Makes a stream of the caller's known; it must outlive the graph. Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA. */
+WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
+WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);		/* a fence after all that was enqueued */
+WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);		/* on the device; later work waits; elided where already ordered */
+/* OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or of another graph. WEIR_E_DEVICE: the device failed. Thread: any. */
+WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
+WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);	/* refused on a worker (WEIR_E_INVALID) */
+WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual on `sim`. Also inside a kernel's host form */
+
+/* -------------------------------------------------------------------- what an operator calls. Thread: owner, that call -- */
+
+WEIR_API weir_graph *weir_context_graph(weir_context *context);
+WEIR_API weir_entity *weir_context_entity(weir_context *context);
+WEIR_API uint64_t weir_context_tick(const weir_context *context);	/* ticks of this entity in this run before this one */
+WEIR_API int64_t weir_context_now(const weir_context *context);		/* the run's clock */
+WEIR_API bool weir_context_stopping(const weir_context *context);	/* a drain is on */
+WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);			/* messages received by this tick, all queues */
+WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);	/* borrowed until compute returns */
+/* How many of them came by the k-th connection of the port (they are listed connection by connection, in connection order). */
+WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
+/* Delivered after compute returns OK. Takes the message, also on failure. Fails: WEIR_E_INVALID: no such output, more than max_emits. */
+WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/* The entity's own stream; at its first use in a tick it waits on the device for all inputs of the tick. NULL: last_error. */
+WEIR_API weir_stream *weir_context_stream(weir_context *context);
+/* A new tensor on the entity's device (`like`'s shape and type; where = WEIR_HOST: pinned host memory instead). */
+WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out);
+WEIR_API weir_status weir_context_finish(weir_context *context);	/* this tick is the entity's last one (a source has no more) */
+WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);	/* return its result: WEIR_E_FAILED */
+
+/* -------------------------------------------------------------------------------------------- inlets and outlets -- */
+
+/*
+ * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port ("blur.out") emits. Made before the first
+ * scheduler of the graph; owned by the graph. A port that only an inlet or outlet uses counts as connected.
+ */
+WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
+WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out);
+/* Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); refused with a timeout on a worker (WEIR_E_INVALID).
+ * WEIR_E_CLOSED: outside a run, draining, or the receiver is done. Thread: any. */
+WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
+WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open inlet holds the run open */
+/* Gives a message. WEIR_E_TIMEOUT (0: at once), WEIR_E_CLOSED: empty, and the run has ended or the sender is done. Thread: any but a worker. */
+WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
+
+/* --------------------------------------------------------------------------------------------------------- running -- */
+
+typedef struct {
+	size_t size;
+	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
+	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
+	const char *signal;		/* NULL: the description's, else "callback"; "callback_inline" */
+	uint64_t seed;			/* sim */
+	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest is abandoned */
+	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
+	int64_t max_duration_ns;	/* 0: no limit; then it drains */
+	int64_t spin_ns;		/* 0: none; how long a worker without work spins while GPU signals are outstanding */
+	void *event_base;		/* a libevent base of the caller's, whose thread also calls start and stop; no loop thread of weir's then */
+	bool own_loop;			/* the caller polls weir_scheduler_fd and calls weir_scheduler_turn; no loop thread of weir's */
+	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130 or 143 */
+} weir_scheduler_options;
+
+/* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
+typedef struct {
+	size_t size;
+	weir_status status;	/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran out of time), DEVICE, or what compute returned */
+	const char *entity;	/* whose failure it was; NULL if nobody's */
+	const char *text;	/* one line; a deadlock's names every stuck entity and why */
+	uint64_t ticks;
+	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given up when the run was cut short */
+	int64_t duration_ns;
+	int posix_signal;	/* SIGINT or SIGTERM that began the drain, or 0 */
+} weir_outcome;
+
+/* NULL options are all defaults. One scheduler per graph at a time. Fails: WEIR_E_BUSY, WEIR_E_DEVICE (no such backend here), ... */
+WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph, const weir_scheduler_options *options);
+WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);		/* start + wait; returns the outcome's status */
+WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);		/* may be called again after a run has ended */
+/* Waits for the end of the run. Fails: WEIR_E_TIMEOUT: it goes on. Otherwise the outcome's status; outcome may be NULL. */
+WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome);
+/* Thread: any, also inside compute and in signal handlers; any number of times. drain = false: cut short at once, the rest is abandoned. */
+WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
+WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);			/* own_loop: poll it for reading; -1 otherwise */
+WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);		/* own_loop: does what is due, never blocks. Thread: the one that started it */
+WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);	/* "cuda: NVIDIA H100", "host", "sim: seed 7" */
+/* Why entities are not ready: one call per condition of every entity that is not DONE. Thread: any but a worker. */
+typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg);
+WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
+
+typedef struct {
+	size_t size;
+	const char *entity;
+	uint64_t ticks, received, emitted, unconnected;	/* unconnected: emitted on an optional output without connection */
+	int64_t compute_ns;				/* wall time inside compute */
+	bool done;
+} weir_entity_counts;
+/* DESIGN E5, at every stop: pushed = delivered + dropped + closed + queued + abandoned. */
+typedef struct {
+	size_t size;
+	const char *from, *to;		/* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
+	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
+	uint32_t capacity;
+} weir_queue_counts;
+/* Snapshots of the current or last run. i: 0, 1, ... until false. Thread: any. */
+WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
+WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
+/* Fails: WEIR_E_ABANDONED: see weir_graph_destroy. Stops a run that is on. NULL is fine. */
+WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
