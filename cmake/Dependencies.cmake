@@ -1,0 +1,40 @@
+# What comes from outside, each behind one door: libevent, jansson and libpng are required, a CUDA toolkit is not.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+foreach(name libevent_core jansson libpng)
+	pkg_check_modules(${name} IMPORTED_TARGET ${name})
+	if(NOT ${name}_FOUND)
+		message(FATAL_ERROR "${name} is missing: run scripts/install-deps")
+	endif()
+endforeach()
+
+# The toolkit, also one that is not on the PATH.
+find_program(WEIR_NVCC nvcc HINTS $ENV{CUDA_PATH}/bin $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+mark_as_advanced(WEIR_NVCC)
+set(WEIR_WITH_CUDA OFF)
+if(WEIR_CUDA AND WEIR_NVCC)
+	# Before the language is enabled: what CMake 3.25 takes by itself, newer toolkits no longer know.
+	set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING "GPUs to compile for; the last with PTX")
+	set(ENV{CUDAARCHS} "${CMAKE_CUDA_ARCHITECTURES}")
+	set(CMAKE_CUDA_COMPILER ${WEIR_NVCC})
+	set(CMAKE_CUDA_RUNTIME_LIBRARY None)	# we link it ourselves, so that it also gets into weir.pc
+	include(CheckLanguage)
+	check_language(CUDA)
+	find_package(CUDAToolkit)
+	if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static)
+		enable_language(CUDA)
+		set(CMAKE_CUDA_STANDARD 17)
+		set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES)	# kernels need no C++ runtime
+		set(WEIR_WITH_CUDA ON)
+	endif()
+endif()
+if(WEIR_CUDA STREQUAL "ON" AND NOT WEIR_WITH_CUDA)
+	message(FATAL_ERROR "WEIR_CUDA=ON, but no CUDA toolkit that works was found: put its nvcc on the PATH, or use AUTO")
+endif()
+message(STATUS "CUDA: ${WEIR_WITH_CUDA} ${CUDAToolkit_VERSION}")
+
+# NVTX is headers alone: no GPU, no driver, no nvcc.
+get_filename_component(toolkit "${WEIR_NVCC}" DIRECTORY)
+find_path(WEIR_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${toolkit}/../include)
+mark_as_advanced(WEIR_NVTX_INCLUDE)

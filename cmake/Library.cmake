@@ -1,0 +1,67 @@
+# From the rooms' files to libweir.so, libweir.a and the seam build that the tests use.
+get_property(files GLOBAL PROPERTY WEIR_FILES)
+get_property(cuda_files GLOBAL PROPERTY WEIR_CUDA_FILES)
+
+add_library(weir_includes INTERFACE)	# for code inside: rooms are included from the top
+target_include_directories(weir_includes INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+
+add_library(weir_packages INTERFACE)
+target_link_libraries(weir_packages INTERFACE PkgConfig::libevent_core PkgConfig::jansson PkgConfig::libpng
+	Threads::Threads ${CMAKE_DL_LIBS} m)
+
+# weir_compile(TARGET files...): the same rules for both builds of the sources.
+function(weir_compile target)
+	add_library(${target} OBJECT ${ARGN})
+	target_link_libraries(${target} PRIVATE weir_flags weir_includes weir_packages)
+	target_compile_definitions(${target} PRIVATE $<$<BOOL:${WEIR_NVTX_INCLUDE}>:WEIR_WITH_NVTX=1>)
+	target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:C,GNU>:-fno-semantic-interposition>)
+endfunction()
+
+# The headers of a toolkit are in sight of the one file that uses them.
+if(WEIR_NVTX_INCLUDE)
+	set_source_files_properties(${PROJECT_SOURCE_DIR}/trace/nvtx.c PROPERTIES
+		COMPILE_OPTIONS -isystem${WEIR_NVTX_INCLUDE})
+endif()
+
+weir_compile(weir_objects ${files})
+if(WEIR_WITH_CUDA)
+	target_sources(weir_objects PRIVATE ${cuda_files})
+	target_compile_definitions(weir_objects PRIVATE WEIR_WITH_CUDA=1)
+	target_compile_options(weir_objects PRIVATE
+		"$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-exceptions;$<$<BOOL:${WEIR_WERROR}>:-Werror=all-warnings>>")
+	set_target_properties(weir_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
+	list(GET CUDAToolkit_INCLUDE_DIRS 0 WEIR_CUDA_INCLUDE)
+	set_source_files_properties(${PROJECT_SOURCE_DIR}/streams/cuda.c PROPERTIES
+		COMPILE_OPTIONS -isystem${WEIR_CUDA_INCLUDE})
+	target_link_libraries(weir_packages INTERFACE $<LINK_ONLY:CUDA::cudart_static> rt)
+endif()
+
+# Whatever is linked here is linked as C, also what has kernels in it.
+function(weir_link target)
+	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+	target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+	target_link_libraries(${target} PRIVATE weir_packages $<BUILD_INTERFACE:weir_flags>)
+endfunction()
+
+set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+add_library(weir_shared SHARED $<TARGET_OBJECTS:weir_objects>)
+weir_link(weir_shared)
+set_target_properties(weir_shared PROPERTIES OUTPUT_NAME weir VERSION ${version} SOVERSION ${version}
+	LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libweir.map)
+target_link_options(weir_shared PRIVATE -Wl,-Bsymbolic-functions
+	-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libweir.map)
+if(NOT WEIR_SANITIZE)
+	target_link_options(weir_shared PRIVATE -Wl,-z,defs)
+endif()
+
+add_library(weir_static STATIC $<TARGET_OBJECTS:weir_objects>)
+weir_link(weir_static)
+set_target_properties(weir_static PROPERTIES OUTPUT_NAME weir)
+
+if(BUILD_TESTING)
+	weir_compile(weir_seam_objects ${files})
+	target_compile_definitions(weir_seam_objects PRIVATE WR_SEAM=1)
+	add_library(weir_seam STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:weir_seam_objects>)
+	weir_link(weir_seam)
+	target_compile_definitions(weir_seam PUBLIC WR_SEAM=1)
+endif()
