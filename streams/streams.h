@@ -1,0 +1,133 @@
+/*
+ * Where work runs. A system is one backend with its devices, streams, fences, memory, retire list and signals; a graph has
+ * one, made for it by its scheduler. This header is all that the rooms above see of streams/, beside the public
+ * weir_stream_... and weir_fence_... functions, which live in this room too.
+ */
+#ifndef WR_STREAMS_STREAMS_H
+#define WR_STREAMS_STREAMS_H
+
+#include "base/atomic.h"
+#include "weir.h"
+
+struct wr_system;
+struct wr_sim;
+
+#define WR_NO_ENTITY UINT32_MAX
+
+/*
+ * How news travels upward: what a signal, a retire list or a busy stream may do to the run (S4). The scheduler owns it;
+ * wr_system_detach returns only when nobody will touch it again. All four: Thread: any, also the driver's; no lock, no
+ * allocation, no CUDA. The caller of poke from a foreign thread needs no reference: poke takes its own (S1).
+ */
+struct wr_waker {
+	void (*poke)(struct wr_waker *waker, uint32_t entity);
+	void (*kick)(struct wr_waker *waker);	/* the loop thread has something to look at: wr_system_collect */
+	void (*take)(struct wr_waker *waker);	/* one live reference more. The caller holds one, so the count is not 0 */
+	void (*drop)(struct wr_waker *waker);	/* one less; the one who brings it to 0 kicks */
+};
+
+struct wr_system_options {
+	const char *backend;		/* "auto", "cuda", "host", "sim"; NULL = "auto" */
+	uint64_t seed;			/* sim: delays, faults and orders are drawn from it */
+	struct wr_sim *sim;		/* sim: the world in which its driver fiber runs */
+	unsigned host_threads;		/* host: 0 = 4 */
+};
+
+/*
+ * Opens the backend. "auto": cuda where a device answers, else host (logged once at info). Fails: WEIR_E_DEVICE with the driver's reason when
+ * "cuda" is asked for and cannot be had; WEIR_E_INVALID: unknown name; WEIR_E_UNSUPPORTED: built without CUDA.
+ */
+weir_status wr_system_create(struct wr_system **out, const struct wr_system_options *options);
+/* Needs: detached, no payload alive. Drains streams for a short time; a hung one: WEIR_E_ABANDONED, and leaks what the GPU may touch (E4). */
+weir_status wr_system_destroy(struct wr_system *system);
+const char *wr_system_where(const struct wr_system *system);	/* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7" */
+bool wr_system_is_cuda(const struct wr_system *system);
+int wr_system_devices(const struct wr_system *system);		/* host and sim: 1 */
+
+void wr_system_attach(struct wr_system *system, struct wr_waker *waker);
+/* Revokes all tokens, waits for callbacks that are inside (G1), forgets the waker. Streams and retire entries go on without references. */
+void wr_system_detach(struct wr_system *system);
+/* Gives back the live references of retire entries and busy streams (an abandoned run, S4); they hold none from then on. */
+void wr_system_forfeit(struct wr_system *system);
+
+/* --- failure (E2, E3) --- */
+bool wr_system_failed(const struct wr_system *system);		/* one relaxed load: workers ask before each gated compute */
+/* One line: the device's error and the suspects: producers of fences not seen complete, oldest first. Borrowed while the system lives. */
+const char *wr_system_failure(struct wr_system *system);
+/* The name of the only suspect, or NULL. */
+const char *wr_system_accused(struct wr_system *system);
+/*
+ * The health watch and the retire list's: queries streams whose work is older than 100 ms (every 50 ms), looks at the retire list,
+ * finds lost callbacks (complete for 1 s, token unfired: WEIR_E_DEVICE "callback lost"). *next: when it wants to be called again (INT64_MAX: when
+ * something was added). Thread: the loop. Fails: WEIR_E_DEVICE, once wr_system_failed is true.
+ */
+weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next);
+/* Arms a signal (kick only) for every stream that holds a live reference and has none for its last point: nothing else will wake the loop (E2). */
+weir_status wr_system_expect(struct wr_system *system);
+/* True if entries of the retire list are known to be complete and wait for a worker (user destructors run there, B3). */
+bool wr_system_retired_ready(const struct wr_system *system);
+/* Looks at the retire list and releases what is complete; `destructors`: also entries with user destructors (a worker, or nobody runs any more). */
+void wr_system_retire_look(struct wr_system *system, bool destructors);
+
+/* --- streams --- */
+/* `owner` (borrowed while the stream lives) names who works on it: reports, NVTX ("weir:<owner>"). Makes its pool of events at once. Not on hot paths. */
+weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority, const char *owner, weir_stream **out);
+/* Gives it back to the system. Work still on it is drained later, never destroyed under it. NULL is fine. */
+void wr_stream_close(weir_stream *stream);
+/*
+ * A tick begins to use the stream: it holds a live reference from now until its last fence was seen complete (S4, E2); no-op if it
+ * has one. Thread: owner.
+ */
+void wr_stream_begin(weir_stream *stream);
+bool wr_stream_dirty(const weir_stream *stream);	/* work was enqueued, or the native handle taken, since the last record */
+/* weir_stream_record is the owner's record; it also clears dirty. */
+bool wr_stream_idle(weir_stream *stream);		/* everything recorded on it was seen complete (queries) */
+struct wr_system *wr_stream_system(const weir_stream *stream);
+
+/* --- fences --- */
+/* OK complete (remembered: later asks cost a load); WEIR_E_BUSY; WEIR_E_INVALID never recorded or foreign; WEIR_E_DEVICE the system failed. */
+weir_status wr_fence_query(struct wr_system *system, weir_fence fence);
+bool wr_fence_seen(struct wr_system *system, weir_fence fence);	/* known complete without asking the device */
+weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until);	/* host wait; never on a worker */
+const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_t *age_ns);	/* the stream's owner; "?" */
+
+/* --- memory: pooled; returned blocks are reused, the backend's own allocator is asked only when nothing fits --- */
+/* device WEIR_HOST: pinned host memory. Looks at the retire list before it grows. Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device). */
+weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);
+void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes);
+/* Makes sure that this much lies ready, so that no frame has to wait for the backend's allocator. */
+weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes);
+
+/* --- retire list (T4) --- */
+struct wr_retired {
+	struct wr_retired *next;
+	weir_fence *fences;			/* the use set, borrowed from the payload that embeds this */
+	size_t count;
+	void (*release)(struct wr_retired *);	/* memory goes back, destructor runs; not under a lock */
+	bool destructor;			/* release calls a user's function: only on a worker */
+	bool referenced;			/* holds a live reference */
+};
+/* True: the use set is complete already, nothing was listed, the caller releases. False: listed, release is called later. Thread: any. */
+bool wr_retire(struct wr_system *system, struct wr_retired *entry);
+
+/* --- signals (G1-G3) --- */
+enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE };
+typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
+/*
+ * `callback`: one token, one host callback for all n fences, on a signal stream of the device's free list. n > 0; fences of a failed system: WEIR_E_DEVICE.
+ * WEIR_E_BUSY: the bound (256 a device) is reached: the entity stands in the FIFO with a live reference and is poked when a token is released.
+ * WEIR_E_UNSUPPORTED: a capturing stream (G3). Thread: worker; no lock of the caller's may be held.
+ */
+weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out);
+/* `callback_inline`: a host callback on the stream itself, right after its last record. WEIR_E_BUSY at the bound (256 a stream): nothing is enqueued. */
+weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out);
+/* The entity no longer waits for it: its firing will be stale. It counts against the bound until it has fired. 0 is fine. */
+void wr_signal_supersede(struct wr_system *system, wr_token token);
+/* An entity that became DONE or waits for something else leaves the FIFO of refused ones (its live reference is dropped). */
+void wr_signal_leave(struct wr_system *system, uint32_t entity);
+/* Drains the fired list: releases tokens, pokes the oldest refused. Thread: the loop. */
+void wr_system_collect(struct wr_system *system);
+uint64_t wr_system_stale(const struct wr_system *system);	/* callbacks that found another generation or a superseded token */
+size_t wr_system_outstanding(const struct wr_system *system);	/* tokens armed and not fired: idle workers may spin while there are any (S9) */
+
+#endif
