@@ -25,7 +25,10 @@ if(WEIR_CUDA AND WEIR_NVCC)
 	if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static)
 		enable_language(CUDA)
 		set(CMAKE_CUDA_STANDARD 17)
-		set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES)	# kernels need no C++ runtime
+		# What nvcc makes of a kernel needs two symbols of the C++ runtime: these alone, not the shared library.
+		set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES)
+		execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libstdc++.a
+			OUTPUT_VARIABLE WEIR_CXX_RUNTIME OUTPUT_STRIP_TRAILING_WHITESPACE)
 		set(WEIR_WITH_CUDA ON)
 	endif()
 endif()

@@ -33,7 +33,7 @@ if(WEIR_WITH_CUDA)
 	list(GET CUDAToolkit_INCLUDE_DIRS 0 WEIR_CUDA_INCLUDE)
 	set_source_files_properties(${PROJECT_SOURCE_DIR}/streams/cuda.c PROPERTIES
 		COMPILE_OPTIONS -isystem${WEIR_CUDA_INCLUDE})
-	target_link_libraries(weir_packages INTERFACE $<LINK_ONLY:CUDA::cudart_static> rt)
+	target_link_libraries(weir_packages INTERFACE $<LINK_ONLY:CUDA::cudart_static> ${WEIR_CXX_RUNTIME} rt)
 endif()
 
 # Whatever is linked here is linked as C, also what has kernels in it.
