@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "weir.h"
 
+/* A row that is NULL is not called. */
 struct wr_observer {
 	const char *name;
 	weir_status (*open)(void **self);				/* WEIR_OK with *self NULL: nobody listens, is not called again */
@@ -31,22 +32,40 @@ extern const struct wr_observer wr_nvtx;	/* trace/nvtx.c: NVTX ranges of one dom
 
 struct wr_trace;	/* the observers that listen in one scheduler; NULL: nobody, which costs one load per call */
 weir_status wr_trace_open(struct wr_trace **out);	/* *out stays NULL when nobody listens */
-void wr_trace_close(struct wr_trace *trace);
-/* One of these per row of the table; each is inline and returns at once for NULL. */
-void wr_trace_entity(struct wr_trace *trace, uint32_t entity, const char *name);
-void wr_trace_worker(struct wr_trace *trace, unsigned worker);
-void wr_trace_stream(struct wr_trace *trace, void *native, const char *owner);
-void wr_trace_tick_begin(struct wr_trace *trace, uint32_t entity, uint64_t tick);
-void wr_trace_tick_end(struct wr_trace *trace, uint32_t entity, uint64_t tick);
-void wr_trace_ready(struct wr_trace *trace, uint32_t entity);
-void wr_trace_park(struct wr_trace *trace, uint32_t entity, const char *why);
-void wr_trace_deliver(struct wr_trace *trace, uint32_t queue, uint32_t entity);
-void wr_trace_drop(struct wr_trace *trace, uint32_t queue);
-void wr_trace_arm(struct wr_trace *trace, uint32_t entity, uint64_t token);
-void wr_trace_fire(struct wr_trace *trace, uint32_t entity, uint64_t token);
-void wr_trace_retire(struct wr_trace *trace, uint32_t entity);
-void wr_trace_sleep_begin(struct wr_trace *trace, unsigned worker);
-void wr_trace_sleep_end(struct wr_trace *trace, unsigned worker);
+/* The same with observers of the caller's choice: tests listen this way. Borrows the tables until close. */
+weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers, size_t count);
+void wr_trace_close(struct wr_trace *trace);	/* NULL is fine */
+
+/*
+ * X(row, parameters, arguments), one per event of the table above. Each makes an inline function wr_trace_<row>(trace, ...)
+ * that returns at once for NULL; who listens is called out of line.
+ */
+#define WR_TRACE_ROWS(X)                                                                    \
+	X(entity, (uint32_t entity, const char *name), (entity, name))                      \
+	X(worker, (unsigned worker), (worker))                                              \
+	X(stream, (void *native, const char *owner), (native, owner))                       \
+	X(tick_begin, (uint32_t entity, uint64_t tick), (entity, tick))                     \
+	X(tick_end, (uint32_t entity, uint64_t tick), (entity, tick))                       \
+	X(ready, (uint32_t entity), (entity))                                               \
+	X(park, (uint32_t entity, const char *why), (entity, why))                          \
+	X(deliver, (uint32_t queue, uint32_t entity), (queue, entity))                      \
+	X(drop, (uint32_t queue), (queue))                                                  \
+	X(arm, (uint32_t entity, uint64_t token), (entity, token))                          \
+	X(fire, (uint32_t entity, uint64_t token), (entity, token))                         \
+	X(retire, (uint32_t entity), (entity))                                              \
+	X(sleep_begin, (unsigned worker), (worker))                                         \
+	X(sleep_end, (unsigned worker), (worker))
+
+#define WR_TRACE_LIST(...) __VA_ARGS__
+#define WR_TRACE_INLINE(row, parameters, arguments)                                         \
+	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters);         \
+	static inline void wr_trace_##row(struct wr_trace *trace, WR_TRACE_LIST parameters) \
+	{                                                                                   \
+		if (trace)                                                                  \
+			wr_trace_call_##row(trace, WR_TRACE_LIST arguments);                \
+	}
+WR_TRACE_ROWS(WR_TRACE_INLINE)
+#undef WR_TRACE_INLINE
 
 /* --- counters (E5): each word has one writer at a time; any thread may read --- */
 struct wr_queue_counters {

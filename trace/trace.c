@@ -1,0 +1,71 @@
+/* Who listens, and telling them. */
+#include "trace/trace.h"
+
+#include "base/memory.h"
+
+struct listener {
+	const struct wr_observer *observer;
+	void *self;
+};
+
+struct wr_trace {
+	size_t count;
+	struct listener listeners[];
+};
+
+static const struct wr_observer *const built_in[] = {&wr_nvtx};
+
+static weir_status listen_if_open(struct wr_trace *trace, const struct wr_observer *observer)
+{
+	void *self = NULL;
+	weir_status status = observer->open(&self);
+
+	if (!status && self)
+		trace->listeners[trace->count++] = (struct listener){observer, self};
+	return status;
+}
+
+weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers, size_t count)
+{
+	struct wr_trace *trace = wr_alloc(1, sizeof *trace + count * sizeof trace->listeners[0]);
+	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;
+
+	for (size_t i = 0; !status && i < count; i++)
+		status = listen_if_open(trace, observers[i]);
+	if (status || !trace->count) {
+		wr_trace_close(trace);
+		return status;
+	}
+	*out = trace;
+	return WEIR_OK;
+}
+
+weir_status wr_trace_open(struct wr_trace **out)
+{
+	return wr_trace_open_with(out, built_in, sizeof built_in / sizeof built_in[0]);
+}
+
+void wr_trace_close(struct wr_trace *trace)
+{
+	if (!trace)
+		return;
+	while (trace->count) {
+		struct listener *listener = &trace->listeners[--trace->count];
+
+		if (listener->observer->close)
+			listener->observer->close(listener->self);
+	}
+	wr_free(trace);
+}
+
+#define CALL(row, parameters, arguments)                                                                 \
+	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                       \
+	{                                                                                                \
+		for (size_t i = 0; i < trace->count; i++) {                                              \
+			const struct listener *listener = &trace->listeners[i];                          \
+                                                                                                         \
+			if (listener->observer->row)                                                     \
+				listener->observer->row(listener->self, WR_TRACE_LIST arguments);        \
+		}                                                                                        \
+	}
+WR_TRACE_ROWS(CALL)
