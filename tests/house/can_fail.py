@@ -1,0 +1,78 @@
+"""Shows every check of this folder one sound tree and then that tree with one thing broken, which it must report."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+HEADER = "#define WEIR_API __attribute__((visibility(\"default\")))\n/* WEIR_API int weir_no(void); */\nWEIR_API int weir_yes(void);\n"
+SOUND = {
+    "include/weir.h": HEADER,
+    "graphs/queue.c": '#include "base/memory.h"\n#include "weir.h"\n/* free(x) */\nvoid f(void)\n{\n\tg("free(x)");\n\tt->free(x);\n}\n',
+    "operators/blur.c": '#include "weir.h"\n#include <stdlib.h>\nvoid f(void)\n{\n\tfree(malloc(1));\n}\n',
+    "scheduler/loop.c": "#include <event2/event.h>\n",
+    "tests/house/ids.txt": "C4 bound\n-F50 later\n",
+    "tests/base/c.c": "static void c04_what_arrives_later_waits(void **state)\n{\n}\n",
+    "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
+}
+LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
+# check, what is written anew, what the report must name.
+BROKEN = [
+    ("rooms", {"graphs/queue.c": '#include "scheduler/worker.h"\n'}, "graphs/queue.c:1"),
+    ("rooms", {"operators/blur.c": '#include "base/memory.h"\n'}, "operators/blur.c:1"),
+    ("rooms", {"cli/main.c": '#include "graphs/json.h"\n'}, "cli/main.c:1"),
+    ("rooms", {"graphs/queue.c": '\n#include "queue.h"\n'}, "graphs/queue.c:2"),
+    ("direct", {"graphs/queue.c": "void f(void)\n{\n\tfree(0);\n}\n"}, "graphs/queue.c:3: free"),
+    ("direct", {"operators/blur.c": "int x = clock_gettime(0, 0);\n"}, "clock_gettime"),
+    ("direct", {"scheduler/loop.c": "#include <pthread.h>\n"}, "pthread.h"),
+    ("direct", {"trace/count.c": "int x = atomic_load(&y);\n"}, "atomic_load"),
+    ("doors", {"graphs/queue.c": "#include <jansson.h>\n"}, "jansson"),
+    ("doors", {"streams/host.c": "#include <cuda_runtime.h>\n"}, "CUDA"),
+    ("doors", {"scheduler/timer.c": "#include <event2/event.h>\n"}, "libevent"),
+    ("doors", {"trace/count.c": "#include <other/thing.h>\n"}, "other/thing.h"),
+    ("lengths", {"graphs/queue.c": LONG}, "61 lines"),
+    ("ids", {"tests/base/c.c": "static void c05_other(void **state)\n{\n}\n"}, "C4 bound: claimed"),
+    ("ids", {"tests/base/c.c": "/* c04_what_arrives */\n"}, "C4 bound: claimed"),
+    ("exports", {"yes.c": SOUND["yes.c"].replace("weir_yes", "weir_none")}, "weir_yes: declared"),
+    ("exports", {"yes.c": SOUND["yes.c"] + "int weir_more(void)\n{\n\treturn 1;\n}\n"}, "weir_more: exported"),
+    ("header", {"include/weir.h": "typedef int weir_class;\nint f(void) { return {}; }\n"}, "weir.h"),
+    ("header", {"include/weir.h": "int f(int class);\n"}, "weir.h"),
+]
+
+
+def command(check, root, compiler):
+    if check == "header":
+        return ["sh", HERE / "header.sh", compiler, root / "include/weir.h"]
+    script = [sys.executable, "-B", HERE / f"{check}.py"]
+    if check == "exports":
+        subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", root / "yes.so", root / "yes.c"], check=True)
+        return script + [root / "include/weir.h", root / "yes.so"]
+    return script + [root / "tests" if check == "ids" else root]
+
+
+def run(check, changes, compiler):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**SOUND, **changes}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return subprocess.run(command(check, root, compiler), capture_output=True, text=True)
+
+
+def main(compiler):
+    wrong = 0
+    for check in sorted({check for check, _, _ in BROKEN}):
+        result = run(check, {}, compiler)
+        if result.returncode:
+            wrong += 1
+            print(f"{check}: finds fault with a sound tree:\n{result.stdout}{result.stderr}")
+    for check, changes, names in BROKEN:
+        result = run(check, changes, compiler)
+        if not result.returncode or names not in result.stdout + result.stderr:
+            wrong += 1
+            print(f"{check}: does not see {changes}:\n{result.stdout}{result.stderr}")
+    print(f"{len(BROKEN)} broken trees, {wrong} surprises")
+    sys.exit(1 if wrong else 0)
+
+
+main(sys.argv[1])

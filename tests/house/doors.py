@@ -1,0 +1,29 @@
+"""Each package from outside enters by one file."""
+import re
+import sys
+
+import source
+
+DOORS = [
+    (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"scheduler/loop\.c$")),
+    (re.compile(r"jansson"), "jansson", re.compile(r"graphs/json\.c$")),
+    (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
+    (re.compile(r"nvtx"), "NVTX", re.compile(r"trace/nvtx\.c$")),
+    (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda\.c|operators/\w+\.cuh?)$")),
+]
+STANDARD = re.compile(r"^(sys|netinet|arpa|linux|bits)/\w+\.h$|^\w+\.h$")
+
+
+def faults(root):
+    for room in list(source.LIBRARY) + ["cli"]:
+        for path in source.files(root, room):
+            for line, kind, name in source.includes(path):
+                place = path.relative_to(root)
+                door = next((d for d in DOORS if d[0].search(name)), None) if kind == "<" else None
+                if door and not door[2].search(place.as_posix()):
+                    yield f"{place}:{line}: <{name}>: {door[1]} enters by {door[2].pattern.rstrip('$')} alone"
+                elif kind == "<" and not door and not STANDARD.match(name):
+                    yield f"{place}:{line}: <{name}>: a package without a door in tests/house/doors.py"
+
+
+source.verdict(list(faults(sys.argv[1])), "each package enters by its one file")

@@ -1,0 +1,29 @@
+"""libweir.so exports exactly the functions that weir.h declares WEIR_API."""
+import pathlib
+import re
+import subprocess
+import sys
+
+import source
+
+
+def declared(header):
+    text = source.code(pathlib.Path(header))
+    text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    return set(re.findall(r"^WEIR_API\b[^;{}(]*?\b(weir_\w+)\s*\(", text, flags=re.M))
+
+
+def exported(nm, library):
+    lines = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    symbols = (line.split() for line in lines.splitlines())
+    return {name.split("@")[0] for _, kind, name in symbols if kind != "A"}
+
+
+def main(header, library, nm="nm"):
+    promised, given = declared(header), exported(nm, library)
+    faults = [f"{name}: declared in weir.h, not exported" for name in sorted(promised - given)]
+    faults += [f"{name}: exported, not declared in weir.h" for name in sorted(given - promised)]
+    source.verdict(faults, f"{len(given)} functions are declared and exported")
+
+
+main(*sys.argv[1:])

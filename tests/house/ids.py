@@ -1,0 +1,56 @@
+"""Every rule and fault that ids.txt claims has a test whose name carries its id: c04_..., s10_..., f01_f03_...
+
+ids.txt: one id a line with its title; a line that begins with '-' is known and not claimed, its title says why.
+"""
+import pathlib
+import re
+import sys
+
+import source
+
+ID = r"(?:[cstgeb]\d\d|f\d{2,3})"
+NAME = re.compile(rf"\b(?:test_)?((?:{ID}_)+)\w*", re.I)
+
+
+def spelled(name):
+    """C4 of the design is c04 in a test's name."""
+    return f"{name[0].lower()}{int(name[1:]):02d}"
+
+
+def listed(path):
+    claimed, open_ones = {}, {}
+    for line in path.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, title = line.lstrip("-").strip().partition(" ")
+            (open_ones if line.startswith("-") else claimed)[spelled(name)] = f"{name} {title.strip()}"
+    return claimed, open_ones
+
+
+def tested(tests):
+    """Ids in the names of tests: functions, ctest names, golden folders."""
+    found = set()
+    for path in tests.rglob("*"):
+        if "house" in path.relative_to(tests).parts or "__pycache__" in path.parts:
+            continue
+        names = NAME.findall(path.name)
+        if path.suffix in {".c", ".cu"}:
+            names += NAME.findall(source.code(path))
+        elif path.suffix in {".py", ".sh", ".txt"}:
+            names += NAME.findall(path.read_text(errors="replace"))
+        for name in names:
+            found.update(name.lower().rstrip("_").split("_"))
+    return found
+
+
+def main(tests):
+    tests = pathlib.Path(tests)
+    claimed, open_ones = listed(tests / "house" / "ids.txt")
+    found = tested(tests)
+    faults = [f"{title}: claimed, but no test carries {name}_" for name, title in claimed.items() if name not in found]
+    faults += [f"{name}: a test carries it, ids.txt does not know it" for name in sorted(found - {*claimed, *open_ones})]
+    for name, title in open_ones.items():
+        print(f"{'tested, not claimed' if name in found else 'open'}: {title}")
+    source.verdict(faults, f"{len(claimed)} ids have tests, {len(open_ones)} are not claimed")
+
+
+main(sys.argv[1])

@@ -1,0 +1,19 @@
+"""A room uses only the rooms below it; operators, conditions, the command and the examples see weir.h alone."""
+import sys
+
+import source
+
+
+def faults(root):
+    for room, below in source.MAY_USE.items():
+        for path in source.files(root, room):
+            for line, kind, name in source.includes(path):
+                other = name.split("/")[0]
+                place = f"{path.relative_to(root)}:{line}"
+                if kind == '"' and name != "weir.h" and "/" not in name:
+                    yield f'{place}: "{name}": include from the top, "{room}/{name}"'
+                elif other in source.MAY_USE and "/" in name and other != room and other not in below:
+                    yield f"{place}: {room} must not use {name}"
+
+
+source.verdict(list(faults(sys.argv[1])), "rooms use only what is below them")
