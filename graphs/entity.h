@@ -1,0 +1,162 @@
+/*
+ * Entities and connections: what a graph is made of while it runs.
+ *
+ * Who touches what. `state` and what stands under "any thread" are atomics. Everything else of an entity belongs to its owner: the worker
+ * that brought `state` to RUNNING (S2), or, before and after a run, the thread that starts or ends it. The two ends of a
+ * connection belong to the sender's and the receiver's owner (graphs/queue.h says which word is whose).
+ */
+#ifndef WR_GRAPHS_ENTITY_H
+#define WR_GRAPHS_ENTITY_H
+
+#include "base/atomic.h"
+#include "base/thread.h"
+#include "graphs/message.h"
+#include "graphs/plan.h"
+#include "graphs/queue.h"
+
+enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };	/* bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1) */
+enum wr_answer { WR_READY, WR_WAIT, WR_NEVER };
+
+struct weir_verdict {
+	enum wr_answer answer;
+	const char *why;
+	bool external;
+	int64_t at;			/* INT64_MAX: no time is named */
+	weir_fence *fences;		/* grows; kept with the entity */
+	size_t fence_count, fence_room;
+	bool short_of_memory;		/* a fence could not be noted: the review fails the run */
+};
+
+struct wr_condition {
+	const struct wr_plan_condition *plan;
+	void *state;
+	_Atomic int told;		/* any thread: weir_told */
+};
+
+struct weir_inlet {
+	struct weir_inlet *next;
+	weir_graph *graph;
+	struct wr_connection *connection;
+	struct wr_mutex lock;		/* makes all pushing threads one sender; guards what follows */
+	struct wr_cond changed;
+	bool open;			/* holds a live reference */
+};
+
+struct weir_outlet {
+	struct weir_outlet *next;
+	weir_graph *graph;
+	struct wr_connection *connection;
+	struct wr_mutex lock;		/* guards the queue, whose sender is a worker and whose receivers are any threads */
+	struct wr_cond changed;
+	bool holding;			/* holds messages, and so a live reference */
+	bool ended;			/* no run is on, or the sender is done */
+};
+
+struct wr_connection {
+	struct wr_queue queue;
+	weir_entity *sender, *receiver;	/* NULL: an inlet, an outlet */
+	weir_inlet *inlet;
+	weir_outlet *outlet;
+	uint32_t output, input, initial;
+	bool inlined;			/* the receiver is gated on it by callback_inline */
+	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
+	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */
+};
+
+struct wr_input {
+	const struct wr_plan_input *plan;
+	struct wr_connection **connections;	/* in connection order; inlets last */
+	size_t count, turn;			/* turn: whom the rotation serves first next time (C4) */
+	size_t need;				/* messages that a content condition implies: take, 1 for all */
+	bool content;				/* a content condition names it */
+	struct wr_slot *taken;			/* what the tick received, room for the largest front */
+	size_t *taken_by;			/* per connection, how many */
+	size_t taken_count;
+};
+
+struct wr_output {
+	const struct wr_plan_output *plan;
+	struct wr_connection **connections;
+	size_t count;
+	weir_message **emitted;			/* by the running compute; max_emits places */
+	size_t emitted_count;
+	uint64_t total;				/* emitted in this run while connected (E5) */
+};
+
+/* What a parked entity waits for, beside pokes (S4: one live reference while `held`). */
+struct wr_wait {
+	bool held;
+	bool refused;			/* stands in a signal's FIFO (G2) */
+	wr_token token;
+	weir_fence *fences;		/* of the token */
+	size_t fence_count, fence_room;
+};
+
+struct weir_context {
+	weir_entity *entity;
+	weir_scheduler *scheduler;
+	bool computing, stream_used, finish;
+	weir_status failure;
+};
+
+struct weir_entity {
+	/* any thread */
+	_Alignas(64) _Atomic uint32_t state;
+	weir_entity *_Atomic next_ready;	/* of the injector's list, by whoever holds the entry */
+	_Atomic int64_t timer_at;		/* S10: for the loop thread, by way of the timer list */
+	_Atomic bool timer_listed;
+	weir_entity *timer_next;		/* by whoever listed it */
+	_Atomic(const char *) why;		/* the last published verdict (C5): a condition's name and reason */
+	_Atomic(const char *) why_of;
+
+	/* fixed while the graph lives */
+	uint32_t id;
+	const struct wr_plan_entity *plan;
+	weir_graph *graph;
+	struct wr_input *inputs;
+	struct wr_output *outputs;
+	struct wr_condition *conditions;
+	size_t input_count, output_count, condition_count;
+	size_t receivers;			/* connections that leave */
+	bool root;				/* source or cycle root: NEVER during a drain (S7) */
+	bool contentful;			/* has content conditions */
+	void *operator_state;
+	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
+
+	/* owner */
+	bool finished, fronts_closed, started;
+	weir_stream *stream;
+	weir_verdict verdict;
+	struct wr_wait wait;
+	weir_context context;
+	struct wr_entity_counters counters;
+	size_t timer_place;			/* loop thread: 1 + place in the heap, 0 = not there */
+	int64_t timer_due;			/* loop thread */
+};
+
+struct weir_view {
+	weir_entity *entity;
+	const struct wr_condition *condition;
+	int64_t now;
+	bool has_now;
+	size_t *counted;		/* seeded bug CLOSED_AFTER_COUNT alone: counts read too early */
+};
+
+/*
+ * Asks all conditions (C2, C4) and closes the fronts when all gathering ones hold. The answer stays in entity->verdict. `draining`: roots answer
+ * NEVER. Right to call at any time. Thread: owner.
+ */
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
+/* One call of fn per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
+void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
+bool wr_entity_unheard(const weir_entity *entity);	/* has connected receivers, and all are DONE (S5) */
+size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
+bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it has less room than a tick may emit */
+
+/* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
+void wr_entity_take(weir_entity *entity);		/* fronts -> inputs[].taken; the caller pokes the senders */
+void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
+void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
+weir_status wr_entity_fence(weir_entity *entity);	/* records the stream if it was used, adds the fence to all payloads (T4) */
+
+#endif
