@@ -58,6 +58,14 @@ add_library(weir_static STATIC $<TARGET_OBJECTS:weir_objects>)
 weir_link(weir_static)
 set_target_properties(weir_static PROPERTIES OUTPUT_NAME weir)
 
+# weir_program(NAME files...): a program of this tree that sees weir.h and the shared library alone.
+function(weir_program name)
+	add_executable(${name} ${ARGN})
+	set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
+	target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+	target_link_libraries(${name} PRIVATE weir_flags weir_shared)
+endfunction()
+
 if(BUILD_TESTING)
 	weir_compile(weir_seam_objects ${files})
 	target_compile_definitions(weir_seam_objects PRIVATE WR_SEAM=1)
