@@ -1,0 +1,20 @@
+/* Without a tool nobody listens. A program of its own: the recorder is no part of it. */
+#include "trace/trace.h"
+
+#include "test.h"
+
+static void without_a_tool_nobody_listens(void **state)
+{
+	struct wr_trace *trace = NULL;
+
+	(void)state;
+	assert_int_equal(wr_trace_open(&trace), WEIR_OK);
+	assert_null(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(without_a_tool_nobody_listens)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

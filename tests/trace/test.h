@@ -1,0 +1,7 @@
+/* cmocka wants its headers in this order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
