@@ -2,7 +2,8 @@
  * A simulated world: fibers of one thread, in virtual time, ordered by a seed.
  *
  * Every blocking call of base/thread.h and, in the seam build (WR_SEAM), every atomic is a switching point, where the world
- * may let another fiber go on. Virtual time advances only when no fiber can run, to the earliest sleeper or time-out.
+ * may let another fiber go on. Virtual time starts at 1 s and advances only when no fiber can run, to the earliest
+ * sleeper or time-out; fibers that have done nothing but yield for a while count as not running (they spin for time).
  * The same seed and the same program give the same order, always. A world is driven by wr_sim_call alone: it runs fn as
  * a fiber and all others beside it until fn returns. Others then rest until the next call. One thread drives a world at
  * a time; two worlds in two threads do not know of each other.
@@ -18,12 +19,17 @@ struct wr_sim;
 enum wr_sim_strategy { WR_SIM_BY_SEED, WR_SIM_UNIFORM, WR_SIM_PCT, WR_SIM_ROUND_ROBIN };	/* FAULTS: 50 %, 40 %, 10 % of seeds */
 
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy);
-void wr_sim_destroy(struct wr_sim *sim);	/* fibers that have not ended are dropped with their stacks; NULL is fine */
+/*
+ * Fibers that have not ended are dropped with their stacks; what they had locked or waited on must not be used any more.
+ * NULL is fine.
+ */
+void wr_sim_destroy(struct wr_sim *sim);
 
 /*
  * Runs fn(arg) as a fiber until it returns. A caller that is already a fiber of this world simply calls fn.
  * Fails: WEIR_E_DEADLOCK if no fiber can ever run again (the last error lists each fiber and what it waits for),
- * WEIR_E_TIMEOUT after `switch_limit` switches (wr_sim_set_limit; livelock).
+ * WEIR_E_TIMEOUT after as many switching points as wr_sim_set_limit says (10 million; livelock). Either breaks the world:
+ * every later call fails likewise. What fails inside is the caller's last error afterwards, too.
  */
 weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
 void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches);

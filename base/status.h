@@ -12,4 +12,8 @@
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 weir_status wr_vfail(weir_status status, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
 
+#define WR_ERROR_BYTES 2048	/* a longer text is cut and ends with "..." */
+
+void wr_one_line(char *text);	/* control characters become spaces, in place */
+
 #endif

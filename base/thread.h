@@ -13,6 +13,7 @@
 #include "weir.h"
 
 struct wr_fiber;
+struct wr_sim;
 
 struct wr_thread {
 	pthread_t handle;
@@ -37,9 +38,17 @@ void wr_mutex_lock(struct wr_mutex *mutex);
 void wr_mutex_unlock(struct wr_mutex *mutex);
 int wr_mutex_held(void);	/* mutexes that this thread or fiber holds; debug builds only, else 0 (S11: none across CUDA) */
 
+/*
+ * The one lock for state of the whole process, which several worlds and real threads may share: a world's mutex knows
+ * its own fibers alone. While a fiber holds it no switching point takes effect, so hold it for a few lines, block
+ * nowhere, and take no other lock.
+ */
+void wr_global_lock(void);
+void wr_global_unlock(void);
+
 struct wr_cond {
 	pthread_cond_t handle;		/* CLOCK_MONOTONIC */
-	_Atomic uint32_t generation;	/* in a world */
+	struct wr_sim *sim;		/* the world whose fibers wait, or NULL */
 };
 
 #define WR_FOREVER INT64_MAX

@@ -1,0 +1,252 @@
+/*
+ * The switch saves what the x86-64 ABI asks a function to keep (six registers; the control words of the floating-point
+ * units are left alone: nobody here changes them), and swaps stack pointers: about 2 ns, against 400 ns of swapcontext,
+ * which also asks the kernel for the signal mask. A new stack is laid out as if `begin` had been interrupted
+ * before its first instruction.
+ * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what was done
+ * before the switch happened before what comes after it. A stack of the pool may hold poison of frames that never
+ * returned, so it is cleaned before it is used again.
+ */
+#include "base/coroutine.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/status.h"
+
+#ifdef WR_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+#ifdef WR_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+enum {
+	GUARD_BYTES = 65536,	/* a whole page on every machine */
+	STACK_BYTES = 262144,	/* and the mapping is only filled as far as it is used */
+	KEPT_STACKS = 1024,
+};
+
+/* ---------------------------------------------------------------------------------------------- the pool of stacks -- */
+
+/* At the high end of a mapping, in the page that every use has touched already. */
+struct kept {
+	struct kept *next;
+};
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *pool;	/* guarded by pool_lock */
+static unsigned pool_count;	/* guarded by pool_lock */
+
+static struct kept *end_of(void *stack)
+{
+	return (struct kept *)((char *)stack + GUARD_BYTES + STACK_BYTES) - 1;
+}
+
+static void *stack_of(struct kept *end)
+{
+	return (char *)(end + 1) - GUARD_BYTES - STACK_BYTES;
+}
+
+static void *map_stack(void)
+{
+	void *stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+
+	if (stack == MAP_FAILED)
+		return NULL;
+	if (!mprotect(stack, GUARD_BYTES, PROT_NONE))
+		return stack;
+	munmap(stack, GUARD_BYTES + STACK_BYTES);
+	return NULL;
+}
+
+static void *take_stack(void)
+{
+	struct kept *end;
+
+	pthread_mutex_lock(&pool_lock);
+	end = pool;
+	if (end) {
+		pool = end->next;
+		pool_count--;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	return end ? stack_of(end) : map_stack();
+}
+
+static void keep_stack(void *stack)
+{
+	bool kept;
+
+#ifdef WR_ASAN
+	__asan_unpoison_memory_region((char *)stack + GUARD_BYTES, STACK_BYTES);
+#endif
+	pthread_mutex_lock(&pool_lock);
+	kept = pool_count < KEPT_STACKS;
+	if (kept) {
+		end_of(stack)->next = pool;
+		pool = end_of(stack);
+		pool_count++;
+	}
+	pthread_mutex_unlock(&pool_lock);
+	if (!kept)
+		munmap(stack, GUARD_BYTES + STACK_BYTES);
+}
+
+/* ------------------------------------------------------------------------------------------ what sanitizers are told -- */
+
+static void leave(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
+{
+	to->from = from;
+#ifdef WR_ASAN
+	__sanitizer_start_switch_fiber(ends ? NULL : &from->fake, to->bottom, to->bytes);
+#else
+	(void)ends;
+#endif
+#ifdef WR_TSAN
+	__tsan_switch_to_fiber(to->shadow, 0);
+#endif
+}
+
+/* The stack that was left tells where it lies: how a thread's own becomes known. */
+static void arrive(struct wr_coroutine *self)
+{
+#ifdef WR_ASAN
+	__sanitizer_finish_switch_fiber(self->fake, &self->from->bottom, &self->from->bytes);
+#else
+	(void)self;
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------------ the switch -- */
+
+static void begin(struct wr_coroutine *self)
+{
+	arrive(self);
+	self->fn(self->arg);
+	abort();	/* it must end by a switch */
+}
+
+#ifdef WR_UCONTEXT
+
+/* makecontext hands over ints alone. */
+static void begin_halves(unsigned high, unsigned low)
+{
+	begin((struct wr_coroutine *)((uintptr_t)high << 16 << 16 | low));
+}
+
+static void lay_out(struct wr_coroutine *self)
+{
+	uintptr_t address = (uintptr_t)self;
+
+	getcontext(&self->context);
+	self->context.uc_stack.ss_sp = (char *)self->stack + GUARD_BYTES;
+	self->context.uc_stack.ss_size = STACK_BYTES;
+	self->context.uc_link = NULL;
+	makecontext(&self->context, (void (*)(void))begin_halves, 2, (unsigned)(address >> 16 >> 16),
+		    (unsigned)address);
+}
+
+static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
+{
+	swapcontext(&from->context, &to->context);
+}
+
+#else
+
+/* Saves the caller's registers and stack pointer at *from, goes on at `to`; `self` is what a new coroutine is given. */
+void wr_coroutine_jump(void **from, void *to, struct wr_coroutine *self);
+
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl wr_coroutine_jump\n"
+	".hidden wr_coroutine_jump\n"
+	".type wr_coroutine_jump, @function\n"
+	"wr_coroutine_jump:\n"
+	"	pushq %rbp\n"
+	"	pushq %rbx\n"
+	"	pushq %r12\n"
+	"	pushq %r13\n"
+	"	pushq %r14\n"
+	"	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	popq %r15\n"
+	"	popq %r14\n"
+	"	popq %r13\n"
+	"	popq %r12\n"
+	"	popq %rbx\n"
+	"	popq %rbp\n"
+	"	movq %rdx, %rdi\n"
+	"	ret\n"
+	".size wr_coroutine_jump, . - wr_coroutine_jump\n");
+
+/* Six registers, the address that `ret` takes, and a null return address, which ends every backtrace. */
+static void lay_out(struct wr_coroutine *self)
+{
+	void **top = (void **)((uintptr_t)end_of(self->stack) & ~(uintptr_t)15);
+
+	*--top = NULL;
+	*--top = (void *)(uintptr_t)begin;
+	for (int i = 0; i < 6; i++)
+		*--top = NULL;
+	self->top = top;
+}
+
+static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
+{
+	wr_coroutine_jump(&from->top, to->top, to);
+}
+
+#endif
+
+void wr_coroutine_switch(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
+{
+	leave(from, to, ends);
+	jump(from, to);
+	arrive(from);
+}
+
+void wr_coroutine_here(struct wr_coroutine *coroutine)
+{
+	memset(coroutine, 0, sizeof(*coroutine));
+#ifdef WR_TSAN
+	coroutine->shadow = __tsan_get_current_fiber();
+#endif
+}
+
+weir_status wr_coroutine_init(struct wr_coroutine *coroutine, void (*fn)(void *arg), void *arg)
+{
+	void *stack = take_stack();
+
+	if (!stack)
+		return wr_fail(WEIR_E_NOMEM, "out of memory: no stack for a fiber");
+	memset(coroutine, 0, sizeof(*coroutine));
+	coroutine->fn = fn;
+	coroutine->arg = arg;
+	coroutine->stack = stack;
+	lay_out(coroutine);
+#ifdef WR_ASAN
+	coroutine->bottom = (char *)stack + GUARD_BYTES;
+	coroutine->bytes = STACK_BYTES;
+#endif
+#ifdef WR_TSAN
+	coroutine->shadow = __tsan_create_fiber(0);
+#endif
+	return WEIR_OK;
+}
+
+void wr_coroutine_finish(struct wr_coroutine *coroutine)
+{
+	if (!coroutine->stack)
+		return;
+#ifdef WR_TSAN
+	__tsan_destroy_fiber(coroutine->shadow);
+#endif
+	keep_stack(coroutine->stack);
+	coroutine->stack = NULL;
+}

@@ -1,0 +1,36 @@
+/*
+ * What base/thread.c, clock.c and status.c need of a world's fibers (base/sim.c). Private to base.
+ * Unless it says otherwise a function is called by a fiber, and is a switching point.
+ */
+#ifndef WR_BASE_FIBER_H
+#define WR_BASE_FIBER_H
+
+#include "base/status.h"
+#include "base/thread.h"
+
+/* What a thread of the machine carries; a switch of fibers swaps all of it, so that reading it is one load for both. */
+struct wr_here {
+	struct wr_fiber *fiber;		/* NULL: no fiber runs in this thread */
+	void *local;			/* wr_thread_local */
+	int held;			/* mutexes, debug builds */
+	int pinned;			/* in wr_global_lock: no switch now */
+};
+
+extern _Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));	/* thread.c */
+
+char *wr_fiber_error(struct wr_fiber *fiber);		/* its last error, WR_ERROR_BYTES; no switching point */
+int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */
+
+weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
+/* Also by the thread that drives the world while no fiber runs: the world then goes on until it is done. */
+void wr_fiber_join(struct wr_fiber *fiber);
+void wr_fiber_yield(void);
+void wr_fiber_sleep(int64_t ns);
+void wr_fiber_lock(struct wr_mutex *mutex);		/* by the driving thread: waits until no resting fiber holds it */
+void wr_fiber_unlock(struct wr_mutex *mutex);
+bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);
+void wr_fiber_broadcast(struct wr_cond *cond);		/* also by the driving thread */
+bool wr_fiber_park(struct wr_parker *parker, int64_t until);
+void wr_fiber_unpark(struct wr_parker *parker);		/* also by the driving thread */
+
+#endif

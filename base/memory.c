@@ -1,0 +1,133 @@
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/status.h"
+
+enum hook { HOOK_OFF, HOOK_ONCE, HOOK_ALL };
+
+/* The hook is for a sweep, not for a protocol: relaxed, and no switching points of the seam build. */
+static _Atomic int hook = HOOK_OFF;
+static _Atomic int64_t left;		/* allocations until the one that fails; below 0 afterwards */
+static _Atomic int64_t made;
+
+static bool hook_fails(int how)
+{
+	int64_t before = atomic_fetch_sub_explicit(&left, 1, memory_order_relaxed);
+
+	return before == 0 || (before < 0 && how == HOOK_ALL);
+}
+
+static bool refused(void)
+{
+	int how = wr_read(&hook);
+
+	atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+	return how != HOOK_OFF && hook_fails(how);
+}
+
+void wr_memory_fail_at(int64_t n, bool all)
+{
+	atomic_store_explicit(&hook, HOOK_OFF, memory_order_relaxed);
+	atomic_store_explicit(&left, n, memory_order_relaxed);
+	if (n >= 0)
+		atomic_store_explicit(&hook, all ? HOOK_ALL : HOOK_ONCE, memory_order_relaxed);
+}
+
+int64_t wr_memory_count(void)
+{
+	return wr_read(&made);
+}
+
+static void *checked(void *memory)
+{
+	if (!memory)
+		wr_fail(WEIR_E_NOMEM, "out of memory");
+	return memory;
+}
+
+void *wr_alloc(size_t count, size_t size)
+{
+	if (refused() || (size && count > PTRDIFF_MAX / size))
+		return checked(NULL);
+	return checked(count && size ? calloc(count, size) : calloc(1, 1));
+}
+
+void *wr_alloc_aligned(size_t alignment, size_t bytes)
+{
+	void *memory = NULL;
+
+	if (alignment < sizeof(void *))
+		alignment = sizeof(void *);
+	if (refused() || bytes > PTRDIFF_MAX || posix_memalign(&memory, alignment, bytes ? bytes : 1))
+		return checked(NULL);
+	return memset(memory, 0, bytes);
+}
+
+char *wr_strdup(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = wr_alloc(bytes, 1);
+
+	return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+char *wr_format(const char *format, ...)
+{
+	va_list list, again;
+	char *text = NULL;
+	int length;
+
+	va_start(list, format);
+	va_copy(again, list);
+	length = vsnprintf(NULL, 0, format, list);
+	va_end(list);
+	if (length >= 0)
+		text = wr_alloc((size_t)length + 1, 1);
+	else
+		checked(NULL);
+	if (text)
+		vsnprintf(text, (size_t)length + 1, format, again);
+	va_end(again);
+	return text;
+}
+
+void wr_free(void *memory)
+{
+	free(memory);
+}
+
+/* Half as much again, so that n appends cost O(n); never past what bytes can count. */
+static size_t grown_room(size_t room, size_t need, size_t size)
+{
+	size_t most = PTRDIFF_MAX / size;
+	size_t next = room > most / 2 ? most : room + room / 2;
+
+	if (next < 8)
+		next = 8 < most ? 8 : most;
+	return next < need ? need : next;
+}
+
+weir_status wr_grow(void *array, size_t *room, size_t need, size_t size)
+{
+	char *memory = NULL;	/* *array has its own type: read and written as bytes */
+	size_t next;
+
+	if (need <= *room)
+		return WEIR_OK;
+	if (!size || need > PTRDIFF_MAX / size)
+		return wr_fail(WEIR_E_NOMEM, "out of memory");
+	memcpy(&memory, array, sizeof(memory));
+	next = grown_room(*room, need, size);
+	memory = refused() ? NULL : realloc(memory, next * size);
+	if (!memory)
+		return wr_fail(WEIR_E_NOMEM, "out of memory");
+	memset(memory + *room * size, 0, (next - *room) * size);
+	memcpy(array, &memory, sizeof(memory));
+	*room = next;
+	return WEIR_OK;
+}
