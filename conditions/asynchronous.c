@@ -1,0 +1,35 @@
+#include "conditions/conditions.h"
+
+/*
+ * Told from outside, by any thread (C6). WAIT is a pause that nobody has promised to end, so the run may end
+ * meanwhile; EVENT_WAITING says that somebody is about to call, and holds the run open.
+ */
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	switch (weir_view_told(view)) {
+	case WEIR_TOLD_NOTHING:
+	case WEIR_TOLD_READY:
+	case WEIR_TOLD_EVENT_DONE:
+		weir_verdict_ready(verdict);
+		return;
+	case WEIR_TOLD_WAIT:
+		weir_verdict_wait(verdict, "told to wait");
+		return;
+	case WEIR_TOLD_EVENT_WAITING:
+		weir_verdict_wait(verdict, "told that an event is outstanding");
+		weir_verdict_external(verdict);
+		return;
+	case WEIR_TOLD_NEVER:
+		break;
+	}
+	weir_verdict_never(verdict, "told never");
+}
+
+const weir_condition wr_asynchronous = {
+	.size = sizeof(weir_condition),
+	.name = "asynchronous",
+	.help = "what it is told from outside; EVENT_WAITING holds the run open, WAIT does not",
+	.phase = WEIR_GATHERING,
+	.ask = ask,
+};

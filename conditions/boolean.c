@@ -1,0 +1,64 @@
+#include "conditions/conditions.h"
+
+struct boolean {
+	bool enabled; /* until it is told something */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "enable_tick",
+		.type = WEIR_BOOL,
+		.fallback = "true",
+		.help = "whether the entity may tick until weir_entity_enable says otherwise",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(void *state, const weir_values *values)
+{
+	struct boolean *self = state;
+
+	self->enabled = weir_values_bool(values, "enable_tick");
+	return WEIR_OK;
+}
+
+/* The last word counts. Disabled is a plain wait: it does not hold the run open, and may be taken back. */
+static bool enabled(const struct boolean *self, weir_told told)
+{
+	switch (told) {
+	case WEIR_TOLD_NOTHING:
+		return self->enabled;
+	case WEIR_TOLD_READY:
+	case WEIR_TOLD_EVENT_DONE:
+		return true;
+	case WEIR_TOLD_WAIT:
+	case WEIR_TOLD_EVENT_WAITING:
+	case WEIR_TOLD_NEVER:
+		break;
+	}
+	return false;
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	weir_told told = weir_view_told(view);
+
+	if (told == WEIR_TOLD_NEVER)
+		weir_verdict_never(verdict, "told never");
+	else if (enabled(state, told))
+		weir_verdict_ready(verdict);
+	else
+		weir_verdict_wait(verdict, "disabled");
+}
+
+const weir_condition wr_boolean = {
+	.size = sizeof(weir_condition),
+	.name = "boolean",
+	.help = "ready while enabled; set from outside (weir_entity_enable), any number of times",
+	.state_size = sizeof(struct boolean),
+	.parameters = parameters,
+	.phase = WEIR_GATHERING,
+	.start = start,
+	.ask = ask,
+};

@@ -1,0 +1,56 @@
+#include "conditions/conditions.h"
+
+struct count {
+	int64_t left; /* negative: no end */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "count",
+		.type = WEIR_INT,
+		.fallback = "1",
+		.help = "how many ticks; negative: without end",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(void *state, const weir_values *values)
+{
+	struct count *self = state;
+
+	self->left = weir_values_int(values, "count");
+	return WEIR_OK;
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct count *self = state;
+
+	(void)view;
+	if (self->left == 0)
+		weir_verdict_never(verdict, "all its ticks are done");
+	else
+		weir_verdict_ready(verdict);
+}
+
+static void ticked(void *state, const weir_view *view)
+{
+	struct count *self = state;
+
+	(void)view;
+	if (self->left > 0)
+		self->left--;
+}
+
+const weir_condition wr_count = {
+	.size = sizeof(weir_condition),
+	.name = "count",
+	.help = "that many ticks, then never again",
+	.state_size = sizeof(struct count),
+	.parameters = parameters,
+	.phase = WEIR_GATHERING,
+	.start = start,
+	.ask = ask,
+	.ticked = ticked,
+};

@@ -1,0 +1,76 @@
+#include "conditions/conditions.h"
+
+/*
+ * Ready once every stream that produced a message of the front has come past its fence, for every port named:
+ * compute then finds finished data and never waits for the GPU. All pending fences make one wait, so that
+ * one signal wakes the entity, however many there are. They are asked anew at every review: what is complete
+ * by then costs nothing, and what compute receives is exactly this front (C4).
+ */
+enum {
+	PORTS = 64,
+	FENCES = 64, /* of one port in one wait; if there are more, their turn comes when these are done */
+};
+
+struct cuda_stream {
+	size_t count;
+	unsigned ports[PORTS];
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "port",
+		.type = WEIR_INPUTS,
+		.help = "the input port, or a list of ports, whose messages must be finished",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(void *state, const weir_values *values)
+{
+	struct cuda_stream *self = state;
+
+	self->count = weir_values_count(values, "port");
+	if (self->count > PORTS)
+		return WEIR_E_UNSUPPORTED;
+	for (size_t i = 0; i < self->count; i++)
+		self->ports[i] = weir_values_at(values, "port", i);
+	return WEIR_OK;
+}
+
+/* Returns how many fences of the port it waits for. */
+static size_t wait_for(unsigned port, const weir_view *view, weir_verdict *verdict)
+{
+	weir_fence fences[FENCES];
+	size_t pending = weir_view_pending(view, port, fences, FENCES);
+
+	if (pending > FENCES)
+		pending = FENCES;
+	if (pending)
+		weir_verdict_wait(verdict, "work on the device is not finished");
+	for (size_t i = 0; i < pending; i++)
+		weir_verdict_fence(verdict, fences[i]);
+	return pending;
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct cuda_stream *self = state;
+	size_t pending = 0;
+
+	for (size_t i = 0; i < self->count; i++)
+		pending += wait_for(self->ports[i], view, verdict);
+	if (!pending)
+		weir_verdict_ready(verdict);
+}
+
+const weir_condition wr_cuda_stream = {
+	.size = sizeof(weir_condition),
+	.name = "cuda_stream",
+	.help = "the device work behind the messages of the next tick has finished, on all streams",
+	.state_size = sizeof(struct cuda_stream),
+	.parameters = parameters,
+	.phase = WEIR_CONTENT,
+	.start = start,
+	.ask = ask,
+};

@@ -1,0 +1,56 @@
+#include "conditions/conditions.h"
+
+struct downstream {
+	unsigned port;
+	size_t min_size; /* 0: what a tick may emit */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "port",
+		.type = WEIR_OUTPUT,
+		.help = "the output port",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "min_size",
+		.type = WEIR_INT,
+		.fallback = "0",
+		.max = UINT32_MAX,
+		.help = "room for so many messages in every queue that blocks; 0: as many as a tick may emit",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(void *state, const weir_values *values)
+{
+	struct downstream *self = state;
+
+	self->port = (unsigned)weir_values_int(values, "port");
+	self->min_size = (size_t)weir_values_int(values, "min_size");
+	return WEIR_OK;
+}
+
+/* Room that is seen stays until the tick: nobody else fills these queues (S3). */
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct downstream *self = state;
+	size_t needed = self->min_size ? self->min_size : weir_view_emits(view, self->port);
+
+	if (weir_view_room(view, self->port) >= needed)
+		weir_verdict_ready(verdict);
+	else
+		weir_verdict_wait(verdict, "no room behind the output");
+}
+
+const weir_condition wr_downstream_message_affordable = {
+	.size = sizeof(weir_condition),
+	.name = "downstream_message_affordable",
+	.help = "every receiver of the output has room; the default of each output",
+	.state_size = sizeof(struct downstream),
+	.parameters = parameters,
+	.phase = WEIR_GATHERING,
+	.start = start,
+	.ask = ask,
+};

@@ -1,0 +1,71 @@
+#include "conditions/conditions.h"
+
+struct message_available {
+	unsigned port;
+	size_t min_size; /* 0: the port's take */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "port",
+		.type = WEIR_INPUT,
+		.help = "the input port",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "min_size",
+		.type = WEIR_INT,
+		.fallback = "0",
+		.max = UINT32_MAX,
+		.help = "so many messages must wait (any-size port: in every queue); 0: what a tick takes",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(void *state, const weir_values *values)
+{
+	struct message_available *self = state;
+
+	self->port = (unsigned)weir_values_int(values, "port");
+	self->min_size = (size_t)weir_values_int(values, "min_size");
+	return WEIR_OK;
+}
+
+static bool enough(const struct message_available *self, const weir_view *view)
+{
+	size_t needed = self->min_size ? self->min_size : weir_view_take(view, self->port);
+
+	if (weir_view_any_size(view, self->port))
+		return weir_view_least(view, self->port) >= needed;
+	return weir_view_count(view, self->port) >= needed;
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct message_available *self = state;
+	bool closed;
+
+	if (!weir_view_connected(view, self->port)) { /* an optional port that is not used asks for nothing */
+		weir_verdict_ready(verdict);
+		return;
+	}
+	closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes (S5) */
+	if (enough(self, view))
+		weir_verdict_ready(verdict);
+	else if (closed)
+		weir_verdict_never(verdict, "too few messages, and all senders are closed");
+	else
+		weir_verdict_wait(verdict, "too few messages");
+}
+
+const weir_condition wr_message_available = {
+	.size = sizeof(weir_condition),
+	.name = "message_available",
+	.help = "enough messages wait at the input; the default of each input",
+	.state_size = sizeof(struct message_available),
+	.parameters = parameters,
+	.phase = WEIR_GATHERING,
+	.start = start,
+	.ask = ask,
+};

@@ -1,0 +1,12 @@
+#include "conditions/conditions.h"
+
+const weir_condition *const wr_builtin_conditions[] = {
+	&wr_asynchronous,
+	&wr_boolean,
+	&wr_count,
+	&wr_cuda_stream,
+	&wr_downstream_message_affordable,
+	&wr_message_available,
+	&wr_periodic,
+	NULL,
+};

@@ -1,0 +1,372 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conditions/conditions.h"
+#include "tests/conditions/rig.h"
+
+#define TEST(name) static void name(void **state_)
+#define GIVEN(kind, parameters) struct rig rig = (((void)state_), rig_of(&(kind), parameters))
+
+/* ---- message_available ---- */
+
+TEST(c01_too_few_messages_wait_for_a_poke_alone)
+{
+	GIVEN(wr_message_available, "port=1 min_size=3");
+
+	rig.view.ports[1].count = 2;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_int_equal(rig.verdict.at, 0);
+	assert_int_equal(rig.verdict.fences, 0);
+	assert_false(rig.verdict.external);
+	rig.view.ports[1].count = 3;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(c01_min_size_zero_is_the_take_of_the_port)
+{
+	GIVEN(wr_message_available, "port=0 min_size=0");
+
+	rig.view.ports[0].take = 4;
+	rig.view.ports[0].count = 3;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	rig.view.ports[0].count = 4;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(c04_an_any_size_port_needs_them_in_every_queue)
+{
+	GIVEN(wr_message_available, "port=0 min_size=2");
+
+	rig.view.ports[0].any_size = true;
+	rig.view.ports[0].count = 9;
+	rig.view.ports[0].least = 1;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	rig.view.ports[0].least = 2;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(s05_closed_and_too_few_is_never_but_enough_is_ready)
+{
+	GIVEN(wr_message_available, "port=0 min_size=2");
+
+	rig.view.ports[0].closed = true;
+	rig.view.ports[0].count = 2;
+	assert_int_equal(rig_ask(&rig), READY);
+	rig.view.ports[0].count = 1;
+	assert_int_equal(rig_ask(&rig), NEVER);
+}
+
+TEST(s05_a_sender_that_pushes_and_closes_between_the_two_looks_loses_nothing)
+{
+	GIVEN(wr_message_available, "port=0 min_size=1");
+
+	rig.view.ports[0].push_when_asked_closed = 1;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(c01_an_unconnected_optional_port_asks_for_nothing)
+{
+	GIVEN(wr_message_available, "port=0 min_size=1");
+
+	rig.view.ports[0].unconnected = true;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+/* ---- downstream_message_affordable ---- */
+
+TEST(s03_room_for_what_a_tick_may_emit)
+{
+	GIVEN(wr_downstream_message_affordable, "port=2 min_size=0");
+
+	rig.view.ports[2].emits = 3;
+	rig.view.ports[2].room = 2;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	rig.view.ports[2].room = 3;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(s03_room_for_min_size_when_it_is_given)
+{
+	GIVEN(wr_downstream_message_affordable, "port=0 min_size=2");
+
+	rig.view.ports[0].room = 1;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	rig.view.ports[0].room = 2;
+	assert_int_equal(rig_ask(&rig), READY);
+	rig.view.ports[0].room = SIZE_MAX;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+/* ---- count ---- */
+
+TEST(c01_count_ticks_so_often_and_then_never)
+{
+	GIVEN(wr_count, "count=2");
+
+	rig_tick(&rig);
+	rig_tick(&rig);
+	assert_int_equal(rig_ask(&rig), NEVER);
+	assert_int_equal(rig.view.clock_reads, 0); /* C3 */
+}
+
+TEST(c01_count_zero_is_never_and_negative_has_no_end)
+{
+	GIVEN(wr_count, "count=0");
+
+	assert_int_equal(rig_ask(&rig), NEVER);
+	rig = rig_of(&wr_count, "count=-1");
+	for (int i = 0; i < 1000; i++)
+		rig_tick(&rig);
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+/* ---- periodic: the numbers of the table in periodic.c ---- */
+
+struct beat {
+	int64_t tick, next; /* a tick at this time: the next is due then */
+};
+
+static void beats(const char *policy, const struct beat *rows, size_t count)
+{
+	char text[64] = "period=100 policy=";
+	struct rig rig = rig_of(&wr_periodic, strcat(text, policy));
+
+	for (size_t i = 0; i < count; i++) {
+		rig.view.now = rows[i].tick;
+		rig_tick(&rig);
+		rig.view.now = rows[i].next - 1;
+		assert_int_equal(rig_ask(&rig), WAIT);
+		assert_int_equal(rig.verdict.at, rows[i].next);
+		rig.view.now = rows[i].next;
+		assert_int_equal(rig_ask(&rig), READY); /* C3: now >= at */
+	}
+}
+
+TEST(c03_catch_up_loses_no_tick)
+{
+	static const struct beat rows[] = {{0, 100}, {250, 200}, {255, 300}, {300, 400}};
+
+	(void)state_;
+	beats("catch_up_missed_ticks", rows, 4);
+}
+
+TEST(c03_min_time_counts_from_the_last_tick)
+{
+	static const struct beat rows[] = {{1, 101}, {101, 201}, {350, 450}};
+
+	(void)state_;
+	beats("min_time_between_ticks", rows, 3);
+}
+
+TEST(c03_no_catch_up_goes_to_the_next_beat_after_now)
+{
+	static const struct beat rows[] = {{0, 100}, {250, 300}, {305, 400}, {400, 500}, {600, 700}};
+
+	(void)state_;
+	beats("no_catch_up_missed_ticks", rows, 5);
+}
+
+TEST(c03_the_first_tick_is_at_once_and_reads_no_clock)
+{
+	GIVEN(wr_periodic, "period=100 policy=catch_up_missed_ticks");
+
+	rig.view.now = -5;
+	assert_int_equal(rig_ask(&rig), READY);
+	assert_int_equal(rig.view.clock_reads, 0);
+}
+
+TEST(f37_the_longest_period_saturates)
+{
+	static const char *const texts[] = {
+		"period=9223372036854775807 policy=catch_up_missed_ticks",
+		"period=9223372036854775807 policy=min_time_between_ticks",
+		"period=9223372036854775807 policy=no_catch_up_missed_ticks",
+	};
+
+	(void)state_;
+	for (size_t i = 0; i < 3; i++) {
+		struct rig rig = rig_of(&wr_periodic, texts[i]);
+
+		rig.view.now = 1000;
+		rig_tick(&rig);
+		assert_int_equal(rig_ask(&rig), WAIT);
+		assert_true(rig.verdict.at == INT64_MAX);
+	}
+}
+
+TEST(f37_period_zero_and_negative_are_outside_the_bounds_of_the_table)
+{
+	const weir_parameter *period = wr_periodic.parameters;
+
+	(void)state_;
+	assert_string_equal(period->name, "period");
+	assert_null(period->fallback); /* required */
+	assert_true(period->min == 1 && period->max == INT64_MAX);
+}
+
+TEST(f36_after_a_pause_no_catch_up_ticks_once)
+{
+	GIVEN(wr_periodic, "period=100 policy=no_catch_up_missed_ticks");
+
+	rig_tick(&rig);
+	rig.view.now = 5000000050;
+	rig_tick(&rig);
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_true(rig.verdict.at == 5000000100);
+}
+
+/* ---- boolean, asynchronous: what is told ---- */
+
+struct word {
+	weir_told told;
+	enum answer answer;
+	bool external;
+};
+
+static void words(struct rig *rig, const struct word *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		rig->view.told = rows[i].told;
+		assert_int_equal(rig_ask(rig), rows[i].answer);
+		assert_int_equal(rig->verdict.external, rows[i].external);
+	}
+}
+
+TEST(c06_boolean_follows_the_last_word_and_can_be_set_again)
+{
+	static const struct word rows[] = {
+		{WEIR_TOLD_NOTHING, READY, false}, {WEIR_TOLD_WAIT, WAIT, false}, {WEIR_TOLD_READY, READY, false},
+		{WEIR_TOLD_EVENT_WAITING, WAIT, false}, {WEIR_TOLD_EVENT_DONE, READY, false},
+		{WEIR_TOLD_NEVER, NEVER, false},
+	};
+	GIVEN(wr_boolean, "enable_tick=true");
+
+	words(&rig, rows, 6);
+	rig.view.told = WEIR_TOLD_WAIT;
+	rig_ask(&rig);
+	assert_string_equal(rig.verdict.why, "disabled"); /* S6 */
+}
+
+TEST(c06_boolean_that_begins_disabled_can_be_enabled)
+{
+	static const struct word rows[] = {
+		{WEIR_TOLD_NOTHING, WAIT, false}, {WEIR_TOLD_READY, READY, false}, {WEIR_TOLD_NEVER, NEVER, false},
+	};
+	GIVEN(wr_boolean, "enable_tick=false");
+
+	words(&rig, rows, 3);
+}
+
+TEST(c06_asynchronous_holds_the_run_open_for_an_event_alone)
+{
+	static const struct word rows[] = {
+		{WEIR_TOLD_NOTHING, READY, false}, {WEIR_TOLD_READY, READY, false}, {WEIR_TOLD_WAIT, WAIT, false},
+		{WEIR_TOLD_EVENT_WAITING, WAIT, true}, {WEIR_TOLD_EVENT_DONE, READY, false},
+		{WEIR_TOLD_NEVER, NEVER, false},
+	};
+	GIVEN(wr_asynchronous, "");
+
+	words(&rig, rows, 6);
+}
+
+/* ---- cuda_stream ---- */
+
+TEST(g03_no_fence_pending_is_ready_at_once)
+{
+	GIVEN(wr_cuda_stream, "port=0");
+
+	assert_int_equal(rig_ask(&rig), READY);
+	assert_int_equal(wr_cuda_stream.phase, WEIR_CONTENT); /* C4 */
+}
+
+TEST(f70_waits_for_all_fences_of_every_port_named_and_of_no_other)
+{
+	GIVEN(wr_cuda_stream, "port=0,2");
+
+	rig.view.ports[0].pending = 3;
+	rig.view.ports[1].pending = 5;
+	rig.view.ports[2].pending = 2;
+	rig.view.ports[2].fences[1] = (weir_fence){7, 9};
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_int_equal(rig.verdict.fences, 5);
+	assert_int_equal(rig.verdict.last.stream, 7);
+	assert_int_equal(rig.verdict.last.point, 9);
+	assert_false(rig.verdict.external);
+}
+
+TEST(g03_ready_only_when_the_last_port_is_done_too)
+{
+	GIVEN(wr_cuda_stream, "port=1,3");
+
+	rig.view.ports[3].pending = 1;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	rig.view.ports[3].pending = 0;
+	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns)
+{
+	GIVEN(wr_cuda_stream, "port=0");
+
+	rig.view.ports[0].pending = RIG_FENCES;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_in_range(rig.verdict.fences, 1, RIG_FENCES);
+	rig.view.ports[0].pending -= rig.verdict.fences;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_int_equal(rig.verdict.fences, rig.view.ports[0].pending);
+}
+
+/* ---- the table ---- */
+
+TEST(c01_every_kind_has_a_name_a_help_a_size_and_an_answer)
+{
+	size_t count = 0;
+
+	(void)state_;
+	for (const weir_condition *kind; (kind = wr_builtin_conditions[count]); count++) {
+		assert_int_equal(kind->size, sizeof(weir_condition));
+		assert_non_null(kind->help);
+		assert_non_null(kind->ask);
+		for (const weir_parameter *p = kind->parameters; p && p->name; p++)
+			assert_true(p->size == sizeof(weir_parameter) && p->type && p->help);
+		if (count)
+			assert_true(strcmp(wr_builtin_conditions[count - 1]->name, kind->name) < 0);
+	}
+	assert_int_equal(count, 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c01_too_few_messages_wait_for_a_poke_alone),
+		cmocka_unit_test(c01_min_size_zero_is_the_take_of_the_port),
+		cmocka_unit_test(c04_an_any_size_port_needs_them_in_every_queue),
+		cmocka_unit_test(s05_closed_and_too_few_is_never_but_enough_is_ready),
+		cmocka_unit_test(s05_a_sender_that_pushes_and_closes_between_the_two_looks_loses_nothing),
+		cmocka_unit_test(c01_an_unconnected_optional_port_asks_for_nothing),
+		cmocka_unit_test(s03_room_for_what_a_tick_may_emit),
+		cmocka_unit_test(s03_room_for_min_size_when_it_is_given),
+		cmocka_unit_test(c01_count_ticks_so_often_and_then_never),
+		cmocka_unit_test(c01_count_zero_is_never_and_negative_has_no_end),
+		cmocka_unit_test(c03_catch_up_loses_no_tick),
+		cmocka_unit_test(c03_min_time_counts_from_the_last_tick),
+		cmocka_unit_test(c03_no_catch_up_goes_to_the_next_beat_after_now),
+		cmocka_unit_test(c03_the_first_tick_is_at_once_and_reads_no_clock),
+		cmocka_unit_test(f37_the_longest_period_saturates),
+		cmocka_unit_test(f37_period_zero_and_negative_are_outside_the_bounds_of_the_table),
+		cmocka_unit_test(f36_after_a_pause_no_catch_up_ticks_once),
+		cmocka_unit_test(c06_boolean_follows_the_last_word_and_can_be_set_again),
+		cmocka_unit_test(c06_boolean_that_begins_disabled_can_be_enabled),
+		cmocka_unit_test(c06_asynchronous_holds_the_run_open_for_an_event_alone),
+		cmocka_unit_test(g03_no_fence_pending_is_ready_at_once),
+		cmocka_unit_test(f70_waits_for_all_fences_of_every_port_named_and_of_no_other),
+		cmocka_unit_test(g03_ready_only_when_the_last_port_is_done_too),
+		cmocka_unit_test(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns),
+		cmocka_unit_test(c01_every_kind_has_a_name_a_help_a_size_and_an_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

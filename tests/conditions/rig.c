@@ -1,0 +1,202 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/conditions/rig.h"
+
+/* What was declared of `name`: the written value, else the default, else the test is wrong. Ends at a blank. */
+static const char *value_of(const weir_values *values, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = values->text; *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (!strncmp(at, name, length) && at[length] == '=')
+			return at + length + 1;
+	fail_msg("no parameter %s in '%s'", name, values->text);
+	return "";
+}
+
+bool weir_values_bool(const weir_values *values, const char *name)
+{
+	return !strncmp(value_of(values, name), "true", 4);
+}
+
+int64_t weir_values_int(const weir_values *values, const char *name)
+{
+	return strtoll(value_of(values, name), NULL, 10);
+}
+
+const char *weir_values_string(const weir_values *values, const char *name)
+{
+	static char text[64];
+	const char *value = value_of(values, name);
+	size_t length = strcspn(value, " ");
+
+	memcpy(text, value, length);
+	text[length] = 0;
+	return text;
+}
+
+size_t weir_values_count(const weir_values *values, const char *name)
+{
+	size_t count = 1;
+
+	for (const char *at = value_of(values, name); *at && *at != ' '; at++)
+		count += *at == ',';
+	return count;
+}
+
+unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
+{
+	const char *at = value_of(values, name);
+
+	while (i--)
+		at = strchr(at, ',') + 1;
+	return (unsigned)atoi(at);
+}
+
+int64_t weir_view_now(const weir_view *view)
+{
+	((weir_view *)(uintptr_t)view)->clock_reads++;
+	return view->now;
+}
+
+size_t weir_view_count(const weir_view *view, unsigned input)
+{
+	return view->ports[input].count;
+}
+
+size_t weir_view_least(const weir_view *view, unsigned input)
+{
+	return view->ports[input].least;
+}
+
+size_t weir_view_take(const weir_view *view, unsigned input)
+{
+	return view->ports[input].take;
+}
+
+bool weir_view_any_size(const weir_view *view, unsigned input)
+{
+	return view->ports[input].any_size;
+}
+
+bool weir_view_connected(const weir_view *view, unsigned input)
+{
+	return !view->ports[input].unconnected;
+}
+
+bool weir_view_closed(const weir_view *view, unsigned input)
+{
+	struct rig_port *port = &((weir_view *)(uintptr_t)view)->ports[input];
+	bool closed = port->closed;
+
+	if (port->push_when_asked_closed) {
+		port->count += port->push_when_asked_closed;
+		port->closed = true;
+	}
+	return closed;
+}
+
+size_t weir_view_room(const weir_view *view, unsigned output)
+{
+	return view->ports[output].room;
+}
+
+size_t weir_view_emits(const weir_view *view, unsigned output)
+{
+	return view->ports[output].emits;
+}
+
+weir_told weir_view_told(const weir_view *view)
+{
+	return view->told;
+}
+
+size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
+{
+	const struct rig_port *port = &view->ports[input];
+
+	for (size_t i = 0; i < port->pending && i < room; i++)
+		out[i] = port->fences[i];
+	return port->pending;
+}
+
+static void answer(weir_verdict *verdict, enum answer what)
+{
+	assert_true(verdict->answer == NOTHING || (verdict->answer == WAIT && what == WAIT)); /* one of the three */
+	verdict->answer = what;
+}
+
+void weir_verdict_ready(weir_verdict *verdict)
+{
+	answer(verdict, READY);
+}
+
+void weir_verdict_never(weir_verdict *verdict, const char *why)
+{
+	answer(verdict, NEVER);
+	verdict->why = why;
+}
+
+void weir_verdict_wait(weir_verdict *verdict, const char *why)
+{
+	answer(verdict, WAIT);
+	verdict->why = why;
+}
+
+void weir_verdict_until(weir_verdict *verdict, int64_t at)
+{
+	answer(verdict, WAIT);
+	verdict->at = at;
+}
+
+void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
+{
+	answer(verdict, WAIT);
+	verdict->fences++;
+	verdict->last = fence;
+}
+
+void weir_verdict_external(weir_verdict *verdict)
+{
+	answer(verdict, WAIT);
+	verdict->external = true;
+}
+
+struct rig rig_of(const weir_condition *kind, const char *parameters)
+{
+	struct rig rig = {.kind = kind};
+	weir_values values = {parameters};
+
+	assert_true(kind->state_size <= sizeof rig.state);
+	for (size_t i = 0; i < RIG_PORTS; i++)
+		rig.view.ports[i].take = rig.view.ports[i].emits = 1;
+	if (kind->start)
+		assert_int_equal(kind->start(rig.state, &values), WEIR_OK);
+	return rig;
+}
+
+/* Asks twice: the second answer must be the same (C3). */
+enum answer rig_ask(struct rig *rig)
+{
+	rig->verdict = (struct weir_verdict){0};
+	rig->kind->ask(rig->state, &rig->view, &rig->verdict);
+	if (rig->verdict.answer == READY && !rig->view.ports[0].push_when_asked_closed) {
+		struct weir_verdict again = {0};
+
+		rig->kind->ask(rig->state, &rig->view, &again);
+		assert_int_equal(again.answer, READY);
+	}
+	return rig->verdict.answer;
+}
+
+void rig_tick(struct rig *rig)
+{
+	assert_int_equal(rig_ask(rig), READY);
+	if (rig->kind->ticked)
+		rig->kind->ticked(rig->state, &rig->view);
+}

@@ -1,0 +1,53 @@
+/*
+ * A rig for conditions without a scheduler: the view is a struct that the test fills, the verdict one that it reads, and the
+ * library's functions for both are replaced by these (they come first when the program is linked).
+ */
+#ifndef TESTS_CONDITIONS_RIG_H
+#define TESTS_CONDITIONS_RIG_H
+
+#include "weir.h"
+
+enum { RIG_PORTS = 4, RIG_FENCES = 100 };
+
+struct rig_port {
+	size_t count, least, take, room, emits, pending;
+	bool any_size, unconnected, closed;
+	size_t push_when_asked_closed; /* so many arrive, and the port closes, after it was asked whether it is closed */
+	weir_fence fences[RIG_FENCES];
+};
+
+struct weir_view {
+	int64_t now;
+	weir_told told;
+	struct rig_port ports[RIG_PORTS];
+	unsigned clock_reads;
+};
+
+enum answer { NOTHING, READY, WAIT, NEVER };
+
+struct weir_verdict {
+	enum answer answer;
+	const char *why;
+	int64_t at;	/* 0: no time */
+	size_t fences;
+	weir_fence last;
+	bool external;
+};
+
+/* Parameters as text, "period=100 policy=no_catch_up_missed_ticks port=0,2"; ports by index. */
+struct weir_values {
+	const char *text;
+};
+
+struct rig {
+	const weir_condition *kind;
+	struct weir_view view;
+	struct weir_verdict verdict;
+	_Alignas(16) unsigned char state[1024];
+};
+
+struct rig rig_of(const weir_condition *kind, const char *parameters); /* started; ports connected and empty, take and emits 1 */
+enum answer rig_ask(struct rig *rig);
+void rig_tick(struct rig *rig); /* a tick at view.now; asserts that it was ready */
+
+#endif
