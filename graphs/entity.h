@@ -94,9 +94,12 @@ struct wr_wait {
 
 struct weir_context {
 	weir_entity *entity;
-	weir_scheduler *scheduler;
-	bool computing, stream_used, finish;
-	weir_status failure;
+	bool computing;			/* emit is allowed */
+	bool stream_used;		/* the own stream waits for the inputs already (T3) */
+	bool stopping;			/* a drain is on */
+	uint64_t tick;
+	weir_message **made;		/* allocated in this tick: held until the tick's fence is recorded, so that temporaries outlive their kernels */
+	size_t made_count, made_room;
 };
 
 struct weir_entity {
@@ -127,6 +130,8 @@ struct weir_entity {
 	bool finished, fronts_closed, started;
 	weir_stream *stream;
 	weir_verdict verdict;
+	weir_fence *scratch;			/* of one message, while a view looks at it */
+	size_t scratch_room;
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
@@ -139,7 +144,8 @@ struct weir_view {
 	const struct wr_condition *condition;
 	int64_t now;
 	bool has_now;
-	size_t *counted;		/* seeded bug CLOSED_AFTER_COUNT alone: counts read too early */
+	size_t early_count;		/* seeded bug CLOSED_AFTER_COUNT alone: read before `closed` */
+	bool counted;
 };
 
 /*

@@ -15,7 +15,6 @@ struct weir_graph {
 	weir_inlet *inlets;
 	weir_outlet *outlets;
 	weir_scheduler *scheduler;	/* the one that has it */
-	bool inline_default;		/* the scheduler's signal is callback_inline */
 };
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);
@@ -23,7 +22,13 @@ struct wr_pool *wr_graph_pool(weir_graph *graph);
 weir_status wr_graph_ready(const weir_graph *graph);
 /* Before a run: resets entities, conditions, ports and queues, pushes initial messages. Counts what it discards. */
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
-void wr_graph_bind(weir_graph *graph, bool inline_default);	/* marks the connections whose receiver is gated by callback_inline */
+void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
+/* Marks the connections whose receiver is gated by callback_inline; `signal`: enum wr_signal_kind where a condition names none. */
+void wr_graph_bind(weir_graph *graph, int signal);
+/* One more connection; an inlet's has no sender, an outlet's no receiver. */
+weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver, uint32_t input,
+			     uint32_t capacity, struct wr_connection **out);
+weir_status wr_graph_close_system(weir_graph *graph);	/* WEIR_E_ABANDONED: a hung GPU; leaked (E4) */
 /* "name.port": finds both. Fails: WEIR_E_INVALID, naming the nearest. */
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);

@@ -1,0 +1,147 @@
+/* What an operator may call inside start, compute and stop: all on the owner's thread, all about its own entity. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/graph.h"
+
+weir_graph *weir_context_graph(weir_context *context)
+{
+	return context->entity->graph;
+}
+
+weir_entity *weir_context_entity(weir_context *context)
+{
+	return context->entity;
+}
+
+uint64_t weir_context_tick(const weir_context *context)
+{
+	return context->tick;
+}
+
+int64_t weir_context_now(const weir_context *context)
+{
+	(void)context;
+	return wr_now();
+}
+
+bool weir_context_stopping(const weir_context *context)
+{
+	return context->stopping;
+}
+
+size_t weir_context_count(const weir_context *context, unsigned input)
+{
+	return input < context->entity->input_count ? context->entity->inputs[input].taken_count : 0;
+}
+
+weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
+{
+	return i < weir_context_count(context, input) ? context->entity->inputs[input].taken[i].message : NULL;
+}
+
+size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k)
+{
+	const weir_entity *entity = context->entity;
+
+	if (input >= entity->input_count || k >= entity->inputs[input].count || !entity->inputs[input].taken_count)
+		return 0;
+	return entity->inputs[input].taken_by[k];
+}
+
+static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+	const char *name = entity->plan->name;
+
+	if (!message)
+		return wr_fail(WEIR_E_INVALID, "%s: emit needs a message", name);
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute alone", name);
+	if (output >= entity->output_count)
+		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output, entity->output_count);
+	if (wr_message_pool(message) != entity->graph->pool)
+		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
+	if (entity->outputs[output].emitted_count == entity->outputs[output].plan->max_emits)
+		return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
+			       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
+	return WEIR_OK;
+}
+
+weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
+{
+	weir_status status = refuse_emit(context, output, message);
+
+	if (status) {
+		weir_message_unref(message);
+		return status;
+	}
+	struct wr_output *port = &context->entity->outputs[output];
+	port->emitted[port->emitted_count++] = message;
+	return WEIR_OK;
+}
+
+/* The inputs' producers come first on the device (T3). Waits that are already ordered cost nothing. */
+static weir_status wait_for_inputs(weir_entity *entity, weir_stream *stream)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++) {
+			const weir_message *message = entity->inputs[i].taken[k].message;
+			size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+			if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch))
+				return WEIR_E_NOMEM;
+			n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+			for (size_t f = 0; f < n; f++) {
+				weir_status status = weir_stream_wait(stream, entity->scratch[f]);
+				if (status)
+					return status;
+			}
+		}
+	}
+	return WEIR_OK;
+}
+
+weir_stream *weir_context_stream(weir_context *context)
+{
+	weir_entity *entity = context->entity;
+
+	if (context->stream_used)
+		return entity->stream;
+	if (!entity->stream && wr_stream_open(entity->graph->system, 0, 0, 0, entity->plan->name, &entity->stream))
+		return NULL;
+	wr_stream_begin(entity->stream);
+	context->stream_used = true;	/* also after a failed wait: what was begun is recorded */
+	return wait_for_inputs(entity, entity->stream) ? NULL : entity->stream;
+}
+
+weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out)
+{
+	weir_message *message = NULL;
+	weir_status status =
+		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
+
+	if (!status)
+		status = wr_message_tensor(&message, context->entity->graph->pool, like, on_host ? WEIR_HOST : 0);
+	if (status)
+		return status;
+	context->made[context->made_count++] = weir_message_ref(message);
+	*out = message;
+	return WEIR_OK;
+}
+
+weir_status weir_context_finish(weir_context *context)
+{
+	context->entity->finished = true;
+	return WEIR_OK;
+}
+
+weir_status weir_context_fail(weir_context *context, const char *format, ...)
+{
+	va_list list;
+
+	(void)context;
+	va_start(list, format);
+	wr_vfail(WEIR_E_FAILED, format, list);
+	va_end(list);
+	return WEIR_E_FAILED;
+}

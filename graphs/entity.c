@@ -1,0 +1,404 @@
+/*
+ * What an entity's owner does with it, beside pokes and references, which are the scheduler's: asking (C2, C4), taking, fencing.
+ *
+ * AND over verdicts: any NEVER is NEVER; all READY is READY; else one unmet condition is chosen, whose sources are armed. A condition
+ * that only a poke can change is preferred (no source is needed, and none could help before that poke), then one from outside, then
+ * fences (those of several conditions are joined: one signal), then the latest of the times.
+ */
+#include "graphs/graph.h"
+
+#include <stdio.h>
+
+enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
+
+static void clear(weir_verdict *verdict)
+{
+	verdict->answer = WR_READY;
+	verdict->why = NULL;
+	verdict->external = false;
+	verdict->at = INT64_MAX;
+}
+
+static enum rank rank_of(const weir_verdict *verdict, size_t fences_before)
+{
+	if (verdict->answer == WR_READY)
+		return RANK_READY;
+	if (verdict->external)
+		return RANK_EXTERNAL;
+	if (verdict->fence_count > fences_before)
+		return RANK_FENCES;
+	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
+}
+
+/* What the conditions asked so far come to. Fences lie in the entity's verdict: those of a child that is not chosen are cut off again. */
+struct sum {
+	enum rank rank;
+	int64_t at;
+	bool external;
+	size_t fences;
+	const char *why, *of;
+};
+
+static void add(struct sum *sum, weir_verdict *child, const char *of)
+{
+	enum rank rank = rank_of(child, sum->fences);
+	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
+
+	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
+		sum->at = join && sum->at < child->at ? sum->at : child->at;
+		sum->external |= child->external;
+		sum->fences = child->fence_count;
+		sum->rank = rank;
+		sum->why = child->why;
+		sum->of = of;
+	} else {
+		child->fence_count = sum->fences;
+	}
+}
+
+static void ask_one(weir_view *view, const struct wr_condition *condition)
+{
+	clear(&view->entity->verdict);
+	view->condition = condition;
+	view->counted = false;
+	condition->plan->kind->ask(condition->state, view, &view->entity->verdict);
+}
+
+/* Asks the conditions of one phase. False: one of them is NEVER. */
+static bool ask_phase(weir_view *view, weir_phase phase, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		if (condition->plan->kind->phase != phase)
+			continue;
+		ask_one(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		if (entity->verdict.answer == WR_NEVER) {
+			sum->of = condition->plan->name;
+			return false;
+		}
+		add(sum, &entity->verdict, condition->plan->name);
+	}
+	return true;
+}
+
+/* A content condition implies that its port holds `need` messages (C4). False: it never will again. */
+static bool ask_content_ports(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].content || !entity->inputs[i].count)
+			continue;
+		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
+		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
+		if (count >= entity->inputs[i].need)
+			continue;
+		clear(&entity->verdict);
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		add(sum, &entity->verdict, entity->inputs[i].plan->port->name);
+		if (closed)
+			return false;
+	}
+	return true;
+}
+
+bool wr_entity_unheard(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			if (!wr_load_acquire(&entity->outputs[i].connections[k]->gone))
+				return false;
+	return entity->receivers > 0;
+}
+
+/* Moves one message of each connection in turn, until n have moved or nobody has more. */
+static void close_in_turn(struct wr_input *input, size_t n)
+{
+	size_t idle = 0;
+
+	while (n && idle < input->count) {
+		struct wr_queue *queue = &input->connections[input->turn]->queue;
+		size_t before = wr_queue_front(queue);
+		wr_queue_close_front(queue, 1);
+		bool moved = wr_queue_front(queue) > before;
+		idle = moved ? 0 : idle + 1;
+		n -= moved;
+		input->turn = input->turn + 1 == input->count ? 0 : input->turn + 1;
+	}
+}
+
+static void close_front(struct wr_input *input)
+{
+	uint32_t take = input->plan->take;
+	bool each = take == WEIR_ALL || input->plan->port->flags & WEIR_PORT_ANY_SIZE || input->count == 1;
+
+	if (!each) {
+		close_in_turn(input, take);
+		return;
+	}
+	for (size_t i = 0; i < input->count; i++)
+		wr_queue_close_front(&input->connections[i]->queue, take == WEIR_ALL ? SIZE_MAX : take);
+}
+
+static void close_fronts(weir_entity *entity)
+{
+	if (entity->fronts_closed)
+		return;
+	for (size_t i = 0; i < entity->input_count; i++)
+		close_front(&entity->inputs[i]);
+	entity->fronts_closed = true;
+}
+
+static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const struct sum *sum)
+{
+	weir_verdict *verdict = &entity->verdict;
+
+	verdict->answer = answer;
+	verdict->at = sum->at;
+	verdict->external = sum->external;
+	if (answer == WR_WAIT)
+		verdict->why = sum->why;
+	wr_store_relaxed(&entity->why, verdict->why);	/* literals: whoever reads an old pair shows an old reason */
+	wr_store_relaxed(&entity->why_of, sum->of);
+	return answer;
+}
+
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+{
+	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+	weir_view view = {.entity = entity};
+
+	entity->verdict.fence_count = 0;
+	if (entity->finished || (draining && entity->root) || (entity->receivers && wr_entity_unheard(entity))) {
+		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
+		return settle(entity, WR_NEVER, &sum);
+	}
+	if (!ask_phase(&view, WEIR_GATHERING, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (entity->contentful && !ask_content_ports(&view, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (sum.rank != RANK_READY)
+		return settle(entity, WR_WAIT, &sum);
+	close_fronts(entity);
+	if (entity->contentful && !ask_phase(&view, WEIR_CONTENT, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (sum.rank != RANK_READY)
+		return settle(entity, WR_WAIT, &sum);
+	entity->verdict.answer = WR_READY;
+	return WR_READY;
+}
+
+/* --- why not (C5) --- */
+
+static void detail_fences(const weir_entity *entity, char *text, size_t room)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	const char *producer = "?";
+	int64_t oldest = 0;
+
+	for (size_t i = 0; i < verdict->fence_count; i++) {
+		int64_t age = 0;
+		const char *name = wr_fence_producer(entity->graph->system, verdict->fences[i], &age);
+		if (!i || age > oldest) {
+			oldest = age;
+			producer = name;
+		}
+	}
+	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
+		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+}
+
+static void explain_verdict(weir_entity *entity, const char *name, weir_explain_fn *fn, void *arg)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER"};
+	const char *word = words[verdict->answer];
+	char detail[160];
+
+	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
+		word = "WAIT_EVENT";
+	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
+		word = "WAIT_TIME";
+	if (verdict->fence_count)
+		detail_fences(entity, detail, sizeof detail);
+	else
+		snprintf(detail, sizeof detail, "%s", verdict->why ? verdict->why : "waits for its time");
+	fn(entity->plan->name, name, word, detail, arg);
+}
+
+static const char *port_of(const weir_entity *entity, const struct wr_condition *condition, char *text, size_t room)
+{
+	const weir_parameter *parameter = condition->plan->kind->parameters;
+
+	for (; parameter && parameter->name; parameter++) {
+		const weir_port *port = NULL;
+		if (parameter->type == WEIR_INPUT)
+			port = entity->inputs[weir_values_int(condition->plan->values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_OUTPUT)
+			port = entity->outputs[weir_values_int(condition->plan->values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_INPUTS)
+			port = entity->inputs[weir_values_at(condition->plan->values, parameter->name, 0)].plan->port;
+		if (port) {
+			snprintf(text, room, "%s on %s", condition->plan->name, port->name);
+			return text;
+		}
+	}
+	return condition->plan->name;
+}
+
+static void explain_phase(weir_view *view, weir_phase phase, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+	char name[160];
+
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		if (condition->plan->kind->phase != phase)
+			continue;
+		entity->verdict.fence_count = 0;
+		ask_one(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		*met = false;
+		explain_verdict(entity, port_of(entity, condition, name, sizeof name), fn, arg);
+	}
+}
+
+static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+		const struct wr_input *input = &entity->inputs[i];
+		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
+		if (!input->content || !input->count || count >= input->need)
+			continue;
+		*met = false;
+		clear(&entity->verdict);
+		entity->verdict.fence_count = sum.fences;
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		explain_verdict(entity, input->plan->port->name, fn, arg);
+	}
+}
+
+void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg)
+{
+	weir_view view = {.entity = entity};
+	bool met = true;
+
+	entity->verdict.fence_count = 0;
+	explain_phase(&view, WEIR_GATHERING, &met, fn, arg);
+	explain_content_ports(&view, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_phase(&view, WEIR_CONTENT, &met, fn, arg);
+	if (met && draining && entity->root)
+		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
+}
+
+size_t wr_entity_held(weir_entity *entity)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			held += wr_queue_count(&entity->inputs[i].connections[k]->queue);
+	return held;
+}
+
+bool wr_entity_lacks_room(weir_entity *entity)
+{
+	weir_view view = {.entity = entity};
+
+	for (unsigned i = 0; i < entity->output_count; i++)
+		if (weir_view_room(&view, i) < entity->outputs[i].plan->max_emits)
+			return true;
+	return false;
+}
+
+/* --- the tick --- */
+
+void wr_entity_take(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		size_t count = 0;
+		for (size_t k = 0; k < input->count; k++) {
+			input->taken_by[k] = wr_queue_take(&input->connections[k]->queue, input->taken + count);
+			count += input->taken_by[k];
+		}
+		input->taken_count = count;
+		wr_count(&entity->counters.received, count);
+	}
+	entity->fronts_closed = false;
+}
+
+void wr_entity_release(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		for (size_t k = 0; k < input->taken_count; k++)
+			weir_message_unref(input->taken[k].message);
+		input->taken_count = 0;
+	}
+	for (size_t i = 0; i < entity->context.made_count; i++)
+		weir_message_unref(entity->context.made[i]);
+	entity->context.made_count = 0;
+}
+
+void wr_entity_discard(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			weir_message_unref(entity->outputs[i].emitted[k]);
+		entity->outputs[i].emitted_count = 0;
+	}
+}
+
+static bool was_taken(const weir_entity *entity, const weir_message *message)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			if (entity->inputs[i].taken[k].message == message)
+				return true;
+	return false;
+}
+
+/*
+ * A message that was made here was produced here. One that is passed on was only read, unless nobody else holds it (then it may have been
+ * written in place): its other receivers must not wait for our reading.
+ */
+static weir_status fence_emitted(weir_entity *entity, weir_fence fence)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < entity->output_count; i++) {
+		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
+			weir_message *message = entity->outputs[i].emitted[k];
+			bool produced = !was_taken(entity, message) || wr_message_references(message) <= 2;
+			status = wr_message_add_fence(message, fence, produced);
+		}
+	}
+	return status;
+}
+
+weir_status wr_entity_fence(weir_entity *entity)
+{
+	weir_fence fence;
+	weir_status status;
+
+	if (!entity->stream || !(entity->context.stream_used || wr_stream_dirty(entity->stream)))
+		return WEIR_OK;
+	entity->context.stream_used = false;
+	status = weir_stream_record(entity->stream, &fence);
+	for (size_t i = 0; !status && i < entity->input_count; i++)
+		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
+			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
+	for (size_t i = 0; !status && i < entity->context.made_count; i++)
+		status = wr_message_add_fence(entity->context.made[i], fence, false);
+	return status ? status : fence_emitted(entity, fence);
+}

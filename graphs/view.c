@@ -1,0 +1,212 @@
+/*
+ * The view and the verdict: what a condition sees and how it answers (C1). A view names one entity and one of its conditions for
+ * the time of one call; it reads words that others write (queues' ends, `told`, `gone`) and never writes any.
+ */
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "graphs/graph.h"
+
+int64_t weir_view_now(const weir_view *view)
+{
+	weir_view *own = (weir_view *)view;	/* the clock is read once a review, and only if somebody asks (C3) */
+
+	if (!own->has_now) {
+		own->now = wr_now();
+		own->has_now = true;
+	}
+	return own->now;
+}
+
+static size_t count_of(const struct wr_input *input)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < input->count; i++)
+		count += wr_queue_count(&input->connections[i]->queue);
+	return count;
+}
+
+size_t weir_view_count(const weir_view *view, unsigned input)
+{
+	if (WR_BUG(CLOSED_AFTER_COUNT) && view->counted)
+		return view->early_count;
+	return count_of(&view->entity->inputs[input]);
+}
+
+size_t weir_view_least(const weir_view *view, unsigned input)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+	size_t least = port->count ? SIZE_MAX : 0;
+
+	for (size_t i = 0; i < port->count; i++) {
+		size_t count = wr_queue_count(&port->connections[i]->queue);
+		least = count < least ? count : least;
+	}
+	return least;
+}
+
+size_t weir_view_take(const weir_view *view, unsigned input)
+{
+	return view->entity->inputs[input].need;
+}
+
+bool weir_view_any_size(const weir_view *view, unsigned input)
+{
+	return view->entity->inputs[input].plan->port->flags & WEIR_PORT_ANY_SIZE;
+}
+
+bool weir_view_connected(const weir_view *view, unsigned input)
+{
+	return view->entity->inputs[input].count > 0;
+}
+
+bool weir_view_closed(const weir_view *view, unsigned input)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	if (WR_BUG(CLOSED_AFTER_COUNT)) {
+		weir_view *own = (weir_view *)view;
+		own->early_count = count_of(port);
+		own->counted = true;
+	}
+	for (size_t i = 0; i < port->count; i++)
+		if (!wr_queue_closed(&port->connections[i]->queue))
+			return false;
+	return port->count > 0;
+}
+
+size_t weir_view_room(const weir_view *view, unsigned output)
+{
+	const struct wr_output *port = &view->entity->outputs[output];
+	size_t least = SIZE_MAX;
+
+	for (size_t i = 0; i < port->count; i++) {
+		struct wr_connection *connection = port->connections[i];
+		if (connection->taken_over || wr_load_acquire(&connection->gone))
+			continue;	/* nobody listens there: that queue has room (S5) */
+		size_t room = wr_queue_room(&connection->queue);
+		least = room < least ? room : least;
+	}
+	return least;
+}
+
+size_t weir_view_emits(const weir_view *view, unsigned output)
+{
+	return view->entity->outputs[output].plan->max_emits;
+}
+
+weir_told weir_view_told(const weir_view *view)
+{
+	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
+}
+
+size_t weir_view_front(const weir_view *view, unsigned input)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+	size_t front = 0;
+
+	for (size_t i = 0; i < port->count; i++)
+		front += wr_queue_front(&port->connections[i]->queue);
+	return front;
+}
+
+const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	for (size_t k = 0; k < port->count; k++) {
+		struct wr_queue *queue = &port->connections[k]->queue;
+		size_t front = wr_queue_front(queue);
+		if (i < front)
+			return wr_queue_at(queue, i).message;
+		i -= front;
+	}
+	return NULL;
+}
+
+/* Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more waits for the next review. */
+static size_t note(weir_fence *out, size_t count, size_t room, weir_fence fence)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (out[i].stream == fence.stream) {
+			out[i].point = fence.point > out[i].point ? fence.point : out[i].point;
+			return count;
+		}
+	}
+	if (count < room)
+		out[count] = fence;
+	return count < room ? count + 1 : count;
+}
+
+static size_t note_pending(const weir_view *view, const weir_message *message, weir_fence *out, size_t count, size_t room)
+{
+	weir_entity *entity = view->entity;
+	size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+
+	if (n > entity->scratch_room) {
+		if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch)) {
+			entity->verdict.short_of_memory = true;
+			return count;
+		}
+		n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (wr_fence_query(entity->graph->system, entity->scratch[i]) == WEIR_E_BUSY)
+			count = note(out, count, room, entity->scratch[i]);
+	return count;
+}
+
+size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
+{
+	size_t front = weir_view_front(view, input), count = 0;
+
+	if (!view->entity->graph->system)
+		return 0;
+	for (size_t i = 0; i < front; i++) {
+		const weir_message *message = weir_view_message(view, input, i);
+		if (wr_message_has_fences(message))
+			count = note_pending(view, message, out, count, room);
+	}
+	return count;
+}
+
+/* --- the verdict --- */
+
+void weir_verdict_ready(weir_verdict *verdict)
+{
+	verdict->answer = WR_READY;
+}
+
+void weir_verdict_never(weir_verdict *verdict, const char *why)
+{
+	verdict->answer = WR_NEVER;
+	verdict->why = why;
+}
+
+void weir_verdict_wait(weir_verdict *verdict, const char *why)
+{
+	verdict->answer = WR_WAIT;
+	verdict->why = why;
+}
+
+void weir_verdict_until(weir_verdict *verdict, int64_t at)
+{
+	verdict->answer = WR_WAIT;
+	verdict->at = at < verdict->at ? at : verdict->at;
+}
+
+void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
+{
+	verdict->answer = WR_WAIT;
+	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
+		verdict->short_of_memory = true;
+	else
+		verdict->fence_count = note(verdict->fences, verdict->fence_count, verdict->fence_room, fence);
+}
+
+void weir_verdict_external(weir_verdict *verdict)
+{
+	verdict->answer = WR_WAIT;
+	verdict->external = true;
+}
