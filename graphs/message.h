@@ -26,6 +26,9 @@ void wr_pool_destroy(struct wr_pool *pool);		/* asserts that none is alive */
 /* Makes sure that so many messages lie ready: no malloc in steady state. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
 
+/* graphs/graph.c: the pool of a graph, for the public creators. */
+struct wr_pool *wr_graph_pool(weir_graph *graph);
+
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes);
 weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device);
@@ -33,6 +36,8 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *));
 
 void wr_message_ref_many(weir_message *message, uint32_t n);	/* a fan-out takes all its references before its first push (T4) */
+uint32_t wr_message_references(const weir_message *message);	/* a snapshot; exact for the only holders */
+struct wr_pool *wr_message_pool(const weir_message *message);
 
 /* Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept). Thread: a holder. Fails: WEIR_E_NOMEM. */
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced);

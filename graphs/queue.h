@@ -18,16 +18,26 @@ struct wr_slot {
 	bool signalled;			/* an inline signal for it was enqueued for this receiver (G2) */
 };
 
+/*
+ * What the sender writes and what the receiver writes lie on different lines (if the queue lies on one: allocate it aligned to 64);
+ * the boundary goes through the counters, between the sender's three and the receiver's.
+ */
 struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
-	struct wr_slot *slots;		/* mask + 1 >= capacity + 1 of them */
-	_Atomic uint64_t head;		/* receiver (pop: under the lock): taken up to here */
-	_Atomic uint64_t look;		/* receiver: the front is [head, look) */
+	struct wr_slot *slots;		/* mask + 1 >= capacity of them; `pop`: capacity + 1 */
+	char apart[40];
+
 	_Atomic uint64_t tail;		/* sender: pushed up to here */
+	uint64_t head_seen;		/* sender: head is at least this */
 	_Atomic bool closed;		/* sender: no push will follow; stored after the last push */
-	struct wr_mutex lock;		/* pop alone: guards head, look, tail and the slots between them */
+	char apart_too[16];
 	struct wr_queue_counters counters;
+	_Atomic uint64_t head;		/* receiver (pop: whoever has the lock): taken up to here */
+	_Atomic uint64_t look;		/* receiver: the front is [head, look) */
+	uint64_t tail_seen;		/* receiver: tail is at least this */
+
+	struct wr_mutex lock;		/* pop alone: guards head, look, tail and the slots between them */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
@@ -37,6 +47,7 @@ size_t wr_queue_reset(struct wr_queue *queue);
 
 /* --- sender --- */
 enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
+
 /*
  * Takes the message unless FULL (a `block` queue without room) or FAULT. DROPPED: `reject` dropped this one (unref'd, counted pushed and
  * dropped); `pop` evicts the oldest of the inbox (unref'd after the critical section) and answers PUSHED. With a full front `pop` admits one more.
