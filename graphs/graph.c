@@ -27,6 +27,16 @@ const char *weir_entity_name(const weir_entity *entity)
 	return entity->plan->name;
 }
 
+const weir_operator *weir_entity_operator(const weir_entity *entity)
+{
+	return entity->plan->kind;
+}
+
+const weir_values *weir_entity_values(const weir_entity *entity)
+{
+	return entity->plan->values;
+}
+
 /* --- entities --- */
 
 static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)

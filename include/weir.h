@@ -289,6 +289,8 @@ WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *re
 WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);	/* read + create with the built-ins */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);	/* getter; NULL: none of that name */
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
+WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);	/* getter: its table */
+WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);	/* getter: its parameters, defaults filled in */
 /*
  * Fails: WEIR_E_BUSY while a scheduler has it; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked on purpose.
  * NULL is fine.
