@@ -1,0 +1,306 @@
+/* weir operators, weir conditions: what a graph may use, read from the tables themselves. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const char *type_of(weir_parameter_type type)
+{
+	switch (type) {
+	case WEIR_BOOL:
+		return "true or false";
+	case WEIR_INT:
+		return "integer";
+	case WEIR_NUMBER:
+		return "number";
+	case WEIR_STRING:
+		return "string";
+	case WEIR_DURATION:
+		return "duration";
+	case WEIR_SIZE:
+		return "size";
+	case WEIR_CHOICE:
+		return "one of";
+	case WEIR_INPUT:
+		return "input port";
+	case WEIR_OUTPUT:
+		return "output port";
+	case WEIR_INPUTS:
+		return "input ports";
+	case WEIR_OUTPUTS:
+		return "output ports";
+	}
+	return "?";
+}
+
+struct unit {
+	const char *name;
+	int64_t of;
+};
+static const struct unit durations[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+static const struct unit sizes[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {" bytes", 1}};
+
+/* In the largest unit that gives a whole number. */
+static void print_bound(weir_parameter_type type, int64_t value)
+{
+	const struct unit *unit = type == WEIR_DURATION ? durations : sizes;
+
+	if (type != WEIR_DURATION && type != WEIR_SIZE) {
+		printf("%lld", (long long)value);
+		return;
+	}
+	while (unit->of > 1 && (value % unit->of || !value))
+		unit++;
+	printf("%lld%s", (long long)(value / unit->of), unit->name);
+}
+
+static void print_bounds(const weir_parameter *parameter)
+{
+	if (!parameter->min && !parameter->max)
+		return;
+	if (parameter->max == INT64_MAX) {
+		printf(", at least ");
+		print_bound(parameter->type, parameter->min);
+		return;
+	}
+	printf(", ");
+	print_bound(parameter->type, parameter->min);
+	printf(" to ");
+	print_bound(parameter->type, parameter->max);
+}
+
+static void print_choices(const char *choices)
+{
+	putchar(' ');
+	for (; *choices; choices++)
+		if (*choices == '|')
+			fputs(", ", stdout);
+		else
+			putchar(*choices);
+}
+
+static void print_help(const char *help)
+{
+	if (help && *help)
+		printf("      %s\n", help);
+}
+
+static void print_parameters(const weir_parameter *parameters)
+{
+	if (!parameters || !parameters->name)
+		return;
+	puts("\nparameters");
+	for (const weir_parameter *parameter = parameters; parameter->name; parameter++) {
+		printf("  %s: %s", parameter->name, type_of(parameter->type));
+		if (parameter->choices)
+			print_choices(parameter->choices);
+		print_bounds(parameter);
+		printf(parameter->fallback ? "; default %s\n" : "; required\n", parameter->fallback);
+		print_help(parameter->help);
+	}
+}
+
+static void print_kinds_of_messages(unsigned mask)
+{
+	static const char *const names[] = {"empty", "bytes", "tensor", "user"};
+	const char *between = "";
+
+	if (!mask) {
+		fputs("any message", stdout);
+		return;
+	}
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (mask & 1u << i) {
+			printf("%s%s", between, names[i]);
+			between = " or ";
+		}
+}
+
+static void print_flags(unsigned flags)
+{
+	if (flags & WEIR_PORT_ANY_SIZE)
+		fputs(", any number of connections", stdout);
+	if (flags & WEIR_PORT_OPTIONAL)
+		fputs(", may stay unconnected", stdout);
+}
+
+static uint32_t or_one(uint32_t value)
+{
+	return value ? value : 1;
+}
+
+static const char *policy_name(weir_policy policy)
+{
+	switch (policy) {
+	case WEIR_BLOCK:
+		return "block";
+	case WEIR_POP:
+		return "pop";
+	case WEIR_REJECT:
+		return "reject";
+	case WEIR_FAULT:
+		return "fault";
+	}
+	return "?";
+}
+
+static void print_inputs(const weir_port *ports)
+{
+	if (!ports || !ports->name)
+		return;
+	puts("\ninputs");
+	for (const weir_port *port = ports; port->name; port++) {
+		printf("  %s: ", port->name);
+		print_kinds_of_messages(port->kinds);
+		if (port->take == WEIR_ALL)
+			printf("; capacity %u, takes all", or_one(port->capacity));
+		else
+			printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
+		printf(", %s when full", policy_name(port->policy));
+		print_flags(port->flags);
+		putchar('\n');
+		print_help(port->help);
+	}
+}
+
+static void print_outputs(const weir_port *ports)
+{
+	if (!ports || !ports->name)
+		return;
+	puts("\noutputs");
+	for (const weir_port *port = ports; port->name; port++) {
+		printf("  %s: ", port->name);
+		print_kinds_of_messages(port->kinds);
+		printf("; at most %u a tick", or_one(port->max_emits));
+		print_flags(port->flags);
+		putchar('\n');
+		print_help(port->help);
+	}
+}
+
+static void print_operator(const weir_registry *registry, size_t i)
+{
+	const weir_operator *kind = weir_registry_operator(registry, i);
+
+	printf("%s: %s\n", kind->name, kind->help ? kind->help : "");
+	print_parameters(kind->parameters);
+	print_inputs(kind->inputs);
+	print_outputs(kind->outputs);
+}
+
+static void print_condition(const weir_registry *registry, size_t i)
+{
+	const weir_condition *kind = weir_registry_condition(registry, i);
+
+	printf("%s: %s\n\n%s\n", kind->name, kind->help ? kind->help : "",
+	       kind->phase == WEIR_CONTENT ? "content condition: looks into the messages that the next tick receives" :
+					     "gathering condition: asked before the messages of the next tick are fixed");
+	print_parameters(kind->parameters);
+}
+
+static const char *operator_name(size_t i, const void *registry)
+{
+	const weir_operator *kind = weir_registry_operator(registry, i);
+
+	return kind ? kind->name : NULL;
+}
+
+static const char *condition_name(size_t i, const void *registry)
+{
+	const weir_condition *kind = weir_registry_condition(registry, i);
+
+	return kind ? kind->name : NULL;
+}
+
+static const char *operator_help(const weir_registry *registry, size_t i)
+{
+	return weir_registry_operator(registry, i)->help;
+}
+
+static const char *condition_help(const weir_registry *registry, size_t i)
+{
+	return weir_registry_condition(registry, i)->help;
+}
+
+/* What the two lists have in common. */
+struct list {
+	const char *noun;
+	const char *(*name)(size_t i, const void *registry);
+	const char *(*help)(const weir_registry *registry, size_t i);
+	void (*print)(const weir_registry *registry, size_t i);
+};
+static const struct list operators = {"operator", operator_name, operator_help, print_operator};
+static const struct list conditions = {"condition", condition_name, condition_help, print_condition};
+
+static void print_all(const struct list *list, const weir_registry *registry)
+{
+	const char *name;
+	size_t width = 0;
+
+	for (size_t i = 0; (name = list->name(i, registry)); i++)
+		width = strlen(name) > width ? strlen(name) : width;
+	for (size_t i = 0; (name = list->name(i, registry)); i++) {
+		const char *help = list->help(registry, i);
+
+		printf("%-*s  %s\n", (int)width, name, help ? help : "");
+	}
+}
+
+static int print_one(const struct list *list, const weir_registry *registry, const char *wanted)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = list->name(i, registry)); i++)
+		if (!strcmp(name, wanted)) {
+			list->print(registry, i);
+			return CLI_OK;
+		}
+	name = cli_nearest(wanted, list->name, registry);
+	if (name)
+		cli_say("no %s '%s' (did you mean '%s'?)", list->noun, wanted, name);
+	else
+		cli_say("no %s '%s'; weir %ss lists them", list->noun, wanted, list->noun);
+	return CLI_USAGE;
+}
+
+static int print_list(const struct list *list, const struct cli_options *options)
+{
+	weir_registry *registry = NULL;
+	int code;
+
+	cli_signals_unblock();
+	code = cli_registry_load(&registry, options);
+	if (!code && options->argument)
+		code = print_one(list, registry, options->argument);
+	else if (!code)
+		print_all(list, registry);
+	weir_registry_destroy(registry);
+	return code;
+}
+
+static int run_operators(const struct cli_options *options)
+{
+	return print_list(&operators, options);
+}
+
+static int run_conditions(const struct cli_options *options)
+{
+	return print_list(&conditions, options);
+}
+
+const struct cli_command cli_operators = {
+	.name = "operators",
+	.argument = "[NAME]",
+	.help = "lists the operators, or all about one",
+	.text = "With a NAME: its parameters with types, bounds and defaults, and its ports.\n",
+	.options = CLI_PLUGIN,
+	.run = run_operators,
+};
+
+const struct cli_command cli_conditions = {
+	.name = "conditions",
+	.argument = "[NAME]",
+	.help = "lists the conditions, or all about one",
+	.text = "With a NAME: its parameters with types, bounds and defaults.\n",
+	.options = CLI_PLUGIN,
+	.run = run_conditions,
+};

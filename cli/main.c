@@ -1,0 +1,138 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const struct cli_command *const commands[] = {&cli_run, &cli_check, &cli_show, &cli_operators, &cli_conditions};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const char *name_of_command(size_t i, const void *arg)
+{
+	(void)arg;
+	return i < COMMANDS ? commands[i]->name : i == COMMANDS ? "help" : NULL;
+}
+
+static const struct cli_command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static void help(FILE *to)
+{
+	fputs("weir runs graphs of GPU work that are described in JSON.\n\n"
+	      "usage: weir COMMAND ...\n\n",
+	      to);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s  %-6s  %s\n", commands[i]->name, commands[i]->argument, commands[i]->help);
+	fputs("  help        [NAME]  what a command does and takes\n\n"
+	      "options:\n"
+	      "  --version   what this is\n"
+	      "  --help      this; after a command: about that command\n\n"
+	      "exit codes:\n"
+	      "  0  finished            3  graph or plugin refused       130  ended by SIGINT\n"
+	      "  1  failed              4  deadlock                      143  ended by SIGTERM\n"
+	      "  2  wrong usage         5  abandoned: no end in time\n\n"
+	      "WEIR_LOG=error|warn|info|debug makes the library tell what it does, on stderr.\n",
+	      to);
+}
+
+static int help_command(const struct cli_command *command)
+{
+	printf("usage: weir %s %s%s\n\n%s: %s.\n\n%s\noptions:\n", command->name, command->argument,
+	       command->options ? " [OPTION]..." : "", command->name, command->help, command->text);
+	cli_options_help(stdout, command->options | CLI_HELP);
+	return CLI_OK;
+}
+
+static int unknown(const char *word)
+{
+	const char *nearest = cli_nearest(word, name_of_command, NULL);
+
+	if (nearest)
+		cli_say("unknown command '%s' (did you mean '%s'?); see weir --help", word, nearest);
+	else
+		cli_say("unknown %s '%s'; see weir --help", word[0] == '-' ? "option" : "command", word);
+	return CLI_USAGE;
+}
+
+static int help_about(int argc, char **argv)
+{
+	const struct cli_command *command = argc > 0 ? find(argv[0]) : NULL;
+
+	if (argc > 0 && !command)
+		return unknown(argv[0]);
+	if (command)
+		return help_command(command);
+	help(stdout);
+	return CLI_OK;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+	struct cli_options options = {0};
+	int code;
+
+	cli_say_for(command->name);
+	code = cli_options_read(&options, command, argc, argv);
+	if (!code && options.help)
+		code = help_command(command);
+	else if (!code)
+		code = command->run(&options);
+	cli_options_finish(&options);
+	return code;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+
+	if (!word) {
+		help(stderr);
+		return CLI_USAGE;
+	}
+	if (!strcmp(word, "--version")) {
+		printf("weir %s\n", weir_version());
+		return CLI_OK;
+	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
+		return help_about(argc - 2, argv + 2);
+	if (!find(word))
+		return unknown(word);
+	return run_command(find(word), argc - 1, argv + 1);
+}
+
+/* Else a file that is opened later gets the number of a closed stdout, and what is printed lands in it. */
+static void fill_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+			return;
+}
+
+/* Whoever closed stdout wants no more of it; any other failure to print is one of the command. */
+static int flush(int code)
+{
+	int failed = ferror(stdout);
+
+	errno = 0;
+	if ((fflush(stdout) || failed) && errno != EPIPE && errno) {
+		cli_say("cannot write to stdout: %s", strerror(errno));
+		return code ? code : CLI_FAILED;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	cli_signals_block();	/* first: every thread, also the CUDA driver's, inherits it */
+	signal(SIGPIPE, SIG_IGN);
+	fill_standard_descriptors();
+	return flush(dispatch(argc, argv));
+}

@@ -1,0 +1,266 @@
+/* The options of all subcommands: one table, read with getopt_long. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+struct row {
+	unsigned bit;
+	const char *name, *value;		/* value: how --help shows it; NULL: it takes none */
+	const char *help;
+	bool (*take)(struct cli_options *options, const char *value);	/* false: not what is wanted */
+	const char *wanted;
+};
+
+static bool take_set(struct cli_options *options, const char *value)
+{
+	options->sets[options->set_count++] = value;
+	return true;	/* the description says what is wrong with it */
+}
+
+static bool take_plugin(struct cli_options *options, const char *value)
+{
+	options->plugins[options->plugin_count++] = value;
+	return *value != '\0';
+}
+
+/* Digits alone: strtoull would take blanks and a sign. */
+static bool number(const char *text, unsigned long long max, unsigned long long *out)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return !errno && !*end && *out <= max;
+}
+
+static bool take_workers(struct cli_options *options, const char *value)
+{
+	unsigned long long workers;
+
+	if (!number(value, 1024, &workers) || !workers)
+		return false;
+	options->workers = (unsigned)workers;
+	return true;
+}
+
+static bool take_seed(struct cli_options *options, const char *value)
+{
+	unsigned long long seed;
+
+	if (!number(value, UINT64_MAX, &seed))
+		return false;
+	options->seed = seed;
+	return true;
+}
+
+static bool one_of(const char *const *words, const char *value)
+{
+	while (*words && strcmp(*words, value))
+		words++;
+	return *words;
+}
+
+static bool take_backend(struct cli_options *options, const char *value)
+{
+	static const char *const words[] = {"auto", "cuda", "host", "sim", NULL};
+
+	options->backend = value;
+	return one_of(words, value);
+}
+
+static bool take_signal(struct cli_options *options, const char *value)
+{
+	static const char *const words[] = {"callback", "callback_inline", NULL};
+
+	options->signal = value;
+	return one_of(words, value);
+}
+
+static bool take_duration(struct cli_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
+	char *end;
+	double amount = value[strspn(value, "0123456789.")] && *value != '.' ? strtod(value, &end) : 0;
+
+	for (size_t i = 0; amount > 0 && i < sizeof units / sizeof units[0]; i++)
+		if (!strcmp(units[i].name, end) && amount * units[i].ns >= 1 && amount * units[i].ns < 9e18) {
+			options->duration_ns = (int64_t)(amount * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
+static bool take_quiet(struct cli_options *options, const char *value)
+{
+	(void)value;
+	return options->quiet = true;
+}
+
+static bool take_json(struct cli_options *options, const char *value)
+{
+	(void)value;
+	options->format = WEIR_AS_JSON;
+	return true;
+}
+
+static bool take_dot(struct cli_options *options, const char *value)
+{
+	(void)value;
+	options->format = WEIR_AS_DOT;
+	return true;
+}
+
+static bool take_help(struct cli_options *options, const char *value)
+{
+	(void)value;
+	return options->help = true;
+}
+
+static const struct row rows[] = {
+	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
+	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated", take_plugin, "a file"},
+	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)", take_workers,
+	 "a number from 1 to 1024"},
+	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)", take_backend,
+	 "auto, cuda, host or sim"},
+	{CLI_SIGNAL, "signal", "NAME", "callback or callback_inline (the graph's, else callback)", take_signal,
+	 "callback or callback_inline"},
+	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
+	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min", take_duration,
+	 "a time such as 500ms, 10s or 5min"},
+	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
+	{CLI_JSON, "json", NULL, "as JSON", take_json, NULL},
+	{CLI_DOT, "dot", NULL, "as a drawing for Graphviz", take_dot, NULL},
+	{CLI_HELP, "help", NULL, "this", take_help, NULL},
+};
+enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* beyond letters */ };
+
+void cli_options_help(FILE *to, unsigned mask)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		char left[40];
+
+		if (!(rows[i].bit & mask))
+			continue;
+		snprintf(left, sizeof left, "--%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
+		fprintf(to, "  %-16s  %s\n", left, rows[i].help);
+	}
+}
+
+static const char *name_of_option(size_t i, const void *arg)
+{
+	const struct option *options = arg;
+
+	return options[i].name;
+}
+
+static int refuse_unknown(const char *word, const struct option *known)
+{
+	char name[65];
+	const char *nearest = NULL;
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+	if (!strncmp(name, "--", 2))
+		nearest = cli_nearest(name + 2, name_of_option, known);
+	if (nearest)
+		cli_say("unknown option '%s' (did you mean '--%s'?)", name, nearest);
+	else
+		cli_say("unknown option '%s'; --help lists them", name);
+	return CLI_USAGE;
+}
+
+/* What getopt did not like: it says only where it stands. */
+static int refuse(int answer, char **argv, const struct option *known)
+{
+	const struct row *row = optopt >= FIRST ? &rows[optopt - FIRST] : NULL;
+
+	if (answer == ':' && row) {
+		cli_say("--%s wants %s; --help shows how", row->name, row->wanted ? row->wanted : row->value);
+		return CLI_USAGE;
+	}
+	if (row) {
+		cli_say("--%s takes no value", row->name);
+		return CLI_USAGE;
+	}
+	if (optopt) {
+		cli_say("unknown option '-%c'; --help lists them", optopt);
+		return CLI_USAGE;
+	}
+	return refuse_unknown(argv[optind - 1], known);
+}
+
+static int take(struct cli_options *options, const struct row *row, const char *value)
+{
+	if (row->take(options, value))
+		return CLI_OK;
+	cli_say("--%s '%s': wants %s", row->name, value, row->wanted);
+	return CLI_USAGE;
+}
+
+static int read_options(struct cli_options *options, int argc, char **argv, const struct option *known)
+{
+	int answer, code = CLI_OK;
+
+	opterr = 0;
+	while (!code && (answer = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
+		if (answer == 'h')
+			options->help = true;
+		else if (answer >= FIRST)
+			code = take(options, &rows[answer - FIRST], optarg);
+		else
+			code = refuse(answer, argv, known);
+	}
+	return code;
+}
+
+static int read_argument(struct cli_options *options, const struct cli_command *command, int argc, char **argv)
+{
+	bool required = command->argument[0] != '[';
+
+	if (options->help)
+		return CLI_OK;
+	if (argc > 1) {
+		cli_say("one %s at a time, please: '%s' is one too many", required ? command->argument : "NAME", argv[1]);
+		return CLI_USAGE;
+	}
+	if (required && argc < 1) {
+		cli_say("which %s? usage: weir %s %s [OPTION]...", command->argument, command->name, command->argument);
+		return CLI_USAGE;
+	}
+	options->argument = argc > 0 ? argv[0] : NULL;
+	return CLI_OK;
+}
+
+int cli_options_read(struct cli_options *options, const struct cli_command *command, int argc, char **argv)
+{
+	struct option known[ROWS + 1] = {{0}};
+	size_t count = 0;
+	int code;
+
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].bit & (command->options | CLI_HELP))
+			known[count++] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument,
+							 NULL, FIRST + (int)i};
+	options->sets = calloc((size_t)argc, sizeof *options->sets);
+	options->plugins = calloc((size_t)argc, sizeof *options->plugins);
+	if (!options->sets || !options->plugins) {
+		cli_say("out of memory");
+		return CLI_FAILED;
+	}
+	code = read_options(options, argc, argv, known);
+	return code ? code : read_argument(options, command, argc - optind, argv + optind);
+}
+
+void cli_options_finish(struct cli_options *options)
+{
+	free(options->sets);
+	free(options->plugins);
+}

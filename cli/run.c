@@ -1,0 +1,123 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+struct run {
+	struct cli_graph source;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+};
+
+static int make(struct run *run, const struct cli_options *options)
+{
+	weir_scheduler_options settings = {
+		.size = sizeof settings,
+		.workers = options->workers,
+		.backend = options->backend,
+		.signal = options->signal,
+		.seed = options->seed,
+		.max_duration_ns = options->duration_ns,
+		.handle_signals = true,
+	};
+	int code = cli_graph_load(&run->source, options);
+	weir_status status;
+
+	if (code)
+		return code;
+	status = weir_graph_create(&run->graph, run->source.registry, run->source.description);
+	if (!status)
+		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
+	if (status)
+		cli_say("%s", weir_last_error());
+	return cli_code_of(status);
+}
+
+static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress, weir_outcome *outcome)
+{
+	int64_t turn = progress->on ? CLI_PROGRESS_NS : INT64_MAX;
+	weir_status status;
+
+	/* An outcome is filled at the end alone: compute may have failed with TIMEOUT too. */
+	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status)
+		cli_progress_show(progress, scheduler);
+	cli_progress_clear(progress);
+	return status;
+}
+
+static void complain(const char *path, const weir_outcome *outcome)
+{
+	if (outcome->entity)
+		cli_say("%s: %s in '%s': %s", path, weir_status_text(outcome->status), outcome->entity, outcome->text);
+	else
+		cli_say("%s: %s: %s", path, weir_status_text(outcome->status), outcome->text);
+}
+
+static int run_to_the_end(struct run *run, const struct cli_options *options)
+{
+	struct cli_progress progress = {.on = !options->quiet && isatty(STDERR_FILENO)};
+	weir_outcome outcome = {.size = sizeof outcome};
+	weir_status status = weir_scheduler_start(run->scheduler);
+
+	if (status) {
+		cli_say("%s", weir_last_error());
+		return cli_code_of(status);
+	}
+	wait_for_end(run->scheduler, &progress, &outcome);
+	if (!options->quiet)
+		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
+	if (outcome.status)
+		complain(options->argument, &outcome);
+	return outcome.posix_signal ? 128 + outcome.posix_signal : cli_code_of(outcome.status);
+}
+
+static bool finish(struct run *run)
+{
+	bool hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
+
+	hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
+	if (!hung)	/* else what hangs may still use a plugin's code */
+		cli_graph_finish(&run->source);
+	return hung;
+}
+
+/* What is still pending has come before the scheduler looked, or after. */
+static int stopped_early(int code)
+{
+	int number = cli_signals_take();
+
+	return number ? 128 + number : code;
+}
+
+static int run_graph(const struct cli_options *options)
+{
+	struct run run = {0};
+	bool hung;
+	int code;
+
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* or streams alias: one's long kernel holds up another's short one */
+	code = make(&run, options);
+	if (!code)
+		code = stopped_early(code);
+	if (!code)
+		code = run_to_the_end(&run, options);
+	hung = finish(&run);
+	code = stopped_early(code);
+	cli_signals_unblock();
+	if (!hung)
+		return code;
+	cli_say("the GPU did not finish in time; what it may still use was left behind");
+	fflush(stdout);
+	_exit(code ? code : CLI_ABANDONED);	/* without the driver's handlers: they would wait for it */
+}
+
+const struct cli_command cli_run = {
+	.name = "run",
+	.argument = "GRAPH",
+	.help = "runs a graph to its end",
+	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. A second one exits at once.\n"
+		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) per second.\n",
+	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION | CLI_QUIET,
+	.run = run_graph,
+};

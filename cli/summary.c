@@ -1,0 +1,119 @@
+/* What a run leaves behind: a short table on stdout. */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { LISTED = 64 };	/* entities; a summary is short */
+
+static const char *how(const weir_outcome *outcome)
+{
+	if (outcome->posix_signal)
+		return outcome->posix_signal == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM";
+	return outcome->status ? weir_status_text(outcome->status) : "finished";
+}
+
+static void print_headline(const char *path, weir_scheduler *scheduler, const weir_outcome *outcome)
+{
+	char duration[24];
+	const char *where = weir_scheduler_where(scheduler);
+	uint64_t ticks, frames;
+
+	printf("%s: %s after %s on %s", path, how(outcome), cli_duration(duration, outcome->duration_ns), where);
+	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
+		printf(", %.4g frames/s", (double)frames * 1e9 / (double)outcome->duration_ns);
+	putchar('\n');
+}
+
+static int widest_name(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+	size_t width = strlen("entity");
+
+	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+		width = strlen(counts.entity) > width ? strlen(counts.entity) : width;
+	return (int)width;
+}
+
+static void print_entity(int width, const weir_entity_counts *counts)
+{
+	char compute[24];
+
+	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s\n", width, counts->entity, counts->ticks,
+	       counts->received, counts->emitted, cli_duration(compute, counts->compute_ns));
+	if (counts->unconnected)
+		printf("  %-*s  %10" PRIu64 " emitted on an output that is not connected\n", width, "",
+		       counts->unconnected);
+}
+
+static void print_entities(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+	int width = widest_name(scheduler);
+	size_t i = 0;
+
+	printf("  %-*s  %10s  %10s  %10s  %12s\n", width, "entity", "ticks", "received", "emitted", "in compute");
+	for (; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+		if (i < LISTED)
+			print_entity(width, &counts);
+	if (i > LISTED)
+		printf("  and %zu more\n", i - LISTED);
+}
+
+static void print_count(const char **before, uint64_t count, const char *what)
+{
+	if (!count)
+		return;
+	printf("%s%" PRIu64 " %s", *before, count, what);
+	*before = ", ";
+}
+
+/* Only queues where a message did not reach a compute. */
+static void print_queues(weir_scheduler *scheduler)
+{
+	weir_queue_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+		const char *before = ": ";
+
+		if (!(counts.dropped | counts.closed | counts.queued | counts.abandoned))
+			continue;
+		printf("  %s -> %s", counts.from, counts.to);
+		print_count(&before, counts.dropped, "dropped");
+		print_count(&before, counts.closed, "closed");
+		print_count(&before, counts.queued, "left over");
+		print_count(&before, counts.abandoned, "abandoned");
+		putchar('\n');
+	}
+}
+
+static bool writes_to_directory(const weir_operator *kind)
+{
+	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
+		if (parameter->type == WEIR_STRING && !strcmp(parameter->name, "directory"))
+			return true;
+	return false;
+}
+
+/* An operator that has a parameter `directory` leaves its files there. */
+static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		weir_entity *entity = weir_graph_entity(graph, counts.entity);
+
+		if (entity && counts.ticks && writes_to_directory(weir_entity_operator(entity)))
+			printf("  %s wrote to %s\n", counts.entity,
+			       weir_values_string(weir_entity_values(entity), "directory"));
+	}
+}
+
+void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome)
+{
+	print_headline(path, scheduler, outcome);
+	print_entities(scheduler);
+	print_queues(scheduler);
+	print_directories(graph, scheduler);
+}
