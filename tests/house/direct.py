@@ -5,8 +5,9 @@ import sys
 import source
 
 HEADERS = {"pthread.h", "stdatomic.h", "threads.h", "semaphore.h", "sys/random.h"}
+# pthread_sigmask is of <signal.h>: it neither waits nor orders anything.
 SEAM = re.compile(
-    r"(?<![.>\w])(pthread_\w+|thrd_\w+|mtx_\w+|cnd_\w+|sem_\w+|atomic_\w+|__atomic_\w+|__sync_\w+"
+    r"(?<![.>\w])(pthread_(?!sigmask)\w+|thrd_\w+|mtx_\w+|cnd_\w+|sem_\w+|atomic_\w+|__atomic_\w+|__sync_\w+"
     r"|clock_gettime|gettimeofday|clock_nanosleep|nanosleep|usleep|sleep|sched_yield|syscall"
     r"|rand|srand|rand_r|random|srandom|drand48|getrandom|time|clock)\s*\("
 )
