@@ -1,0 +1,126 @@
+#include "base/status.h"
+
+#include <string.h>
+
+#include "base/sim.h"
+#include "base/thread.h"
+#include "test.h"
+
+static void e01_every_status_has_its_text(void **state)
+{
+	(void)state;
+#define CHECK(name, value, text) assert_string_equal(weir_status_text(name), text);
+	WEIR_STATUS_TABLE(CHECK)
+#undef CHECK
+	assert_string_equal(weir_status_text((weir_status)-99), "unknown status");
+}
+
+static void e01_a_failure_is_handed_up_with_its_words(void **state)
+{
+	(void)state;
+	assert_int_equal(wr_fail(WEIR_E_INVALID, "port '%s': %d", "in", 3), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "port 'in': 3");
+}
+
+static void e01_the_last_error_may_be_part_of_the_next(void **state)
+{
+	(void)state;
+	wr_fail(WEIR_E_IO, "no such file");
+	wr_fail(WEIR_E_INVALID, "graph.json: %s", weir_last_error());
+	assert_string_equal(weir_last_error(), "graph.json: no such file");
+}
+
+static void e06_what_was_put_in_stays_one_line(void **state)
+{
+	(void)state;
+	wr_fail(WEIR_E_INVALID, "name 'a\nb\x1b[1m\x7f'");
+	assert_string_equal(weir_last_error(), "name 'a b [1m '");
+}
+
+static void e06_a_long_text_is_cut_between_characters(void **state)
+{
+	char text[2 * WR_ERROR_BYTES] = "";
+	size_t length;
+
+	(void)state;
+	for (size_t at = 0; at + 2 < sizeof(text); at += 2)
+		memcpy(text + at, "\xc3\xa4", 2);
+	for (int shift = 0; shift < 2; shift++) {
+		wr_fail(WEIR_E_INVALID, "%s%s", shift ? "x" : "", text);
+		length = strlen(weir_last_error());
+		assert_in_range(length, WR_ERROR_BYTES - 5, WR_ERROR_BYTES - 1);
+		assert_string_equal(weir_last_error() + length - 3, "...");
+		assert_int_equal((unsigned char)weir_last_error()[length - 4], 0xa4);
+	}
+}
+
+static void fail_elsewhere(void *seen)
+{
+	*(bool *)seen = strcmp(weir_last_error(), "") == 0;
+	wr_fail(WEIR_E_IO, "elsewhere");
+}
+
+static void e01_threads_do_not_see_each_others_errors(void **state)
+{
+	struct wr_thread thread;
+	bool empty = false;
+
+	(void)state;
+	wr_fail(WEIR_E_INVALID, "here");
+	assert_int_equal(wr_thread_start(&thread, "other", fail_elsewhere, &empty), WEIR_OK);
+	wr_thread_join(&thread);
+	assert_true(empty);
+	assert_string_equal(weir_last_error(), "here");
+}
+
+struct two_fibers {
+	bool empty, kept;
+};
+
+static void start_and_compare(void *arg)
+{
+	struct two_fibers *seen = arg;
+	struct wr_thread thread;
+
+	wr_fail(WEIR_E_INVALID, "here");
+	if (!wr_thread_start(&thread, "other", fail_elsewhere, &seen->empty))
+		wr_thread_join(&thread);
+	seen->kept = strcmp(weir_last_error(), "here") == 0;
+}
+
+static void e01_fibers_do_not_see_each_others_errors_and_the_caller_gets_the_last(void **state)
+{
+	struct two_fibers seen = {false, false};
+	struct wr_sim *sim = NULL;
+
+	(void)state;
+	wr_fail(WEIR_E_INVALID, "before");
+	assert_int_equal(wr_sim_create(&sim, 1, WR_SIM_UNIFORM), WEIR_OK);
+	assert_int_equal(wr_sim_call(sim, start_and_compare, &seen), WEIR_OK);
+	assert_true(seen.empty);
+	assert_true(seen.kept);
+	assert_string_equal(weir_last_error(), "here");
+	wr_sim_destroy(sim);
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+	(void)state;
+	assert_string_equal(weir_version(), WEIR_VERSION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e01_every_status_has_its_text),
+		cmocka_unit_test(e01_a_failure_is_handed_up_with_its_words),
+		cmocka_unit_test(e01_the_last_error_may_be_part_of_the_next),
+		cmocka_unit_test(e06_what_was_put_in_stays_one_line),
+		cmocka_unit_test(e06_a_long_text_is_cut_between_characters),
+		cmocka_unit_test(e01_threads_do_not_see_each_others_errors),
+		cmocka_unit_test(e01_fibers_do_not_see_each_others_errors_and_the_caller_gets_the_last),
+		cmocka_unit_test(the_version_is_that_of_the_header),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

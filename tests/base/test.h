@@ -1,0 +1,14 @@
+/* cmocka's header needs these before it. */
+#ifndef TESTS_BASE_TEST_H
+#define TESTS_BASE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+#endif
