@@ -38,7 +38,7 @@ weir_message *weir_message_ref(weir_message *message)
 bool weir_message_unique(const weir_message *message)
 {
 	/* Acquire: whoever dropped his reference has done with the payload. */
-	return wr_load_acquire(&((weir_message *)message)->references) == 1;
+	return wr_message_references(message) == 1;
 }
 
 /* Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it, no lock is held. */
@@ -290,6 +290,16 @@ weir_status weir_message_user(weir_message **out, weir_graph *graph, void *point
 }
 
 /* --- looking at one --- */
+
+uint32_t wr_message_references(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->references);
+}
+
+struct wr_pool *wr_message_pool(const weir_message *message)
+{
+	return message->pool;
+}
 
 unsigned weir_message_kind(const weir_message *message)
 {

@@ -37,7 +37,7 @@ struct wr_fences {
 
 /* The first line is all that an empty message touches on its way round. */
 struct weir_message {
-	_Atomic uint32_t references;
+	_Alignas(WR_LINE) _Atomic uint32_t references;
 	_Atomic uint32_t lock;
 	struct wr_fences uses, producers;	/* the use set (T4); who produced it */
 	struct wr_pool *pool;
@@ -48,17 +48,21 @@ struct weir_message {
 	void (*destroy)(void *arg);
 	void *arg;
 	struct wr_system *system;		/* WR_PAYLOAD_SYSTEM: whose memory it is */
-	weir_fence few_uses[WR_FEW], few_producers[WR_FEW];
-	struct wr_retired retired;
-	union {
+	weir_fence few_uses[WR_FEW];
+
+	union {					/* on a line's begin, as all payloads are */
 		unsigned char small[WR_SMALL];
 		struct {
 			weir_tensor tensor;
 			int64_t shape[WEIR_DIMENSIONS], strides[WEIR_DIMENSIONS];
 		} of;
 	};
+	weir_fence few_producers[WR_FEW];
+	struct wr_retired retired;
 };
 _Static_assert(offsetof(struct weir_message, size) == WR_LINE, "an empty message touches one line");
+_Static_assert(offsetof(struct weir_message, small) % WR_LINE == 0, "inline bytes are aligned");
+_Static_assert(sizeof(struct weir_message) == 6 * WR_LINE, "messages of a slab share no line");
 
 struct wr_cache {
 	_Alignas(WR_LINE) _Atomic uint32_t count;	/* its worker alone writes; wr_pool_live reads */

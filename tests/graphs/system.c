@@ -1,0 +1,78 @@
+#include "system.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+void work_for(struct wr_local *local, unsigned index, const struct wr_pool *pool)
+{
+	*local = (struct wr_local){.index = index, .pool = pool};
+	wr_thread_set_local(local);
+}
+
+void be_foreign(void)
+{
+	wr_thread_set_local(NULL);
+}
+
+weir_graph *graph_of(struct wr_pool *pool)
+{
+	return (weir_graph *)(void *)pool;
+}
+
+struct wr_pool *wr_graph_pool(weir_graph *graph)
+{
+	return (struct wr_pool *)(void *)graph;
+}
+
+int wr_system_devices(const struct wr_system *system)
+{
+	(void)system;
+	return 1;
+}
+
+weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out)
+{
+	void *memory = device > 0 ? NULL : wr_alloc_aligned(64, bytes);
+
+	if (!memory)
+		return device > 0 ? wr_fail(WEIR_E_INVALID, "no device %d", device) : WEIR_E_NOMEM;
+	system->allocations++;
+	*out = memory;
+	return WEIR_OK;
+}
+
+void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes)
+{
+	(void)device, (void)bytes;
+	system->allocations--;
+	wr_free(data);
+}
+
+weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
+{
+	if (fence.stream == UNKNOWN_STREAM)
+		return wr_fail(WEIR_E_INVALID, "fence: no stream %d", UNKNOWN_STREAM);
+	return system->complete ? WEIR_OK : WEIR_E_BUSY;
+}
+
+bool wr_retire(struct wr_system *system, struct wr_retired *entry)
+{
+	if ((system->complete || entry->count == 0) && (wr_thread_local() || !entry->destructor))
+		return true;
+	entry->next = system->retired;
+	system->retired = entry;
+	system->listed++;
+	return false;
+}
+
+void complete(struct wr_system *system)
+{
+	system->complete = true;
+	while (system->retired) {
+		struct wr_retired *entry = system->retired;
+
+		system->retired = entry->next;
+		system->listed--;
+		entry->release(entry);
+	}
+}
