@@ -1,0 +1,70 @@
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+struct delay {
+	int64_t duration;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "duration",
+		.type = WEIR_DURATION,
+		.fallback = "\"10ms\"",
+		.help = "how long it holds its worker for each message",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.help = "anything",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.flags = WEIR_PORT_OPTIONAL,
+		.help = "the same message, later",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct delay *self = state;
+
+	(void)context;
+	self->duration = weir_values_int(values, "duration");
+	return WEIR_OK;
+}
+
+static weir_status pass_on(weir_context *context, void *state, weir_message *message)
+{
+	const struct delay *self = state;
+
+	weir_sleep(self->duration);
+	return weir_context_emit(context, 0, weir_message_ref(message));
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, pass_on);
+}
+
+const weir_operator wr_delay = {
+	.size = sizeof(weir_operator),
+	.name = "delay",
+	.help = "stands for work of the host: holds its worker for a time, then passes the message on",
+	.state_size = sizeof(struct delay),
+	.parameters = parameters,
+	.inputs = inputs,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+};

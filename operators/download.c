@@ -1,0 +1,43 @@
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_TENSOR,
+		.help = "a tensor on the device",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_TENSOR,
+		.help = "its copy in pinned host memory; gate the receiver by cuda_stream",
+	},
+	{.name = NULL},
+};
+
+static weir_status download(weir_context *context, void *state, weir_message *message)
+{
+	(void)state;
+	return wr_tensor_copy(context, message, true);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, download);
+}
+
+const weir_operator wr_download = {
+	.size = sizeof(weir_operator),
+	.name = "download",
+	.help = "copies tensors from the device to pinned host memory, on a stream of its own",
+	.flags = WEIR_OPERATOR_STREAM,
+	.inputs = inputs,
+	.outputs = outputs,
+	.compute = compute,
+};

@@ -1,0 +1,52 @@
+/*
+ * The kernels of the built-in operators: their arguments, and the launchers that .cu files define. Read by C
+ * and by CUDA.
+ */
+#ifndef WR_OPERATORS_KERNELS_H
+#define WR_OPERATORS_KERNELS_H
+
+#include <stdint.h>
+
+/* A dense image of bytes: [height][width][channels]. */
+struct wr_image {
+	int32_t height, width, channels;
+};
+
+struct wr_blur_arguments {
+	const uint8_t *from;
+	uint8_t *to;
+	struct wr_image image; /* of both */
+	int32_t radius;
+};
+
+struct wr_sobel_arguments {
+	const uint8_t *from;
+	uint8_t *to;           /* one channel */
+	struct wr_image image; /* of `from` */
+};
+
+struct wr_spin_arguments {
+	uint64_t *to; /* 16 bytes: the tick, the duration */
+	uint64_t tick;
+	int64_t duration; /* ns */
+	int32_t fault;
+};
+
+/* What weir_kernel.cuda wants: enqueues on a cudaStream_t, returns a cudaError_t. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+int wr_blur_cuda(void *stream, const void *arguments);
+int wr_sobel_cuda(void *stream, const void *arguments);
+int wr_spin_cuda(void *stream, const void *arguments);
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef WEIR_WITH_CUDA
+#define WR_CUDA_FORM(launcher) (launcher)
+#else
+#define WR_CUDA_FORM(launcher) NULL
+#endif
+
+#endif

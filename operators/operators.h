@@ -1,0 +1,23 @@
+/*
+ * The built-in operators: one a file, one const table each, written against weir.h alone.
+ */
+#ifndef WR_OPERATORS_OPERATORS_H
+#define WR_OPERATORS_OPERATORS_H
+
+#include "weir.h"
+
+extern const weir_operator wr_blur;
+extern const weir_operator wr_delay;
+extern const weir_operator wr_download;
+extern const weir_operator wr_ping;
+extern const weir_operator wr_png_read;
+extern const weir_operator wr_png_write;
+extern const weir_operator wr_print;
+extern const weir_operator wr_sink;
+extern const weir_operator wr_sobel;
+extern const weir_operator wr_spin;
+extern const weir_operator wr_upload;
+
+extern const weir_operator *const wr_builtin_operators[]; /* by name; ends with NULL */
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Pictures in files. png.c is the door to libpng; nothing of libpng is seen here. What fails leaves one line
+ * in `text`.
+ */
+#ifndef WR_OPERATORS_PICTURE_H
+#define WR_OPERATORS_PICTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "operators/kernels.h"
+
+enum { WR_PICTURE_TEXT = 160, WR_PICTURE_SIDE_MAX = 1 << 15 };
+
+struct wr_picture {
+	struct wr_image image;      /* as wr_picture_rows gives it: 1, 3 or 4 channels of 8 bits */
+	char text[WR_PICTURE_TEXT]; /* why it failed: without the file's name */
+	FILE *file;
+	size_t file_size;
+	void *png, *info;
+};
+
+/* Opens a file and reads its header. Whether it fails or not: wr_picture_close. */
+bool wr_picture_open(struct wr_picture *picture, const char *path);
+
+/*
+ * Reads the pixels into image.height x image.width x image.channels bytes, once. Palettes become colours, 16
+ * bits become 8, grey with alpha becomes RGBA.
+ */
+bool wr_picture_rows(struct wr_picture *picture, uint8_t *to);
+void wr_picture_close(struct wr_picture *picture);
+
+/* Writes a new file `path` (there must be none) of 1 to 4 channels; compression: 0 (none) to 9. Removes it if
+ * it fails. */
+bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
+		      char text[WR_PICTURE_TEXT]);
+
+#endif

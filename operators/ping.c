@@ -1,0 +1,69 @@
+#include "operators/operators.h"
+
+struct ping {
+	size_t bytes;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "bytes",
+		.type = WEIR_SIZE,
+		.fallback = "0",
+		.max = INT64_C(1) << 40,
+		.help = "size of each message; 0: empty messages",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_EMPTY | WEIR_BYTES,
+		.help = "one message a tick",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct ping *self = state;
+
+	(void)context;
+	self->bytes = (size_t)weir_values_int(values, "bytes");
+	return WEIR_OK;
+}
+
+/* Counts up, from the tick on. */
+static void fill(unsigned char *data, size_t bytes, uint64_t tick)
+{
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = (unsigned char)(tick + i);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	const struct ping *self = state;
+	weir_graph *graph = weir_context_graph(context);
+	weir_message *message = NULL;
+	weir_status status = self->bytes ? weir_message_bytes(&message, graph, self->bytes)
+					 : weir_message_empty(&message, graph);
+
+	if (status)
+		return status;
+	if (self->bytes)
+		fill(weir_message_data(message), self->bytes, weir_context_tick(context));
+	return weir_context_emit(context, 0, message);
+}
+
+const weir_operator wr_ping = {
+	.size = sizeof(weir_operator),
+	.name = "ping",
+	.help = "emits a message every tick; say how often by the conditions `count` and `periodic`",
+	.state_size = sizeof(struct ping),
+	.parameters = parameters,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+};

@@ -1,0 +1,170 @@
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "operators/operators.h"
+#include "operators/picture.h"
+
+struct png_read {
+	const char *path;
+	struct dirent **files; /* of a folder; NULL: path is the file */
+	size_t file_count;
+	char *name; /* room for "path/file" */
+	size_t name_room;
+	uint64_t repeat;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "path",
+		.type = WEIR_STRING,
+		.help = "a PNG file, or a folder whose *.png are read in the order of their names",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "repeat",
+		.type = WEIR_INT,
+		.fallback = "1",
+		.min = 0,
+		.max = INT32_MAX,
+		.help = "how often all of it is read; 0: without end",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_TENSOR,
+		.help = "uint8 [height, width, 1, 3 or 4 channels] in pinned host memory",
+	},
+	{.name = NULL},
+};
+
+static int is_png(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 4 && !strcasecmp(entry->d_name + length - 4, ".png");
+}
+
+/* Not alphasort: the order must not depend on the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void stop(weir_context *context, void *state)
+{
+	struct png_read *self = state;
+
+	(void)context;
+	for (size_t i = 0; self->files && i < self->file_count; i++)
+		free(self->files[i]);
+	free(self->files);
+	free(self->name);
+	self->files = NULL;
+	self->name = NULL;
+}
+
+static weir_status list_folder(weir_context *context, struct png_read *self)
+{
+	int count = scandir(self->path, &self->files, is_png, by_name);
+
+	if (count < 0)
+		return weir_context_fail(context, "path '%s': %s", self->path, strerror(errno));
+	self->file_count = (size_t)count;
+	if (!count)
+		return weir_context_fail(context, "path '%s': no *.png in this folder", self->path);
+	self->name_room = strlen(self->path) + sizeof self->files[0]->d_name + 2;
+	self->name = malloc(self->name_room);
+	return self->name ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct png_read *self = state;
+	struct stat about;
+	weir_status status = WEIR_OK;
+
+	*self = (struct png_read){.path = weir_values_string(values, "path"), .file_count = 1};
+	self->repeat = (uint64_t)weir_values_int(values, "repeat");
+	if (stat(self->path, &about))
+		return weir_context_fail(context, "path '%s': %s", self->path, strerror(errno));
+	if (S_ISDIR(about.st_mode))
+		status = list_folder(context, self);
+	if (status)
+		stop(context, self);
+	return status;
+}
+
+static const char *file_of(struct png_read *self, uint64_t tick)
+{
+	if (!self->files)
+		return self->path;
+	snprintf(self->name, self->name_room, "%s/%s", self->path,
+		 self->files[tick % self->file_count]->d_name);
+	return self->name;
+}
+
+static weir_status alloc(weir_context *context, struct wr_image image, weir_message **out)
+{
+	const int64_t shape[] = {image.height, image.width, image.channels};
+	const weir_tensor like = {
+		.size = sizeof(weir_tensor),
+		.device = WEIR_HOST,
+		.dimensions = 3,
+		.shape = shape,
+		.code = 1,
+		.bits = 8,
+	};
+
+	return weir_context_alloc(context, &like, true, out);
+}
+
+static weir_status read_picture(weir_context *context, struct wr_picture *picture, const char *file)
+{
+	weir_message *message = NULL;
+	weir_status status;
+
+	if (!wr_picture_open(picture, file))
+		return weir_context_fail(context, "'%s': %s", file, picture->text);
+	status = alloc(context, picture->image, &message);
+	if (status)
+		return status;
+	if (wr_picture_rows(picture, weir_message_data(message)))
+		return weir_context_emit(context, 0, message);
+	weir_message_unref(message);
+	return weir_context_fail(context, "'%s': %s", file, picture->text);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	struct png_read *self = state;
+	uint64_t tick = weir_context_tick(context);
+	struct wr_picture picture;
+	weir_status status = read_picture(context, &picture, file_of(self, tick));
+
+	wr_picture_close(&picture);
+	if (!status && tick + 1 == self->repeat * self->file_count)
+		status = weir_context_finish(context);
+	return status;
+}
+
+const weir_operator wr_png_read = {
+	.size = sizeof(weir_operator),
+	.name = "png_read",
+	.help = "reads PNG files, one a tick, and ends after the last",
+	.state_size = sizeof(struct png_read),
+	.parameters = parameters,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+	.stop = stop,
+};

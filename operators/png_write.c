@@ -1,0 +1,168 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "operators/operators.h"
+#include "operators/picture.h"
+#include "operators/tensor.h"
+
+struct png_write {
+	const char *directory, *prefix;
+	int compression;
+	uint64_t written;
+	char *name, *temporary; /* "directory/prefix000000.png", "directory/.prefix000000.png.1234" */
+	size_t room;            /* of each */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "directory",
+		.type = WEIR_STRING,
+		.fallback = "\"out\"",
+		.help = "the folder to write to; made if it is missing",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "prefix",
+		.type = WEIR_STRING,
+		.fallback = "\"frame\"",
+		.help = "what the files' names begin with: frame000000.png, frame000001.png, ...",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "compression",
+		.type = WEIR_INT,
+		.fallback = "3",
+		.min = 0,
+		.max = 9,
+		.help = "0 none, 1 fast ... 9 small",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_TENSOR,
+		.help = "uint8 [height, width, 1 to 4 channels] in host memory, finished",
+	},
+	{.name = NULL},
+};
+
+/* Makes the folder and those above it. `name` is scratch. */
+static weir_status make_directory(weir_context *context, const struct png_write *self)
+{
+	struct stat about;
+
+	snprintf(self->name, self->room, "%s", self->directory);
+	for (char *at = self->name + 1; (at = strchr(at, '/')); *at++ = '/') {
+		*at = 0;
+		mkdir(self->name, 0777); /* the last one tells whether it has worked */
+	}
+	if (mkdir(self->name, 0777) && errno != EEXIST)
+		return weir_context_fail(context, "directory '%s': %s", self->directory, strerror(errno));
+	if (stat(self->name, &about) || !S_ISDIR(about.st_mode))
+		return weir_context_fail(context, "directory '%s': there is something else of this name",
+					 self->directory);
+	if (access(self->name, W_OK | X_OK))
+		return weir_context_fail(context, "directory '%s': %s", self->directory, strerror(errno));
+	return WEIR_OK;
+}
+
+static void stop(weir_context *context, void *state)
+{
+	struct png_write *self = state;
+
+	(void)context;
+	free(self->name);
+	free(self->temporary);
+	self->name = self->temporary = NULL;
+}
+
+static weir_status make_names(weir_context *context, struct png_write *self)
+{
+	if (!*self->directory)
+		return weir_context_fail(context, "directory is empty: name a folder, '.' for this one");
+	if (strchr(self->prefix, '/') || strlen(self->prefix) > 200)
+		return weir_context_fail(context, "prefix '%.40s': must have no '/' and at most 200 bytes",
+					 self->prefix);
+	self->room = strlen(self->directory) + strlen(self->prefix) + 64;
+	self->name = malloc(self->room);
+	self->temporary = malloc(self->room);
+	return self->name && self->temporary ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct png_write *self = state;
+	weir_status status;
+
+	*self = (struct png_write){.directory = weir_values_string(values, "directory")};
+	self->prefix = weir_values_string(values, "prefix");
+	self->compression = (int)weir_values_int(values, "compression");
+	status = make_names(context, self);
+	if (!status)
+		status = make_directory(context, self);
+	if (status)
+		stop(context, self);
+	return status;
+}
+
+/*
+ * Under another name first: who looks at the folder sees whole pictures only. An old file of that other name
+ * is one that a killed process with this number has left.
+ */
+static weir_status write_file(weir_context *context, struct png_write *self, const uint8_t *data,
+			      struct wr_image image)
+{
+	char text[WR_PICTURE_TEXT];
+	uint64_t number = self->written++;
+
+	snprintf(self->name, self->room, "%s/%s%06" PRIu64 ".png", self->directory, self->prefix, number);
+	snprintf(self->temporary, self->room, "%s/.%s%06" PRIu64 ".png.%ld", self->directory, self->prefix,
+		 number, (long)getpid());
+	unlink(self->temporary);
+	if (!wr_picture_write(self->temporary, data, image, self->compression, text))
+		return weir_context_fail(context, "'%s': %s", self->name, text);
+	if (!rename(self->temporary, self->name))
+		return WEIR_OK;
+	snprintf(text, sizeof text, "%s", strerror(errno));
+	unlink(self->temporary);
+	return weir_context_fail(context, "'%s': %s", self->name, text);
+}
+
+static weir_status write_message(weir_context *context, void *state, weir_message *message)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	struct wr_image image;
+	weir_status status = wr_tensor_image(context, tensor, &image);
+
+	if (!status)
+		status = wr_tensor_on_host(context, tensor);
+	if (!status)
+		status = wr_message_finished(context, message);
+	return status ? status : write_file(context, state, weir_message_data(message), image);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, write_message);
+}
+
+const weir_operator wr_png_write = {
+	.size = sizeof(weir_operator),
+	.name = "png_write",
+	.help = "writes each image to a PNG file of its own, numbered from 0 in each run",
+	.state_size = sizeof(struct png_write),
+	.parameters = parameters,
+	.inputs = inputs,
+	.start = start,
+	.compute = compute,
+	.stop = stop,
+};

@@ -1,0 +1,146 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+enum { FIRST = 8 };
+
+struct print {
+	uint64_t every, received;
+	bool quiet; /* also once nobody reads what is printed: the graph goes on */
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "every",
+		.type = WEIR_INT,
+		.fallback = "1",
+		.min = 1,
+		.max = INT64_MAX,
+		.help = "prints the first message and then every n-th",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "quiet",
+		.type = WEIR_BOOL,
+		.fallback = "false",
+		.help = "prints nothing",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.help = "anything",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct print *self = state;
+
+	(void)context;
+	self->every = (uint64_t)weir_values_int(values, "every");
+	self->quiet = weir_values_bool(values, "quiet");
+	return WEIR_OK;
+}
+
+/* FNV-1a: enough to see whether two lines speak of the same bytes. */
+static uint32_t checksum(const unsigned char *data, size_t bytes)
+{
+	uint32_t sum = 2166136261u;
+
+	for (size_t i = 0; i < bytes; i++)
+		sum = (sum ^ data[i]) * 16777619u;
+	return sum;
+}
+
+static void add_bytes(char *line, size_t room, const unsigned char *data, size_t bytes)
+{
+	size_t at = strlen(line);
+
+	at += (size_t)snprintf(line + at, room - at, ", %zu bytes:", bytes);
+	for (size_t i = 0; i < bytes && i < FIRST; i++)
+		at += (size_t)snprintf(line + at, room - at, " %02x", data[i]);
+	if (bytes > FIRST)
+		snprintf(line + at, room - at, " ..., checksum %08" PRIx32, checksum(data, bytes));
+}
+
+/* Whether the device may still write what the message holds: that is no failure here, only nothing to look
+ * at. */
+static bool unfinished(weir_context *context, const weir_message *message)
+{
+	enum { ROOM = 16 };
+	weir_fence fences[ROOM];
+	size_t count = weir_message_fences(message, fences, ROOM);
+
+	if (count > ROOM)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (weir_fence_query(weir_context_graph(context), fences[i]))
+			return true;
+	return false;
+}
+
+static void add_payload(weir_context *context, char *line, size_t room, const weir_message *message)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+
+	if (tensor && tensor->device != WEIR_HOST)
+		return;
+	if (unfinished(context, message))
+		snprintf(line + strlen(line), room - strlen(line), ", not finished on the device");
+	else
+		add_bytes(line, room, weir_message_data(message), weir_message_size(message));
+}
+
+static void describe(weir_context *context, char *line, size_t room, const weir_message *message)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	unsigned kind = weir_message_kind(message);
+	char text[WR_TENSOR_TEXT];
+
+	snprintf(line, room, "%s: tick %" PRIu64 ": %s", weir_entity_name(weir_context_entity(context)),
+		 weir_context_tick(context),
+		 tensor               ? wr_tensor_text(tensor, text)
+		 : kind == WEIR_BYTES ? "bytes"
+		 : kind == WEIR_USER  ? "user"
+				      : "empty");
+	if (tensor || kind == WEIR_BYTES)
+		add_payload(context, line, room, message);
+}
+
+static weir_status print(weir_context *context, void *state, weir_message *message)
+{
+	struct print *self = state;
+	char line[512];
+
+	if (self->received++ % self->every || self->quiet)
+		return WEIR_OK;
+	describe(context, line, sizeof line, message);
+	if (printf("%s\n", line) < 0 || fflush(stdout))
+		self->quiet = true;
+	return WEIR_OK;
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, print);
+}
+
+const weir_operator wr_print = {
+	.size = sizeof(weir_operator),
+	.name = "print",
+	.help = "prints a line for each message: its kind, shape and first bytes",
+	.state_size = sizeof(struct print),
+	.parameters = parameters,
+	.inputs = inputs,
+	.start = start,
+	.compute = compute,
+};

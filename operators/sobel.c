@@ -1,0 +1,93 @@
+#include "operators/operators.h"
+#include "operators/pixel.h"
+#include "operators/tensor.h"
+
+static int sobel_on_host(const void *arguments)
+{
+	const struct wr_sobel_arguments *edges = arguments;
+	uint8_t *to = edges->to;
+
+	for (int32_t y = 0; y < edges->image.height; y++)
+		for (int32_t x = 0; x < edges->image.width; x++)
+			*to++ = wr_pixel_sobel(edges->from, edges->image, x, y);
+	return 0;
+}
+
+static const weir_kernel kernel = {
+	.size = sizeof(weir_kernel),
+	.name = "sobel",
+	.host = sobel_on_host,
+	.cuda = WR_CUDA_FORM(wr_sobel_cuda),
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_TENSOR,
+		.help = "a uint8 image on the device",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_TENSOR,
+		.help = "its edges, one channel",
+	},
+	{.name = NULL},
+};
+
+static weir_status alloc_edges(weir_context *context, struct wr_image image, weir_message **out)
+{
+	const int64_t shape[] = {image.height, image.width, 1};
+	const weir_tensor like = {
+		.size = sizeof(weir_tensor),
+		.dimensions = 3,
+		.shape = shape,
+		.code = 1,
+		.bits = 8,
+	};
+
+	return weir_context_alloc(context, &like, false, out);
+}
+
+static weir_status sobel(weir_context *context, void *state, weir_message *message)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	struct wr_sobel_arguments edges;
+	weir_message *out = NULL;
+	weir_status status = wr_tensor_image(context, tensor, &edges.image);
+
+	(void)state;
+	if (!status)
+		status = wr_tensor_on_device(context, tensor);
+	if (!status)
+		status = alloc_edges(context, edges.image, &out);
+	if (status)
+		return status;
+	edges.from = weir_message_data(message);
+	edges.to = weir_message_data(out);
+	status = weir_stream_launch(weir_context_stream(context), &kernel, &edges, sizeof edges);
+	if (!status)
+		return weir_context_emit(context, 0, out);
+	weir_message_unref(out);
+	return status;
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, sobel);
+}
+
+const weir_operator wr_sobel = {
+	.size = sizeof(weir_operator),
+	.name = "sobel",
+	.help = "edges of a uint8 image (Sobel on its luma), in integers: the same bytes on every backend",
+	.flags = WEIR_OPERATOR_STREAM,
+	.inputs = inputs,
+	.outputs = outputs,
+	.compute = compute,
+};

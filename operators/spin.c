@@ -1,0 +1,126 @@
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+struct spin {
+	int64_t duration;
+	bool fault;
+};
+
+/* On the host the work is to sleep, on the clock of the run: on `sim` it takes no time at all. */
+static int spin_on_host(const void *arguments)
+{
+	const struct wr_spin_arguments *work = arguments;
+
+	weir_sleep(work->duration);
+	if (work->fault)
+		return 1;
+	work->to[0] = work->tick;
+	work->to[1] = (uint64_t)work->duration;
+	return 0;
+}
+
+static const weir_kernel kernel = {
+	.size = sizeof(weir_kernel),
+	.name = "spin",
+	.host = spin_on_host,
+	.cuda = WR_CUDA_FORM(wr_spin_cuda),
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "duration",
+		.type = WEIR_DURATION,
+		.fallback = "\"1ms\"",
+		.help = "how long the device works in each tick",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "fault",
+		.type = WEIR_BOOL,
+		.fallback = "false",
+		.help = "the device faults at the end of the work",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.flags = WEIR_PORT_OPTIONAL,
+		.help = "anything; the work comes after what produced it",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.flags = WEIR_PORT_OPTIONAL,
+		.kinds = WEIR_TENSOR,
+		.help = "uint64 [2] on the device, written by the work: the tick, the duration",
+	},
+	{.name = NULL},
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct spin *self = state;
+
+	(void)context;
+	self->duration = weir_values_int(values, "duration");
+	self->fault = weir_values_bool(values, "fault");
+	return WEIR_OK;
+}
+
+/*
+ * It makes a message of its own, also when it has received one: what it received may be shared with other
+ * receivers, who have no reason to wait for this work.
+ */
+static weir_status compute(weir_context *context, void *state)
+{
+	static const int64_t shape[] = {2};
+	static const weir_tensor like = {
+		.size = sizeof(weir_tensor),
+		.dimensions = 1,
+		.shape = shape,
+		.code = 1,
+		.bits = 64,
+	};
+	const struct spin *self = state;
+	weir_stream *stream = weir_context_stream(context);
+	weir_message *out = NULL;
+	struct wr_spin_arguments work = {
+		.tick = weir_context_tick(context),
+		.duration = self->duration,
+		.fault = self->fault,
+	};
+	weir_status status;
+
+	if (!stream)
+		return weir_context_fail(context, "no stream: %s", weir_last_error());
+	status = weir_context_alloc(context, &like, false, &out);
+	if (status)
+		return status;
+	work.to = weir_message_data(out);
+	status = weir_stream_launch(stream, &kernel, &work, sizeof work);
+	if (!status)
+		return weir_context_emit(context, 0, out);
+	weir_message_unref(out);
+	return status;
+}
+
+const weir_operator wr_spin = {
+	.size = sizeof(weir_operator),
+	.name = "spin",
+	.help = "device work of a given duration, for tests and measurements; source or filter",
+	.flags = WEIR_OPERATOR_STREAM,
+	.state_size = sizeof(struct spin),
+	.parameters = parameters,
+	.inputs = inputs,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+};

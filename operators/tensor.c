@@ -1,0 +1,152 @@
+#include "operators/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *type_name(const weir_tensor *tensor)
+{
+	static const char *const names[] = {"int", "uint", "float", "opaque", "bfloat"};
+
+	return tensor->code < sizeof names / sizeof *names ? names[tensor->code] : "type ";
+}
+
+const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
+{
+	size_t at = (size_t)snprintf(text, WR_TENSOR_TEXT, "%s%u [", type_name(tensor), tensor->bits);
+
+	for (int32_t i = 0; i < tensor->dimensions && at < WR_TENSOR_TEXT; i++)
+		at += (size_t)snprintf(text + at, WR_TENSOR_TEXT - at, "%s%" PRId64, i ? ", " : "",
+				       tensor->shape[i]);
+	if (at < WR_TENSOR_TEXT && tensor->device == WEIR_HOST)
+		snprintf(text + at, WR_TENSOR_TEXT - at, "] in host memory");
+	else if (at < WR_TENSOR_TEXT)
+		snprintf(text + at, WR_TENSOR_TEXT - at, "] on device %d", tensor->device);
+	return text;
+}
+
+static bool dense(const weir_tensor *tensor)
+{
+	int64_t step = 1;
+
+	for (int32_t i = tensor->dimensions; tensor->strides && i-- > 0; step *= tensor->shape[i])
+		if (tensor->shape[i] != 1 && tensor->strides[i] != step)
+			return false;
+	return true;
+}
+
+static bool is_image(const weir_tensor *tensor)
+{
+	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !dense(tensor))
+		return false;
+	if (tensor->dimensions < 2 || tensor->dimensions > 3)
+		return false;
+	for (int32_t i = 0; i < tensor->dimensions; i++)
+		if (tensor->shape[i] < 1 || tensor->shape[i] > (i < 2 ? WR_IMAGE_SIDE_MAX : WR_CHANNELS_MAX))
+			return false;
+	return true;
+}
+
+weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, struct wr_image *out)
+{
+	char text[WR_TENSOR_TEXT];
+
+	if (!tensor)
+		return weir_context_fail(context,
+					 "input 'in' expects an image, got a message without a tensor");
+	if (!is_image(tensor))
+		return weir_context_fail(
+			context, "input 'in' expects a dense uint8 [height, width, 1 to 4 channels], got %s",
+			wr_tensor_text(tensor, text));
+	out->height = (int32_t)tensor->shape[0];
+	out->width = (int32_t)tensor->shape[1];
+	out->channels = tensor->dimensions == 3 ? (int32_t)tensor->shape[2] : 1;
+	return WEIR_OK;
+}
+
+weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
+{
+	char text[WR_TENSOR_TEXT];
+
+	if (tensor->device == WEIR_HOST)
+		return WEIR_OK;
+	return weir_context_fail(context, "input 'in' is %s: put a 'download' before it",
+				 wr_tensor_text(tensor, text));
+}
+
+weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor)
+{
+	weir_stream *stream = weir_context_stream(context);
+	char text[WR_TENSOR_TEXT];
+
+	if (!stream)
+		return weir_context_fail(context, "no stream: %s", weir_last_error());
+	if (tensor->device == weir_stream_device(stream))
+		return WEIR_OK;
+	return weir_context_fail(context,
+				 "input 'in' is %s, but device %d works here: put an 'upload' before it",
+				 wr_tensor_text(tensor, text), weir_stream_device(stream));
+}
+
+weir_status wr_message_finished(weir_context *context, const weir_message *message)
+{
+	enum { ROOM = 16 };
+	weir_fence fences[ROOM];
+	size_t count = weir_message_fences(message, fences, ROOM);
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && i < ROOM && !status; i++)
+		status = weir_fence_query(weir_context_graph(context), fences[i]);
+	if (status != WEIR_E_BUSY)
+		return status;
+	return weir_context_fail(context,
+				 "the device still writes what input 'in' holds: add the condition "
+				 "{\"type\": \"cuda_stream\", \"port\": \"in\"} to '%s'",
+				 weir_entity_name(weir_context_entity(context)));
+}
+
+static weir_status check_copy(weir_context *context, const weir_tensor *tensor, bool to_host)
+{
+	char text[WR_TENSOR_TEXT];
+
+	if (!tensor)
+		return weir_context_fail(context, "input 'in' expects a tensor, got a message without one");
+	if (!dense(tensor))
+		return weir_context_fail(context, "input 'in' expects a dense tensor, got a strided %s",
+					 wr_tensor_text(tensor, text));
+	if (to_host)
+		return wr_tensor_on_device(context, tensor);
+	if (tensor->device == WEIR_HOST)
+		return WEIR_OK;
+	return weir_context_fail(context, "input 'in' expects a tensor in host memory, got %s",
+				 wr_tensor_text(tensor, text));
+}
+
+weir_status wr_tensor_copy(weir_context *context, const weir_message *from, bool to_host)
+{
+	const weir_tensor *tensor = weir_message_tensor(from);
+	weir_stream *stream = weir_context_stream(context);
+	weir_message *copy = NULL;
+	weir_status status = check_copy(context, tensor, to_host);
+
+	if (!status && !stream)
+		return weir_context_fail(context, "no stream: %s", weir_last_error());
+	if (!status)
+		status = weir_context_alloc(context, tensor, to_host, &copy);
+	if (!status)
+		status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),
+					  weir_message_size(from));
+	if (!status)
+		return weir_context_emit(context, 0, copy);
+	weir_message_unref(copy);
+	return status;
+}
+
+weir_status wr_messages_each(weir_context *context, void *state, wr_message_fn *tick)
+{
+	size_t count = weir_context_count(context, 0);
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && !status; i++)
+		status = tick(context, state, weir_context_message(context, 0, i));
+	return status;
+}

@@ -1,0 +1,43 @@
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_TENSOR,
+		.help = "a tensor in host memory",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_TENSOR,
+		.help = "its copy on the device",
+	},
+	{.name = NULL},
+};
+
+static weir_status upload(weir_context *context, void *state, weir_message *message)
+{
+	(void)state;
+	return wr_tensor_copy(context, message, false);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, upload);
+}
+
+const weir_operator wr_upload = {
+	.size = sizeof(weir_operator),
+	.name = "upload",
+	.help = "copies tensors from host memory to the device, on a stream of its own",
+	.flags = WEIR_OPERATOR_STREAM,
+	.inputs = inputs,
+	.outputs = outputs,
+	.compute = compute,
+};
