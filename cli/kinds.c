@@ -37,7 +37,7 @@ struct unit {
 	int64_t of;
 };
 static const struct unit durations[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
-static const struct unit sizes[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {" bytes", 1}};
+static const struct unit sizes[] = {{"TiB", INT64_C(1) << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {" bytes", 1}};
 
 /* In the largest unit that gives a whole number. */
 static void print_bound(weir_parameter_type type, int64_t value)

@@ -1,7 +1,7 @@
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,17 +116,23 @@ static void fill_standard_descriptors(void)
 			return;
 }
 
-/* Whoever closed stdout wants no more of it; any other failure to print is one of the command. */
+/* Whoever closed the other end wants no more of it: no failure. */
+static bool reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
 static int flush(int code)
 {
-	int failed = ferror(stdout);
+	bool lost = ferror(stdout);
 
-	errno = 0;
-	if ((fflush(stdout) || failed) && errno != EPIPE && errno) {
-		cli_say("cannot write to stdout: %s", strerror(errno));
-		return code ? code : CLI_FAILED;
-	}
-	return code;
+	lost |= fflush(stdout) != 0;
+	if (!lost || reader_is_gone())
+		return code;
+	cli_say("cannot write to stdout: %s", strerror(errno));
+	return code ? code : CLI_FAILED;
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,52 @@
+"""A folder of golden/ is a case: args, and what the command must then say: stdout, stderr (missing: nothing) and exit (missing: 0).
+
+The command runs in the case's folder. Times and rates are put aside. GOLDEN_UPDATE=1 writes what it says now; read the diff.
+"""
+import difflib
+import os
+import pathlib
+import re
+import shlex
+import sys
+
+import process
+
+TIMES = re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? (s|ms|us)\b")
+RATE = re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? frames/s")
+
+
+def plain(text):
+    text = RATE.sub("<rate> frames/s", TIMES.sub("<time>", text))
+    return re.sub(r" +<time>", " <time>", text)
+
+
+def read(path):
+    return path.read_text() if path.exists() else ""
+
+
+def compare(case, said):
+    faults = []
+    for name, text in said.items():
+        wanted = read(case / name)
+        if os.environ.get("GOLDEN_UPDATE"):
+            (case / name).write_text(text) if text else (case / name).unlink(missing_ok=True)
+        elif wanted != text:
+            diff = difflib.unified_diff(wanted.splitlines(), text.splitlines(), f"{case.name}/{name}", "now", lineterm="")
+            faults.append("\n".join(diff))
+    return faults
+
+
+def main(weir, only):
+    faults = []
+    cases = sorted(path for path in (pathlib.Path(__file__).parent / "golden").resolve().iterdir() if path.is_dir())
+    cases = [case for case in cases if only in (None, case.name)]
+    assert cases, "no such case"
+    for case in cases:
+        ended = process.run(weir, *shlex.split((case / "args").read_text()), cwd=case)
+        code = f"{ended.returncode}\n" if ended.returncode else ""
+        faults += compare(case, {"stdout": plain(ended.stdout), "stderr": plain(ended.stderr), "exit": code})
+    print("\n".join(faults) or f"{len(cases)} cases")
+    sys.exit(bool(faults))
+
+
+main(os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)

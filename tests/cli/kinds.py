@@ -1,0 +1,56 @@
+"""The lists of operators and conditions, and the page of each."""
+import process
+
+OPERATORS = {"png_read", "upload", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin"}
+CONDITIONS = {
+    "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous", "cuda_stream",
+}
+
+
+def names(weir, command):
+    ended = process.run(weir, command)
+    assert ended.returncode == 0 and not ended.stderr, ended
+    lines = [line.split(None, 1) for line in ended.stdout.splitlines()]
+    assert all(len(line) == 2 for line in lines), "a kind without help"
+    return [line[0] for line in lines]
+
+
+def the_lists_are_sorted_and_complete(weir):
+    for command, wanted in (("operators", OPERATORS), ("conditions", CONDITIONS)):
+        found = names(weir, command)
+        assert found == sorted(found), found
+        assert wanted <= set(found), wanted - set(found)
+
+
+def every_kind_has_a_page_that_begins_with_its_line(weir):
+    for command in ("operators", "conditions"):
+        for name in names(weir, command):
+            ended = process.run(weir, command, name)
+            assert ended.returncode == 0 and not ended.stderr, ended
+            assert ended.stdout.startswith(f"{name}: ") and "?" not in ended.stdout.split("\n\n")[0], ended.stdout
+
+
+def every_parameter_and_port_says_what_it_means(weir):
+    for command in ("operators", "conditions"):
+        for name in names(weir, command):
+            lines = process.run(weir, command, name).stdout.splitlines()
+            for line, below in zip(lines, lines[1:] + [""]):
+                if line.startswith("  ") and not line.startswith("      "):
+                    assert below.startswith("      "), f"{name}: no help under '{line}'"
+
+
+def what_show_prints_as_json_is_the_same_graph(weir):
+    first = process.run(weir, "show", "--json", process.graph("ping.json"))
+    assert first.returncode == 0, first
+    second = process.run(weir, "show", "--json", "/dev/stdin", input=first.stdout)
+    assert second.stdout == first.stdout, second
+
+
+process.main(
+    [
+        the_lists_are_sorted_and_complete,
+        every_kind_has_a_page_that_begins_with_its_line,
+        every_parameter_and_port_says_what_it_means,
+        what_show_prints_as_json_is_the_same_graph,
+    ]
+)

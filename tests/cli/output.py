@@ -1,0 +1,105 @@
+"""Where what it prints goes: terminals, pipes without a reader, full disks, closed descriptors."""
+import os
+import pathlib
+import pty
+import subprocess
+import tempfile
+
+import process
+
+HOST = ["--backend", "host"]
+
+
+def on_a_terminal(weir, *arguments):
+    """Runs with stderr on a terminal; gives code, stdout, and what the terminal got."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        [weir, *arguments], stdout=subprocess.PIPE, stderr=slave, env=process.environment(), text=True
+    )
+    os.close(slave)
+    got = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # the other end was closed
+            break
+        if not part:
+            break
+        got += part
+    os.close(master)
+    out, _ = child.communicate(timeout=process.LIMIT)
+    return child.returncode, out, got.decode()
+
+
+def a_terminal_sees_a_line_that_moves(weir):
+    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "1s")
+    assert code == 0, (code, got)
+    assert 2 <= got.count("ticks") <= 10 and "frames/s" in got, got
+    assert got.endswith("\r\x1b[K"), got  # and it goes
+    assert "finished" in out, out
+
+
+def a_quiet_run_says_nothing_on_a_terminal(weir):
+    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "500ms", "--quiet")
+    assert (code, out, got) == (0, "", ""), (code, out, got)
+
+
+def a_pipe_sees_whole_lines_only(weir):
+    ended = process.run(weir, "run", process.graph("endless.json"), *HOST, "--duration", "500ms")
+    assert ended.returncode == 0 and ended.stderr == "", ended
+    assert "\r" not in ended.stdout and "\x1b" not in ended.stdout, ended.stdout
+
+
+def the_duration_ends_the_run(weir):
+    ended = process.run(weir, "run", process.graph("endless.json"), *HOST, "--duration", "300ms")
+    assert ended.returncode == 0 and "finished" in ended.stdout, ended
+
+
+def nobody_reads_stdout(weir):
+    for arguments in (["operators"], ["run", process.graph("ping.json"), *HOST], ["show", process.graph("ping.json")]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        ended = process.run(weir, *arguments, capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        assert ended.returncode == 0 and ended.stderr == "", (arguments, ended)
+
+
+def nobody_reads_stderr(weir):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = process.run(
+        weir, "check", process.graph("wrong.json"), capture_output=False, stdout=subprocess.DEVNULL, stderr=writer
+    )
+    os.close(writer)
+    assert ended.returncode == 3, ended
+
+
+def a_full_disk_is_a_failure(weir):
+    with open("/dev/full", "w") as full:
+        ended = process.run(weir, "operators", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 1 and "cannot write to stdout" in ended.stderr, ended
+
+
+def closed_descriptors_stay_out_of_files(weir):
+    """With stdout closed the first file that is opened would get its number, and the summary with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        ended = process.run(
+            weir, "run", process.graph("ping.json"), *HOST, capture_output=False, cwd=folder,
+            preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)],
+        )
+        assert ended.returncode == 0, ended
+        assert not list(pathlib.Path(folder).iterdir())
+
+
+process.main(
+    [
+        a_terminal_sees_a_line_that_moves,
+        a_quiet_run_says_nothing_on_a_terminal,
+        a_pipe_sees_whole_lines_only,
+        the_duration_ends_the_run,
+        nobody_reads_stdout,
+        nobody_reads_stderr,
+        a_full_disk_is_a_failure,
+        closed_descriptors_stay_out_of_files,
+    ]
+)

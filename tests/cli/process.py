@@ -1,0 +1,37 @@
+"""What the tests of the command share: running it, and a list of checks that reports every failure."""
+import os
+import subprocess
+import sys
+
+GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
+LIMIT = 60  # seconds: the command never hangs
+
+
+def environment():
+    """Without settings of whoever runs the tests; English messages of the system."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+    return {**kept, "LC_ALL": "C"}
+
+
+def graph(name):
+    return os.path.join(GRAPHS, name)
+
+
+def run(weir, *arguments, **options):
+    options = {"capture_output": True, "text": True, "timeout": LIMIT, "env": environment(), **options}
+    return subprocess.run([weir, *arguments], **options)
+
+
+def main(tests):
+    """Runs every function of `tests` with the command's path; a name may be given to run that one alone."""
+    weir, failed = os.path.abspath(sys.argv[1]), 0
+    chosen = [test for test in tests if len(sys.argv) < 3 or test.__name__ == sys.argv[2]]
+    assert chosen, "no such test"
+    for test in chosen:
+        try:
+            test(weir)
+            print(f"ok      {test.__name__}")
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            failed += 1
+            print(f"FAILED  {test.__name__}: {error}")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,129 @@
+"""SIGINT and SIGTERM: a drain, exit 130 or 143, whenever they come. WEIR_SIGINT_RUNS=1000: as often at random instants."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import process
+
+RUNS = int(os.environ.get("WEIR_SIGINT_RUNS", "20"))
+DRAIN = 5  # seconds that a drain may take
+HOST = ["--backend", "host"]
+
+
+def start(weir, *arguments, **options):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([weir, "run", *arguments], env=process.environment(), **pipes, **options)
+
+
+def mask(child, field):
+    """A mask of /proc/PID/status; 0 once the process is gone."""
+    try:
+        with open(f"/proc/{child.pid}/status") as status:
+            lines = dict(line.rstrip("\n").split(":", 1) for line in status)
+        return int(lines.get(field, "0"), 16)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def has(child, field, number):
+    return bool(mask(child, field) >> (number - 1) & 1)
+
+
+def until(condition, what):
+    end = time.monotonic() + process.LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"waited too long until {what}"
+        time.sleep(0.002)
+
+
+def running(child):
+    """Beyond the first tick: the scheduler has its threads."""
+    until(lambda: child.poll() is not None or len(os.listdir(f"/proc/{child.pid}/task")) > 2, "the run has threads")
+    assert child.poll() is None, f"ended by itself: {child.communicate()}"
+
+
+def stop(child, number):
+    """Sends it and gives code, stdout, stderr and the seconds that the end took."""
+    begin = time.monotonic()
+    child.send_signal(number)
+    out, err = child.communicate(timeout=process.LIMIT)
+    return child.returncode, out, err, time.monotonic() - begin
+
+
+def s07_sigint_drains_and_exits_130(weir):
+    child = start(weir, process.graph("endless.json"), *HOST)
+    running(child)
+    code, out, err, _ = stop(child, signal.SIGINT)
+    assert code == 130, (code, out, err)
+    assert "stopped by SIGINT" in out, out
+
+
+def s07_sigterm_drains_and_exits_143(weir):
+    child = start(weir, process.graph("endless.json"), *HOST)
+    running(child)
+    code, out, err, _ = stop(child, signal.SIGTERM)
+    assert code == 143, (code, out, err)
+    assert "stopped by SIGTERM" in out, out
+
+
+def s07_a_signal_before_the_scheduler_exists_is_not_lost(weir):
+    for number, wanted in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        child = start(weir, process.graph("endless.json"), *HOST, preexec_fn=lambda n=number: pending_from_birth(n))
+        out, err = child.communicate(timeout=process.LIMIT)
+        assert child.returncode == wanted, (child.returncode, out, err)
+
+
+def pending_from_birth(number):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    os.kill(os.getpid(), number)
+
+
+def commands_that_run_nothing_let_the_signal_through(weir):
+    ended = process.run(weir, "check", process.graph("ping.json"), preexec_fn=lambda: pending_from_birth(signal.SIGINT))
+    assert ended.returncode == -signal.SIGINT, ended
+
+
+def s07_sigint_at_random_instants(weir):
+    seed = int(os.environ.get("WEIR_SIGINT_SEED", str(time.time_ns() % 10**9)))
+    dice = random.Random(seed)
+    for turn in range(RUNS):
+        child = start(weir, process.graph("endless.json"), *HOST, "--workers", str(dice.choice([1, 2, 8])))
+        time.sleep(dice.choice([0, 0.002, 0.02, 0.2]) * dice.random())
+        ours = has(child, "SigBlk", signal.SIGINT)  # else main has not begun: the system's default ends it
+        code, out, err, seconds = stop(child, signal.SIGINT)
+        assert code == 130 or (code == -signal.SIGINT and not ours), (seed, turn, code, out, err)
+        assert seconds < DRAIN + 1, (seed, turn, seconds)
+
+
+def s07_a_drain_that_takes_too_long_is_abandoned_by_name(weir):
+    child = start(weir, process.graph("slow.json"), *HOST, "--set", "work.duration=7s")
+    running(child)
+    code, out, err, seconds = stop(child, signal.SIGINT)
+    assert code == 130, (code, out, err)
+    assert seconds < 7 + 1, seconds  # a compute on the host cannot be cut short
+    assert "abandoned" in err and "work" in err, err
+
+
+def s07_the_second_sigint_exits_at_once(weir):
+    child = start(weir, process.graph("slow.json"), *HOST)
+    running(child)
+    child.send_signal(signal.SIGINT)
+    until(lambda: not has(child, "ShdPnd", signal.SIGINT), "the first one was taken")
+    code, out, err, seconds = stop(child, signal.SIGINT)
+    assert code == 130, (code, out, err)
+    assert seconds < 1, seconds
+
+
+process.main(
+    [
+        s07_sigint_drains_and_exits_130,
+        s07_sigterm_drains_and_exits_143,
+        s07_a_signal_before_the_scheduler_exists_is_not_lost,
+        commands_that_run_nothing_let_the_signal_through,
+        s07_sigint_at_random_instants,
+        s07_a_drain_that_takes_too_long_is_abandoned_by_name,
+        s07_the_second_sigint_exits_at_once,
+    ]
+)
