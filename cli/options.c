@@ -87,15 +87,18 @@ static bool take_duration(struct cli_options *options, const char *value)
 		const char *name;
 		double ns;
 	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
+	const char *name = value + strspn(value, "0123456789.");
 	char *end;
-	double amount = value[strspn(value, "0123456789.")] && *value != '.' ? strtod(value, &end) : 0;
+	double amount = strtod(value, &end);
+	size_t unit = 0;
 
-	for (size_t i = 0; amount > 0 && i < sizeof units / sizeof units[0]; i++)
-		if (!strcmp(units[i].name, end) && amount * units[i].ns >= 1 && amount * units[i].ns < 9e18) {
-			options->duration_ns = (int64_t)(amount * units[i].ns);
-			return true;
-		}
-	return false;
+	while (unit < sizeof units / sizeof units[0] && strcmp(units[unit].name, name))
+		unit++;
+	if (end != name || unit == sizeof units / sizeof units[0])	/* strtod knows more numbers than people do */
+		return false;
+	amount *= units[unit].ns;
+	options->duration_ns = amount < 9e18 ? (int64_t)amount : 0;
+	return options->duration_ns > 0;
 }
 
 static bool take_quiet(struct cli_options *options, const char *value)
@@ -228,7 +231,7 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 	if (options->help)
 		return CLI_OK;
 	if (argc > 1) {
-		cli_say("one %s at a time, please: '%s' is one too many", required ? command->argument : "NAME", argv[1]);
+		cli_say("one %s at a time: '%s' is one too many", required ? command->argument : "NAME", argv[1]);
 		return CLI_USAGE;
 	}
 	if (required && argc < 1) {

@@ -1,4 +1,5 @@
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -12,14 +13,19 @@ void cli_say_for(const char *command)
 
 void cli_say(const char *format, ...)
 {
+	char *line = NULL;
 	va_list list;
 
 	fflush(stdout);	/* in the order in which it was said */
-	fprintf(stderr, "weir%s%s: ", *speaker ? " " : "", speaker);
 	va_start(list, format);
-	vfprintf(stderr, format, list);
+	if (vasprintf(&line, format, list) < 0)
+		line = NULL;
 	va_end(list);
-	fputc('\n', stderr);
+	for (char *at = line; at && *at; at++)	/* what a stranger wrote stays in one line */
+		if ((unsigned char)*at < ' ' || *at == 127)
+			*at = '?';
+	fprintf(stderr, "weir%s%s: %s\n", *speaker ? " " : "", speaker, line ? line : "out of memory");
+	free(line);
 }
 
 int cli_code_of(weir_status status)
