@@ -1,0 +1,12 @@
+#ifndef WR_GRAPHS_DESCRIPTION_H
+#define WR_GRAPHS_DESCRIPTION_H
+
+#include "graphs/value.h"
+
+/* A graph as data: the tree, and the file it was read from. */
+struct weir_description {
+	struct wr_value root;
+	char *file;		/* NULL: not from a file */
+};
+
+#endif
