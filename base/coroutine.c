@@ -1,8 +1,8 @@
 /*
  * The switch saves what the x86-64 ABI asks a function to keep (six registers; the control words of the floating-point
- * units are left alone: nobody here changes them), and swaps stack pointers: about 2 ns, against 400 ns of swapcontext,
- * which also asks the kernel for the signal mask. A new stack is laid out as if `begin` had been interrupted
- * before its first instruction.
+ * units are left alone: nobody here changes them), and swaps stack pointers. With the choice of the next fiber that is
+ * 18 ns, against 240 ns with swapcontext, which asks the kernel for the signal mask. A new stack is laid out as if
+ * `begin` had been interrupted before its first instruction.
  * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what was done
  * before the switch happened before what comes after it. A stack of the pool may hold poison of frames that never
  * returned, so it is cleaned before it is used again.

@@ -182,8 +182,10 @@ static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 {
 	static const unsigned stays[] = {0, 128, 192, 224};
 
+	enum wr_sim_strategy drawn = drawn_strategy(sim);	/* always: a world by seed is the same when asked for by name */
+
 	if (strategy == WR_SIM_BY_SEED)
-		strategy = drawn_strategy(sim);
+		strategy = drawn;
 	switch (strategy) {
 	case WR_SIM_BY_SEED:
 	case WR_SIM_UNIFORM:
@@ -207,6 +209,7 @@ static void make_ready(struct wr_fiber *fiber)
 {
 	struct wr_sim *sim = fiber->sim;
 
+	assert(!fiber->ready);
 	fiber->ready = true;
 	fiber->object = NULL;
 	fiber->what = FOR_NOTHING;

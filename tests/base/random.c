@@ -13,11 +13,20 @@ static void equal_seeds_give_equal_numbers_everywhere(void **state)
 	wr_random_seed(&two, 7, 1);
 	for (int i = 0; i < 100; i++)
 		assert_true(wr_random_next(&one) == wr_random_next(&two));
-	/* From the algorithm itself: a change would make every seed that somebody noted worthless. */
-	one = (struct wr_random){{1, 2, 3, 4}};
-	assert_true(wr_random_next(&one) == 11520);
-	assert_true(wr_random_next(&one) == 0);
-	assert_true(wr_random_next(&one) == 1509978240);
+}
+
+/* From the algorithm's own reference: a change would make every seed that somebody noted worthless. */
+static void the_numbers_are_those_of_xoshiro256(void **state)
+{
+	static const uint64_t expected[] = {
+		11520u, 0u, 1509978240u, 1215971899390074240u, 1216172134540287360u, 607988272756665600u,
+		16172922978634559625u, 8476171486693032832u, 10595114339597558777u, 2904607092377533576u,
+	};
+	struct wr_random random = {{1, 2, 3, 4}};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(expected); i++)
+		assert_true(wr_random_next(&random) == expected[i]);
 }
 
 static void seeds_and_streams_do_not_share_numbers(void **state)
@@ -68,6 +77,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_seeds_give_equal_numbers_everywhere),
+		cmocka_unit_test(the_numbers_are_those_of_xoshiro256),
 		cmocka_unit_test(seeds_and_streams_do_not_share_numbers),
 		cmocka_unit_test(below_stays_below_and_is_even),
 		cmocka_unit_test(below_a_huge_number_is_even_too),
