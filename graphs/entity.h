@@ -58,6 +58,7 @@ struct wr_connection {
 	weir_inlet *inlet;
 	weir_outlet *outlet;
 	uint32_t output, input, initial;
+	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
 	bool inlined;			/* the receiver is gated on it by callback_inline */
 	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
 	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */

@@ -165,6 +165,12 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	graph->connections[graph->connection_count++] = connection;	/* from here on the graph frees it */
 	connection->sender = sender;
 	connection->receiver = receiver;
+	connection->from = sender ? wr_format("%s.%s", sender->plan->name, sender->outputs[output].plan->port->name)
+				  : wr_strdup("inlet");
+	connection->to = receiver ? wr_format("%s.%s", receiver->plan->name, receiver->inputs[input].plan->port->name)
+				  : wr_strdup("outlet");
+	if (!connection->from || !connection->to)
+		return WEIR_E_NOMEM;
 	connection->output = output;
 	connection->input = input;
 	if (sender)
@@ -230,7 +236,6 @@ weir_status weir_graph_open(weir_graph **out, const char *path)
 
 static void finish_entity(weir_entity *entity)
 {
-	wr_stream_close(entity->stream);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		wr_free(entity->inputs[i].connections);
 		wr_free(entity->inputs[i].taken);
@@ -256,6 +261,8 @@ static void finish_connections(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		wr_queue_finish(&graph->connections[i]->queue);
+		wr_free(graph->connections[i]->from);
+		wr_free(graph->connections[i]->to);
 		wr_free(graph->connections[i]);
 	}
 	wr_free(graph->connections);
@@ -277,35 +284,22 @@ static void finish_connections(weir_graph *graph)
 
 weir_status weir_graph_destroy(weir_graph *graph)
 {
-	weir_status status = WEIR_OK;
+	weir_status status;
 
 	if (!graph)
 		return WEIR_OK;
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
+	status = wr_graph_displace(graph);
 	finish_connections(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		finish_entity(&graph->entities[i]);
-	if (graph->system)
-		status = wr_graph_close_system(graph);
 	if (!status)
 		wr_pool_destroy(graph->pool);	/* else leaked with what the GPU may touch (E4) */
 	wr_free(graph->entities);
+	wr_free(graph->backend);
 	wr_plan_destroy(graph->plan);
 	wr_free(graph);
-	return status;
-}
-
-/* Payloads whose use sets are complete now go first: their memory is the system's. */
-weir_status wr_graph_close_system(weir_graph *graph)
-{
-	weir_status status;
-
-	wr_system_retire_look(graph->system, true);
-	status = wr_system_destroy(graph->system);
-	if (!status)
-		wr_pool_bind(graph->pool, NULL);
-	graph->system = NULL;
 	return status;
 }
 

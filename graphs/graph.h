@@ -4,10 +4,15 @@
 
 #include "graphs/entity.h"
 
+struct wr_sim;
+
 struct weir_graph {
 	struct wr_plan *plan;
 	struct wr_pool *pool;
-	struct wr_system *system;	/* NULL until a scheduler was made; then kept until the graph goes or another backend is asked for */
+	struct wr_system *system;	/* NULL until a scheduler was made (graphs/place.c) */
+	struct wr_sim *world;		/* of a simulated run */
+	bool owns_world;
+	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;
 	struct wr_connection **connections;	/* the plan's, in its order, then inlets' and outlets' */
@@ -28,7 +33,9 @@ void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver, uint32_t input,
 			     uint32_t capacity, struct wr_connection **out);
-weir_status wr_graph_close_system(weir_graph *graph);	/* WEIR_E_ABANDONED: a hung GPU; leaked (E4) */
+/* Gives the graph its system; keeps the one it has, if that is what is asked for. Fails as wr_system_create does. */
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
+weir_status wr_graph_displace(weir_graph *graph);	/* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4) */
 /* "name.port": finds both. Fails: WEIR_E_INVALID, naming the nearest. */
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);

@@ -418,9 +418,11 @@ typedef struct {
 	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
 	int64_t max_duration_ns;	/* 0: no limit; then it drains */
 	int64_t spin_ns;		/* 0: none; how long a worker without work spins while GPU signals are outstanding */
-	void *event_base;		/* a libevent base of the caller's, whose thread also calls start and stop; no loop thread of weir's then */
+	void *event_base;		/* a libevent base of the caller's, whose thread also calls start, wait and destroy; no loop thread of weir's then */
 	bool own_loop;			/* the caller polls weir_scheduler_fd and calls weir_scheduler_turn; no loop thread of weir's */
-	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130 or 143 */
+	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130 or 143. All threads of the program must block
+					   both: create blocks them in the caller's thread only */
+	bool measure;			/* measure the time inside compute (two clock reads a tick): weir_entity_counts.compute_ns */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
@@ -454,7 +456,7 @@ typedef struct {
 	size_t size;
 	const char *entity;
 	uint64_t ticks, received, emitted, unconnected;	/* unconnected: emitted on an optional output without connection */
-	int64_t compute_ns;				/* wall time inside compute */
+	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
 	bool done;
 } weir_entity_counts;
 /* DESIGN E5, at every stop: pushed = delivered + dropped + closed + queued + abandoned. */

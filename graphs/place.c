@@ -1,0 +1,105 @@
+/*
+ * Where a graph runs: its system, and, for `sim`, the world that the system lives in. Made for the first scheduler; kept for the next one if
+ * that asks for the same (streams and memory stay warm), else replaced; gone with the graph.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sim.h"
+#include "base/status.h"
+#include "graphs/graph.h"
+
+struct placing {
+	weir_graph *graph;
+	struct wr_system_options options;
+	weir_status status;
+};
+
+static void create_inside(void *arg)
+{
+	struct placing *placing = arg;
+
+	placing->status = wr_system_create(&placing->graph->system, &placing->options);
+}
+
+static void destroy_inside(void *arg)
+{
+	struct placing *placing = arg;
+
+	wr_system_retire_look(placing->graph->system, true);
+	placing->status = wr_system_destroy(placing->graph->system);
+}
+
+static weir_status in_world(weir_graph *graph, void (*fn)(void *arg), struct placing *placing)
+{
+	weir_status status = WEIR_OK;
+
+	if (graph->world && wr_sim_current() != graph->world)
+		status = wr_sim_call(graph->world, fn, placing);
+	else
+		fn(placing);
+	return status ? status : placing->status;
+}
+
+/* Whatever the graph itself holds of the system's memory and streams. */
+static void let_go(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->connection_count; i++)
+		wr_queue_reset(&graph->connections[i]->queue);
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		wr_stream_close(graph->entities[i].stream);
+		graph->entities[i].stream = NULL;
+	}
+}
+
+weir_status wr_graph_displace(weir_graph *graph)
+{
+	struct placing placing = {.graph = graph};
+	weir_status status = WEIR_OK;
+
+	if (graph->system) {
+		let_go(graph);
+		status = in_world(graph, destroy_inside, &placing);
+		if (!status)
+			wr_pool_bind(graph->pool, NULL);
+		graph->system = NULL;
+	}
+	if (graph->owns_world)
+		wr_sim_destroy(graph->world);
+	graph->world = NULL;
+	graph->owns_world = false;
+	return status;
+}
+
+static weir_status make_world(weir_graph *graph, uint64_t seed)
+{
+	graph->world = wr_sim_current();
+	if (graph->world)
+		return WEIR_OK;
+	graph->owns_world = true;
+	return wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
+}
+
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
+{
+	struct placing placing = {.graph = graph, .options = {.backend = backend, .seed = seed}};
+	bool simulated = !strcmp(backend, "sim");
+	weir_status status;
+
+	if (graph->system && !simulated && !graph->world && !wr_system_failed(graph->system) &&
+	    !strcmp(graph->backend, backend))
+		return WEIR_OK;
+	status = wr_graph_displace(graph);
+	if (!status && simulated)
+		status = make_world(graph, seed);
+	if (status)
+		return status;
+	placing.options.sim = graph->world;
+	status = in_world(graph, create_inside, &placing);
+	if (status)
+		return status;
+	wr_free(graph->backend);
+	graph->backend = wr_strdup(backend);
+	wr_pool_bind(graph->pool, graph->system);
+	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
+}

@@ -1,0 +1,72 @@
+/*
+ * DONE spreads both ways (S5). The entity closes its outputs after its last push, drops what it holds, leaves by CAS RUNNING -> DONE (poked
+ * meanwhile: drops again), and pokes its neighbours: receivers see `closed`, senders see `gone`.
+ */
+#include "scheduler/scheduler.h"
+
+static void close_outputs(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			wr_queue_close(&entity->outputs[i].connections[k]->queue);
+}
+
+static void drop_inputs(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			wr_queue_drop(&entity->inputs[i].connections[k]->queue);
+}
+
+static void leave(weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	drop_inputs(entity);
+	while (!wr_cas(&entity->state, &running, WR_DONE)) {
+		wr_exchange(&entity->state, WR_RUNNING);
+		drop_inputs(entity);
+		running = WR_RUNNING;
+	}
+}
+
+static void tell_receivers(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].count; k++) {
+			struct wr_connection *connection = entity->outputs[i].connections[k];
+			if (connection->outlet)
+				wr_outlet_end(connection->outlet, false);
+			else
+				wr_poke_held(worker, connection->receiver);
+		}
+	}
+}
+
+static void tell_senders(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_connection *connection = entity->inputs[i].connections[k];
+			wr_store(&connection->gone, true);
+			if (connection->sender)
+				wr_poke_held(worker, connection->sender);
+			else
+				wr_inlet_end(connection->inlet);
+		}
+	}
+}
+
+void wr_retire_entity(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	wr_disarm(worker, entity);
+	close_outputs(entity);
+	wr_trace_retire(scheduler->trace, entity->id);
+	leave(entity);
+	tell_receivers(worker, entity);
+	tell_senders(worker, entity);
+	if (wr_fetch_sub(&scheduler->undone, 1) == 1)
+		wr_loop_kick(&scheduler->loop);	/* all DONE: what streams still have is asked for, not waited for (E2) */
+}

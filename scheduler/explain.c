@@ -1,0 +1,78 @@
+/*
+ * Why an entity is not ready, told while a run is on (C5): a live reference, then ownership (CAS IDLE -> RUNNING), then its conditions are asked. A busy
+ * entity shows its last published verdict. After a run whoever holds the lock is the only one who asks.
+ */
+#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
+
+static void show_published(weir_entity *entity, weir_explain_fn *fn, void *arg)
+{
+	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
+
+	fn(entity->plan->name, of ? of : "compute", "BUSY", why ? why : "runs now", arg);
+}
+
+static void leave(weir_scheduler *scheduler, weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	if (wr_cas(&entity->state, &running, WR_IDLE)) {
+		wr_drop(scheduler);
+		return;
+	}
+	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry keeps our reference */
+	wr_inject(scheduler, entity);
+}
+
+static void explain_running(weir_scheduler *scheduler, weir_entity *entity, weir_explain_fn *fn, void *arg)
+{
+	uint32_t idle = WR_IDLE;
+
+	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
+		wr_entity_explain(entity, wr_load(&scheduler->draining), fn, arg);
+		leave(scheduler, entity);
+		return;
+	}
+	wr_drop(scheduler);
+	if (!(wr_load(&entity->state) & WR_DONE))
+		show_published(entity, fn, arg);
+}
+
+struct explaining {
+	weir_scheduler *scheduler;
+	weir_explain_fn *fn;
+	void *arg;
+};
+
+static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+{
+	weir_graph *graph = scheduler->graph;
+	bool ended;
+
+	wr_mutex_lock(&scheduler->lock);
+	ended = scheduler->phase == WR_ENDED;
+	wr_mutex_unlock(&scheduler->lock);
+	for (size_t i = 0; ended && i < graph->entity_count; i++)
+		if (!(wr_load(&graph->entities[i].state) & WR_DONE))
+			wr_entity_explain(&graph->entities[i], false, fn, arg);
+	return ended;
+}
+
+static void explain_inside(void *arg)
+{
+	struct explaining *explaining = arg;
+	weir_scheduler *scheduler = explaining->scheduler;
+
+	if (explain_ended(scheduler, explaining->fn, explaining->arg))
+		return;
+	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
+		explain_running(scheduler, &scheduler->graph->entities[i], explaining->fn, explaining->arg);
+}
+
+void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+{
+	struct explaining explaining = {scheduler, fn, arg};
+
+	if (!wr_worker_here(scheduler))
+		wr_in_world(scheduler, explain_inside, &explaining);
+}

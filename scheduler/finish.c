@@ -1,0 +1,138 @@
+/*
+ * How a run ends: the workers have left and the count is 0, so the loop thread is the only owner of everything. What is left is counted,
+ * the verdict is found, the operators' stop functions run, and the outcome is published.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+void wr_give_back(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
+		wr_drop(scheduler);
+	wr_timers_clear(scheduler);
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (entity->wait.token)
+			wr_signal_supersede(graph->system, entity->wait.token);
+		if (entity->wait.refused)
+			wr_signal_leave(graph->system, entity->id);
+		entity->wait.token = 0;
+		entity->wait.refused = false;
+		entity->wait.fence_count = 0;
+		if (entity->wait.held) {
+			entity->wait.held = false;
+			wr_drop(scheduler);
+		}
+	}
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		wr_inlet_end(inlet);
+	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		wr_outlet_end(outlet, true);
+	if (graph->system)
+		wr_system_forfeit(graph->system);
+}
+
+static void stop_operators(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	bool failed = graph->system && wr_system_failed(graph->system);
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (!entity->started || !entity->plan->kind->stop)
+			continue;
+		if (!failed && entity->stream && !wr_stream_idle(entity->stream)) {
+			wr_log(WR_LOG_WARN, "%s: its stream still has work; its stop function is not called", entity->plan->name);
+			continue;
+		}
+		entity->plan->kind->stop(&entity->context, entity->operator_state);
+		wr_entity_release(entity);
+	}
+}
+
+static uint64_t abandon_queues(weir_graph *graph)
+{
+	uint64_t abandoned = 0;
+
+	for (size_t i = 0; i < graph->connection_count; i++)
+		abandoned += wr_queue_abandon(&graph->connections[i]->queue);
+	return abandoned;
+}
+
+static uint64_t count_ticks(const weir_graph *graph)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		ticks += wr_read(&graph->entities[i].counters.ticks);
+	return ticks;
+}
+
+static char *timed_out_text(weir_scheduler *scheduler, uint64_t abandoned)
+{
+	return wr_format("the drain took longer than %.3g s; %llu messages were abandoned",
+			 (double)scheduler->options.drain_ns / 1e9, (unsigned long long)abandoned);
+}
+
+/* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
+static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	bool draining = wr_load(&scheduler->draining);
+	char *text = NULL;
+
+	if (!scheduler->failure && !scheduler->cut_short && !draining) {
+		text = wr_deadlock_text(scheduler, &outcome->leftover);
+		outcome->status = text ? WEIR_E_DEADLOCK : WEIR_OK;
+	} else {
+		outcome->abandoned = abandon_queues(scheduler->graph);
+		outcome->status = scheduler->failure;
+		if (!scheduler->failure && scheduler->timed_out) {
+			outcome->status = WEIR_E_ABANDONED;
+			text = timed_out_text(scheduler, outcome->abandoned);
+		}
+	}
+	if (text)
+		scheduler->text = text;
+}
+
+/* The law outranks whatever else there is to say (E5). */
+static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	if (!wr_conservation(scheduler))
+		return;
+	outcome->status = WEIR_E_FAILED;
+	wr_free(scheduler->text);
+	scheduler->text = wr_strdup(weir_last_error());
+}
+
+void wr_finish_run(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	wr_ready_clear(scheduler);
+	wr_timers_clear(scheduler);
+	judge(scheduler, &outcome);
+	check_conservation(scheduler, &outcome);
+	outcome.ticks = count_ticks(graph);
+	outcome.duration_ns = wr_now() - scheduler->started_at;
+	outcome.posix_signal = scheduler->posix_signal;
+	outcome.text = scheduler->text;
+	outcome.entity = scheduler->culprit;
+	stop_operators(scheduler);
+	if (graph->system)
+		wr_system_retire_look(graph->system, true);
+	wr_graph_forget_told(graph);
+	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		wr_outlet_end(outlet, false);
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->outcome = outcome;
+	scheduler->phase = WR_ENDED;
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
+}

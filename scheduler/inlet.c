@@ -1,0 +1,161 @@
+/*
+ * Inlets (B2): a connection of its own into an input port, filled by any thread; its lock makes them one sender. An open inlet holds one
+ * live reference; closing, whoever does it, gives it back once.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
+
+weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out)
+{
+	weir_entity *receiver;
+	uint32_t input;
+	weir_inlet *inlet;
+	weir_status status = wr_graph_find_input(graph, port, &receiver, &input);
+
+	if (status)
+		return status;
+	if (graph->scheduler)
+		return wr_fail(WEIR_E_BUSY, "%s: make inlets before the scheduler", port);
+	inlet = wr_alloc(1, sizeof *inlet);
+	if (!inlet)
+		return WEIR_E_NOMEM;
+	inlet->graph = graph;
+	status = wr_mutex_init(&inlet->lock);
+	if (!status)
+		status = wr_cond_init(&inlet->changed);
+	if (!status)
+		status = wr_graph_connect(graph, NULL, 0, receiver, input, receiver->inputs[input].plan->capacity,
+					  &inlet->connection);
+	if (status) {
+		wr_cond_finish(&inlet->changed);
+		wr_mutex_finish(&inlet->lock);
+		wr_free(inlet);
+		return status;
+	}
+	inlet->connection->inlet = inlet;
+	inlet->next = graph->inlets;
+	graph->inlets = inlet;
+	*out = inlet;
+	return WEIR_OK;
+}
+
+size_t wr_inlets_open(weir_graph *graph)
+{
+	size_t count = 0;
+
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next) {
+		wr_mutex_lock(&inlet->lock);
+		inlet->open = true;
+		wr_mutex_unlock(&inlet->lock);
+		count++;
+	}
+	return count;
+}
+
+void wr_inlet_end(weir_inlet *inlet)
+{
+	bool was_open;
+
+	wr_mutex_lock(&inlet->lock);
+	was_open = inlet->open;
+	inlet->open = false;
+	if (was_open)
+		wr_queue_close(&inlet->connection->queue);
+	wr_cond_broadcast(&inlet->changed);
+	wr_mutex_unlock(&inlet->lock);
+	if (!was_open)
+		return;
+	wr_poke(inlet->connection->receiver);
+	wr_drop(inlet->graph->scheduler);
+}
+
+void weir_inlet_close(weir_inlet *inlet)
+{
+	wr_inlet_end(inlet);
+}
+
+void wr_inlet_room(weir_inlet *inlet)
+{
+	wr_mutex_lock(&inlet->lock);
+	wr_cond_broadcast(&inlet->changed);
+	wr_mutex_unlock(&inlet->lock);
+}
+
+/* Waits for room. Under the inlet's lock. */
+static weir_status wait_locked(weir_inlet *inlet, int64_t until)
+{
+	while (inlet->open && inlet->connection->queue.policy == WEIR_BLOCK && !wr_queue_room(&inlet->connection->queue)) {
+		if (until == INT64_MIN)
+			return WEIR_E_BUSY;
+		if (!wr_cond_wait(&inlet->changed, &inlet->lock, until))
+			return WEIR_E_TIMEOUT;
+	}
+	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
+}
+
+static weir_status push_locked(weir_inlet *inlet, weir_message *message)
+{
+	struct wr_connection *connection = inlet->connection;
+
+	switch (wr_queue_push(&connection->queue, message, false)) {
+	case WR_PUSHED:
+	case WR_PUSH_DROPPED:
+		break;
+	case WR_PUSH_FULL:
+	case WR_PUSH_FAULT:
+		return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
+			       connection->receiver->inputs[connection->input].plan->port->name);
+	}
+	/* Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. */
+	if (!wr_poke(connection->receiver) || wr_load(&connection->receiver->state) & WR_DONE)
+		wr_queue_take_back(&connection->queue);
+	return WEIR_OK;
+}
+
+static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
+{
+	int64_t until = timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	weir_status status;
+
+	wr_mutex_lock(&inlet->lock);
+	status = wait_locked(inlet, until);
+	if (status)
+		wr_fail(status, "inlet of %s: %s", inlet->connection->receiver->plan->name,
+			status == WEIR_E_CLOSED ? "closed" : "no room");
+	else
+		status = push_locked(inlet, message);
+	wr_mutex_unlock(&inlet->lock);
+	return status;
+}
+
+struct pushing {
+	weir_inlet *inlet;
+	weir_message *message;
+	int64_t timeout_ns;
+	weir_status status;
+};
+
+static void push_inside(void *arg)
+{
+	struct pushing *pushing = arg;
+
+	pushing->status = push(pushing->inlet, pushing->message, pushing->timeout_ns);
+}
+
+weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
+{
+	struct pushing pushing = {inlet, message, timeout_ns, WEIR_OK};
+	weir_status status;
+
+	if (!message || wr_message_pool(message) != inlet->graph->pool)
+		return wr_fail(WEIR_E_INVALID, "inlet: the message belongs to another graph");
+	if (!inlet->graph->scheduler)
+		return wr_fail(WEIR_E_CLOSED, "inlet: no run is on");
+	if (timeout_ns && wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "inlet: a worker must not wait for room; push with timeout 0");
+	status = wr_in_world(inlet->graph->scheduler, push_inside, &pushing);
+	return status ? status : pushing.status;
+}

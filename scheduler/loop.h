@@ -1,0 +1,32 @@
+/*
+ * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind one descriptor (an epoll set of an
+ * eventfd, a timerfd and a signalfd), so the three ways of embedding (B1) are one: weir's own thread waits on it, a caller polls
+ * it, or a caller's libevent base watches it. On a fiber there is no descriptor: a parker and virtual time.
+ */
+#ifndef WR_SCHEDULER_LOOP_H
+#define WR_SCHEDULER_LOOP_H
+
+#include "base/thread.h"
+
+struct wr_loop {
+	int set, wake, timer, signals;	/* descriptors, -1 = none */
+	bool simulated;
+	struct wr_parker parker;
+	_Atomic bool kicked;
+	_Atomic int64_t until;		/* when the waiter wakes by itself; INT64_MIN while it is awake */
+	void *event;			/* struct event of the caller's base */
+};
+
+weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);
+void wr_loop_close(struct wr_loop *loop);		/* a zeroed or half-opened one is fine */
+void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signal handlers */
+void wr_loop_arm(struct wr_loop *loop, int64_t until);	/* sets the deadline; the caller looks at its lists after it (loop.until) */
+void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */
+void wr_loop_clear(struct wr_loop *loop);		/* forgets kicks that were seen: before the caller looks at its lists */
+int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
+/* Calls fn(arg) on the base's thread whenever there is something. Fails: WEIR_E_IO. */
+weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
+void wr_loop_unwatch(struct wr_loop *loop);
+weir_status wr_loop_once(void *event_base);		/* lets the caller's base run one round */
+
+#endif

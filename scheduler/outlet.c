@@ -1,0 +1,147 @@
+/*
+ * Outlets (B2): a queue whose receivers are any threads; its lock makes them one receiver and guards the sender's side, too. While it holds messages it
+ * holds one live reference: the run is not over before somebody has taken them.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
+
+weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out)
+{
+	weir_entity *sender;
+	uint32_t output;
+	weir_outlet *outlet;
+	weir_status status = wr_graph_find_output(graph, port, &sender, &output);
+
+	if (status)
+		return status;
+	if (graph->scheduler)
+		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
+	if (capacity > WR_CAPACITY_MAX)
+		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port, WR_CAPACITY_MAX);
+	outlet = wr_alloc(1, sizeof *outlet);
+	if (!outlet)
+		return WEIR_E_NOMEM;
+	outlet->graph = graph;
+	outlet->ended = true;
+	status = wr_mutex_init(&outlet->lock);
+	if (!status)
+		status = wr_cond_init(&outlet->changed);
+	if (!status)
+		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity ? capacity : 1, &outlet->connection);
+	if (status) {
+		wr_cond_finish(&outlet->changed);
+		wr_mutex_finish(&outlet->lock);
+		wr_free(outlet);
+		return status;
+	}
+	outlet->connection->outlet = outlet;
+	outlet->next = graph->outlets;
+	graph->outlets = outlet;
+	*out = outlet;
+	return WEIR_OK;
+}
+
+void wr_outlets_open(weir_graph *graph)
+{
+	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next) {
+		wr_mutex_lock(&outlet->lock);
+		outlet->ended = outlet->holding = false;
+		wr_mutex_unlock(&outlet->lock);
+	}
+}
+
+void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
+{
+	bool hold;
+
+	wr_mutex_lock(&outlet->lock);
+	wr_queue_push(&outlet->connection->queue, message, false);	/* there is room: the sender's review saw it */
+	hold = !outlet->holding;
+	outlet->holding = true;
+	if (hold)
+		wr_live_take(&worker->scheduler->live);
+	wr_cond_broadcast(&outlet->changed);
+	wr_mutex_unlock(&outlet->lock);
+}
+
+void wr_outlet_end(weir_outlet *outlet, bool abandon)
+{
+	bool held;
+
+	wr_mutex_lock(&outlet->lock);
+	outlet->ended = true;
+	held = outlet->holding && abandon;
+	outlet->holding = outlet->holding && !abandon;
+	wr_cond_broadcast(&outlet->changed);
+	wr_mutex_unlock(&outlet->lock);
+	if (held)
+		wr_drop(outlet->graph->scheduler);
+}
+
+/* *drop: the last message went, and with it the reference, which is given back after the lock. */
+static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
+{
+	struct wr_queue *queue = &outlet->connection->queue;
+	struct wr_slot slot;
+
+	while (!wr_queue_count(queue)) {
+		if (outlet->ended)
+			return wr_fail(WEIR_E_CLOSED, "outlet: empty, and nothing will come any more");
+		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
+			return wr_fail(WEIR_E_TIMEOUT, "outlet: nothing came in time");
+	}
+	wr_queue_close_front(queue, 1);
+	wr_queue_take(queue, &slot);
+	*out = slot.message;
+	*drop = outlet->holding && !wr_queue_count(queue);
+	if (*drop)
+		outlet->holding = false;
+	return WEIR_OK;
+}
+
+static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
+{
+	int64_t until = timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	bool drop = false;
+	weir_status status;
+
+	wr_mutex_lock(&outlet->lock);
+	status = take_locked(outlet, out, until, &drop);
+	wr_mutex_unlock(&outlet->lock);
+	if (status)
+		return status;
+	wr_poke(outlet->connection->sender);	/* there is room; before the reference goes, so that the run stays open for it */
+	if (drop)
+		wr_drop(outlet->graph->scheduler);
+	return WEIR_OK;
+}
+
+struct taking {
+	weir_outlet *outlet;
+	weir_message **out;
+	int64_t timeout_ns;
+	weir_status status;
+};
+
+static void take_inside(void *arg)
+{
+	struct taking *taking = arg;
+
+	taking->status = take(taking->outlet, taking->out, taking->timeout_ns);
+}
+
+weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
+{
+	struct taking taking = {outlet, out, timeout_ns, WEIR_OK};
+	weir_status status;
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "outlet: a worker must not take from an outlet");
+	if (!outlet->graph->scheduler)
+		return take(outlet, out, 0);
+	status = wr_in_world(outlet->graph->scheduler, take_inside, &taking);
+	return status ? status : taking.status;
+}

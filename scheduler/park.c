@@ -1,0 +1,106 @@
+/*
+ * What a parked entity waits for, beside pokes: a time, a signal for its fences, something from outside. While it names any, it
+ * holds one live reference, its current wait (S4), set and cleared only here, by its owner's review: a superseded timer or signal holds
+ * none, and its firing is a useless poke.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+static void hold(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
+{
+	if (held && !wait->held)
+		wr_live_take(&scheduler->live);	/* the worker has its own: the count is not 0, the run may be closed */
+	if (!held && wait->held)
+		wr_drop(scheduler);
+	wait->held = held;
+}
+
+static bool same_fences(const struct wr_wait *wait, const weir_verdict *verdict)
+{
+	return wait->token && wait->fence_count == verdict->fence_count &&
+	       !memcmp(wait->fences, verdict->fences, sizeof *wait->fences * wait->fence_count);
+}
+
+static void supersede(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_wait *wait = &entity->wait;
+
+	if (wait->token)
+		wr_signal_supersede(scheduler->graph->system, wait->token);
+	if (wait->refused)
+		wr_signal_leave(scheduler->graph->system, entity->id);
+	wait->token = 0;
+	wait->refused = false;
+	wait->fence_count = 0;
+}
+
+/* An inline signal of the producer's will come for every message of the front that is pending (G2): nothing to arm. */
+static bool signalled_inline(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_connection *connection = entity->inputs[i].connections[k];
+			for (size_t m = 0; m < wr_queue_front(&connection->queue); m++) {
+				struct wr_slot slot = wr_queue_at(&connection->queue, m);
+				if (wr_message_has_fences(slot.message) && !(connection->inlined && slot.signalled))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_wait *wait = &entity->wait;
+	const weir_verdict *verdict = &entity->verdict;
+	weir_status status;
+
+	if (same_fences(wait, verdict))
+		return WEIR_OK;
+	supersede(scheduler, entity);
+	if (signalled_inline(entity))
+		return WEIR_OK;
+	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
+	if (status)
+		return status;
+	status = wr_signal_arm(scheduler->graph->system, entity->id, verdict->fences, verdict->fence_count, &wait->token);
+	if (status == WEIR_E_BUSY) {
+		wait->refused = true;
+		return WEIR_OK;
+	}
+	if (status)
+		return status;
+	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
+	wait->fence_count = verdict->fence_count;
+	wr_trace_arm(scheduler->trace, entity->id, wait->token);
+	return WEIR_OK;
+}
+
+void wr_arm(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	const weir_verdict *verdict = &entity->verdict;
+	weir_status status = WEIR_OK;
+
+	hold(scheduler, &entity->wait, verdict->external || verdict->fence_count || verdict->at != INT64_MAX);
+	if (verdict->fence_count)
+		status = arm_signal(scheduler, entity);
+	else if (entity->wait.token || entity->wait.refused)
+		supersede(scheduler, entity);
+	if (verdict->at != INT64_MAX)
+		wr_timers_request(scheduler, entity, verdict->at);
+	if (status)
+		wr_fail_run(scheduler, entity, status);
+}
+
+void wr_disarm(struct wr_worker *worker, weir_entity *entity)
+{
+	if (entity->wait.token || entity->wait.refused)
+		supersede(worker->scheduler, entity);
+	if (entity->wait.held)
+		hold(worker->scheduler, &entity->wait, false);
+}

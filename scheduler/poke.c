@@ -1,0 +1,84 @@
+/*
+ * The only way to wake an entity (S1). A foreign thread first takes a live reference, so nobody can close the run between the
+ * state's change and the push; then one fetch_or, always executed. A pushed entry keeps the reference.
+ */
+#include "base/bug.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+struct wr_worker *wr_worker_here(const weir_scheduler *scheduler)
+{
+	struct wr_worker *worker = wr_thread_local();
+
+	return worker && worker->scheduler == scheduler ? worker : NULL;
+}
+
+void wr_drop(weir_scheduler *scheduler)
+{
+	if (wr_live_drop(&scheduler->live))
+		wr_loop_kick(&scheduler->loop);
+}
+
+/* Seeded bug: the state changes first, the reference is taken second. */
+static bool poke_state_first(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
+		return true;
+	if (!wr_live_take(&scheduler->live)) {
+		wr_drop(scheduler);
+		return false;
+	}
+	wr_inject(scheduler, entity);
+	return true;
+}
+
+static bool poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (WR_BUG(STATE_BEFORE_REFERENCE))
+		return poke_state_first(scheduler, entity);
+	if (!wr_live_take(&scheduler->live)) {
+		wr_drop(scheduler);
+		return false;
+	}
+	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
+		wr_inject(scheduler, entity);
+	else
+		wr_drop(scheduler);
+	return true;
+}
+
+bool wr_poke_held(struct wr_worker *worker, weir_entity *entity)
+{
+	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
+
+	if (before == WR_IDLE)
+		wr_push_next(worker, entity);
+	return !(before & WR_DONE);
+}
+
+bool wr_poke(weir_entity *entity)
+{
+	weir_scheduler *scheduler = wr_load_acquire(&entity->scheduler);
+	struct wr_worker *worker;
+
+	if (!scheduler)
+		return false;
+	worker = wr_worker_here(scheduler);
+	if (!worker)
+		return poke_foreign(scheduler, entity);
+	wr_poke_held(worker, entity);
+	return true;
+}
+
+void wr_poke_by_id(struct wr_waker *waker, uint32_t entity)
+{
+	weir_scheduler *scheduler =
+		(weir_scheduler *)(void *)((char *)waker - offsetof(struct weir_scheduler, waker));
+
+	poke_foreign(scheduler, &scheduler->graph->entities[entity]);
+}
+
+weir_status weir_entity_poke(weir_entity *entity)
+{
+	return wr_poke(entity) ? WEIR_OK : WEIR_E_CLOSED;
+}

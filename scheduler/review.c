@@ -1,0 +1,96 @@
+/*
+ * Decides what an entity does next (S2). There is one function that decides, whoever asks for it, and it is right to call at any time:
+ * at worst the answer is the same again.
+ *
+ * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile (NOTIFIED): exchange to RUNNING
+ * again, then review again. To IDLE only by CAS after a review that did not end in a tick; back to QUEUED after 8 ticks in a row
+ * by exchange. Each exchange acquires what the pokers published.
+ */
+#include "base/bug.h"
+#include "scheduler/scheduler.h"
+
+enum step { STEP_TICK, STEP_PARK, STEP_RETIRE, STEP_LEAVE };
+
+static enum step review(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	enum wr_answer answer = wr_entity_ask(entity, wr_load_acquire(&scheduler->draining));
+
+	if (entity->verdict.short_of_memory) {
+		wr_fail_run(scheduler, entity, WEIR_E_NOMEM);
+		return STEP_LEAVE;
+	}
+	switch (answer) {
+	case WR_READY:
+		wr_trace_ready(scheduler->trace, entity->id);
+		return STEP_TICK;
+	case WR_WAIT:
+		wr_arm(worker, entity);
+		return STEP_PARK;
+	case WR_NEVER:
+		break;
+	}
+	return STEP_RETIRE;
+}
+
+/* Seeded bugs: leaving without the CAS. */
+static bool leave_wrongly(weir_entity *entity)
+{
+	if (WR_BUG(BLIND_IDLE)) {
+		wr_store(&entity->state, WR_IDLE);
+		return true;
+	}
+	if (WR_BUG(CHECK_THEN_STORE) && wr_load(&entity->state) == WR_RUNNING) {
+		wr_store(&entity->state, WR_IDLE);
+		return true;
+	}
+	return false;
+}
+
+/* True: parked. False: poked meanwhile, and RUNNING again. */
+static bool park(struct wr_worker *worker, weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	wr_trace_park(worker->scheduler->trace, entity->id, entity->verdict.why);
+	if (leave_wrongly(entity))
+		return true;
+	if (wr_cas(&entity->state, &running, WR_IDLE))
+		return true;
+	wr_exchange(&entity->state, WR_RUNNING);
+	return false;
+}
+
+static void requeue(struct wr_worker *worker, weir_entity *entity)
+{
+	wr_exchange(&entity->state, WR_POKED);	/* never a store: it would cut the pokers' release chain */
+	wr_push_last(worker, entity);
+}
+
+void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
+{
+	wr_exchange(&entity->state, WR_RUNNING);
+	for (int ticks = 0; !wr_live_closed(&worker->scheduler->live);) {
+		switch (review(worker, entity)) {
+		case STEP_TICK:
+			if (wr_tick(worker, entity))
+				return;		/* the run has failed: nobody asks this entity again in it */
+			if (++ticks == WR_TICKS_MAX) {
+				requeue(worker, entity);
+				return;
+			}
+			break;
+		case STEP_PARK:
+			if (park(worker, entity))
+				return;
+			break;
+		case STEP_RETIRE:
+			wr_retire_entity(worker, entity);
+			return;
+		case STEP_LEAVE:
+			return;
+		}
+	}
+	if (WR_BUG(GIVEN_BACK_TO_CLOSED))
+		wr_push_last(worker, entity);
+}

@@ -1,0 +1,231 @@
+/*
+ * The loop thread's side of a run. One turn does all that is due and arms the loop for the next: POSIX signals, stop requests, timers, fired
+ * tokens, the health watch, quiescence. It never blocks, so the same turn serves weir's own thread, a caller's base and a
+ * caller's poll (B1).
+ *
+ * Only here does a run end (S4): OPEN until it is quiescent, or is cut short; CLOSING until all workers have left, what was left has given
+ * back its references, the count is 0 and the streams have drained; then ENDED.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+#define SETTLE_NS 200000000	/* how long a run that was cut short waits for streams, so that `stop` may free what they use */
+#define POLL_NS 1000000		/* between two looks while it closes */
+#define OUTSIDE_NS 10000000	/* nobody outside a world of its own can wake a simulated loop: it looks this often, in virtual time */
+
+void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_status status)
+{
+	const char *text = weir_last_error();
+	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;
+	char *copy = wr_strdup(*text ? text : weir_status_text(status));
+
+	wr_mutex_lock(&scheduler->lock);
+	if (!scheduler->failure) {	/* the first is kept (E1) */
+		scheduler->failure = status;
+		char *old = scheduler->text;
+		scheduler->text = copy;
+		copy = old;
+		old = scheduler->culprit;
+		scheduler->culprit = culprit;
+		culprit = old;
+	}
+	wr_mutex_unlock(&scheduler->lock);
+	wr_free(copy);
+	wr_free(culprit);
+	wr_fetch_or(&scheduler->asked, WR_STOP_FAILED);
+	wr_loop_kick(&scheduler->loop);
+}
+
+/* --- stopping (S7) --- */
+
+static void begin_drain(weir_scheduler *scheduler, int64_t now)
+{
+	weir_graph *graph = scheduler->graph;
+
+	if (wr_exchange(&scheduler->draining, true))
+		return;
+	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
+	wr_log(WR_LOG_INFO, "%s: draining", graph->plan->name);
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		wr_inlet_end(inlet);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].root)
+			wr_poke(&graph->entities[i]);
+}
+
+static void take_signals(weir_scheduler *scheduler, int64_t now)
+{
+	for (int number = wr_loop_signal(&scheduler->loop); number; number = wr_loop_signal(&scheduler->loop)) {
+		if (scheduler->posix_signal || scheduler->phase != WR_OPEN)
+			_exit(128 + number);	/* the second one: at once */
+		scheduler->posix_signal = number;
+		begin_drain(scheduler, now);
+	}
+}
+
+static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
+{
+	scheduler->cut_short = cut_short;
+	if (cut_short)
+		wr_live_close(&scheduler->live);
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->phase = WR_CLOSING;
+	wr_mutex_unlock(&scheduler->lock);
+	scheduler->settle_at = wr_time_add(now, SETTLE_NS);
+	wr_wake_all(scheduler);
+}
+
+/* True: cut short. */
+static bool obey(weir_scheduler *scheduler, int64_t now)
+{
+	unsigned asked = wr_load(&scheduler->asked);
+
+	if (asked & WR_STOP_DRAIN || (scheduler->ends_at != INT64_MAX && now >= scheduler->ends_at))
+		begin_drain(scheduler, now);
+	if (wr_load(&scheduler->draining) && now >= scheduler->drain_at) {
+		scheduler->timed_out = true;
+		asked |= WR_STOP_NOW;
+	}
+	if (!(asked & (WR_STOP_NOW | WR_STOP_FAILED)))
+		return false;
+	close_run(scheduler, now, true);
+	return true;
+}
+
+/* --- the device (E2) --- */
+
+static int64_t watch(weir_scheduler *scheduler, int64_t now)
+{
+	struct wr_system *system = scheduler->graph->system;
+
+	wr_system_collect(system);
+	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
+		wr_store(&scheduler->watching, false);	/* first: a stream that becomes busy meanwhile kicks */
+		if (wr_system_watch(system, now, &scheduler->watch_at)) {
+			weir_entity *accused = NULL;
+			const char *name = wr_system_accused(system);
+			if (name)
+				accused = weir_graph_entity(scheduler->graph, name);
+			wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
+			wr_fail_run(scheduler, accused, WEIR_E_DEVICE);
+			return now;
+		}
+		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);
+	}
+	if (wr_system_retired_ready(system))
+		wr_wake_one(scheduler);
+	if (!wr_load(&scheduler->undone) || wr_load(&scheduler->sleepers) == scheduler->all_asleep)
+		wr_system_expect(system);
+	return scheduler->watch_at;
+}
+
+/* --- quiescence (S4, S6) --- */
+
+/* Closes at a count of 0, after the grace time. Returns when to look again. */
+static int64_t settle_if_quiet(weir_scheduler *scheduler, int64_t now)
+{
+	uint64_t word = wr_load(&scheduler->live);
+	int64_t grace = scheduler->options.deadlock_grace_ns;
+
+	if (word & WR_LIVE_COUNT)
+		return INT64_MAX;	/* whoever brings it to 0 kicks */
+	if (wr_load(&scheduler->draining) || !wr_load(&scheduler->undone))
+		grace = 0;
+	if (grace < 0)
+		return INT64_MAX;
+	if (word != scheduler->quiet_word) {
+		scheduler->quiet_word = word;
+		scheduler->quiet_at = now;
+	}
+	if (now < wr_time_add(scheduler->quiet_at, grace))
+		return wr_time_add(scheduler->quiet_at, grace);
+	if (!wr_live_close_idle(&scheduler->live, word))
+		return now;
+	close_run(scheduler, now, false);
+	return now;
+}
+
+static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
+{
+	int64_t next, watch_at = INT64_MAX, quiet_at;
+
+	wr_timers_take(scheduler);
+	if (obey(scheduler, now))
+		return now;
+	next = wr_timers_fire(scheduler, now);
+	if (scheduler->graph->system)
+		watch_at = watch(scheduler, now);
+	quiet_at = settle_if_quiet(scheduler, now);
+	next = watch_at < next ? watch_at : next;
+	next = quiet_at < next ? quiet_at : next;
+	next = scheduler->ends_at < next && !wr_load(&scheduler->draining) ? scheduler->ends_at : next;
+	if (wr_load(&scheduler->draining) && scheduler->drain_at < next)
+		next = scheduler->drain_at;
+	return next;
+}
+
+/* --- closing --- */
+
+static bool streams_idle(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	if (!graph->system || wr_system_failed(graph->system))
+		return true;
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].stream && !wr_stream_idle(graph->entities[i].stream))
+			return false;
+	return true;
+}
+
+static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
+{
+	if (wr_load(&scheduler->left) < scheduler->worker_count)
+		return INT64_MAX;	/* the last one kicks */
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		wr_thread_join(&scheduler->workers[i].thread);
+	if (scheduler->graph->system)
+		wr_system_collect(scheduler->graph->system);
+	if (scheduler->cut_short)
+		wr_give_back(scheduler);
+	if (wr_live_count(&scheduler->live))
+		return wr_time_add(now, POLL_NS);	/* a poke on its way */
+	if (now < scheduler->settle_at && !streams_idle(scheduler))
+		return wr_time_add(now, POLL_NS);
+	wr_finish_run(scheduler);
+	return INT64_MAX;
+}
+
+void wr_turn(weir_scheduler *scheduler)
+{
+	int64_t now = wr_now(), next = INT64_MAX;
+
+	wr_loop_clear(&scheduler->loop);
+	take_signals(scheduler, now);
+	if (scheduler->phase == WR_OPEN)
+		next = turn_open(scheduler, now);
+	if (scheduler->phase == WR_CLOSING)
+		next = turn_closing(scheduler, now);
+	if (scheduler->graph->owns_world && scheduler->phase == WR_OPEN && next > now + OUTSIDE_NS)
+		next = now + OUTSIDE_NS;
+	wr_loop_arm(&scheduler->loop, next);
+	if (wr_load(&scheduler->timers_listed))
+		wr_loop_kick(&scheduler->loop);	/* listed after this turn took the list and before the loop was armed */
+}
+
+void wr_loop_main(void *arg)
+{
+	weir_scheduler *scheduler = arg;
+
+	while (!wr_load(&scheduler->quit)) {
+		wr_turn(scheduler);
+		wr_loop_wait(&scheduler->loop);
+	}
+}

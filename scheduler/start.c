@@ -1,0 +1,164 @@
+/*
+ * How a run begins (S8): everything is reset while nobody looks, the operators' start functions run, every entity is exchanged to
+ * QUEUED and put into the injector, and only then one fetch_add opens the counter, with the references of all of them in it.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+static void trace_entities(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
+		wr_trace_entity(scheduler->trace, (uint32_t)i, scheduler->graph->entities[i].plan->name);
+}
+
+static weir_status open_streams(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (!(entity->plan->kind->flags & WEIR_OPERATOR_STREAM) || entity->stream)
+			continue;
+		status = wr_stream_open(graph->system, 0, 0, 0, entity->plan->name, &entity->stream);
+		if (!status)
+			wr_trace_stream(scheduler->trace, weir_stream_native(entity->stream), entity->plan->name);
+	}
+	return status;
+}
+
+/* Memory and messages that lie ready: no frame waits for an allocator. */
+static weir_status reserve(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	size_t messages = 0;
+	weir_status status;
+
+	for (size_t i = 0; i < graph->connection_count; i++)
+		messages += graph->connections[i]->queue.capacity < 1024 ? graph->connections[i]->queue.capacity + 1 : 1024;
+	status = wr_pool_reserve(graph->pool, messages + graph->entity_count);
+	if (!status && wr_system_is_cuda(graph->system))
+		status = wr_system_reserve(graph->system, 0, (size_t)graph->plan->scheduler.device_memory);
+	if (!status && wr_system_is_cuda(graph->system))
+		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)graph->plan->scheduler.host_memory);
+	return status;
+}
+
+static weir_status start_operator(weir_entity *entity)
+{
+	const weir_operator *kind = entity->plan->kind;
+	weir_status status = WEIR_OK;
+
+	if (kind->start)
+		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
+	entity->started = !status;
+	if (!status)
+		status = wr_entity_fence(entity);
+	wr_entity_release(entity);
+	return status;
+}
+
+static weir_status start_operators(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_status status = start_operator(&graph->entities[i]);
+		if (!status)
+			continue;
+		wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
+		for (size_t k = i + 1; k--;)
+			if (graph->entities[k].started && graph->entities[k].plan->kind->stop)
+				graph->entities[k].plan->kind->stop(&graph->entities[k].context, graph->entities[k].operator_state);
+		return status;
+	}
+	return WEIR_OK;
+}
+
+static void clear_scheduler(weir_scheduler *scheduler)
+{
+	wr_ready_clear(scheduler);
+	wr_timers_clear(scheduler);
+	wr_store(&scheduler->asked, 0);
+	wr_store(&scheduler->left, 0);
+	wr_store(&scheduler->draining, false);
+	wr_store(&scheduler->sleepers, 0);
+	wr_store(&scheduler->watching, false);
+	wr_store(&scheduler->undone, scheduler->graph->entity_count);
+	wr_free(scheduler->text);
+	wr_free(scheduler->culprit);
+	scheduler->text = scheduler->culprit = NULL;
+	scheduler->failure = WEIR_OK;
+	scheduler->posix_signal = 0;
+	scheduler->timed_out = scheduler->cut_short = false;
+	scheduler->quiet_word = UINT64_MAX;
+	scheduler->watch_at = 0;
+	scheduler->outcome = (weir_outcome){0};
+}
+
+/* Workers wait at their parker until the counter is open. Fewer than asked for will do (F41). */
+static weir_status start_workers(weir_scheduler *scheduler)
+{
+	unsigned n = 0;
+	weir_status status = WEIR_OK;
+
+	for (; !status && n < scheduler->worker_asked; n += !status) {
+		struct wr_worker *worker = &scheduler->workers[n];
+		wr_store(&worker->parker.word, 0);
+		worker->pops = worker->nexts = 0;
+		status = wr_thread_start(&worker->thread, worker->name, wr_worker_main, worker);
+	}
+	scheduler->worker_count = n;
+	scheduler->all_asleep = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	return n ? WEIR_OK : status;
+}
+
+static void open_run(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		wr_exchange(&graph->entities[i].state, WR_POKED);
+		wr_stack_ready(scheduler, &graph->entities[i]);
+	}
+	scheduler->started_at = wr_now();
+	scheduler->ends_at = scheduler->options.max_duration_ns > 0
+				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
+				     : INT64_MAX;
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->phase = WR_OPEN;
+	wr_mutex_unlock(&scheduler->lock);
+	wr_live_open(&scheduler->live, graph->entity_count + scheduler->worker_count + wr_inlets_open(graph));
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		wr_unpark(&scheduler->workers[i].parker);
+	wr_loop_kick(&scheduler->loop);
+}
+
+weir_status wr_start_run(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	size_t discarded = 0;
+	weir_status status = wr_graph_ready(graph);
+
+	if (status)
+		return status;
+	clear_scheduler(scheduler);
+	status = wr_graph_reset(graph, &discarded);
+	scheduler->discarded = discarded;
+	trace_entities(scheduler);
+	if (!status)
+		status = reserve(scheduler);
+	if (!status)
+		status = open_streams(scheduler);
+	if (!status)
+		status = start_operators(scheduler);
+	if (!status)
+		status = start_workers(scheduler);
+	if (status)
+		return status;
+	wr_outlets_open(graph);
+	open_run(scheduler);
+	return WEIR_OK;
+}

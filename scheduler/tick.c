@@ -1,0 +1,205 @@
+/*
+ * One tick: the inputs are taken (that frees room and pokes their senders), compute runs, the streams it used are fenced, the
+ * conditions are told, the outputs leave, and only then the references to the inputs drop (T4).
+ */
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+/* The tick has freed room: who waits for it is poked. */
+static void poke_senders(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		for (size_t k = 0; k < input->count; k++) {
+			struct wr_connection *connection = input->connections[k];
+			if (!input->taken_by[k] || connection->queue.policy != WEIR_BLOCK)
+				continue;
+			if (connection->sender)
+				wr_poke_held(worker, connection->sender);
+			else
+				wr_inlet_room(connection->inlet);
+		}
+	}
+}
+
+/* --- delivery --- */
+
+static weir_status overflow(const struct wr_connection *connection, weir_message *message)
+{
+	const weir_entity *receiver = connection->receiver;
+	struct wr_queue_counters *counters = &((struct wr_connection *)connection)->queue.counters;
+
+	wr_count(&counters->pushed, 1);		/* it came, and is dropped: the law holds (E5) */
+	wr_count(&counters->dropped, 1);
+	weir_message_unref(message);
+	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'", receiver->plan->name,
+		       receiver->inputs[connection->input].plan->port->name, connection->queue.capacity,
+		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
+}
+
+/* callback_inline: right after the fence, before the push, so that the slot can say whether a signal will come (G2). */
+static bool signal_inline(const struct wr_connection *connection, const weir_message *message)
+{
+	weir_entity *sender = connection->sender;
+	wr_token token;
+	weir_fence fence;
+
+	if (!connection->inlined || !sender->stream || !wr_message_has_fences(message))
+		return false;
+	if (wr_message_fences(message, &fence, 1) != 1 || fence.stream != weir_stream_id(sender->stream))
+		return false;	/* others produced it, too: the receiver's review arms by callback */
+	return !wr_signal_inline(sender->stream, connection->receiver->id, &token);
+}
+
+static void taken_over(struct wr_connection *connection)
+{
+	wr_queue_take_back(&connection->queue);
+	connection->taken_over = true;
+}
+
+static weir_status push_one(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
+{
+	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;	/* the relaxed store lands later */
+	enum wr_pushed pushed = wr_queue_push(&connection->queue, message, signal_inline(connection, message));
+
+	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
+	switch (pushed) {
+	case WR_PUSHED:
+		if (!skip && !wr_poke_held(worker, connection->receiver))
+			taken_over(connection);
+		return WEIR_OK;
+	case WR_PUSH_DROPPED:
+		wr_trace_drop(worker->scheduler->trace, connection->queue.id);
+		return WEIR_OK;
+	case WR_PUSH_FULL:
+	case WR_PUSH_FAULT:
+		break;
+	}
+	return overflow(connection, message);
+}
+
+/* The receiver is DONE and the sender knows it: pushed and taken back, so that every connection of an output counts alike (E5). */
+static void push_closed(struct wr_connection *connection, weir_message *message)
+{
+	wr_count(&connection->queue.counters.pushed, 1);
+	wr_count(&connection->queue.counters.taken_back, 1);
+	weir_message_unref(message);
+}
+
+static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
+{
+	weir_status status = WEIR_OK;
+
+	if (output->count > 1)
+		wr_message_ref_many(message, (uint32_t)output->count - 1);	/* all before the first push (T4) */
+	for (size_t i = 0; i < output->count; i++) {
+		struct wr_connection *connection = output->connections[i];
+		weir_status one = WEIR_OK;
+		if (connection->taken_over)
+			push_closed(connection, message);
+		else if (connection->outlet)
+			wr_outlet_push(worker, connection->outlet, message);
+		else
+			one = push_one(worker, connection, message);
+		status = status ? status : one;
+	}
+	return status;
+}
+
+static weir_status deliver(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < entity->output_count; i++) {
+		struct wr_output *output = &entity->outputs[i];
+		size_t count = output->emitted_count;
+		output->emitted_count = 0;
+		wr_count(&entity->counters.emitted, count);
+		if (!output->count)
+			wr_count(&entity->counters.unconnected, count);
+		else
+			output->total += count;
+		for (size_t k = 0; k < count; k++) {
+			weir_status one = WEIR_OK;
+			if (output->count)
+				one = deliver_message(worker, output, output->emitted[k]);
+			else
+				weir_message_unref(output->emitted[k]);
+			status = status ? status : one;
+		}
+	}
+	return status;
+}
+
+/* --- compute --- */
+
+static weir_status compute(struct wr_worker *worker, weir_entity *entity)
+{
+	const weir_operator *kind = entity->plan->kind;
+	weir_context *context = &entity->context;
+	weir_status status = WEIR_OK;
+
+	if (entity->contentful && entity->graph->system && wr_system_failed(entity->graph->system))
+		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
+	if (!kind->compute)
+		return WEIR_OK;
+	context->computing = true;
+	worker->local.context = context;
+	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
+	status = kind->compute(context, entity->operator_state);
+	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
+	worker->local.context = NULL;
+	context->computing = false;
+	return status;
+}
+
+static void tell_conditions(weir_entity *entity)
+{
+	weir_view view = {.entity = entity};
+
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const weir_condition *kind = entity->conditions[i].plan->kind;
+		view.condition = &entity->conditions[i];
+		if (kind->ticked)
+			kind->ticked(entity->conditions[i].state, &view);
+	}
+}
+
+static weir_status fail(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
+{
+	wr_fail_run(scheduler, entity, status);
+	wr_entity_fence(entity);	/* what compute enqueued before it failed is fenced all the same */
+	wr_entity_discard(entity);
+	wr_entity_release(entity);
+	return status;
+}
+
+weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	bool timed = scheduler->options.measure;
+	int64_t begin = timed ? wr_now() : 0;
+	weir_status status;
+
+	wr_disarm(worker, entity);
+	entity->context.stopping = wr_load_relaxed(&scheduler->draining);
+	wr_entity_take(entity);
+	poke_senders(worker, entity);
+	status = compute(worker, entity);
+	if (timed)
+		wr_count(&entity->counters.compute_ns, wr_now() - begin);
+	if (!status)
+		status = wr_entity_fence(entity);
+	if (status)
+		return fail(scheduler, entity, status);
+	wr_count(&entity->counters.ticks, 1);
+	entity->context.tick++;
+	tell_conditions(entity);
+	status = deliver(worker, entity);
+	wr_entity_release(entity);
+	if (status)
+		wr_fail_run(scheduler, entity, status);
+	return status;
+}

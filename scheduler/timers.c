@@ -1,0 +1,98 @@
+/*
+ * Timers (S10): one heap on absolute nanoseconds, one entry an entity, for the loop thread alone. Workers feed it through a list that never
+ * blocks: an entity is listed at most once, and its time is read after it has left the list, so the latest request counts.
+ *
+ * The heap is a binary one in an array as large as the graph, so entering never fails.
+ */
+#include "base/clock.h"
+#include "scheduler/scheduler.h"
+
+void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)
+{
+	weir_entity *top;
+
+	wr_store(&entity->timer_at, at);
+	if (!wr_exchange(&entity->timer_listed, true)) {
+		top = wr_load_relaxed(&scheduler->timers_listed);
+		do
+			entity->timer_next = top;
+		while (!wr_cas(&scheduler->timers_listed, &top, entity));
+	}
+	if (at < wr_load(&scheduler->loop.until))
+		wr_loop_kick(&scheduler->loop);
+}
+
+static void put(weir_scheduler *scheduler, size_t place, weir_entity *entity)
+{
+	scheduler->heap[place] = entity;
+	entity->timer_place = place + 1;
+}
+
+static void rise(weir_scheduler *scheduler, size_t place)
+{
+	weir_entity *entity = scheduler->heap[place];
+
+	while (place && scheduler->heap[(place - 1) / 2]->timer_due > entity->timer_due) {
+		put(scheduler, place, scheduler->heap[(place - 1) / 2]);
+		place = (place - 1) / 2;
+	}
+	put(scheduler, place, entity);
+}
+
+static void sink(weir_scheduler *scheduler, size_t place)
+{
+	weir_entity *entity = scheduler->heap[place];
+
+	for (size_t child = 2 * place + 1; child < scheduler->heap_count; child = 2 * place + 1) {
+		if (child + 1 < scheduler->heap_count &&
+		    scheduler->heap[child + 1]->timer_due < scheduler->heap[child]->timer_due)
+			child++;
+		if (scheduler->heap[child]->timer_due >= entity->timer_due)
+			break;
+		put(scheduler, place, scheduler->heap[child]);
+		place = child;
+	}
+	put(scheduler, place, entity);
+}
+
+static void enter(weir_scheduler *scheduler, weir_entity *entity)
+{
+	entity->timer_due = wr_load(&entity->timer_at);
+	if (!entity->timer_place)
+		put(scheduler, scheduler->heap_count++, entity);
+	rise(scheduler, entity->timer_place - 1);
+	sink(scheduler, entity->timer_place - 1);
+}
+
+void wr_timers_take(weir_scheduler *scheduler)
+{
+	weir_entity *entity = wr_exchange(&scheduler->timers_listed, NULL);
+
+	while (entity) {
+		weir_entity *next = entity->timer_next;
+		wr_exchange(&entity->timer_listed, false);	/* from here on a new request lists it again */
+		enter(scheduler, entity);
+		entity = next;
+	}
+}
+
+int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
+{
+	while (scheduler->heap_count && scheduler->heap[0]->timer_due <= now) {
+		weir_entity *entity = scheduler->heap[0];
+		entity->timer_place = 0;
+		if (--scheduler->heap_count) {
+			put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
+			sink(scheduler, 0);
+		}
+		wr_poke(entity);
+	}
+	return scheduler->heap_count ? scheduler->heap[0]->timer_due : INT64_MAX;
+}
+
+void wr_timers_clear(weir_scheduler *scheduler)
+{
+	wr_timers_take(scheduler);
+	while (scheduler->heap_count)
+		scheduler->heap[--scheduler->heap_count]->timer_place = 0;
+}

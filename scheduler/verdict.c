@@ -1,0 +1,102 @@
+/*
+ * What a run's end means. Deadlock (S6): at quiescence some entity that is not DONE holds messages in inbox or front, or waits for room:
+ * there is work that nobody can do. Everything else has finished: they wait for what nobody can send any more.
+ */
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/text.h"
+#include "scheduler/scheduler.h"
+
+struct report {
+	struct wr_text text;
+	const char *last;
+};
+
+static void tell(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+{
+	struct report *report = arg;
+
+	if (report->last != entity)
+		wr_text_add(&report->text, "%s%s waits: ", report->last ? "; " : "", entity);
+	else
+		wr_text_add(&report->text, ", ");
+	report->last = entity;
+	wr_text_add(&report->text, "%s: %s (%s)", condition, detail, verdict);
+}
+
+static bool is_done(weir_entity *entity)
+{
+	return wr_load(&entity->state) & WR_DONE;
+}
+
+static bool stuck(weir_entity *entity)
+{
+	return !is_done(entity) && (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
+}
+
+char *wr_deadlock_text(weir_scheduler *scheduler, uint64_t *leftover)
+{
+	weir_graph *graph = scheduler->graph;
+	struct report report = {{0}, NULL};
+	bool found = false;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (is_done(entity))
+			continue;
+		*leftover += wr_entity_held(entity);
+		if (!stuck(entity))
+			continue;
+		found = true;
+		const char *before = report.last;
+		wr_entity_explain(entity, false, tell, &report);
+		if (report.last == before)
+			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for", &report);
+	}
+	if (!found)
+		return NULL;
+	if (report.text.status) {
+		wr_text_finish(&report.text);
+		return wr_strdup("entities wait for each other");
+	}
+	return report.text.text;
+}
+
+static weir_status conserve_queue(weir_graph *graph, const struct wr_connection *connection)
+{
+	struct wr_connection *own = (struct wr_connection *)connection;
+	const weir_entity *receiver = connection->receiver;
+
+	if (wr_counts_conserved(&connection->queue.counters, wr_queue_count(&own->queue)))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_FAILED, "%s: messages were lost on connection %u into %s (pushed %llu, delivered %llu)",
+		       graph->plan->name, connection->queue.id, receiver ? receiver->plan->name : "an outlet",
+		       (unsigned long long)wr_read(&connection->queue.counters.pushed),
+		       (unsigned long long)wr_read(&connection->queue.counters.delivered));
+}
+
+static weir_status conserve_output(const weir_entity *entity, const struct wr_output *output)
+{
+	uint64_t pushed = 0;
+
+	for (size_t i = 0; i < output->count; i++)
+		pushed += wr_read(&output->connections[i]->queue.counters.pushed) - output->connections[i]->initial;
+	if (pushed == output->total * output->count)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_FAILED, "%s.%s: emitted %llu to %zu connections, pushed %llu", entity->plan->name,
+		       output->plan->port->name, (unsigned long long)output->total, output->count,
+		       (unsigned long long)pushed);
+}
+
+weir_status wr_conservation(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->connection_count; i++)
+		status = conserve_queue(graph, graph->connections[i]);
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		for (size_t k = 0; !status && k < graph->entities[i].output_count; k++)
+			status = conserve_output(&graph->entities[i], &graph->entities[i].outputs[k]);
+	return status;
+}

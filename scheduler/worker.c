@@ -1,0 +1,92 @@
+/*
+ * A worker: pops, runs, sleeps. It holds one live reference while it is awake, which also covers its own queue (S4).
+ */
+#include "base/clock.h"
+#include "scheduler/scheduler.h"
+
+/* User destructors of payloads that the GPU is done with run here (B3). */
+static void look_at_retired(struct wr_worker *worker)
+{
+	struct wr_system *system = worker->scheduler->graph->system;
+
+	if (system && wr_system_retired_ready(system))
+		wr_system_retire_look(system, true);
+}
+
+/* One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's own latency (S9). */
+static bool spin(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	struct wr_system *system = scheduler->graph->system;
+	int64_t spin_ns = scheduler->options.spin_ns, until;
+	bool found = false;
+
+	if (spin_ns <= 0 || !system || !wr_system_outstanding(system))
+		return false;
+	if (wr_fetch_add(&scheduler->spinners, 1) == 0) {
+		until = wr_time_add(wr_now(), spin_ns);
+		while (!found && !wr_live_closed(&scheduler->live) && wr_now() < until) {
+			found = wr_work_waits(scheduler);
+			if (!found)
+				wr_thread_yield();
+		}
+	}
+	wr_fetch_sub(&scheduler->spinners, 1);
+	return found;
+}
+
+/*
+ * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal outstanding or a timer set
+ * there is somebody (E2).
+ */
+static void last_one(weir_scheduler *scheduler)
+{
+	struct wr_system *system = scheduler->graph->system;
+
+	if (system && wr_load(&scheduler->sleepers) == scheduler->all_asleep && !wr_system_outstanding(system))
+		wr_loop_kick(&scheduler->loop);
+}
+
+/* Announce, look at every queue again, give the reference back, wait; woken: take a reference before anything else (S9). */
+static void sleep_until_woken(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	uint64_t bit = UINT64_C(1) << worker->local.index;
+
+	wr_fetch_or(&scheduler->sleepers, bit);
+	if (wr_work_waits(scheduler) || wr_live_closed(&scheduler->live)) {
+		wr_fetch_and(&scheduler->sleepers, ~bit);	/* woken meanwhile: the next park returns at once */
+		return;
+	}
+	last_one(scheduler);
+	wr_drop(scheduler);
+	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
+	wr_park(&worker->parker, WR_FOREVER);
+	wr_trace_sleep_end(scheduler->trace, worker->local.index);
+	wr_live_take(&scheduler->live);		/* CLOSED: seen by the caller, who gives it back on leaving */
+	wr_fetch_and(&scheduler->sleepers, ~bit);
+}
+
+void wr_worker_main(void *arg)
+{
+	struct wr_worker *worker = arg;
+	weir_scheduler *scheduler = worker->scheduler;
+
+	wr_thread_set_local(worker);
+	wr_park(&worker->parker, WR_FOREVER);	/* until the run is open */
+	wr_trace_worker(scheduler->trace, worker->local.index);
+	while (!wr_live_closed(&scheduler->live)) {
+		weir_entity *entity = wr_pop(worker);
+		if (entity) {
+			wr_run_entity(worker, entity);
+			continue;
+		}
+		look_at_retired(worker);
+		if (!spin(worker))
+			sleep_until_woken(worker);
+	}
+	wr_thread_set_local(NULL);
+	wr_drop(scheduler);
+	wr_fetch_add(&scheduler->left, 1);
+	wr_loop_kick(&scheduler->loop);
+}
