@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -155,12 +156,25 @@ static weir_status read_all(struct wr_text *text, int fd)
 	return WEIR_OK;
 }
 
+/* A file that says that it is too large is not read at all. */
+static bool is_too_large(int fd, size_t *bytes)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size <= (off_t)WR_TEXT_MAX)
+		return false;
+	*bytes = (size_t)status.st_size;
+	return true;
+}
+
 weir_status wr_text_read(struct wr_text *out, const char *path)
 {
 	struct wr_text text = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	weir_status status = fd < 0 ? WEIR_E_IO : read_all(&text, fd);
+	weir_status status = fd < 0 ? WEIR_E_IO : WEIR_OK;
 
+	if (!status && !is_too_large(fd, &text.length))
+		status = read_all(&text, fd);
 	if (status == WEIR_E_IO)
 		wr_fail(WEIR_E_IO, "%s: cannot be read: %s", wr_shown(path).text, strerror(errno));
 	if (fd >= 0)

@@ -28,7 +28,10 @@ struct wr_shown {
 struct wr_shown wr_shown(const char *string);
 bool wr_name_ok(const char *name);	/* [A-Za-z_][A-Za-z0-9_-]{0,63} */
 
-/* Gives the text of a file or pipe, at most WR_TEXT_MAX + 1 bytes of it. Fails: WEIR_E_IO, WEIR_E_NOMEM. */
+/*
+ * Gives the text of a file or pipe. One that is too large is not read to its end, or at all: then `length` alone says so.
+ * Fails: WEIR_E_IO, WEIR_E_NOMEM.
+ */
 weir_status wr_text_read(struct wr_text *out, const char *path);
 
 #endif
