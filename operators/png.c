@@ -219,12 +219,15 @@ static bool encode(const struct writer *writer, const uint8_t *from, struct wr_i
 	return true;
 }
 
-static bool close_writer(struct writer *writer)
+/* The first reason counts, not that of closing what is broken already. */
+static bool close_writer(struct writer *writer, bool written)
 {
 	bool closed = !fclose(writer->file);
 
+	if (written && !closed)
+		fail(writer->text, strerror(errno));
 	png_destroy_write_struct(&writer->png, &writer->info);
-	return closed || fail(writer->text, strerror(errno));
+	return written && closed;
 }
 
 bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
@@ -237,16 +240,8 @@ bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image ima
 		return false;
 	if (written)
 		written = encode(&writer, from, image, compression);
-	if (written)
-		written = close_writer(&writer);
-	else {
-		char reason[WR_PICTURE_TEXT]; /* the first one, not that of closing what is broken */
-
-		memcpy(reason, text, sizeof reason);
-		close_writer(&writer);
-		memcpy(text, reason, sizeof reason);
-	}
-	if (!written)
-		unlink(path);
-	return written;
+	if (close_writer(&writer, written))
+		return true;
+	unlink(path);
+	return false;
 }

@@ -1,0 +1,345 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "operators/operators.h"
+#include "tests/operators/rig.h"
+
+static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
+{
+	size_t count = 0;
+
+	(void)state;
+	for (const weir_operator *kind; (kind = wr_builtin_operators[count]); count++) {
+		assert_int_equal(kind->size, sizeof(weir_operator));
+		assert_non_null(kind->help);
+		for (const weir_port *port = kind->inputs; port && port->name; port++)
+			assert_true(port->size == sizeof(weir_port) && port->help);
+		for (const weir_port *port = kind->outputs; port && port->name; port++)
+			assert_true(port->size == sizeof(weir_port) && port->help);
+		for (const weir_parameter *p = kind->parameters; p && p->name; p++)
+			assert_true(p->size == sizeof(weir_parameter) && p->type && p->help);
+		if (count)
+			assert_true(strcmp(wr_builtin_operators[count - 1]->name, kind->name) < 0);
+	}
+	assert_int_equal(count, 11);
+}
+
+static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)
+{
+	struct rig up, down;
+	weir_message *in = rig_image(WEIR_HOST, 3, 4, 3), *there;
+
+	(void)state;
+	rig_start(&up, &wr_upload, "");
+	rig_give(&up, weir_message_ref(in));
+	assert_int_equal(rig_tick(&up), WEIR_OK);
+	there = weir_message_ref(up.context.out[0]);
+	assert_int_equal(weir_message_tensor(there)->device, RIG_DEVICE);
+	rig_start(&down, &wr_download, "");
+	rig_give(&down, there);
+	assert_int_equal(rig_tick(&down), WEIR_OK);
+	assert_int_equal(weir_message_tensor(down.context.out[0])->device, WEIR_HOST);
+	assert_memory_equal(weir_message_data(down.context.out[0]), weir_message_data(in),
+			    weir_message_size(in));
+	weir_message_unref(in);
+	rig_stop(&down);
+	rig_stop(&up);
+	assert_int_equal(rig_messages(), 0);
+}
+
+static void several_messages_of_a_tick_are_all_served(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_upload, "");
+	for (int i = 0; i < 3; i++)
+		rig_give(&rig, rig_image(WEIR_HOST, 1, 1 + i, 1));
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(rig.context.out_count, 3);
+	assert_int_equal(weir_message_size(rig.context.out[2]), 3);
+	rig_stop(&rig);
+}
+
+struct refusal {
+	const weir_operator *kind;
+	weir_message *message;
+	const char *text;
+};
+
+static weir_message *strided(void)
+{
+	static const int64_t strides[] = {40, 3, 1};
+	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
+
+	message->tensor.strides = strides;
+	return message;
+}
+
+static weir_message *of_type(uint8_t code, uint8_t bits)
+{
+	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
+
+	message->tensor.code = code;
+	message->tensor.bits = bits;
+	return message;
+}
+
+static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(void **state)
+{
+	const struct refusal rows[] = {
+		{&wr_upload, rig_bytes(4), "expects a tensor"},
+		{&wr_upload, rig_image(RIG_DEVICE, 2, 2, 3), "host memory, got uint8 [2, 2, 3] on device 3"},
+		{&wr_download, rig_image(WEIR_HOST, 2, 2, 3), "in host memory, but device 3 works here"},
+		{&wr_download, strided(), "expects a dense tensor"},
+		{&wr_blur, rig_image(WEIR_HOST, 2, 2, 3), "put an 'upload' before it"},
+		{&wr_blur, rig_image(RIG_DEVICE, 2, 2, 5), "1 to 4 channels], got uint8 [2, 2, 5]"},
+		{&wr_blur, of_type(2, 32), "got float32 [2, 2, 3]"},
+		{&wr_blur, strided(), "expects a dense uint8"},
+		{&wr_sobel, rig_bytes(1), "got a message without a tensor"},
+		{&wr_sobel, of_type(0, 8), "got int8"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig rig;
+
+		rig_start(&rig, rows[i].kind, "");
+		rig_give(&rig, rows[i].message);
+		assert_int_equal(rig_tick(&rig), WEIR_E_FAILED);
+		assert_non_null(strstr(rig.context.text, rows[i].text));
+		assert_int_equal(rig.context.out_count, 0);
+		rig_stop(&rig);
+	}
+}
+
+static void f40_no_memory_fails_the_tick_and_leaks_nothing(void **state)
+{
+	const weir_operator *const kinds[] = {&wr_upload, &wr_blur, &wr_sobel, &wr_download, &wr_spin};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct rig rig;
+
+		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
+		rig.context.fails_to_allocate = true;
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		assert_int_equal(rig_tick(&rig), WEIR_E_NOMEM);
+		rig_stop(&rig);
+	}
+}
+
+static void e02_a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted(void **state)
+{
+	const weir_operator *const kinds[] = {&wr_upload, &wr_blur, &wr_sobel, &wr_download, &wr_spin};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct rig rig;
+
+		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
+		rig.context.fails_to_launch = true;
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		assert_int_equal(rig_tick(&rig), WEIR_E_DEVICE);
+		assert_int_equal(rig.context.out_count, 0);
+		rig_stop(&rig);
+		assert_int_equal(rig_messages(), 0);
+	}
+}
+
+static void spin_works_for_its_duration_and_writes_what_it_emits(void **state)
+{
+	struct rig rig;
+	const uint64_t *words;
+
+	(void)state;
+	rig_start(&rig, &wr_spin, "duration=5000");
+	rig_tick(&rig);
+	rig_give(&rig, rig_bytes(1));
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(rig.context.slept, 10000);
+	assert_int_equal(rig.context.faults, 0);
+	assert_int_equal(rig.context.out_count, 1);
+	assert_int_equal(weir_message_tensor(rig.context.out[0])->device, RIG_DEVICE);
+	words = weir_message_data(rig.context.out[0]);
+	assert_true(weir_message_size(rig.context.out[0]) == 16 && words[0] == 1 && words[1] == 5000);
+	rig_stop(&rig);
+}
+
+static void spin_with_fault_faults_the_stream_after_its_duration(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_spin, "duration=7 fault=true");
+	assert_int_equal(rig_tick(&rig), WEIR_OK); /* the stream fails, not the tick */
+	assert_int_equal(rig.context.faults, 1);
+	assert_int_equal(rig.context.slept, 7);
+	rig_stop(&rig);
+}
+
+static void ping_emits_empty_messages_or_bytes_that_count_up(void **state)
+{
+	struct rig rig;
+	const unsigned char *data;
+
+	(void)state;
+	rig_start(&rig, &wr_ping, "");
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(weir_message_kind(rig.context.out[0]), WEIR_EMPTY);
+	rig_stop(&rig);
+	rig_start(&rig, &wr_ping, "bytes=3");
+	rig_tick(&rig);
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(weir_message_size(rig.context.out[0]), 3);
+	data = weir_message_data(rig.context.out[0]);
+	assert_true(data[0] == 1 && data[2] == 3);
+	rig_stop(&rig);
+}
+
+static void delay_passes_the_same_message_on_after_its_duration(void **state)
+{
+	struct rig rig;
+	weir_message *message = rig_bytes(1);
+
+	(void)state;
+	rig_start(&rig, &wr_delay, "duration=30");
+	rig_give(&rig, message);
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_ptr_equal(rig.context.out[0], message);
+	assert_int_equal(rig.context.slept, 30);
+	rig_stop(&rig);
+}
+
+static void sink_has_nothing_to_do(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_sink, "");
+	rig_give(&rig, rig_bytes(1));
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	rig_stop(&rig);
+}
+
+/* ---- print: what it says, read back from a pipe in place of stdout ---- */
+
+static int saved_stdout = -1;
+
+static void begin_capture(int to)
+{
+	fflush(stdout);
+	saved_stdout = dup(STDOUT_FILENO);
+	dup2(to, STDOUT_FILENO);
+}
+
+static void end_capture(void)
+{
+	fflush(stdout);
+	clearerr(stdout);
+	dup2(saved_stdout, STDOUT_FILENO);
+	close(saved_stdout);
+}
+
+/* Ticks `print` once per message; returns what it has printed. */
+static const char *printed(const char *parameters, weir_message **messages, size_t count)
+{
+	static char text[2048];
+	struct rig rig;
+	int ends[2];
+	ssize_t got;
+
+	assert_int_equal(pipe(ends), 0);
+	rig_start(&rig, &wr_print, parameters);
+	begin_capture(ends[1]);
+	for (size_t i = 0; i < count; i++) {
+		rig_give(&rig, messages[i]);
+		rig_tick(&rig);
+	}
+	end_capture();
+	close(ends[1]);
+	got = read(ends[0], text, sizeof text - 1);
+	text[got < 0 ? 0 : got] = 0;
+	close(ends[0]);
+	rig_stop(&rig);
+	return text;
+}
+
+static void print_says_kind_shape_tick_and_first_bytes(void **state)
+{
+	weir_message *unfinished = rig_bytes(2);
+	weir_message *messages[] = {rig_bytes(3), rig_bytes(9), rig_image(RIG_DEVICE, 2, 5, 3), unfinished};
+
+	(void)state;
+	unfinished->unfinished = true;
+	assert_string_equal(printed("", messages, 4),
+			    "me: tick 0: bytes, 3 bytes: 00 01 02\n"
+			    "me: tick 1: bytes, 9 bytes: 00 01 02 03 04 05 06 07 ..., checksum 0a444d0f\n"
+			    "me: tick 2: uint8 [2, 5, 3] on device 3\n"
+			    "me: tick 3: bytes, not finished on the device\n");
+}
+
+static void print_prints_every_nth_or_nothing(void **state)
+{
+	weir_message *some[] = {rig_bytes(1), rig_bytes(1), rig_bytes(1)}, *others[1];
+
+	(void)state;
+	assert_string_equal(printed("every=2", some, 3),
+			    "me: tick 0: bytes, 1 bytes: 00\nme: tick 2: bytes, 1 bytes: 00\n");
+	others[0] = rig_bytes(1);
+	assert_string_equal(printed("quiet=true", others, 1), "");
+}
+
+static void print_goes_on_when_nobody_can_read_it(void **state)
+{
+	struct rig rig;
+	FILE *full = fopen("/dev/full", "w");
+	weir_status first, second;
+
+	(void)state;
+	assert_non_null(full);
+	rig_start(&rig, &wr_print, "");
+	begin_capture(fileno(full));
+	rig_give(&rig, rig_bytes(1));
+	first = rig_tick(&rig);
+	rig_give(&rig, rig_bytes(1));
+	second = rig_tick(&rig);
+	end_capture();
+	fclose(full);
+	assert_int_equal(first, WEIR_OK);
+	assert_int_equal(second, WEIR_OK);
+	rig_stop(&rig);
+}
+
+static int nothing_left(void **state)
+{
+	(void)state;
+	return rig_messages() != 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e06_every_kind_has_a_name_a_help_and_well_formed_ports),
+		cmocka_unit_test(upload_and_download_give_the_same_bytes_in_the_other_place),
+		cmocka_unit_test(several_messages_of_a_tick_are_all_served),
+		cmocka_unit_test(e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do),
+		cmocka_unit_test(f40_no_memory_fails_the_tick_and_leaks_nothing),
+		cmocka_unit_test(e02_a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted),
+		cmocka_unit_test(spin_works_for_its_duration_and_writes_what_it_emits),
+		cmocka_unit_test(spin_with_fault_faults_the_stream_after_its_duration),
+		cmocka_unit_test(ping_emits_empty_messages_or_bytes_that_count_up),
+		cmocka_unit_test(delay_passes_the_same_message_on_after_its_duration),
+		cmocka_unit_test(sink_has_nothing_to_do),
+		cmocka_unit_test(print_says_kind_shape_tick_and_first_bytes),
+		cmocka_unit_test(print_prints_every_nth_or_nothing),
+		cmocka_unit_test(print_goes_on_when_nobody_can_read_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, nothing_left);
+}

@@ -1,0 +1,336 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/operators/rig.h"
+
+struct weir_values {
+	const weir_operator *kind;
+	const char *text;
+};
+
+static size_t alive;
+static struct weir_context *running;
+static int stream_; /* its address stands for the one stream */
+
+/* ---- parameters ---- */
+
+static const char *value_of(const weir_values *values, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = values->text; *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (!strncmp(at, name, length) && at[length] == '=')
+			return at + length + 1;
+	for (const weir_parameter *p = values->kind->parameters; p->name; p++)
+		if (!strcmp(p->name, name) && p->fallback)
+			return p->fallback;
+	fail_msg("no parameter %s in '%s'", name, values->text);
+	return "";
+}
+
+bool weir_values_bool(const weir_values *values, const char *name)
+{
+	return !strncmp(value_of(values, name), "true", 4);
+}
+
+int64_t weir_values_int(const weir_values *values, const char *name)
+{
+	return strtoll(value_of(values, name), NULL, 10);
+}
+
+const char *weir_values_string(const weir_values *values, const char *name)
+{
+	static char texts[4][512]; /* borrowed while the graph lives */
+	static unsigned next;
+	char *text = texts[next++ % 4];
+	const char *value = value_of(values, name);
+
+	value += *value == '"';
+	snprintf(text, sizeof texts[0], "%.*s", (int)strcspn(value, " \""), value);
+	return text;
+}
+
+/* ---- messages ---- */
+
+static weir_message *message_new(unsigned kind, size_t bytes)
+{
+	weir_message *message = calloc(1, sizeof *message);
+
+	assert_non_null(message);
+	message->references = 1;
+	message->kind = kind;
+	message->bytes = bytes;
+	message->data = bytes ? malloc(bytes) : NULL;
+	assert_true(!bytes || message->data);
+	alive++;
+	return message;
+}
+
+weir_status weir_message_empty(weir_message **out, weir_graph *graph)
+{
+	(void)graph;
+	*out = message_new(WEIR_EMPTY, 0);
+	return WEIR_OK;
+}
+
+weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes)
+{
+	(void)graph;
+	*out = message_new(WEIR_BYTES, bytes);
+	return WEIR_OK;
+}
+
+weir_message *weir_message_ref(weir_message *message)
+{
+	message->references++;
+	return message;
+}
+
+void weir_message_unref(weir_message *message)
+{
+	if (!message || --message->references)
+		return;
+	free(message->data);
+	free(message);
+	alive--;
+}
+
+unsigned weir_message_kind(const weir_message *message)
+{
+	return message->kind;
+}
+
+const weir_tensor *weir_message_tensor(const weir_message *message)
+{
+	return message->kind == WEIR_TENSOR ? &message->tensor : NULL;
+}
+
+void *weir_message_data(const weir_message *message)
+{
+	return message->data;
+}
+
+size_t weir_message_size(const weir_message *message)
+{
+	return message->bytes;
+}
+
+size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	if (message->unfinished && room)
+		*out = (weir_fence){1, 1};
+	return message->unfinished;
+}
+
+weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
+{
+	(void)graph;
+	return fence.stream ? WEIR_E_BUSY : WEIR_OK;
+}
+
+/* ---- the stream ---- */
+
+weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
+			       size_t bytes)
+{
+	assert_ptr_equal(stream, &stream_);
+	assert_in_range(bytes, 1, WEIR_ARGUMENTS_MAX);
+	if (running->fails_to_launch)
+		return WEIR_E_DEVICE;
+	running->faults += kernel->host(arguments) != 0;
+	return WEIR_OK;
+}
+
+weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
+{
+	assert_ptr_equal(stream, &stream_);
+	if (running->fails_to_launch)
+		return WEIR_E_DEVICE;
+	memcpy(to, from, bytes);
+	return WEIR_OK;
+}
+
+int weir_stream_device(const weir_stream *stream)
+{
+	(void)stream;
+	return RIG_DEVICE;
+}
+
+void weir_sleep(int64_t ns)
+{
+	running->slept += ns;
+}
+
+/* ---- the context ---- */
+
+weir_graph *weir_context_graph(weir_context *context)
+{
+	(void)context;
+	return NULL;
+}
+
+weir_entity *weir_context_entity(weir_context *context)
+{
+	(void)context;
+	return NULL;
+}
+
+const char *weir_entity_name(const weir_entity *entity)
+{
+	(void)entity;
+	return "me";
+}
+
+uint64_t weir_context_tick(const weir_context *context)
+{
+	return context->tick;
+}
+
+size_t weir_context_count(const weir_context *context, unsigned input)
+{
+	return input ? 0 : context->in_count;
+}
+
+weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
+{
+	assert_true(!input && i < context->in_count);
+	return context->in[i];
+}
+
+weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
+{
+	assert_int_equal(output, 0);
+	assert_true(context->out_count < RIG_MESSAGES);
+	context->out[context->out_count++] = message;
+	return WEIR_OK;
+}
+
+weir_stream *weir_context_stream(weir_context *context)
+{
+	(void)context;
+	return (weir_stream *)&stream_;
+}
+
+weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
+			       weir_message **out)
+{
+	size_t bytes = like->bits / 8;
+	weir_message *message;
+
+	if (context->fails_to_allocate)
+		return WEIR_E_NOMEM;
+	for (int32_t i = 0; i < like->dimensions; i++)
+		bytes *= (size_t)like->shape[i];
+	message = message_new(WEIR_TENSOR, bytes);
+	memcpy(message->shape, like->shape, (size_t)like->dimensions * sizeof *like->shape);
+	message->tensor = *like;
+	message->tensor.shape = message->shape;
+	message->tensor.strides = NULL;
+	message->tensor.data = message->data;
+	message->tensor.device = on_host ? WEIR_HOST : RIG_DEVICE;
+	*out = message;
+	return WEIR_OK;
+}
+
+weir_status weir_context_finish(weir_context *context)
+{
+	context->finished = true;
+	return WEIR_OK;
+}
+
+weir_status weir_context_fail(weir_context *context, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(context->text, sizeof context->text, format, list);
+	va_end(list);
+	assert_null(strchr(context->text, '\n'));
+	return WEIR_E_FAILED;
+}
+
+const char *weir_last_error(void)
+{
+	return "";
+}
+
+/* ---- the rig ---- */
+
+weir_message *rig_image(int device, int64_t height, int64_t width, int64_t channels)
+{
+	struct weir_context context = {0};
+	const int64_t shape[] = {height, width, channels};
+	const weir_tensor like = {.dimensions = 3, .shape = shape, .code = 1, .bits = 8};
+	weir_message *message = NULL;
+	uint32_t random = 1;
+
+	weir_context_alloc(&context, &like, device == WEIR_HOST, &message);
+	for (size_t i = 0; i < message->bytes; i++) {
+		random = random * 1664525u + 1013904223u;
+		((uint8_t *)message->data)[i] = (uint8_t)(random >> 24);
+	}
+	return message;
+}
+
+weir_message *rig_bytes(size_t bytes)
+{
+	weir_message *message = message_new(WEIR_BYTES, bytes);
+
+	for (size_t i = 0; i < bytes; i++)
+		((uint8_t *)message->data)[i] = (uint8_t)i;
+	return message;
+}
+
+void rig_start(struct rig *rig, const weir_operator *kind, const char *parameters)
+{
+	weir_values values = {kind, parameters};
+
+	*rig = (struct rig){.context = {.kind = kind, .state = calloc(1, kind->state_size + 1)}};
+	running = &rig->context;
+	rig->started = kind->start ? kind->start(running, running->state, &values) : WEIR_OK;
+}
+
+static void let_go(weir_message **messages, size_t *count)
+{
+	while (*count)
+		weir_message_unref(messages[--*count]);
+}
+
+void rig_give(struct rig *rig, weir_message *message)
+{
+	rig->context.in[rig->context.in_count++] = message;
+}
+
+weir_status rig_tick(struct rig *rig)
+{
+	struct weir_context *context = &rig->context;
+	weir_status status = WEIR_OK;
+
+	let_go(context->out, &context->out_count);
+	if (context->kind->compute)
+		status = context->kind->compute(context, context->state);
+	context->tick++;
+	let_go(context->in, &context->in_count);
+	return status;
+}
+
+void rig_stop(struct rig *rig)
+{
+	struct weir_context *context = &rig->context;
+
+	if (!rig->started && context->kind->stop)
+		context->kind->stop(context, context->state);
+	let_go(context->in, &context->in_count);
+	let_go(context->out, &context->out_count);
+	free(context->state);
+}
+
+size_t rig_messages(void)
+{
+	return alive;
+}
