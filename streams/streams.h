@@ -70,8 +70,11 @@ bool wr_system_retired_ready(const struct wr_system *system);
 void wr_system_retire_look(struct wr_system *system, bool destructors);
 
 /* --- streams --- */
+enum { WR_STREAM_BLOCKING = 1 };	/* flags: it waits for CUDA's legacy default stream, and that one for it */
 /* `owner` (borrowed while the stream lives) names who works on it: reports, NVTX ("weir:<owner>"). Makes its pool of events at once. Not on hot paths. */
 weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority, const char *owner, weir_stream **out);
+/* A stream of the caller's, which must outlive the system. Fails: WEIR_E_UNSUPPORTED: the backend is not cuda. */
+weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out);
 /* Gives it back to the system. Work still on it is drained later, never destroyed under it. NULL is fine. */
 void wr_stream_close(weir_stream *stream);
 /*

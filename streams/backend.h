@@ -1,0 +1,48 @@
+/*
+ * A backend: a const table of functions over its own handles. Three of them (cuda, host, sim) pass one contract test; the
+ * rest of this room is written once, over this table.
+ *
+ * Rules for all of them. Failures are put into last_error by the backend; WEIR_E_DEVICE means that the device is lost for
+ * good (sticky), every other failure concerns that one call alone; WEIR_E_BUSY sets no text. No lock of this room is held in any
+ * call. After WEIR_E_DEVICE only the giving back (..._destroy, release, close), quiet and enter are called.
+ */
+#ifndef WR_STREAMS_BACKEND_H
+#define WR_STREAMS_BACKEND_H
+
+#include "streams/streams.h"
+
+struct wr_backend {
+	const char *name;
+	bool native_streams;		/* handles are cudaStream_t: may be shown to users, and theirs wrapped */
+	/* Writes what it is ("host", "cuda: NVIDIA H100") into where. */
+	weir_status (*open)(void **out, const struct wr_system_options *options, char *where, size_t room);
+	void (*close)(void *self);			/* streams, events and memory are back */
+	int (*devices)(void *self);
+
+	weir_status (*stream_create)(void *self, int device, unsigned flags, int priority, void **out);
+	void (*stream_destroy)(void *self, void *stream);	/* nothing is left on it, or the device is lost and quiet */
+	weir_status (*event_create)(void *self, int device, void **out);
+	void (*event_destroy)(void *self, void *event);
+	weir_status (*record)(void *self, void *stream, void *event);
+	weir_status (*query)(void *self, void *event);		/* of its latest record: OK, BUSY, DEVICE; never recorded: OK */
+	weir_status (*wait)(void *self, void *stream, void *event);	/* for its latest record */
+	weir_status (*launch)(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments,
+			      size_t bytes);
+	weir_status (*copy)(void *self, void *stream, void *to, const void *from, size_t bytes);
+	/* fn(arg) on a thread of the backend once all before it is complete; never after the device was lost. Thread of fn: device. */
+	weir_status (*call)(void *self, void *stream, void (*fn)(void *arg), void *arg);
+	bool (*capturing)(void *self, void *stream);		/* NULL: never */
+
+	weir_status (*alloc)(void *self, int device, size_t bytes, void **out);	/* WEIR_HOST: pinned; aligned to 256 */
+	void (*release)(void *self, int device, void *memory);
+
+	bool (*quiet)(void *self);			/* after WEIR_E_DEVICE: nothing touches any memory any more */
+	void (*enter)(void *self, void (*fn)(void *arg), void *arg);	/* runs fn where waiting is possible; NULL: here */
+};
+
+extern const struct wr_backend wr_backend_host, wr_backend_sim;
+#ifdef WEIR_WITH_CUDA
+extern const struct wr_backend wr_backend_cuda;
+#endif
+
+#endif

@@ -1,0 +1,140 @@
+/* The host as a device: streams are in-order queues on a few threads, device memory is host memory. */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/backend.h"
+#include "streams/fifo.h"
+
+enum { THREADS = 4, ALIGNMENT = 256 };
+
+static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
+{
+	struct wr_fifo *fifo;
+	weir_status status = wr_fifo_create(&fifo, options->host_threads ? options->host_threads : THREADS, NULL, NULL);
+
+	if (status)
+		return status;
+	snprintf(where, room, "host");
+	*out = fifo;
+	return WEIR_OK;
+}
+
+static void host_close(void *self)
+{
+	wr_fifo_destroy(self);
+}
+
+static int host_devices(void *self)
+{
+	(void)self;
+	return 1;
+}
+
+static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void **out)
+{
+	(void)device;
+	(void)flags;
+	(void)priority;
+	return wr_line_create(self, (struct wr_line **)out);
+}
+
+static void host_stream_destroy(void *self, void *stream)
+{
+	(void)self;
+	wr_line_destroy(stream);
+}
+
+static weir_status host_event_create(void *self, int device, void **out)
+{
+	(void)device;
+	return wr_mark_create(self, (struct wr_mark **)out);
+}
+
+static void host_event_destroy(void *self, void *event)
+{
+	(void)self;
+	wr_mark_destroy(event);
+}
+
+static weir_status host_record(void *self, void *stream, void *event)
+{
+	(void)self;
+	return wr_line_record(stream, event);
+}
+
+static weir_status host_query(void *self, void *event)
+{
+	(void)self;
+	return wr_mark_query(event);
+}
+
+static weir_status host_wait(void *self, void *stream, void *event)
+{
+	(void)self;
+	return wr_line_wait(stream, event);
+}
+
+static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments,
+			       size_t bytes)
+{
+	(void)self;
+	(void)device;
+	return wr_line_kernel(stream, kernel, arguments, bytes);
+}
+
+static weir_status host_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
+{
+	(void)self;
+	return wr_line_copy(stream, to, from, bytes);
+}
+
+static weir_status host_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+{
+	(void)self;
+	return wr_line_call(stream, fn, arg);
+}
+
+static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
+{
+	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
+
+	(void)self;
+	(void)device;
+	if (!memory)
+		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of memory", bytes);
+	*out = memory;
+	return WEIR_OK;
+}
+
+static void host_release(void *self, int device, void *memory)
+{
+	(void)self;
+	(void)device;
+	wr_free(memory);
+}
+
+static bool host_quiet(void *self)
+{
+	return wr_fifo_quiet(self);
+}
+
+const struct wr_backend wr_backend_host = {
+	.name = "host",
+	.open = host_open,
+	.close = host_close,
+	.devices = host_devices,
+	.stream_create = host_stream_create,
+	.stream_destroy = host_stream_destroy,
+	.event_create = host_event_create,
+	.event_destroy = host_event_destroy,
+	.record = host_record,
+	.query = host_query,
+	.wait = host_wait,
+	.launch = host_launch,
+	.copy = host_copy,
+	.call = host_call,
+	.alloc = host_alloc,
+	.release = host_release,
+	.quiet = host_quiet,
+};

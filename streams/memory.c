@@ -1,0 +1,230 @@
+/*
+ * The arena: blocks of size classes, four to each power of two, carved from big chunks. A block that comes back waits in its class's list
+ * for the next one of that size; chunks go back to the backend with the system. So that nothing is written into device memory, free
+ * blocks hang on nodes of their own: each block that is out has left one node behind.
+ */
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/system.h"
+
+enum { SMALLEST = 1024, CHUNK = 4 << 20 };	/* so that all sizes are multiples of 256, as alignment wants */
+
+/* --- classes: 1024, 1280, 1536, 1792, 2048, 2560, ... --- */
+
+static size_t class_size(unsigned class)
+{
+	return (size_t)(SMALLEST / 4 * (4 + class % 4)) << class / 4;
+}
+
+static unsigned class_of(size_t bytes)
+{
+	unsigned class = 0;
+
+	while (class < WR_MEMORY_CLASSES - 4 && class_size(class + 4) <= bytes)
+		class += 4;
+	while (class < WR_MEMORY_CLASSES && class_size(class) < bytes)
+		class++;
+	return class;
+}
+
+/* --- under the lock --- */
+
+static struct wr_arena *arena_of(struct wr_system *system, int device)
+{
+	return &system->arenas[device + 1];
+}
+
+static bool carve_locked(struct wr_arena *arena, unsigned class, void **out)
+{
+	size_t size = class_size(class);
+
+	for (struct wr_chunk *chunk = arena->chunks; chunk; chunk = chunk->next) {
+		if (chunk->size - chunk->used < size)
+			continue;
+		*out = (char *)chunk->data + chunk->used;
+		chunk->used += size;
+		return true;
+	}
+	return false;
+}
+
+/* A block that is carved brings its node with it. */
+static bool take_locked(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
+{
+	struct wr_block *block = arena->free[class];
+
+	if (!block) {
+		if (!*node || !carve_locked(arena, class, out))
+			return false;
+		block = *node;
+		*node = NULL;
+	} else {
+		arena->free[class] = block->next;
+		*out = block->data;
+	}
+	block->next = arena->spare;
+	arena->spare = block;
+	return true;
+}
+
+static bool take(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
+{
+	bool taken;
+
+	wr_mutex_lock(&arena->lock);
+	taken = take_locked(arena, class, out, node);
+	wr_mutex_unlock(&arena->lock);
+	return taken;
+}
+
+/* --- growing: the backend is asked without the lock --- */
+
+static weir_status add_chunk(struct wr_system *system, int device, size_t bytes)
+{
+	struct wr_arena *arena = arena_of(system, device);
+	struct wr_chunk *chunk = wr_alloc(1, sizeof *chunk);
+	weir_status status;
+
+	if (!chunk)
+		return WEIR_E_NOMEM;
+	status = wr_system_note(system, system->backend->alloc(system->native, device, bytes, &chunk->data));
+	if (status) {
+		wr_free(chunk);
+		return status;
+	}
+	chunk->size = bytes;
+	wr_mutex_lock(&arena->lock);
+	chunk->next = arena->chunks;
+	arena->chunks = chunk;
+	wr_mutex_unlock(&arena->lock);
+	return WEIR_OK;
+}
+
+static weir_status grow_and_take(struct wr_system *system, int device, unsigned class, void **out)
+{
+	struct wr_arena *arena = arena_of(system, device);
+	size_t size = class_size(class);
+	struct wr_block *node = wr_alloc(1, sizeof *node);
+	weir_status status = node ? WEIR_OK : WEIR_E_NOMEM;
+
+	while (!status && !take(arena, class, out, &node))
+		status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
+	wr_free(node);		/* if a block came back meanwhile */
+	return status;
+}
+
+/* --- the room's words --- */
+
+static weir_status check(struct wr_system *system, int device, size_t bytes, unsigned *class)
+{
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (device < WEIR_HOST || device >= system->devices)
+		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
+	*class = class_of(bytes);
+	return *class < WR_MEMORY_CLASSES ? WEIR_OK : wr_fail(WEIR_E_NOMEM, "no %zu bytes of memory", bytes);
+}
+
+weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out)
+{
+	struct wr_block *none = NULL;
+	unsigned class;
+	weir_status status = check(system, device, bytes, &class);
+
+	if (status)
+		return status;
+	if (take(arena_of(system, device), class, out, &none))
+		return WEIR_OK;
+	wr_system_retire_look(system, false);
+	return grow_and_take(system, device, class, out);
+}
+
+void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes)
+{
+	struct wr_arena *arena = arena_of(system, device);
+	unsigned class = class_of(bytes);
+	struct wr_block *block;
+
+	if (!data)
+		return;
+	wr_mutex_lock(&arena->lock);
+	block = arena->spare;
+	arena->spare = block->next;
+	block->data = data;
+	block->next = arena->free[class];
+	arena->free[class] = block;
+	wr_mutex_unlock(&arena->lock);
+}
+
+static size_t largest_rest(struct wr_arena *arena)
+{
+	size_t rest = 0;
+
+	wr_mutex_lock(&arena->lock);
+	for (struct wr_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+		if (chunk->size - chunk->used > rest)
+			rest = chunk->size - chunk->used;
+	wr_mutex_unlock(&arena->lock);
+	return rest;
+}
+
+weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes)
+{
+	unsigned class;
+	weir_status status = check(system, device, bytes, &class);
+
+	if (status || largest_rest(arena_of(system, device)) >= bytes)
+		return status;
+	return add_chunk(system, device, bytes);
+}
+
+/* --- life --- */
+
+weir_status wr_memory_init(struct wr_system *system)
+{
+	weir_status status = WEIR_OK;
+
+	system->arenas = wr_alloc((size_t)system->devices + 1, sizeof *system->arenas);
+	if (!system->arenas)
+		return WEIR_E_NOMEM;
+	for (int i = 0; i <= system->devices && !status; i++)
+		status = wr_mutex_init(&system->arenas[i].lock);
+	return status;
+}
+
+static void free_blocks(struct wr_block *block)
+{
+	while (block) {
+		struct wr_block *next = block->next;
+
+		wr_free(block);
+		block = next;
+	}
+}
+
+static void finish(struct wr_system *system, int device)
+{
+	struct wr_arena *arena = arena_of(system, device);
+	struct wr_chunk *chunk = arena->chunks;
+
+	while (chunk) {
+		struct wr_chunk *next = chunk->next;
+
+		system->backend->release(system->native, device, chunk->data);
+		wr_free(chunk);
+		chunk = next;
+	}
+	for (unsigned i = 0; i < WR_MEMORY_CLASSES; i++)
+		free_blocks(arena->free[i]);
+	free_blocks(arena->spare);
+	wr_mutex_finish(&arena->lock);
+}
+
+void wr_memory_finish(struct wr_system *system)
+{
+	if (!system->arenas)
+		return;
+	for (int device = WEIR_HOST; device < system->devices; device++)
+		finish(system, device);
+	wr_free(system->arenas);
+}

@@ -1,0 +1,824 @@
+/*
+ * Signals: how the end of device work reaches the scheduler (DESIGN G1-G3; models/m5_token.c, m5_bound.c).
+ *
+ * A signal is a token, its sink, and what carries its host callback: for `callback` a native stream of its own that waits for the
+ * fences, for `callback_inline` the stream itself. A firing pushes the signal onto the fired list and kicks; only the loop (collect)
+ * gives it back, and then pokes refused entities: as many as there are free places, since one that is poked may find that it need
+ * not wait any more. One that is left over, because those who were poked armed nothing, is found by the watch.
+ *
+ * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back: it orphans what has not
+ * fired, waits until nobody is inside any of them, and returns the others to the slab. A carrier whose signal was
+ * orphaned is in limbo until its last event is complete.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/system.h"
+
+#define LOST_AFTER 1000000000
+
+/* --- firing. Thread: device --- */
+
+static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
+{
+	struct wr_signals *signals = &signal->system->signals;
+	struct wr_signal *head = wr_load(&signals->fired);
+
+	wr_fetch_sub(&signals->pending, 1);
+	do
+		signal->next = head;
+	while (!wr_cas(&signals->fired, &head, signal));
+	waker->kick(waker);	/* from the push on the signal may be somebody else's */
+}
+
+static void fired(struct wr_sink *sink, bool stale)
+{
+	struct wr_signal *signal = (struct wr_signal *)sink;	/* its first member */
+	struct wr_waker *waker = signal->waker;
+
+	if (stale)
+		wr_fetch_add(&signal->system->signals.stale, 1);
+	else if (signal->entity != WR_NO_ENTITY)
+		waker->poke(waker, signal->entity);
+	hand_back(signal, waker);
+}
+
+/* --- signals and carriers: the free lists --- */
+
+static weir_status add_page_locked(struct wr_system *system)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signals_page *page = wr_alloc(1, sizeof *page);
+
+	if (!page)
+		return WEIR_E_NOMEM;
+	for (int i = 0; i < WR_SIGNALS; i++) {
+		struct wr_signal *signal = &page->at[i];
+
+		signal->sink.fired = fired;
+		signal->system = system;
+		signal->slot = WR_NO_SLOT;
+		signal->next = signals->free;
+		signals->free = signal;
+	}
+	page->older = wr_load(&signals->pages);
+	wr_store_release(&signals->pages, page);
+	return WEIR_OK;
+}
+
+static weir_status take_signal_locked(struct wr_system *system, size_t n, struct wr_signal **out)
+{
+	struct wr_signals *signals = &system->signals;
+	weir_status status = signals->free ? WEIR_OK : add_page_locked(system);
+	struct wr_signal *signal = signals->free;
+
+	if (!status && signal->slot == WR_NO_SLOT)
+		status = wr_slot_take(&signal->slot);
+	if (!status)
+		status = wr_grow(&signal->fences, &signal->room, n, sizeof *signal->fences);
+	if (status)
+		return status;
+	signals->free = signal->next;
+	*out = signal;
+	return WEIR_OK;
+}
+
+static void free_carrier(struct wr_system *system, struct wr_carrier *carrier)
+{
+	if (carrier->event)
+		system->backend->event_destroy(system->native, carrier->event);
+	if (carrier->native)
+		system->backend->stream_destroy(system->native, carrier->native);
+	wr_free(carrier);
+}
+
+static weir_status make_carrier(struct wr_system *system, int device, struct wr_carrier **out)
+{
+	struct wr_carrier *carrier = wr_alloc(1, sizeof *carrier);
+	weir_status status;
+
+	if (!carrier)
+		return WEIR_E_NOMEM;
+	carrier->device = device;
+	status = wr_system_note(system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
+	if (!status)
+		status = wr_system_note(system, system->backend->event_create(system->native, device, &carrier->event));
+	if (status)
+		free_carrier(system, carrier);
+	else
+		*out = carrier;
+	return status;
+}
+
+static struct wr_carrier *pop_carrier_locked(struct wr_carrier **list, int device)
+{
+	for (; *list; list = &(*list)->next) {
+		struct wr_carrier *carrier = *list;
+
+		if (carrier->device != device)
+			continue;
+		*list = carrier->next;
+		return carrier;
+	}
+	return NULL;
+}
+
+static void push_carrier(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier)
+{
+	if (!carrier)
+		return;
+	wr_mutex_lock(&signals->lock);
+	carrier->next = *list;
+	*list = carrier;
+	wr_mutex_unlock(&signals->lock);
+}
+
+/* One that was given up and is through by now, or a new one. */
+static weir_status other_carrier(struct wr_system *system, int device, struct wr_carrier **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_carrier *carrier;
+	weir_status status;
+
+	wr_mutex_lock(&signals->lock);
+	carrier = pop_carrier_locked(&signals->limbo, device);
+	wr_mutex_unlock(&signals->lock);
+	if (!carrier)
+		return make_carrier(system, device, out);
+	status = wr_system_note(system, system->backend->query(system->native, carrier->event));
+	if (!status) {
+		*out = carrier;
+		return WEIR_OK;
+	}
+	push_carrier(signals, &signals->limbo, carrier);
+	return status == WEIR_E_BUSY ? make_carrier(system, device, out) : status;
+}
+
+/* --- the FIFO of refused entities --- */
+
+static struct wr_refused **find_refused_locked(struct wr_signals *signals, uint32_t entity)
+{
+	struct wr_refused **at = &signals->first;
+
+	while (*at && (*at)->entity != entity)
+		at = &(*at)->next;
+	return at;
+}
+
+static void unlink_refused_locked(struct wr_signals *signals, struct wr_refused **at)
+{
+	struct wr_refused *gone = *at;
+
+	*at = gone->next;
+	if (!*at)
+		signals->end = at;
+	gone->next = signals->spare;
+	signals->spare = gone;
+}
+
+/* True if it stood there: its reference is the caller's to drop. */
+static bool leave_locked(struct wr_signals *signals, uint32_t entity)
+{
+	struct wr_refused **at = find_refused_locked(signals, entity);
+
+	if (!*at)
+		return false;
+	unlink_refused_locked(signals, at);
+	return true;
+}
+
+/* BUSY: it stands there now, or stood there already. */
+static weir_status refuse_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
+{
+	struct wr_refused *entry = signals->spare;
+
+	*entered = !*find_refused_locked(signals, entity);
+	if (!*entered)
+		return WEIR_E_BUSY;
+	if (entry)
+		signals->spare = entry->next;
+	else
+		entry = wr_alloc(1, sizeof *entry);
+	if (!entry)
+		return WEIR_E_NOMEM;
+	*entry = (struct wr_refused){.entity = entity, .device = device};
+	*signals->end = entry;
+	signals->end = &entry->next;
+	return WEIR_E_BUSY;
+}
+
+bool wr_signals_refuse(struct wr_system *system)
+{
+	wr_mutex_lock(&system->signals.lock);
+	bool any = system->signals.first != NULL;
+	wr_mutex_unlock(&system->signals.lock);
+	return any;
+}
+
+void wr_signal_leave(struct wr_system *system, uint32_t entity)
+{
+	struct wr_waker *waker = wr_system_enter(system);
+	bool left;
+
+	wr_mutex_lock(&system->signals.lock);
+	left = leave_locked(&system->signals, entity);
+	wr_mutex_unlock(&system->signals.lock);
+	if (left && waker)
+		waker->drop(waker);
+	wr_system_leave(system);
+}
+
+static bool next_refused_locked(struct wr_signals *signals, int device, uint32_t *entity)
+{
+	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
+		if ((*at)->device == device) {
+			*entity = (*at)->entity;
+			unlink_refused_locked(signals, at);
+			return true;
+		}
+	return false;
+}
+
+static bool next_refused(struct wr_signals *signals, int device, uint32_t *entity)
+{
+	bool found;
+
+	wr_mutex_lock(&signals->lock);
+	found = next_refused_locked(signals, device, entity);
+	wr_mutex_unlock(&signals->lock);
+	return found;
+}
+
+static void poke_refused(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most)
+{
+	uint32_t entity;
+
+	while (most-- && next_refused(&system->signals, device, &entity)) {
+		waker->poke(waker, entity);
+		waker->drop(waker);
+	}
+}
+
+void wr_signals_offer(struct wr_system *system, int device)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_waker *waker = wr_system_enter(system);
+	uint32_t free;
+
+	wr_mutex_lock(&signals->lock);
+	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device] : 0;
+	wr_mutex_unlock(&signals->lock);
+	if (waker)
+		poke_refused(system, waker, device, free);
+	wr_system_leave(system);
+}
+
+/* --- giving back --- */
+
+static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
+{
+	if (signal->bounded && signal->carrier)
+		signals->outstanding[signal->device]--;
+	else if (signal->bounded)
+		wr_fetch_sub(&signal->stream->inlined, 1);
+	signal->bounded = false;
+}
+
+/* The token has fired and the caller is the only one who has the signal. */
+static void give_back(struct wr_signal *signal)
+{
+	struct wr_signals *signals = &signal->system->signals;
+	struct wr_carrier *carrier = signal->carrier;
+
+	wr_token_release(wr_load(&signal->token));
+	wr_mutex_lock(&signals->lock);
+	uncount_locked(signals, signal);
+	wr_store(&signal->token, 0);
+	signal->carrier = NULL;
+	signal->stream = NULL;
+	signal->next = signals->free;
+	signals->free = signal;
+	wr_mutex_unlock(&signals->lock);
+	push_carrier(signals, &signals->carriers, carrier);
+}
+
+static struct wr_signal *oldest_first(struct wr_signal *list)
+{
+	struct wr_signal *turned = NULL;
+
+	while (list) {
+		struct wr_signal *next = list->next;
+
+		list->next = turned;
+		turned = list;
+		list = next;
+	}
+	return turned;
+}
+
+void wr_system_collect(struct wr_system *system)
+{
+	struct wr_signal *list = oldest_first(wr_exchange(&system->signals.fired, NULL));
+	bool expected = false;
+
+	while (list) {
+		struct wr_signal *signal = list;
+		weir_stream *stream = signal->entity == WR_NO_ENTITY ? signal->stream : NULL;
+		int device = signal->device;
+
+		list = signal->next;
+		give_back(signal);
+		wr_signals_offer(system, device);
+		if (stream)
+			wr_stream_idle(stream);
+		expected |= stream != NULL;
+	}
+	if (expected)
+		wr_system_retire_look(system, false);
+}
+
+/* --- arming --- */
+
+struct order {
+	uint32_t entity;
+	const weir_fence *fences;
+	size_t count;
+	int device;
+	struct wr_carrier *carrier;	/* NULL: inline */
+	weir_stream *stream;
+	bool bounded;
+};
+
+static weir_status arm(struct wr_system *system, struct wr_waker *waker, const struct order *order, struct wr_signal **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signal *signal;
+	weir_status status;
+
+	wr_mutex_lock(&signals->lock);
+	status = take_signal_locked(system, order->count, &signal);
+	if (!status) {
+		signal->waker = waker;
+		signal->entity = order->entity;
+		signal->carrier = order->carrier;
+		signal->stream = order->stream;
+		signal->device = order->device;
+		signal->bounded = order->bounded;
+		signal->count = order->count;
+		for (size_t i = 0; i < order->count; i++)
+			signal->fences[i] = order->fences[i];
+		signal->armed_at = wr_now();
+		signal->complete_at = 0;
+		wr_fetch_add(&signals->pending, 1);
+		wr_store(&signal->token, wr_token_arm(signal->slot, &signal->sink));
+		*out = signal;
+	}
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+/* Nothing was enqueued. If somebody else ended the token (the system failed), the loop gives it back. */
+static void disarm(struct wr_signal *signal, wr_token token)
+{
+	if (wr_token_end(token) == WR_TOKEN_GONE)
+		return;
+	wr_fetch_sub(&signal->system->signals.pending, 1);
+	give_back(signal);
+}
+
+/* The last step: from here on the callback may come, also before this returns (F05). */
+static weir_status enqueue(struct wr_system *system, void *native, struct wr_signal *signal, wr_token *out)
+{
+	wr_token token = wr_load(&signal->token);
+	weir_status status = wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+
+	if (!status)
+		status = wr_system_note(system, system->backend->call(system->native, native, wr_token_fire,
+								      wr_token_argument(token)));
+	if (status)
+		disarm(signal, token);
+	else
+		*out = token;
+	wr_system_added(system);
+	return status;
+}
+
+static weir_status capturing(struct wr_system *system, weir_stream *stream)
+{
+	if (!system->backend->capturing || !system->backend->capturing(system->native, stream->native))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_UNSUPPORTED, "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
+		       wr_load(&stream->owner));
+}
+
+/* The device waits for each of them that is not known to be complete. *device: of the first. */
+static weir_status check_fences(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+{
+	weir_status status = WEIR_OK;
+
+	*device = 0;
+	for (size_t i = n; i-- > 0 && !status;) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (status || !stream)
+			continue;
+		*device = stream->device;
+		status = capturing(system, stream);
+	}
+	return status;
+}
+
+static weir_status wait_for(struct wr_system *system, void *native, const weir_fence *fences, size_t n)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream && fences[i].point > wr_load(&stream->seen))
+			status = wr_system_note(system, system->backend->wait(system->native, native,
+									      wr_stream_point(stream, fences[i].point)->event));
+	}
+	return status;
+}
+
+static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct order *order, wr_token *out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signal *signal;
+	weir_status status = WEIR_OK;
+
+	if (!order->carrier)
+		status = other_carrier(system, order->device, &order->carrier);
+	if (!status)
+		status = wait_for(system, order->carrier->native, order->fences, order->count);
+	if (!status)
+		status = arm(system, waker, order, &signal);
+	if (!status)
+		return enqueue(system, order->carrier->native, signal, out);
+	push_carrier(signals, &signals->carriers, order->carrier);
+	wr_mutex_lock(&signals->lock);
+	if (order->bounded)
+		signals->outstanding[order->device]--;
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+/* Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference is the caller's. */
+static weir_status claim(struct wr_signals *signals, struct order *order, struct wr_waker *waker, bool *dropped)
+{
+	weir_status status = WEIR_OK;
+	bool entered = false;
+
+	wr_mutex_lock(&signals->lock);
+	if (order->bounded && signals->outstanding[order->device] >= signals->bound) {
+		status = refuse_locked(signals, order->entity, order->device, &entered);
+	} else {
+		signals->outstanding[order->device] += order->bounded;
+		order->carrier = pop_carrier_locked(&signals->carriers, order->device);
+		*dropped = order->bounded && leave_locked(signals, order->entity);
+	}
+	if (entered && status == WEIR_E_BUSY)
+		waker->take(waker);	/* under the lock: before anybody can find the entry and drop it */
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out)
+{
+	struct wr_waker *waker = wr_load(&system->waker);
+	struct order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
+	bool dropped = false;
+	weir_status status;
+
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (!waker)
+		return wr_fail(WEIR_E_CLOSED, "no run is on");
+	status = check_fences(system, fences, n, &order.device);
+	if (!status)
+		status = claim(&system->signals, &order, waker, &dropped);
+	if (status == WEIR_E_BUSY)
+		wr_system_added(system);
+	if (status)
+		return status;
+	if (dropped)
+		waker->drop(waker);
+	return arm_on_carrier(system, waker, &order, out);
+}
+
+weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out)
+{
+	struct wr_system *system = stream->system;
+	struct wr_waker *waker = wr_load(&system->waker);
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	struct order order = {.entity = entity, .fences = &fence, .count = 1, .device = stream->device, .stream = stream,
+			      .bounded = true};
+	struct wr_signal *signal;
+	weir_status status;
+
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (!waker)
+		return wr_fail(WEIR_E_CLOSED, "no run is on");
+	if (!fence.point)
+		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'", wr_load(&stream->owner));
+	status = capturing(system, stream);
+	if (status)
+		return status;
+	if (wr_fetch_add(&stream->inlined, 1) >= system->signals.bound)
+		status = WEIR_E_BUSY;
+	if (!status)
+		status = arm(system, waker, &order, &signal);
+	if (status) {
+		wr_fetch_sub(&stream->inlined, 1);
+		return status;
+	}
+	wr_store(&stream->trailing, true);
+	return enqueue(system, stream->native, signal, out);
+}
+
+/* Outside of the bound: at most one for each point that a stream ended with. */
+weir_status wr_signal_expect(weir_stream *stream)
+{
+	struct wr_system *system = stream->system;
+	struct wr_waker *waker = wr_load(&system->waker);
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	struct order order = {.entity = WR_NO_ENTITY, .fences = &fence, .count = 1, .device = stream->device, .stream = stream};
+	bool dropped;
+	wr_token token;
+	weir_status status;
+
+	if (!waker || stream->expected == fence.point)
+		return WEIR_OK;
+	claim(&system->signals, &order, waker, &dropped);
+	status = arm_on_carrier(system, waker, &order, &token);
+	if (!status)
+		stream->expected = fence.point;
+	return status;
+}
+
+void wr_signal_supersede(struct wr_system *system, wr_token token)
+{
+	(void)system;
+	if (token)
+		wr_token_supersede(token);
+}
+
+uint64_t wr_system_stale(const struct wr_system *system)
+{
+	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() - system->signals.strays;
+}
+
+size_t wr_system_outstanding(const struct wr_system *system)
+{
+	return wr_load(&((struct wr_system *)system)->signals.pending);
+}
+
+/* --- failure, the end of a run. `each` is called for every signal that there is --- */
+
+static void each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg)
+{
+	for (struct wr_signals_page *page = wr_load_acquire(&system->signals.pages); page; page = page->older)
+		for (int i = 0; i < WR_SIGNALS; i++)
+			fn(&page->at[i], arg);
+}
+
+/* As if its callback had come, which it may still do: then it finds the token gone. */
+static void fail_one(struct wr_signal *signal, void *arg)
+{
+	wr_token token = wr_load(&signal->token);
+	enum wr_token_end end = token ? wr_token_end(token) : WR_TOKEN_GONE;
+
+	(void)arg;
+	if (end != WR_TOKEN_GONE)
+		fired(&signal->sink, end == WR_TOKEN_WAS_SUPERSEDED);
+}
+
+void wr_signals_fail(struct wr_system *system, struct wr_waker *waker)
+{
+	each(system, fail_one, NULL);
+	for (int device = 0; device < system->devices && waker; device++)
+		poke_refused(system, waker, device, UINT32_MAX);
+}
+
+void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker)
+{
+	struct wr_signals *signals = &system->signals;
+	size_t n = 0;
+
+	wr_mutex_lock(&signals->lock);
+	for (; signals->first; n++)
+		unlink_refused_locked(signals, &signals->first);
+	wr_mutex_unlock(&signals->lock);
+	while (n--)
+		waker->drop(waker);
+}
+
+static bool lost(struct wr_system *system)
+{
+	return wr_system_failed(system) && system->backend->quiet(system->native);
+}
+
+/* The callback of an orphan gives the slot back, or never comes. */
+static void revoke_one(struct wr_signal *signal, void *arg)
+{
+	struct wr_system *system = arg;
+	wr_token token = wr_load(&signal->token);
+
+	if (!token || !wr_token_orphan(token))
+		return;
+	wr_fetch_sub(&system->signals.pending, 1);
+	if (signal->carrier && !lost(system))
+		wr_system_note(system, system->backend->record(system->native, signal->carrier->native, signal->carrier->event));
+}
+
+/* Separate from giving back, because the slot of an orphan is asked for those inside, too. */
+void wr_signals_revoke(struct wr_system *system)
+{
+	each(system, revoke_one, system);
+}
+
+static void look_inside(struct wr_signal *signal, void *arg)
+{
+	bool *inside = arg;
+
+	*inside |= signal->slot != WR_NO_SLOT && wr_slot_inside(signal->slot);
+}
+
+bool wr_signals_inside(struct wr_system *system)
+{
+	bool inside = false;
+
+	each(system, look_inside, &inside);
+	return inside;
+}
+
+/* Nobody is inside and the fired list was collected: what is still armed is an orphan. */
+static void give_back_one(struct wr_signal *signal, void *arg)
+{
+	struct wr_signals *signals = arg;
+	struct wr_carrier *carrier = signal->carrier;
+	bool orphan = wr_load(&signal->token) != 0;
+
+	if (!orphan && signal->slot != WR_NO_SLOT)
+		wr_slot_give(signal->slot);
+	signal->slot = WR_NO_SLOT;
+	if (!orphan)
+		return;
+	wr_mutex_lock(&signals->lock);
+	uncount_locked(signals, signal);
+	wr_store(&signal->token, 0);
+	signal->carrier = NULL;
+	signal->next = signals->free;
+	signals->free = signal;
+	wr_mutex_unlock(&signals->lock);
+	push_carrier(signals, &signals->limbo, carrier);
+}
+
+void wr_signals_give_back(struct wr_system *system)
+{
+	each(system, give_back_one, &system->signals);
+}
+
+/* --- lost callbacks: loop thread --- */
+
+static bool all_complete(struct wr_system *system, const weir_fence *fences, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (wr_fence_query(system, fences[i]))
+			return false;
+	return true;
+}
+
+/* A copy of its fences, if it is armed for long: asking the device goes without the lock. Free with wr_free. */
+static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
+{
+	struct wr_signals *signals = &signal->system->signals;
+	weir_fence *copy = NULL;
+
+	wr_mutex_lock(&signals->lock);
+	if (wr_load(&signal->token) && now - signal->armed_at >= LOST_AFTER)
+		copy = wr_alloc(signal->count, sizeof *copy);
+	*n = copy ? signal->count : 0;
+	for (size_t i = 0; i < *n; i++)
+		copy[i] = signal->fences[i];
+	wr_mutex_unlock(&signals->lock);
+	return copy;
+}
+
+struct look {
+	int64_t now;
+	bool lost;
+};
+
+/* Only the loop thread, which is here, gives signals back: one that has waited for long stays what it is meanwhile. */
+static void look_at(struct wr_signal *signal, void *arg)
+{
+	struct look *look = arg;
+	struct wr_system *system = signal->system;
+	wr_token token = wr_load(&signal->token);
+	size_t n;
+	weir_fence *fences = token && wr_token_outstanding(token) ? copy_fences(signal, look->now, &n) : NULL;
+
+	if (!fences)
+		return;
+	if (!all_complete(system, fences, n))
+		signal->complete_at = 0;
+	else if (!signal->complete_at)
+		signal->complete_at = look->now;
+	else if (look->now - signal->complete_at >= LOST_AFTER && wr_token_outstanding(token) && !look->lost) {
+		look->lost = true;
+		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s",
+			wr_fence_producer(system, fences[0], NULL));
+	}
+	wr_free(fences);
+}
+
+weir_status wr_signals_look(struct wr_system *system, int64_t now)
+{
+	struct look look = {now, false};
+
+	if (wr_load(&system->signals.pending))
+		each(system, look_at, &look);
+	if (look.lost)
+		wr_system_fail(system, weir_last_error());
+	return wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+}
+
+/* --- life --- */
+
+weir_status wr_signals_init(struct wr_system *system)
+{
+	struct wr_signals *signals = &system->signals;
+
+	signals->bound = WR_BOUND;
+	signals->end = &signals->first;
+	signals->strays = wr_token_strays();
+	signals->outstanding = wr_alloc((size_t)system->devices, sizeof *signals->outstanding);
+	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
+}
+
+static bool through(struct wr_system *system, struct wr_carrier *carrier)
+{
+	return lost(system) ||
+	       wr_system_note(system, system->backend->query(system->native, carrier->event)) != WEIR_E_BUSY;
+}
+
+bool wr_signals_drained(struct wr_system *system)
+{
+	for (struct wr_carrier *carrier = system->signals.limbo; carrier; carrier = carrier->next)
+		if (!through(system, carrier))
+			return false;
+	return true;
+}
+
+static void free_carriers(struct wr_system *system, struct wr_carrier *carrier)
+{
+	while (carrier) {
+		struct wr_carrier *next = carrier->next;
+
+		free_carrier(system, carrier);
+		carrier = next;
+	}
+}
+
+static void free_refused(struct wr_refused *entry)
+{
+	while (entry) {
+		struct wr_refused *next = entry->next;
+
+		wr_free(entry);
+		entry = next;
+	}
+}
+
+static void free_fences(struct wr_signal *signal, void *arg)
+{
+	(void)arg;
+	wr_free(signal->fences);
+}
+
+void wr_signals_finish(struct wr_system *system)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signals_page *page = wr_load(&signals->pages);
+
+	if (!signals->outstanding)
+		return;
+	free_carriers(system, signals->carriers);
+	free_carriers(system, signals->limbo);
+	free_refused(signals->first);
+	free_refused(signals->spare);
+	each(system, free_fences, NULL);
+	while (page) {
+		struct wr_signals_page *older = page->older;
+
+		wr_free(page);
+		page = older;
+	}
+	wr_free(signals->outstanding);
+	wr_mutex_finish(&signals->lock);
+}

@@ -1,0 +1,279 @@
+/*
+ * The simulated device: the host's queues, but their runners are fibers of a world, in virtual time. Each operation waits for a time
+ * drawn from the seed before it begins; among those that are due the seed chooses. A kernel's host form runs on a runner, so that
+ * what it sleeps passes in virtual time while other streams go on.
+ */
+#include "streams/sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/sim.h"
+#include "base/status.h"
+#include "streams/fifo.h"
+#include "streams/system.h"
+
+#define US 1000
+enum { RUNNERS = 2, PATIENCE = 4 };
+#define OF 1000
+
+static const struct wr_sim_knobs usual = {.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US};
+
+struct device {
+	struct wr_sim *sim;
+	struct wr_fifo *fifo;
+	struct wr_random random;
+	struct wr_sim_knobs knobs;
+};
+
+/* --- what happens to an operation --- */
+
+static int64_t sim_now(void *arg)
+{
+	return wr_sim_now(((struct device *)arg)->sim);
+}
+
+static int64_t draw(struct device *device, int64_t min, int64_t max)
+{
+	return max > min ? min + (int64_t)wr_random_below(&device->random, (uint64_t)(max - min) + 1) : min;
+}
+
+static bool chance(struct device *device, unsigned of_1000)
+{
+	return of_1000 && wr_random_below(&device->random, OF) < of_1000;
+}
+
+static int64_t delay(void *arg, enum wr_work work)
+{
+	struct device *device = arg;
+
+	switch (work) {
+	case WR_WORK_KERNEL:
+	case WR_WORK_COPY:
+		return draw(device, device->knobs.work_min, device->knobs.work_max);
+	case WR_WORK_CALL:
+		return draw(device, device->knobs.call_min, device->knobs.call_max);
+	case WR_WORK_RECORD:
+	case WR_WORK_WAIT:
+		break;
+	}
+	return 0;
+}
+
+static enum wr_fate fate(void *arg, enum wr_work work)
+{
+	struct device *device = arg;
+
+	if (work != WR_WORK_CALL)
+		return chance(device, device->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
+	if (chance(device, device->knobs.lost))
+		return WR_FATE_LOSE;
+	return chance(device, device->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
+}
+
+static size_t choose(void *arg, size_t n)
+{
+	return (size_t)wr_random_below(&((struct device *)arg)->random, n);
+}
+
+static bool after_fault(void *arg)
+{
+	return ((struct device *)arg)->knobs.after_fault;
+}
+
+static const struct wr_fifo_rules rules = {
+	.now = sim_now,
+	.delay = delay,
+	.fate = fate,
+	.choose = choose,
+	.after_fault = after_fault,
+};
+
+/* Enqueueing may take so long that what was enqueued has happened; only a fiber can let time pass. */
+static void linger(struct device *device)
+{
+	int64_t longest = device->knobs.work_max + device->knobs.call_max;
+
+	if (wr_sim_current() != device->sim)
+		return;
+	if (chance(device, device->knobs.inside))
+		wr_thread_sleep(draw(device, 1, longest + 1));
+	else if (chance(device, device->knobs.blocked))
+		wr_thread_sleep(longest * PATIENCE + 1);
+	else
+		wr_thread_yield();
+}
+
+/* --- life --- */
+
+struct opening {
+	struct device *device;
+	weir_status status;
+};
+
+static void open_here(void *arg)
+{
+	struct opening *opening = arg;
+
+	opening->status = wr_fifo_create(&opening->device->fifo, RUNNERS, &rules, opening->device);
+}
+
+static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
+{
+	struct device *device = self;
+
+	wr_sim_call(device->sim, fn, arg);
+}
+
+static weir_status sim_open(void **out, const struct wr_system_options *options, char *where, size_t room)
+{
+	struct opening opening = {NULL, WEIR_OK};
+	weir_status status;
+
+	if (!options->sim)
+		return wr_fail(WEIR_E_INVALID, "backend 'sim': it needs a simulated world");
+	opening.device = wr_alloc(1, sizeof *opening.device);
+	if (!opening.device)
+		return WEIR_E_NOMEM;
+	opening.device->sim = options->sim;
+	opening.device->knobs = usual;
+	wr_random_seed(&opening.device->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)), 1);
+	status = wr_sim_call(options->sim, open_here, &opening);
+	if (!status)
+		status = opening.status;
+	if (status) {
+		wr_free(opening.device);
+		return status;
+	}
+	snprintf(where, room, "sim: seed %" PRIu64, options->seed);
+	*out = opening.device;
+	return WEIR_OK;
+}
+
+/* Within the world: system.c closes where it can wait. */
+static void sim_close(void *self)
+{
+	struct device *device = self;
+
+	wr_fifo_destroy(device->fifo);
+	wr_free(device);
+}
+
+static int sim_devices(void *self)
+{
+	(void)self;
+	return 1;
+}
+
+void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *knobs)
+{
+	((struct device *)system->native)->knobs = *knobs;
+}
+
+/* --- the table --- */
+
+static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void **out)
+{
+	struct device *device = self;
+
+	(void)number;
+	(void)flags;
+	(void)priority;
+	return wr_line_create(device->fifo, (struct wr_line **)out);
+}
+
+static void sim_stream_destroy(void *self, void *stream)
+{
+	(void)self;
+	wr_line_destroy(stream);
+}
+
+static weir_status sim_event_create(void *self, int number, void **out)
+{
+	struct device *device = self;
+
+	(void)number;
+	return wr_mark_create(device->fifo, (struct wr_mark **)out);
+}
+
+static void sim_event_destroy(void *self, void *event)
+{
+	(void)self;
+	wr_mark_destroy(event);
+}
+
+static weir_status lingered(void *self, weir_status status)
+{
+	linger(self);
+	return status;
+}
+
+static weir_status sim_record(void *self, void *stream, void *event)
+{
+	return lingered(self, wr_line_record(stream, event));
+}
+
+static weir_status sim_query(void *self, void *event)
+{
+	(void)self;
+	return wr_mark_query(event);
+}
+
+static weir_status sim_wait(void *self, void *stream, void *event)
+{
+	return lingered(self, wr_line_wait(stream, event));
+}
+
+static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel, const void *arguments,
+			      size_t bytes)
+{
+	(void)number;
+	return lingered(self, wr_line_kernel(stream, kernel, arguments, bytes));
+}
+
+static weir_status sim_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
+{
+	return lingered(self, wr_line_copy(stream, to, from, bytes));
+}
+
+static weir_status sim_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+{
+	return lingered(self, wr_line_call(stream, fn, arg));
+}
+
+static weir_status sim_alloc(void *self, int number, size_t bytes, void **out)
+{
+	return wr_backend_host.alloc(self, number, bytes, out);
+}
+
+static void sim_release(void *self, int number, void *memory)
+{
+	wr_backend_host.release(self, number, memory);
+}
+
+static bool sim_quiet(void *self)
+{
+	return wr_fifo_quiet(((struct device *)self)->fifo);
+}
+
+const struct wr_backend wr_backend_sim = {
+	.name = "sim",
+	.open = sim_open,
+	.close = sim_close,
+	.devices = sim_devices,
+	.stream_create = sim_stream_create,
+	.stream_destroy = sim_stream_destroy,
+	.event_create = sim_event_create,
+	.event_destroy = sim_event_destroy,
+	.record = sim_record,
+	.query = sim_query,
+	.wait = sim_wait,
+	.launch = sim_launch,
+	.copy = sim_copy,
+	.call = sim_call,
+	.alloc = sim_alloc,
+	.release = sim_release,
+	.quiet = sim_quiet,
+	.enter = sim_enter,
+};

@@ -1,0 +1,348 @@
+/*
+ * A system: one backend, its streams, memory, retire list and signals; from its making to its end, and how it is tied to a run.
+ *
+ * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are counted at their slots
+ * (signal.c), and by whoever else sees work complete: those are counted in `inside`. Detach gives back what references are left,
+ * revokes the tokens, waits for the callbacks that are inside, takes the waker away, and waits for the others: nobody touches it again.
+ */
+#include "streams/system.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/sim.h"
+#include "base/status.h"
+
+#define DRAIN 2000000000
+#define SHORTEST_SLEEP 1000
+#define LONGEST_SLEEP 200000
+#define SERIALS (1 << 24)
+
+static _Atomic uint64_t serials;
+static _Atomic(struct wr_system *) abandoned;	/* what a hung device may touch stays, and stays findable */
+
+/* --- waiting --- */
+
+struct sleep {
+	bool (*done)(void *arg);
+	void *arg;
+	int64_t until;
+};
+
+static void sleep_here(void *arg)
+{
+	struct sleep *sleep = arg;
+	int64_t pause = SHORTEST_SLEEP;
+
+	while (!sleep->done(sleep->arg)) {
+		int64_t left = sleep->until == WR_FOREVER ? WR_FOREVER : sleep->until - wr_now();
+
+		if (left <= 0)
+			return;
+		wr_thread_sleep(pause < left ? pause : left);
+		pause = pause * 2 < LONGEST_SLEEP ? pause * 2 : LONGEST_SLEEP;
+	}
+}
+
+static void run_where_it_can_wait(struct wr_system *system, void (*fn)(void *), void *arg)
+{
+	if (system->backend->enter)
+		system->backend->enter(system->native, fn, arg);
+	else
+		fn(arg);
+}
+
+void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until)
+{
+	struct sleep sleep = {done, arg, until};
+
+	run_where_it_can_wait(system, sleep_here, &sleep);
+}
+
+/* --- making --- */
+
+static weir_status unknown(const char *name)
+{
+	return wr_fail(WEIR_E_INVALID, "backend '%s' is not known: auto, cuda, host or sim", name);
+}
+
+static weir_status open_backend(struct wr_system *system, const struct wr_backend *backend,
+				const struct wr_system_options *options)
+{
+	system->backend = backend;
+	return backend->open(&system->native, options, system->where, sizeof system->where);
+}
+
+static weir_status open_cuda(struct wr_system *system, const struct wr_system_options *options)
+{
+#ifdef WEIR_WITH_CUDA
+	return open_backend(system, &wr_backend_cuda, options);
+#else
+	(void)system;
+	(void)options;
+	return wr_fail(WEIR_E_UNSUPPORTED, "backend 'cuda': this weir was built without CUDA");
+#endif
+}
+
+static weir_status open_auto(struct wr_system *system, const struct wr_system_options *options)
+{
+	static _Atomic bool said;
+
+	if (!open_cuda(system, options))
+		return WEIR_OK;
+	if (!wr_exchange(&said, true))
+		wr_log(WR_LOG_INFO, "running on the host: %s", weir_last_error());
+	return open_backend(system, &wr_backend_host, options);
+}
+
+static weir_status open_by_name(struct wr_system *system, const struct wr_system_options *options)
+{
+	const char *name = options->backend ? options->backend : "auto";
+
+	if (!strcmp(name, "auto"))
+		return open_auto(system, options);
+	if (!strcmp(name, "cuda"))
+		return open_cuda(system, options);
+	if (!strcmp(name, "host"))
+		return open_backend(system, &wr_backend_host, options);
+	if (!strcmp(name, "sim"))
+		return open_backend(system, &wr_backend_sim, options);
+	return unknown(name);
+}
+
+static weir_status init(struct wr_system *system)
+{
+	weir_status status = wr_mutex_init(&system->lock);
+
+	system->devices = system->backend->devices(system->native);
+	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
+	wr_store(&system->resting, true);
+	if (!status)
+		status = wr_retire_init(system);
+	if (!status)
+		status = wr_memory_init(system);
+	if (!status)
+		status = wr_signals_init(system);
+	return status;
+}
+
+static void free_streams(struct wr_system *system)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count); i++)
+		wr_stream_free(wr_stream_at(system, i));
+	for (int i = 0; i < WR_PAGES; i++)
+		wr_free(wr_load(&system->table[i]));
+}
+
+static void free_all(void *arg)
+{
+	struct wr_system *system = arg;
+
+	wr_signals_finish(system);
+	free_streams(system);
+	wr_memory_finish(system);
+	system->backend->close(system->native);
+	wr_retire_finish(system);
+	wr_mutex_finish(&system->lock);
+	wr_free(system);
+}
+
+weir_status wr_system_create(struct wr_system **out, const struct wr_system_options *options)
+{
+	static const struct wr_system_options defaults = {0};
+	struct wr_system *system = wr_alloc(1, sizeof *system);
+	weir_status status;
+
+	if (!system)
+		return WEIR_E_NOMEM;
+	status = open_by_name(system, options ? options : &defaults);
+	if (status) {
+		wr_free(system);
+		return status;
+	}
+	status = init(system);
+	if (status)
+		run_where_it_can_wait(system, free_all, system);
+	else
+		*out = system;
+	return status;
+}
+
+/* --- the end --- */
+
+static void record_rest(struct wr_system *system)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (!wr_load(&stream->closed))
+			wr_stream_close(stream);
+	}
+}
+
+static bool drained(void *arg)
+{
+	struct wr_system *system = arg;
+	bool done = true;
+
+	wr_system_retire_look(system, true);
+	if (wr_load(&system->retire.count) || wr_system_retired_ready(system))
+		return false;
+	for (uint32_t i = 0; i < wr_load(&system->count) && done; i++)
+		done = wr_stream_over(wr_stream_at(system, i));
+	return done && wr_signals_drained(system);
+}
+
+struct ending {
+	struct wr_system *system;
+	bool drained;
+};
+
+static bool drained_for(void *arg)
+{
+	struct ending *ending = arg;
+
+	ending->drained = drained(ending->system);
+	return ending->drained;
+}
+
+static void end(void *arg)
+{
+	struct ending *ending = arg;
+	struct sleep sleep = {drained_for, ending, wr_time_add(wr_now(), DRAIN)};
+
+	record_rest(ending->system);
+	sleep_here(&sleep);
+	if (ending->drained)
+		free_all(ending->system);
+}
+
+static weir_status abandon(struct wr_system *system)
+{
+	struct wr_system *head = wr_load(&abandoned);
+
+	do
+		system->abandoned = head;
+	while (!wr_cas(&abandoned, &head, system));
+	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone", system->where);
+}
+
+weir_status wr_system_destroy(struct wr_system *system)
+{
+	struct ending ending = {system, false};
+
+	if (!system)
+		return WEIR_OK;
+	assert(!wr_load(&system->waker));
+	run_where_it_can_wait(system, end, &ending);
+	return ending.drained ? WEIR_OK : abandon(system);
+}
+
+/* --- what it is --- */
+
+const char *wr_system_where(const struct wr_system *system)
+{
+	return system->where;
+}
+
+bool wr_system_is_cuda(const struct wr_system *system)
+{
+	return system->backend->native_streams;
+}
+
+int wr_system_devices(const struct wr_system *system)
+{
+	return system->devices;
+}
+
+/* --- the run --- */
+
+struct wr_waker *wr_system_enter(struct wr_system *system)
+{
+	wr_fetch_add(&system->inside, 1);
+	return wr_load(&system->waker);
+}
+
+void wr_system_leave(struct wr_system *system)
+{
+	wr_fetch_sub(&system->inside, 1);
+}
+
+void wr_system_attach(struct wr_system *system, struct wr_waker *waker)
+{
+	assert(!wr_load(&system->waker));
+	wr_store(&system->waker, waker);
+}
+
+void wr_system_forfeit(struct wr_system *system)
+{
+	struct wr_waker *waker = wr_system_enter(system);
+
+	if (waker) {
+		for (uint32_t i = 0; i < wr_load(&system->count); i++)
+			wr_stream_forfeit(wr_stream_at(system, i), waker);
+		wr_retire_forfeit(system, waker);
+		wr_signals_forfeit(system, waker);
+	}
+	wr_system_leave(system);
+}
+
+static bool callbacks_are_out(void *arg)
+{
+	return !wr_signals_inside(arg);
+}
+
+static bool all_have_left(void *arg)
+{
+	return !wr_load(&((struct wr_system *)arg)->inside);
+}
+
+void wr_system_detach(struct wr_system *system)
+{
+	if (!wr_load(&system->waker))
+		return;
+	wr_system_forfeit(system);
+	wr_signals_revoke(system);
+	wr_system_sleep_until(system, callbacks_are_out, system, WR_FOREVER);
+	wr_system_collect(system);
+	wr_signals_give_back(system);
+	wr_exchange(&system->waker, NULL);
+	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
+}
+
+/* --- failure --- */
+
+bool wr_system_failed(const struct wr_system *system)
+{
+	return wr_load_relaxed(&((struct wr_system *)system)->failed);
+}
+
+void wr_system_fail(struct wr_system *system, const char *what)
+{
+	struct wr_waker *waker;
+
+	if (wr_exchange(&system->failing, true))
+		return;
+	wr_failure_describe(system, what);
+	wr_store(&system->failed, true);
+	waker = wr_system_enter(system);
+	wr_signals_fail(system, waker);
+	if (waker)
+		waker->kick(waker);
+	wr_system_leave(system);
+}
+
+weir_status wr_system_dead(struct wr_system *system)
+{
+	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+}
+
+weir_status wr_system_note(struct wr_system *system, weir_status status)
+{
+	if (status == WEIR_E_DEVICE)
+		wr_system_fail(system, weir_last_error());
+	return status;
+}

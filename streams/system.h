@@ -1,0 +1,213 @@
+/* What the files of this room share: a system and its streams from the inside. */
+#ifndef WR_STREAMS_SYSTEM_H
+#define WR_STREAMS_SYSTEM_H
+
+#include "base/thread.h"
+#include "streams/backend.h"
+#include "streams/token.h"
+
+#define WR_BOUND 256			/* outstanding tokens a device (callback) or stream (inline), G2 */
+#define WR_RING 256			/* events that a stream has from the beginning */
+#define WR_PAGE 256			/* streams a page of the table */
+#define WR_PAGES 256
+#define WR_MEMORY_CLASSES 192
+
+/* --- streams --- */
+
+struct wr_point {
+	void *event;
+	_Atomic uint64_t point;		/* whom the event stands for; changed before the event is recorded again */
+	_Atomic int64_t at;		/* when it was recorded */
+};
+
+/* The events of a stream. A full ring is followed by a larger one; the old ones answer for the points below its first. */
+struct wr_ring {
+	struct wr_ring *older;
+	uint64_t first, size;
+	struct wr_point points[];
+};
+
+#define WR_WAITED 16
+
+/* Never freed before its system: a fence finds it without a lock. Given back, drained, it is opened again under a new id. */
+struct weir_stream {
+	struct wr_system *system;
+	_Atomic uint64_t id;		/* system's serial << 40 | stream's serial << 16 | index */
+	uint32_t index;
+	int device, priority;
+	unsigned flags;
+	bool wrapped;
+	_Atomic bool closed;
+	_Atomic(const char *) owner;
+	void *native;
+	_Atomic(struct wr_ring *) ring;	/* written by the owner */
+	_Atomic uint64_t recorded;	/* the last point, written by the owner; goes on from id to id */
+	_Atomic uint64_t seen;		/* highest point seen complete; only grows */
+	_Atomic uint64_t held;		/* the point until which it holds a live reference, or 0 (S4) */
+	_Atomic bool dirty;		/* work since the last record */
+	_Atomic bool trailing;		/* a host callback since the last record */
+	bool begun;			/* by a tick, whose worker holds a live reference. Owner */
+	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
+	_Atomic uint32_t inlined;	/* outstanding tokens of its own; changed under signals.lock */
+	weir_fence waited[WR_WAITED];	/* by index of the other stream: the latest point it waits for. Owner */
+};
+
+/* --- signals --- */
+
+/* A native stream that carries one signal at a time, so that none waits for another's producer. */
+struct wr_carrier {
+	struct wr_carrier *next;
+	void *native, *event;		/* the event: recorded when the signal was given up, to see its end */
+	int device;
+};
+
+/* One armed signal. Fields but `next`, `token` are written while it is free or under signals.lock, before the token is armed. */
+struct wr_signal {
+	struct wr_sink sink;
+	struct wr_signal *next;		/* free list (signals.lock), fired list */
+	struct wr_system *system;
+	struct wr_waker *waker;
+	uint32_t slot, entity;
+	_Atomic uint64_t token;		/* 0: not armed */
+	struct wr_carrier *carrier;	/* NULL: inline */
+	weir_stream *stream;		/* inline: whose bound; expected: who is looked at when it has fired */
+	int device;
+	bool bounded;			/* counts against a bound */
+	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
+	size_t count, room;
+	int64_t armed_at, complete_at;	/* guarded by signals.lock */
+};
+
+#define WR_SIGNALS 64
+struct wr_signals_page {
+	struct wr_signals_page *older;
+	struct wr_signal at[WR_SIGNALS];
+};
+
+struct wr_refused {
+	struct wr_refused *next;
+	uint32_t entity;
+	int device;
+};
+
+struct wr_signals {
+	struct wr_mutex lock;
+	uint32_t bound;				/* WR_BOUND; tests lower it */
+	_Atomic(struct wr_signals_page *) pages;
+	struct wr_signal *free;			/* guarded by lock, like the rest unless it is atomic */
+	struct wr_carrier *carriers, *limbo;	/* ready; given up with a signal that has not fired */
+	uint32_t *outstanding;			/* per device, against the bound */
+	struct wr_refused *first, **end, *spare;	/* the FIFO */
+	_Atomic(struct wr_signal *) fired;	/* a stack that the loop empties */
+	_Atomic uint64_t pending;		/* armed and not fired */
+	_Atomic uint64_t stale;
+	uint64_t strays;			/* of the process when the system was made */
+};
+
+/* --- memory --- */
+
+struct wr_block {
+	struct wr_block *next;
+	void *data;
+};
+
+struct wr_chunk {
+	struct wr_chunk *next;
+	void *data;
+	size_t size, used;
+};
+
+struct wr_arena {
+	struct wr_mutex lock;
+	struct wr_block *free[WR_MEMORY_CLASSES];	/* guarded by lock, like the rest */
+	struct wr_block *spare;			/* nodes of blocks that are out */
+	struct wr_chunk *chunks;
+	size_t chunk;				/* bytes of the next one */
+};
+
+/* --- the system --- */
+
+struct wr_page {
+	_Atomic(weir_stream *) streams[WR_PAGE];
+};
+
+struct wr_system {
+	const struct wr_backend *backend;
+	void *native;			/* the backend's */
+	char where[160];
+	int devices;
+	uint64_t serial;
+	struct wr_mutex lock;		/* opening and closing streams */
+	_Atomic(struct wr_page *) table[WR_PAGES];
+	_Atomic uint32_t count;		/* streams in the table */
+	_Atomic uint32_t serials;	/* streams opened */
+	_Atomic(struct wr_waker *) waker;
+	_Atomic uint32_t inside;	/* foreign threads that may touch the waker; see wr_system_enter */
+	_Atomic bool resting;		/* the watch sleeps until something is added */
+	_Atomic bool failing, failed;
+	char failure[1024], accused[128];	/* written once, before `failed` */
+	struct wr_arena *arenas;	/* pinned host memory, then one a device */
+	struct wr_signals signals;
+	struct {
+		struct wr_mutex lock;
+		struct wr_retired *listed, *ready;	/* ready: complete, a destructor must run. Guarded by lock */
+		uint64_t forfeits;			/* guarded by lock */
+		_Atomic size_t count, ready_count;
+	} retire;
+	int64_t warned;			/* that too many streams are busy. Loop thread */
+	struct wr_system *abandoned;	/* the list of those whose memory a hung device may touch */
+};
+
+/*
+ * Whoever is not known to be a worker or the loop brackets what it does with the waker: detach waits until all have left.
+ * NULL: nobody is attached (leave all the same).
+ */
+struct wr_waker *wr_system_enter(struct wr_system *system);
+void wr_system_leave(struct wr_system *system);
+void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
+void wr_system_fail(struct wr_system *system, const char *what);	/* the device is lost (E2); `what` may be last_error */
+weir_status wr_system_dead(struct wr_system *system);			/* WEIR_E_DEVICE with the text */
+weir_status wr_system_note(struct wr_system *system, weir_status status);	/* passes it on; WEIR_E_DEVICE fails the system */
+void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t ns);	/* polls, at most so long */
+
+/* failure.c */
+void wr_failure_describe(struct wr_system *system, const char *what);
+
+/* stream.c */
+weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);	/* getter */
+void wr_stream_let_go(weir_stream *stream);		/* drops its reference if its last point was seen complete */
+void wr_stream_forfeit(weir_stream *stream, struct wr_waker *waker);
+void wr_stream_free(weir_stream *stream);
+
+bool wr_stream_over(weir_stream *stream);		/* nothing recorded on it touches memory any more */
+
+/* fence.c */
+void wr_stream_saw(weir_stream *stream, uint64_t point);
+struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
+weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out);	/* OK with NULL: it is complete */
+bool wr_fence_over(struct wr_system *system, weir_fence fence);	/* no work before it touches memory any more */
+
+/* memory.c */
+weir_status wr_memory_init(struct wr_system *system);
+void wr_memory_finish(struct wr_system *system);
+
+/* signal.c */
+weir_status wr_signals_init(struct wr_system *system);
+void wr_signals_finish(struct wr_system *system);
+void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);
+void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker);
+void wr_signals_revoke(struct wr_system *system);
+bool wr_signals_inside(struct wr_system *system);
+void wr_signals_give_back(struct wr_system *system);
+bool wr_signals_drained(struct wr_system *system);
+weir_status wr_signal_expect(weir_stream *stream);	/* kick only; once for its last point */
+void wr_signals_offer(struct wr_system *system, int device);	/* pokes refused ones, as many as there are places */
+bool wr_signals_refuse(struct wr_system *system);	/* somebody stands in the FIFO */
+weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */
+
+/* retire.c */
+weir_status wr_retire_init(struct wr_system *system);
+void wr_retire_finish(struct wr_system *system);
+void wr_retire_forfeit(struct wr_system *system, struct wr_waker *waker);
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * The token slab (DESIGN G1; models/m5_token.c).
+ *
+ * One word decides: {generation, state}, changed by read-modify-writes alone, so that whoever succeeds has acquired what the others
+ * did before. The sink is written before the word becomes PENDING and never cleared; it is read only after a successful change from
+ * PENDING or SUPERSEDED, and nobody frees it before the slot's count of callbacks inside is 0. Chunks are never freed.
+ *
+ *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
+ *              PENDING(g) -> SUPERSEDED(g) -> FIRED(g)		(stale)
+ *              PENDING(g), SUPERSEDED(g) -> ORPHAN(g) -> FREE(g + 1)	(by its callback, or never)
+ */
+#include "streams/token.h"
+
+#include "base/bug.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+enum state { FREE, PENDING, FIRED, SUPERSEDED, ORPHAN };
+
+enum { CHUNK = 256, CHUNKS = 16384, SLOT_BITS = 24 };
+
+struct slot {
+	_Atomic uint64_t word;		/* generation << 3 | state */
+	_Atomic(struct wr_sink *) sink;
+	_Atomic uint32_t inside;
+	_Atomic uint32_t next;		/* in the free list: slot + 1, 0 = last */
+};
+
+struct chunk {
+	struct slot slots[CHUNK];
+};
+
+static _Atomic(struct chunk *) chunks[CHUNKS];
+static _Atomic uint64_t free_slots;	/* a stack: change count << 32 | slot + 1. The count makes an old head differ (F33) */
+static _Atomic uint64_t strays;
+
+static struct slot *slot_at(uint32_t index)
+{
+	return &wr_load_acquire(&chunks[index / CHUNK])->slots[index % CHUNK];
+}
+
+static uint64_t word_of(uint64_t generation, enum state state)
+{
+	return generation << 3 | state;
+}
+
+static uint32_t slot_of(wr_token token)
+{
+	return (uint32_t)token & ((1u << SLOT_BITS) - 1);
+}
+
+static uint64_t generation_of(wr_token token)
+{
+	return token >> SLOT_BITS;
+}
+
+/* --- the free list --- */
+
+void wr_slot_give(uint32_t index)
+{
+	struct slot *slot = slot_at(index);
+	uint64_t head = wr_load(&free_slots), mine;
+
+	do {
+		wr_store(&slot->next, (uint32_t)head);
+		mine = ((head >> 32) + 1) << 32 | (index + 1);
+	} while (!wr_cas(&free_slots, &head, mine));
+}
+
+static uint32_t pop(void)
+{
+	uint64_t head = wr_load(&free_slots), rest;
+
+	do {
+		if (!(uint32_t)head)
+			return WR_NO_SLOT;
+		rest = ((head >> 32) + 1) << 32 | wr_load(&slot_at((uint32_t)head - 1)->next);
+	} while (!wr_cas(&free_slots, &head, rest));
+	return (uint32_t)head - 1;
+}
+
+/* Adds a chunk; somebody else who does the same at the time gets the next place. */
+static weir_status grow(void)
+{
+	struct chunk *chunk = wr_alloc(1, sizeof *chunk);
+
+	if (!chunk)
+		return WEIR_E_NOMEM;
+	for (uint32_t i = 0; i < CHUNK; i++)
+		wr_store_relaxed(&chunk->slots[i].word, word_of(1, FREE));
+	for (uint32_t at = 0; at < CHUNKS; at++) {
+		struct chunk *none = NULL;
+
+		if (!wr_cas(&chunks[at], &none, chunk))
+			continue;
+		for (uint32_t i = 0; i < CHUNK; i++)
+			wr_slot_give(at * CHUNK + i);
+		return WEIR_OK;
+	}
+	wr_free(chunk);
+	return wr_fail(WEIR_E_NOMEM, "more than %d signals wait in this process", CHUNKS * CHUNK);
+}
+
+weir_status wr_slot_take(uint32_t *out)
+{
+	uint32_t index;
+
+	while ((index = pop()) == WR_NO_SLOT) {
+		weir_status status = grow();
+
+		if (status)
+			return status;
+	}
+	*out = index;
+	return WEIR_OK;
+}
+
+bool wr_slot_inside(uint32_t slot)
+{
+	return wr_load(&slot_at(slot)->inside) != 0;
+}
+
+/* --- the word --- */
+
+wr_token wr_token_arm(uint32_t index, struct wr_sink *sink)
+{
+	struct slot *slot = slot_at(index);
+	uint64_t generation = wr_load(&slot->word) >> 3;
+
+	wr_store_relaxed(&slot->sink, sink);	/* released by the exchange */
+	wr_exchange(&slot->word, word_of(generation, PENDING));
+	return generation << SLOT_BITS | index;
+}
+
+static bool change(wr_token token, enum state from, enum state to)
+{
+	uint64_t was = word_of(generation_of(token), from);
+
+	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token), to));
+}
+
+void wr_token_supersede(wr_token token)
+{
+	change(token, PENDING, SUPERSEDED);
+}
+
+enum wr_token_end wr_token_end(wr_token token)
+{
+	if (change(token, PENDING, FIRED))
+		return WR_TOKEN_WAS_PENDING;
+	return change(token, SUPERSEDED, FIRED) ? WR_TOKEN_WAS_SUPERSEDED : WR_TOKEN_GONE;
+}
+
+/* By exchange, never a store: that would cut the chain of what the callback released (m5 REVOKE_STORE). */
+void wr_token_release(wr_token token)
+{
+	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
+}
+
+bool wr_token_orphan(wr_token token)
+{
+	return change(token, PENDING, ORPHAN) || change(token, SUPERSEDED, ORPHAN);
+}
+
+bool wr_token_outstanding(wr_token token)
+{
+	uint64_t word = wr_load(&slot_at(slot_of(token))->word);
+
+	return word == word_of(generation_of(token), PENDING) || word == word_of(generation_of(token), SUPERSEDED);
+}
+
+/* --- the callback --- */
+
+static void fired(struct slot *slot, bool stale)
+{
+	struct wr_sink *sink = wr_load_relaxed(&slot->sink);	/* acquired with the word */
+
+	sink->fired(sink, stale);
+}
+
+/* Nobody is told. Returns true if the slot was an orphan of this generation: it is free now. */
+static bool adopt(wr_token token)
+{
+	uint64_t was = word_of(generation_of(token), ORPHAN);
+
+	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token) + 1, FREE));
+}
+
+void wr_token_fire(void *argument)
+{
+	wr_token token = (uintptr_t)argument;
+	struct slot *slot = slot_at(slot_of(token));
+	bool orphan = false;
+
+	wr_fetch_add(&slot->inside, 1);
+	if (WR_BUG(TOKEN_WITHOUT_GENERATION))
+		token = wr_load(&slot->word) >> 3 << SLOT_BITS | slot_of(token);
+	switch (wr_token_end(token)) {
+	case WR_TOKEN_WAS_PENDING:
+		fired(slot, false);
+		break;
+	case WR_TOKEN_WAS_SUPERSEDED:
+		fired(slot, true);
+		break;
+	case WR_TOKEN_GONE:
+		orphan = adopt(token);
+		wr_fetch_add(&strays, orphan ? 0 : 1);
+		break;
+	}
+	wr_fetch_sub(&slot->inside, 1);		/* the last touch of what the token named */
+	if (orphan)
+		wr_slot_give(slot_of(token));
+}
+
+uint64_t wr_token_strays(void)
+{
+	return wr_load(&strays);
+}

@@ -1,0 +1,150 @@
+/*
+ * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams with old work, the
+ * retire list, callbacks that do not come, refused entities whose turn was not taken.
+ *
+ * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the last look, adding is
+ * done before the announcement is read, both seq_cst: one of the two sees the other.
+ */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "streams/system.h"
+
+#define MS 1000000
+#define OLD (100 * MS)
+#define PERIOD (50 * MS)
+#define OFFER_PERIOD (1 * MS)
+enum { HARDWARE_QUEUES = 32, NAMES = 8 };
+
+void wr_system_added(struct wr_system *system)
+{
+	struct wr_waker *waker;
+
+	if (!wr_load(&system->resting) || !wr_exchange(&system->resting, false))
+		return;
+	waker = wr_system_enter(system);
+	if (waker)
+		waker->kick(waker);
+	wr_system_leave(system);
+}
+
+/* --- streams --- */
+
+static bool has_work(weir_stream *stream)
+{
+	return wr_load(&stream->recorded) > wr_load(&stream->seen) || wr_load(&stream->held);
+}
+
+static int64_t since(weir_stream *stream)
+{
+	return wr_load_relaxed(&wr_stream_point(stream, wr_load(&stream->seen) + 1)->at);
+}
+
+/* When it wants to be looked at again. */
+static int64_t look_at_stream(weir_stream *stream, int64_t now)
+{
+	int64_t old;
+
+	if (!has_work(stream))
+		return WR_FOREVER;
+	wr_stream_let_go(stream);		/* a tick that enqueued nothing */
+	if (wr_load(&stream->recorded) <= wr_load(&stream->seen))
+		return wr_load(&stream->held) ? now + PERIOD : WR_FOREVER;
+	old = since(stream) + OLD;
+	if (now < old)
+		return old;
+	return wr_stream_idle(stream) ? WR_FOREVER : now + PERIOD;
+}
+
+static void name_busy(struct wr_system *system, int device)
+{
+	char text[512] = "";
+	size_t at = 0, named = 0;
+
+	for (uint32_t i = 0; i < wr_load(&system->count) && named < NAMES; i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (stream->device == device && has_work(stream) && at < sizeof text)
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", named++ ? ", " : "", wr_load(&stream->owner));
+	}
+	wr_log(WR_LOG_WARN, "device %d: more than %d streams have work in flight; they share hardware queues and wait for each "
+	       "other (%s, ...)", device, HARDWARE_QUEUES, text);
+}
+
+static void warn_of_crowd(struct wr_system *system)
+{
+	for (int device = 0; device < system->devices && !system->warned; device++) {
+		size_t busy = 0;
+
+		for (uint32_t i = 0; i < wr_load(&system->count); i++)
+			busy += wr_stream_at(system, i)->device == device && has_work(wr_stream_at(system, i));
+		if (busy > HARDWARE_QUEUES) {
+			system->warned = true;
+			name_busy(system, device);
+		}
+	}
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t look_at_streams(struct wr_system *system, int64_t now)
+{
+	int64_t next = WR_FOREVER;
+
+	for (uint32_t i = 0; i < wr_load(&system->count); i++)
+		next = earlier(next, look_at_stream(wr_stream_at(system, i), now));
+	if (wr_system_is_cuda(system) && !system->warned)
+		warn_of_crowd(system);
+	return next;
+}
+
+/* --- all of it --- */
+
+static int64_t look(struct wr_system *system, int64_t now)
+{
+	int64_t next = look_at_streams(system, now);
+
+	wr_system_retire_look(system, false);
+	if (wr_load(&system->retire.count) || wr_system_outstanding(system))
+		next = earlier(next, now + PERIOD);
+	if (!wr_signals_refuse(system))
+		return next;
+	for (int device = 0; device < system->devices; device++)
+		wr_signals_offer(system, device);
+	return wr_signals_refuse(system) ? earlier(next, now + OFFER_PERIOD) : next;
+}
+
+weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next)
+{
+	*next = WR_FOREVER;
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	wr_store(&system->resting, true);
+	*next = look(system, now);
+	if (*next != WR_FOREVER)
+		wr_store(&system->resting, false);
+	return wr_signals_look(system, now);
+}
+
+weir_status wr_system_expect(struct wr_system *system)
+{
+	weir_status status = WEIR_OK;
+	bool retired = wr_load(&system->retire.count) > 0;
+
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (!wr_load(&stream->held) && !(retired && has_work(stream)))
+			continue;
+		wr_stream_let_go(stream);
+		if (!wr_stream_idle(stream))
+			status = wr_signal_expect(stream);
+	}
+	return wr_system_failed(system) ? wr_system_dead(system) : status;
+}
