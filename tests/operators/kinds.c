@@ -134,7 +134,7 @@ static void f40_no_memory_fails_the_tick_and_leaks_nothing(void **state)
 	}
 }
 
-static void e02_a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted(void **state)
+static void a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted(void **state)
 {
 	const weir_operator *const kinds[] = {&wr_upload, &wr_blur, &wr_sobel, &wr_download, &wr_spin};
 
@@ -330,7 +330,7 @@ int main(void)
 		cmocka_unit_test(several_messages_of_a_tick_are_all_served),
 		cmocka_unit_test(e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do),
 		cmocka_unit_test(f40_no_memory_fails_the_tick_and_leaks_nothing),
-		cmocka_unit_test(e02_a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted),
+		cmocka_unit_test(a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted),
 		cmocka_unit_test(spin_works_for_its_duration_and_writes_what_it_emits),
 		cmocka_unit_test(spin_with_fault_faults_the_stream_after_its_duration),
 		cmocka_unit_test(ping_emits_empty_messages_or_bytes_that_count_up),
