@@ -4,9 +4,11 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/sim.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "graphs/graph.h"
 
 struct placing {
@@ -102,4 +104,35 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	graph->backend = wr_strdup(backend);
 	wr_pool_bind(graph->pool, graph->system);
 	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+/* --- public calls that name the graph and mean its system --- */
+
+weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
+{
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler", graph->plan->name);
+	return wr_fence_query(graph->system, fence);
+}
+
+weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns)
+{
+	int64_t until = timeout_ns < 0 ? INT64_MAX : wr_time_add(wr_now(), timeout_ns);
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "a worker must not wait for a fence; gate the entity with cuda_stream");
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler", graph->plan->name);
+	return wr_fence_wait(graph->system, fence, until);
+}
+
+weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native)
+{
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: streams are wrapped after a scheduler was made", graph->plan->name);
+	return wr_stream_wrap(graph->system, device, native, out);
 }
