@@ -1,18 +1,19 @@
 /*
- * A message is a count, a payload, and two sets of fences. The producers say which work on the GPU makes the payload; the
- * use set says which work still touches it, producers and readers alike (T4). Both keep one fence per stream, the latest:
- * a stream is in order, so its later point stands for the earlier ones.
+ * A message is a count, a payload, and two sets of fences. The producers say which work on the GPU makes
+ * the payload; the use set says which work still touches it, producers and readers alike (T4). Both keep
+ * one fence per stream, the latest: a stream is in order, so its later point stands for the earlier ones.
  *
- * The last unref finds one of three cases. Nothing to give back: into the cache of the worker, a handful of instructions.
- * A payload that nobody on the GPU reads: it goes back at once. A use set: wr_retire lists the message, and it goes
- * back when the whole set is complete; until then it is alive for wr_pool_live.
+ * The last unref finds one of three cases. Nothing to give back: into the cache of the worker, a handful of
+ * instructions. A payload that nobody on the GPU reads: it goes back at once. A use set: wr_retire lists
+ * the message, and it goes back when the whole set is complete; until then it is alive for wr_pool_live.
  *
- * User destructors run on workers (B3). A foreign thread that drops the last reference hands the message to the retire list even
- * without fences; a worker, or the destroy after the run, finds it there. Without a system there is no run and no worker: there
- * the destructor runs at once, on the caller, as it does if the list will not have the message.
+ * User destructors run on workers (B3). A foreign thread that drops the last reference hands the message to
+ * the retire list even without fences; a worker, or the destroy after the run, finds it there. Without a
+ * system there is no run and no worker: there the destructor runs at once, on the caller, as it does if the
+ * list will not have the message.
  *
- * Two holders may add fences at the same time (receivers of one fan-out), so there is a lock: one word, held for a few
- * stores. The only holder needs none.
+ * Two holders may add fences at the same time (receivers of one fan-out), so there is a lock: one word,
+ * held for a few stores. The only holder needs none.
  */
 #include <string.h>
 
@@ -41,7 +42,10 @@ bool weir_message_unique(const weir_message *message)
 	return wr_message_references(message) == 1;
 }
 
-/* Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it, no lock is held. */
+/*
+ * Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it, no lock is
+ * held.
+ */
 static void finish(weir_message *message)
 {
 	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;
@@ -90,17 +94,27 @@ static bool listed(weir_message *message)
 	return !wr_retire(system, &message->retired);
 }
 
+/* Not inlined: the way of a message that has nothing to give back stays short. */
+__attribute__((noinline)) static void let_go(weir_message *message)
+{
+	if (!listed(message))
+		finish(message);
+}
+
 void weir_message_unref(weir_message *message)
 {
 	if (!message)
 		return;
-	/* The last holder must see what the others did to the payload. Who finds 1 is the last: no read-modify-write. */
+	/*
+	 * The last holder must see what the others did to the payload. Who finds 1 is the last: no
+	 * read-modify-write.
+	 */
 	if (wr_load_acquire(&message->references) != 1 && wr_sub_acq_rel(&message->references, 1) != 1)
 		return;
 	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
 		wr_pool_put(message->pool, message);
-	else if (!listed(message))
-		finish(message);
+	else
+		let_go(message);
 }
 
 /* --- making one --- */
@@ -129,7 +143,8 @@ static weir_status allocate(weir_message *message, int device, size_t bytes)
 		message->system = system;
 		message->payload = WR_PAYLOAD_SYSTEM;
 	} else if (device != WEIR_HOST) {
-		status = wr_fail(WEIR_E_INVALID, "tensor: no device %d before a scheduler was created: use WEIR_HOST", device);
+		status = wr_fail(WEIR_E_INVALID,
+				 "tensor: no device %d before a scheduler was created: use WEIR_HOST", device);
 	} else {
 		message->data = wr_alloc_aligned(WR_LINE, bytes);
 		message->payload = WR_PAYLOAD_OWN;
@@ -217,7 +232,8 @@ static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor
 	struct wr_system *system = wr_pool_system(pool);
 
 	if (tensor->size != sizeof(*tensor))
-		return wr_fail(WEIR_E_INVALID, "tensor: size is %zu, must be sizeof(weir_tensor)", tensor->size);
+		return wr_fail(WEIR_E_INVALID, "tensor: size is %zu, must be sizeof(weir_tensor)",
+			       tensor->size);
 	if (!tensor->data && bytes > 0)
 		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
 	if (tensor->device < WEIR_HOST || (system && tensor->device >= wr_system_devices(system)))
@@ -232,7 +248,8 @@ static void set_destroy(weir_message *message, void (*destroy)(void *), void *ar
 	message->arg = arg;
 }
 
-weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor, void (*destroy)(void *), void *arg)
+weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
+			    void (*destroy)(void *), void *arg)
 {
 	int64_t strides[WEIR_DIMENSIONS];
 	size_t bytes;
@@ -279,7 +296,8 @@ weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const
 	return wr_message_tensor(out, wr_graph_pool(graph), like, like->device);
 }
 
-weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *), void *arg)
+weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
+			      void (*destroy)(void *), void *arg)
 {
 	return wr_message_wrap(out, wr_graph_pool(graph), tensor, destroy, arg);
 }
@@ -385,7 +403,10 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool p
 	return status;
 }
 
-/* A fence that cannot complete would keep the payload for ever, so it is asked for first: complete ones need no entry. */
+/*
+ * A fence that cannot complete would keep the payload for ever, so it is asked for first: complete ones
+ * need no entry.
+ */
 weir_status weir_message_use(weir_message *message, weir_fence fence)
 {
 	struct wr_system *system = wr_pool_system(message->pool);

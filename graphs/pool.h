@@ -1,12 +1,12 @@
 /*
- * How a message lies in memory, and the way of a message out of its pool and back. Only graphs/message.c and graphs/pool.c
- * look in here.
+ * How a message lies in memory, and the way of a message out of its pool and back. Only graphs/message.c
+ * and graphs/pool.c look in here.
  *
- * Messages live in slabs that are freed with the pool alone, so a message always has its pool, its inline storage and
- * whatever grew with it. Free ones lie in arrays of pointers: one per worker, which only that worker touches, and a shared one
- * behind the pool's lock. A cache that runs empty or full moves half of itself under the lock; so a worker that only makes
- * messages and one that only drops them meet once in 32. The shared array has room for all messages there are: giving
- * back cannot fail.
+ * Messages live in slabs that are freed with the pool alone, so a message always has its pool, its inline
+ * storage and whatever grew with it. Free ones lie in arrays of pointers: one per worker, which only that
+ * worker touches, and a shared one behind the pool's lock. A cache that runs empty or full moves half of
+ * itself under the lock; so a worker that only makes messages and one that only drops them meet once in 32.
+ * The shared array has room for all messages there are: giving back cannot fail.
  */
 #ifndef WR_GRAPHS_POOL_H
 #define WR_GRAPHS_POOL_H
@@ -19,16 +19,21 @@
 #define WR_SMALL 64		/* bytes that need no memory of their own */
 #define WR_BATCH 32
 
-/* What the last unref has to give back. The order counts: up to WR_PAYLOAD_INLINE there is nothing to call. */
+/*
+ * What the last unref has to give back. The order counts: up to WR_PAYLOAD_INLINE there is nothing to call.
+ */
 enum wr_payload {
 	WR_PAYLOAD_NONE,	/* no payload, or a caller's who does not want to know */
-	WR_PAYLOAD_INLINE,	/* bytes in the message itself: it must not be used again before its readers are done */
+	WR_PAYLOAD_INLINE,	/* bytes in the message itself: not to be used again before its readers are done */
 	WR_PAYLOAD_OWN,		/* of base/memory.h */
 	WR_PAYLOAD_SYSTEM,	/* of wr_system_alloc */
 	WR_PAYLOAD_DESTROY,	/* a user's destructor */
 };
 
-/* Fences of different streams. Written under the message's lock, or by its only holder; `count` may be read by any holder. */
+/*
+ * Fences of different streams. Written under the message's lock, or by its only holder; `count` may be read
+ * by any holder.
+ */
 struct wr_fences {
 	_Atomic uint32_t count;
 	uint32_t room;
@@ -91,7 +96,10 @@ static inline struct wr_cache *wr_pool_cache(struct wr_pool *pool)
 	return local && local->pool == pool ? &pool->caches[local->index] : NULL;
 }
 
-/* Gives a message with no payload and no fences; references, kind, payload and data are the caller's to set. */
+/*
+ * Gives a message with no payload and no fences; references, kind, payload and data are the caller's to
+ * set.
+ */
 static inline weir_message *wr_pool_get(struct wr_pool *pool)
 {
 	struct wr_cache *cache = wr_pool_cache(pool);
@@ -99,7 +107,7 @@ static inline weir_message *wr_pool_get(struct wr_pool *pool)
 
 	if (count == 0)
 		return wr_pool_refill(pool, cache);
-	wr_count(&cache->count, -1u);
+	wr_store_relaxed(&cache->count, count - 1);
 	return cache->free[count - 1];
 }
 
@@ -113,7 +121,7 @@ static inline void wr_pool_put(struct wr_pool *pool, weir_message *message)
 		return;
 	}
 	cache->free[count] = message;
-	wr_count(&cache->count, 1u);
+	wr_store_relaxed(&cache->count, count + 1);
 }
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * Positions count messages for ever and are 64 bits wide; position & mask is the slot. head <= look <= tail: the front is
- * [head, look), the inbox [look, tail).
+ * Positions count messages for ever and are 64 bits wide; position & mask is the slot. head <= look <=
+ * tail: the front is [head, look), the inbox [look, tail).
  *
- * `block`, `reject` and `fault`: the sender writes the slot at tail, then tail (release); the receiver that reads tail (acquire)
- * sees the slot. The receiver empties slots, then writes head (release); the sender that reads head (acquire) may fill them
- * again. `look` is between the receiver and itself. Each side keeps what it last read of the other and reads again only
- * when that is not enough; who asks for the room gets the newest, since he may park on the answer.
+ * `block`, `reject` and `fault`: the sender writes the slot at tail, then tail (release); the receiver that
+ * reads tail (acquire) sees the slot. The receiver empties slots, then writes head (release); the sender
+ * that reads head (acquire) may fill them again. `look` is between the receiver and itself. Each side keeps
+ * what it last read of the other and reads again only when that is not enough; who asks for the room gets
+ * the newest, since he may park on the answer.
  *
- * `pop`: the sender moves head, look and the slots too, so everything goes under the lock, looking included. Messages are
- * unreferenced after it: that may run a user's destructor. To evict the oldest of the inbox, the shorter of front and inbox
- * moves up or down by one slot.
+ * `pop`: the sender moves head, look and the slots too, so everything goes under the lock, looking
+ * included. Messages are unreferenced after it: that may run a user's destructor. To evict the oldest of
+ * the inbox, the shorter of front and inbox moves up or down by one slot.
  */
 #include "graphs/queue.h"
 
@@ -50,7 +51,7 @@ static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
 
 #ifdef WR_SEAM
-	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING fills a front and an inbox; it shall break the bound, not the memory */
+	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING fills both ends: it shall break the bound, not the memory */
 #endif
 	while (n < need)
 		n *= 2;
@@ -123,9 +124,11 @@ size_t wr_queue_reset(struct wr_queue *queue)
 /* Reads the receiver's position: acquire, since the slots before it may be filled again. */
 static size_t newest_room(struct wr_queue *queue, uint64_t tail)
 {
-	queue->head_seen = WR_BUG(ROOM_BY_LOOKING) ? wr_load_acquire(&queue->look) : wr_load_acquire(&queue->head);
-	/* Not negative: only the bug above can have filled it beyond its capacity. */
-	return tail - queue->head_seen < queue->capacity ? (size_t)(queue->capacity - (tail - queue->head_seen)) : 0;
+	uint64_t filled;
+
+	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->look : &queue->head);
+	filled = tail - queue->head_seen;
+	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
 }
 
 static void append(struct wr_queue *queue, uint64_t tail, struct wr_slot filled)
@@ -220,7 +223,8 @@ size_t wr_queue_take_back(struct wr_queue *queue)
 
 bool wr_queue_closed(struct wr_queue *queue)
 {
-	return wr_load_acquire(&queue->closed);		/* acquire: the last push is seen by the count that follows */
+	/* Acquire: the last push is seen by the count that follows. */
+	return wr_load_acquire(&queue->closed);
 }
 
 static uint64_t newest_tail(struct wr_queue *queue)
@@ -228,34 +232,40 @@ static uint64_t newest_tail(struct wr_queue *queue)
 	return queue->tail_seen = wr_load_acquire(&queue->tail);
 }
 
-size_t wr_queue_count(struct wr_queue *queue)
+/*
+ * How far it is from *from to the tail. One load after the other: only the lock keeps them together in a
+ * `pop` queue.
+ */
+static size_t up_to_tail(struct wr_queue *queue, _Atomic uint64_t *from)
 {
-	size_t n;
+	uint64_t tail, start;
 
 	lock(queue);
-	n = (size_t)(newest_tail(queue) - wr_read(&queue->head));
+	tail = newest_tail(queue);
+	start = wr_load_relaxed(from);
 	unlock(queue);
-	return n;
+	return (size_t)(tail - start);
+}
+
+size_t wr_queue_count(struct wr_queue *queue)
+{
+	return up_to_tail(queue, &queue->head);
 }
 
 size_t wr_queue_inbox(struct wr_queue *queue)
 {
-	size_t n;
-
-	lock(queue);
-	n = (size_t)(newest_tail(queue) - wr_read(&queue->look));
-	unlock(queue);
-	return n;
+	return up_to_tail(queue, &queue->look);
 }
 
 size_t wr_queue_front(struct wr_queue *queue)
 {
-	size_t n;
+	uint64_t head, look;
 
 	lock(queue);
-	n = (size_t)(wr_read(&queue->look) - wr_read(&queue->head));
+	head = wr_load_relaxed(&queue->head);
+	look = wr_load_relaxed(&queue->look);
 	unlock(queue);
-	return n;
+	return (size_t)(look - head);
 }
 
 void wr_queue_close_front(struct wr_queue *queue, size_t n)

@@ -1,8 +1,9 @@
 /*
- * A queue of one connection (DESIGN C4): its only sender fills the inbox, its only receiver moves messages from the inbox to
- * the front and, at its tick, takes the front. Room = capacity - inbox - front: freed by the take, not by looking.
- * `block`, `reject` and `fault` need no lock: there the sender only adds. `pop` evicts, under the queue's lock, as does
- * closing its front. Sender side: one thread at a time (the sender's owner, or the holder of the inlet's lock). Receiver side: likewise.
+ * A queue of one connection (DESIGN C4): its only sender fills the inbox, its only receiver moves messages
+ * from the inbox to the front and, at its tick, takes the front. Room = capacity - inbox - front: freed by
+ * the take, not by looking. `block`, `reject` and `fault` need no lock: there the sender only adds. `pop`
+ * evicts, under the queue's lock, as does closing its front. Sender side: one thread at a time (the
+ * sender's owner, or the holder of the inlet's lock). Receiver side: likewise.
  */
 #ifndef WR_GRAPHS_QUEUE_H
 #define WR_GRAPHS_QUEUE_H
@@ -19,8 +20,9 @@ struct wr_slot {
 };
 
 /*
- * What the sender writes and what the receiver writes lie on different lines (if the queue lies on one: allocate it aligned to 64);
- * the boundary goes through the counters, between the sender's three and the receiver's.
+ * What the sender writes and what the receiver writes lie on different lines (if the queue lies on one:
+ * allocate it aligned to 64); the boundary goes through the counters, between the sender's three and the
+ * receiver's.
  */
 struct wr_queue {
 	uint32_t id, capacity, mask;
@@ -42,20 +44,27 @@ struct wr_queue {
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
 void wr_queue_finish(struct wr_queue *queue);			/* unrefs what is left; a zeroed one is fine */
-/* Before a run, alone: discards leftovers (unref) and clears counters and `closed`. Returns how many were discarded. */
+/*
+ * Before a run, alone: discards leftovers (unref) and clears counters and `closed`. Returns how many were
+ * discarded.
+ */
 size_t wr_queue_reset(struct wr_queue *queue);
 
 /* --- sender --- */
 enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
 
 /*
- * Takes the message unless FULL (a `block` queue without room) or FAULT. DROPPED: `reject` dropped this one (unref'd, counted pushed and
- * dropped); `pop` evicts the oldest of the inbox (unref'd after the critical section) and answers PUSHED. With a full front `pop` admits one more.
+ * Takes the message unless FULL (a `block` queue without room) or FAULT. DROPPED: `reject` dropped this one
+ * (unref'd, counted pushed and dropped); `pop` evicts the oldest of the inbox (unref'd after the critical
+ * section) and answers PUSHED. With a full front `pop` admits one more.
  */
 enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
 size_t wr_queue_room(struct wr_queue *queue);			/* `block`: least sure room; other policies SIZE_MAX */
 void wr_queue_close(struct wr_queue *queue);
-/* The receiver is DONE and has dropped what it saw: takes back all that is left, counted. From then on the sender alone touches the queue. */
+/*
+ * The receiver is DONE and has dropped what it saw: takes back all that is left, counted. From then on the
+ * sender alone touches the queue.
+ */
 size_t wr_queue_take_back(struct wr_queue *queue);
 
 /* --- receiver --- */

@@ -35,20 +35,21 @@ static weir_status too_large(void)
 static weir_status check(const weir_tensor *tensor, bool dense)
 {
 	if (!known_type(tensor))
-		return wr_fail(WEIR_E_INVALID, "tensor: no type of code %d with %d bits (int, uint: 8 to 64; float: 16 to 64;"
-			       " bfloat: 16)", tensor->code, tensor->bits);
+		return wr_fail(WEIR_E_INVALID, "tensor: no type of code %d with %d bits "
+			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)", tensor->code, tensor->bits);
 	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS)
-		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d", (int)tensor->dimensions,
-			       WEIR_DIMENSIONS);
+		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d",
+			       (int)tensor->dimensions, WEIR_DIMENSIONS);
 	if (tensor->dimensions > 0 && !tensor->shape)
-		return wr_fail(WEIR_E_INVALID, "tensor: shape is NULL for %d dimensions", (int)tensor->dimensions);
+		return wr_fail(WEIR_E_INVALID, "tensor: shape is NULL for %d dimensions",
+			       (int)tensor->dimensions);
 	for (int i = 0; i < tensor->dimensions; i++) {
 		if (tensor->shape[i] < 0)
 			return wr_fail(WEIR_E_INVALID, "tensor: shape[%d] is %lld, must not be negative", i,
 				       (long long)tensor->shape[i]);
 		if (!dense && tensor->strides[i] < 0)
-			return wr_fail(WEIR_E_INVALID, "tensor: strides[%d] is %lld; data must point to the lowest address", i,
-				       (long long)tensor->strides[i]);
+			return wr_fail(WEIR_E_INVALID, "tensor: strides[%d] is %lld; data must point to the lowest "
+				       "address", i, (long long)tensor->strides[i]);
 	}
 	return WEIR_OK;
 }

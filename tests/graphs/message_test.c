@@ -496,6 +496,23 @@ static void no_malloc_in_steady_state(void **state)
 	assert_int_equal(wr_memory_count(), before);
 }
 
+static void no_message_is_handed_out_twice(void **state)
+{
+	struct rig *rig = *state;
+	weir_message *held[200];
+
+	for (int round = 0; round < 3; round++) {
+		for (size_t i = 0; i < COUNT(held); i++) {
+			held[i] = bytes(rig->pool, sizeof(i));
+			memcpy(weir_message_data(held[i]), &i, sizeof(i));
+		}
+		for (size_t i = 0; i < COUNT(held); i++) {
+			assert_memory_equal(weir_message_data(held[i]), &i, sizeof(i));
+			weir_message_unref(held[i]);
+		}
+	}
+}
+
 static void what_one_worker_drops_another_finds(void **state)
 {
 	struct rig *rig = *state;
@@ -662,6 +679,7 @@ int main(void)
 		WITH_RIG(b03_a_foreign_thread_hands_the_destructor_to_a_worker),
 		WITH_RIG(b03_without_a_system_there_is_no_worker_to_wait_for),
 		WITH_RIG(no_malloc_in_steady_state),
+		WITH_RIG(no_message_is_handed_out_twice),
 		WITH_RIG(what_one_worker_drops_another_finds),
 		WITH_RIG(b05_a_worker_of_another_graph_leaves_the_caches_alone),
 		WITH_RIG(f40_any_malloc_fails),

@@ -7,7 +7,10 @@
 #define SEEDS 1000
 #define MESSAGES 12
 
-/* One connection in one world. A fiber notes what went wrong; the test looks at it when the world has stopped. */
+/*
+ * One connection in one world. A fiber notes what went wrong; the test looks at it when the world has
+ * stopped.
+ */
 struct world {
 	struct rig rig;
 	struct wr_sim *sim;
@@ -50,11 +53,12 @@ static void send(void *arg)
 	be_foreign();
 }
 
-static void check_bound(struct world *world)
+static size_t count(struct world *world)
 {
-	size_t bound = world->capacity + (world->policy == WEIR_POP);
+	size_t n = wr_queue_count(world->rig.queue);
 
-	note(world, wr_queue_count(world->rig.queue) <= bound, "more than the capacity");
+	note(world, n <= world->capacity + (world->policy == WEIR_POP), "more than the capacity");
+	return n;
 }
 
 /* As a review and a tick do it: closes a front, looks at it, takes it. Returns how many it took. */
@@ -69,7 +73,7 @@ static uint64_t tick(struct world *world)
 	if (wr_queue_front(queue) > 0)
 		first = wr_queue_at(queue, 0).message;
 	wr_thread_yield();
-	check_bound(world);
+	count(world);
 	n = wr_queue_take(queue, taken);
 	note(world, n == 0 || taken[0].message == first, "not what was looked at");
 	for (size_t i = 0; i < n; i++) {
@@ -94,7 +98,7 @@ static void receive(void *arg)
 	while (more && received < world->done_after) {
 		bool closed = wr_queue_closed(world->rig.queue);
 
-		more = wr_queue_count(world->rig.queue) > 0 || !closed;
+		more = count(world) > 0 || !closed;
 		received += tick(world);
 		wr_thread_yield();
 	}

@@ -1,6 +1,6 @@
 /*
- * A system of which a test decides when its fences are complete: what graphs/message.c needs of streams/, and no more. Host memory is its
- * only device.
+ * A system of which a test decides when its fences are complete: what graphs/message.c needs of streams/,
+ * and no more. Host memory is its only device.
  */
 #ifndef TESTS_GRAPHS_SYSTEM_H
 #define TESTS_GRAPHS_SYSTEM_H
