@@ -84,7 +84,10 @@ static weir_status list_folder(weir_context *context, struct png_read *self)
 		return weir_context_fail(context, "path '%s': no *.png in this folder", self->path);
 	self->name_room = strlen(self->path) + sizeof self->files[0]->d_name + 2;
 	self->name = malloc(self->name_room);
-	return self->name ? WEIR_OK : WEIR_E_NOMEM;
+	if (self->name)
+		return WEIR_OK;
+	weir_context_fail(context, "out of memory");
+	return WEIR_E_NOMEM;
 }
 
 static weir_status start(weir_context *context, void *state, const weir_values *values)

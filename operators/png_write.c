@@ -95,7 +95,10 @@ static weir_status make_names(weir_context *context, struct png_write *self)
 	self->room = strlen(self->directory) + strlen(self->prefix) + 64;
 	self->name = malloc(self->room);
 	self->temporary = malloc(self->room);
-	return self->name && self->temporary ? WEIR_OK : WEIR_E_NOMEM;
+	if (self->name && self->temporary)
+		return WEIR_OK;
+	weir_context_fail(context, "out of memory");
+	return WEIR_E_NOMEM;
 }
 
 static weir_status start(weir_context *context, void *state, const weir_values *values)

@@ -100,7 +100,7 @@ static weir_status compute(weir_context *context, void *state)
 	weir_status status;
 
 	if (!stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
+		return WEIR_E_DEVICE; /* last_error has the reason */
 	status = weir_context_alloc(context, &like, false, &out);
 	if (status)
 		return status;

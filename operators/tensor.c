@@ -79,7 +79,7 @@ weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor
 	char text[WR_TENSOR_TEXT];
 
 	if (!stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
+		return WEIR_E_DEVICE; /* last_error has the reason */
 	if (tensor->device == weir_stream_device(stream))
 		return WEIR_OK;
 	return weir_context_fail(context,
@@ -129,7 +129,7 @@ weir_status wr_tensor_copy(weir_context *context, const weir_message *from, bool
 	weir_status status = check_copy(context, tensor, to_host);
 
 	if (!status && !stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
+		return WEIR_E_DEVICE; /* last_error has the reason */
 	if (!status)
 		status = weir_context_alloc(context, tensor, to_host, &copy);
 	if (!status)

@@ -152,6 +152,23 @@ static void a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted(voi
 	}
 }
 
+static void without_a_stream_the_tick_fails_with_the_device(void **state)
+{
+	const weir_operator *const kinds[] = {&wr_upload, &wr_blur, &wr_sobel, &wr_download, &wr_spin};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct rig rig;
+
+		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
+		rig.context.has_no_stream = true;
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		assert_int_equal(rig_tick(&rig), WEIR_E_DEVICE);
+		rig_stop(&rig);
+		assert_int_equal(rig_messages(), 0);
+	}
+}
+
 static void spin_works_for_its_duration_and_writes_what_it_emits(void **state)
 {
 	struct rig rig;
@@ -331,6 +348,7 @@ int main(void)
 		cmocka_unit_test(e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do),
 		cmocka_unit_test(f40_no_memory_fails_the_tick_and_leaks_nothing),
 		cmocka_unit_test(a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted),
+		cmocka_unit_test(without_a_stream_the_tick_fails_with_the_device),
 		cmocka_unit_test(spin_works_for_its_duration_and_writes_what_it_emits),
 		cmocka_unit_test(spin_with_fault_faults_the_stream_after_its_duration),
 		cmocka_unit_test(ping_emits_empty_messages_or_bytes_that_count_up),

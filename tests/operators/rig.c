@@ -212,8 +212,7 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	(void)context;
-	return (weir_stream *)&stream_;
+	return context->has_no_stream ? NULL : (weir_stream *)&stream_;
 }
 
 weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,

@@ -25,7 +25,7 @@ struct weir_context {
 	weir_message *in[RIG_MESSAGES], *out[RIG_MESSAGES];
 	size_t in_count, out_count;
 	uint64_t tick;
-	bool finished, fails_to_allocate, fails_to_launch;
+	bool finished, fails_to_allocate, fails_to_launch, has_no_stream;
 	char text[512]; /* what it failed with */
 	int faults;     /* of the stream */
 	int64_t slept;
