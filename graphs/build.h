@@ -14,9 +14,12 @@
 /* Where a connection stands: for reports that come when all are known. */
 struct wr_connection_origin {
 	size_t item;			/* of "connections" */
-	size_t to;			/* of its list "to"; WR_NO_INDEX: there is none */
+	size_t to;			/* of its list "to", or: */
 	struct wr_place place, initial;
 };
+
+#define WR_ORIGIN_PAIR WR_NO_INDEX		/* ["a.out", "b.in"] */
+#define WR_ORIGIN_STRING (WR_NO_INDEX - 1)	/* "to": "b.in" */
 
 struct wr_build {
 	struct wr_plan *plan;
@@ -51,6 +54,8 @@ weir_status wr_build_check_cycles(struct wr_build *build);
 /* Whether a parameter of the condition names that port. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
 
+/* Reports of a connection: the line as it is, or one that begins with "a.out -> b.in: ". */
+void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line);
 void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection, const char *format, ...)
 	WEIR_PRINTF(4, 5);
 

@@ -160,19 +160,17 @@ static void add_way(struct wr_text *text, const struct web *web, uint32_t length
 
 static weir_status report(struct wr_build *build, struct web *web, uint32_t entity, enum wr_error error, const char *why)
 {
-	struct wr_text way = {0};
-	uint32_t length = way_back(web, entity), at = web->path[length - 1];
-	const struct wr_connection_origin *origin = &build->origins[at];
-	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, list = {&item, "to", 0};
-	struct wr_at target = {&list, NULL, origin->to};
+	struct wr_text line = {0};
+	uint32_t length = way_back(web, entity);
 	weir_status status;
 
-	add_way(&way, web, length);
-	status = way.status;
+	wr_text_add(&line, "cycle ");
+	add_way(&line, web, length);
+	wr_text_add(&line, " %s", why);
+	status = line.status;
 	if (!status)
-		wr_report(&build->reports, error, origin->to == WR_NO_INDEX ? &item : &target, origin->place, "cycle %s %s",
-			  way.text, why);
-	wr_text_finish(&way);
+		wr_build_report_origin(build, error, web->path[length - 1], line.text);
+	wr_text_finish(&line);
 	return status;
 }
 

@@ -76,7 +76,7 @@ static weir_status value_of(struct wr_value *out, const char *json)
 
 	if (!status)
 		wr_value_forget_places(out);
-	return status ? status : delivered;
+	return delivered ? delivered : status;	/* the reports know of a want of memory, too */
 }
 
 weir_status weir_description_create(weir_description **out)

@@ -87,8 +87,12 @@ int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, con
 		return fallback;
 	if (value->integer >= min && value->integer <= max)
 		return value->integer;
-	wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be %lld to %lld",
-		  (long long)value->integer, (long long)min, (long long)max);
+	if (max == INT64_MAX)
+		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be at least %lld",
+			  (long long)value->integer, (long long)min);
+	else
+		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be %lld to %lld",
+			  (long long)value->integer, (long long)min, (long long)max);
 	return fallback;
 }
 

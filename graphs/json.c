@@ -89,7 +89,9 @@ static weir_status check_syntax(const char *text, size_t length, struct wr_repor
 		return WEIR_OK;
 	if (json_error_code(&error) == json_error_out_of_memory)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
-	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s", wr_shown(error.text).text);
+	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s",
+		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string" :
+									 wr_shown(error.text).text);
 	return WEIR_E_INVALID;
 }
 

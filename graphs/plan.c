@@ -104,6 +104,7 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 		status = wr_build_scheduler(build, found[SCHEDULER]);
 	if (!status && found[ENTITIES])
 		status = wr_build_entities(build, found[ENTITIES]);
+	build->unresolved = !found[CONNECTIONS] && wr_value_index(root, "connections") != WR_NO_INDEX;
 	if (!status && found[CONNECTIONS])
 		status = wr_build_connections(build, found[CONNECTIONS]);
 	return status;

@@ -109,7 +109,7 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 	if (wr_value_count(pair) != 2) {
 		build->unresolved = true;
 		wr_report(&build->reports, WR_W_ENDPOINT, &item->at, pair->place,
-			  "has %zu items: write [\"entity.output\", \"entity.input\"]", wr_value_count(pair));
+			  "a list of %zu is no connection: write [\"entity.output\", \"entity.input\"]", wr_value_count(pair));
 		return WEIR_OK;
 	}
 	first = &wr_value_at(pair, 0)->value;
@@ -119,7 +119,7 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 		item->from = read_end(build, &from, first, false);
 	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
 		return WEIR_OK;
-	return enter(build, item, read_end(build, &to, second, true), WR_NO_INDEX, pair->place);
+	return enter(build, item, read_end(build, &to, second, true), WR_ORIGIN_PAIR, pair->place);
 }
 
 /* "to": one end, or a list of them. */
@@ -129,7 +129,7 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 	weir_status status = WEIR_OK;
 
 	if (to->type == WR_STRING)
-		return enter(build, item, read_end(build, &at, to, true), WR_NO_INDEX, to->place);
+		return enter(build, item, read_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
 	if (!wr_value_count(to))
 		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place, "is empty: name at least one input");
 	for (size_t i = 0; i < wr_value_count(to) && !status; i++) {

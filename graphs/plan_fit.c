@@ -7,28 +7,36 @@
 #include "graphs/text.h"
 #include "graphs/values.h"
 
-/* The report begins with the connection: "a.out -> b.in: ..." */
+void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line)
+{
+	const struct wr_connection_origin *origin = &build->origins[connection];
+	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, to = {&item, "to", 0};
+	struct wr_at listed = {&to, NULL, origin->to}, initial = {&item, "initial", 0};
+	const struct wr_at *at = origin->to == WR_ORIGIN_PAIR ? &item : origin->to == WR_ORIGIN_STRING ? &to : &listed;
+
+	if (error == WR_W_INITIAL)
+		wr_report(&build->reports, error, &initial, origin->initial, "%s", line);
+	else
+		wr_report(&build->reports, error, at, origin->place, "%s", line);
+}
+
 void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection, const char *format, ...)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[connection];
-	const struct wr_connection_origin *origin = &build->origins[connection];
 	const struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
-	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, list = {&item, "to", 0};
-	struct wr_at target = {&list, NULL, origin->to};
-	bool initial = error == WR_W_INITIAL;
-	struct wr_text why = {0};
-	va_list arguments;
+	struct wr_text line = {0};
+	va_list list;
 
-	va_start(arguments, format);
-	wr_text_vadd(&why, format, arguments);
-	va_end(arguments);
-	wr_report(&build->reports, error,
-		  initial ? &(struct wr_at){&item, "initial", 0} : origin->to == WR_NO_INDEX ? &item : &target,
-		  initial ? origin->initial : origin->place, "%s.%s -> %s.%s: %s", from->name,
-		  from->outputs[c->output].port->name, to->name, to->inputs[c->input].port->name, why.text ? why.text : "");
-	if (why.status)
-		build->reports.status = why.status;
-	wr_text_finish(&why);
+	wr_text_add(&line, "%s.%s -> %s.%s: ", from->name, from->outputs[c->output].port->name, to->name,
+		    to->inputs[c->input].port->name);
+	va_start(list, format);
+	wr_text_vadd(&line, format, list);
+	va_end(list);
+	if (line.status)
+		build->reports.status = line.status;
+	else
+		wr_build_report_origin(build, error, connection, line.text);
+	wr_text_finish(&line);
 }
 
 /* "bytes or tensors" */

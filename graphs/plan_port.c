@@ -36,7 +36,11 @@ static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const 
 {
 	if (!take || take->type == WR_INTEGER)
 		return (uint32_t)wr_field_integer(&build->reports, at, take, 1, WR_PORT_CAPACITY_MAX, fallback);
-	return wr_field_choice(&build->reports, at, take, "all") == 0 ? WEIR_ALL : fallback;
+	if (!strcmp(take->string, "all"))
+		return WEIR_ALL;
+	wr_report(&build->reports, WR_W_CHOICE, at, take->place, "'%s' is no take: write a number, or \"all\"",
+		  wr_shown(take->string).text);
+	return fallback;
 }
 
 static void build_input(struct wr_build *build, struct wr_plan_input *input, const struct wr_value *value,
@@ -120,10 +124,11 @@ static void check_unconnected(struct wr_build *build, const struct wr_plan_entit
 
 	if (connections || port->flags & WEIR_PORT_OPTIONAL)
 		return;
+	if (!entity->name || wr_names_find(&build->names, entity->name) != index)
+		return;		/* nothing could be connected to it: its name is wrong, which was said */
 	wr_report(&build->reports, WR_W_UNCONNECTED, &(struct wr_at){&all, NULL, index},
 		  wr_value_at(build->entities, index)->value.place,
-		  "%s '%s' of entity '%s' is not connected: connect it, or take the entity out", direction, port->name,
-		  entity->name ? entity->name : "?");
+		  "%s '%s' of entity '%s' is not connected: connect it, or take the entity out", direction, port->name, entity->name);
 }
 
 void wr_build_check_unconnected(struct wr_build *build)

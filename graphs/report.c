@@ -1,5 +1,6 @@
 #include "graphs/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -116,23 +117,27 @@ static void hand_out(const struct wr_reports *reports, const struct wr_report *r
 	fn(&public, arg);
 }
 
+/* "file:line:column: ", or as much of it as there is. Allocates nothing: what is wrong has to come through. */
+static struct wr_shown place_shown(const char *file, struct wr_place place)
+{
+	struct wr_shown shown = {{0}};
+
+	if (place.line)
+		snprintf(shown.text, sizeof(shown.text), "%s%u:%u: ", file ? ":" : "", place.line, place.column);
+	else if (file)
+		snprintf(shown.text, sizeof(shown.text), ": ");
+	return shown;
+}
+
 static weir_status first_error(const struct wr_reports *reports)
 {
 	const struct wr_report *report = reports->list;
-	const char *file = reports->file ? reports->file : "";
-	struct wr_text where = {0};
 
 	while (is_warning(report->error))
 		report++;
-	if (report->place.line)
-		wr_text_add(&where, "%s%s%u:%u: ", wr_shown(file).text, *file ? ":" : "", report->place.line,
-			    report->place.column);
-	else if (*file)
-		wr_text_add(&where, "%s: ", wr_shown(file).text);
-	wr_fail(WEIR_E_INVALID, "%s%s%s%s (W%03d)", where.text ? where.text : "", report->pointer,
-		*report->pointer ? ": " : "", report->text, (int)report->error);
-	wr_text_finish(&where);
-	return WEIR_E_INVALID;
+	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)", wr_shown(reports->file ? reports->file : "").text,
+		       place_shown(reports->file, report->place).text, report->pointer, *report->pointer ? ": " : "",
+		       report->text, (int)report->error);
 }
 
 static void finish(struct wr_reports *reports)

@@ -93,6 +93,20 @@ void wr_text_finish(struct wr_text *text)
 	*text = (struct wr_text){0};
 }
 
+/* One character: as it is, or \u.... for a control character, C1 ones too (two bytes). Returns how many bytes of the string it takes. */
+static size_t plain(const char *string, char out[8], size_t *length)
+{
+	unsigned char first = (unsigned char)string[0], second = first == 0xc2 ? (unsigned char)string[1] : 0;
+
+	if (first < 0x20 || first == 0x7f)
+		*length = escape(out, first);
+	else if (second >= 0x80 && second < 0xa0)
+		*length = (size_t)snprintf(out, 8, "\\u%04x", second);
+	else
+		out[0] = string[0], *length = 1;
+	return second >= 0x80 && second < 0xa0 ? 2 : 1;
+}
+
 struct wr_shown wr_shown(const char *string)
 {
 	const size_t limit = sizeof((struct wr_shown){{0}}.text) - sizeof("...");
@@ -100,12 +114,13 @@ struct wr_shown wr_shown(const char *string)
 	char escaped[8];
 	size_t length = 0;
 
-	for (; *string; string++) {
-		size_t more = escape(escaped, (unsigned char)*string);
+	while (*string) {
+		size_t more, taken = plain(string, escaped, &more);
 		if (length + more > limit)
 			break;
 		memcpy(shown.text + length, escaped, more);
 		length += more;
+		string += taken;
 	}
 	if (!*string)
 		return shown;

@@ -27,7 +27,7 @@ static const char *const too_large = "is too large";
 /* A decimal number, taken apart so that nothing is rounded. */
 struct number {
 	int64_t whole;
-	char fraction[20];	/* digits */
+	char fraction[19];	/* digits */
 };
 
 static bool digit(char c)
@@ -64,20 +64,42 @@ static const struct unit *unit_of(const struct unit *units, const char *name)
 	return NULL;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* The digits behind the point, as a fraction of the factor: exact, or not at all. */
+static const char *multiply_fraction(const char *digits, int64_t factor, int64_t *out)
+{
+	int64_t numerator = 0, denominator = 1, common;
+
+	for (; *digits; digits++) {
+		numerator = 10 * numerator + (*digits - '0');	/* at most 18 digits */
+		denominator *= 10;
+	}
+	common = common_divisor(denominator, factor);
+	denominator /= common;
+	if (numerator % denominator)
+		return "is finer than the smallest unit";
+	*out = numerator / denominator * (factor / common);	/* less than the factor */
+	return NULL;
+}
+
 static const char *multiply(const struct number *number, int64_t factor, int64_t *out)
 {
-	int64_t value, scale = factor;
+	int64_t whole, rest;
+	const char *wrong = multiply_fraction(number->fraction, factor, &rest);
 
-	if (__builtin_mul_overflow(number->whole, factor, &value))
+	if (wrong)
+		return wrong;
+	if (__builtin_mul_overflow(number->whole, factor, &whole) || __builtin_add_overflow(whole, rest, out))
 		return too_large;
-	for (const char *c = number->fraction; *c; c++) {
-		if (*c != '0' && scale % 10)
-			return "is finer than the smallest unit";
-		scale /= 10;
-		if (__builtin_add_overflow(value, (*c - '0') * scale, &value))
-			return too_large;
-	}
-	*out = value;
 	return NULL;
 }
 
