@@ -1,0 +1,138 @@
+#include "squares.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- the operator --- */
+
+static const weir_port inputs[] = {
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_BYTES, .capacity = 4, .help = "an int64"},
+	{.name = NULL},
+};
+static const weir_port outputs[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_BYTES, .help = "its square, an int64"},
+	{.name = NULL},
+};
+
+static weir_status compute(weir_context *context, void *state)
+{
+	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
+	weir_status status;
+	int64_t n;
+
+	(void)state;
+	if (weir_message_size(from) != sizeof n)
+		return weir_context_fail(context, "%zu bytes are no int64", weir_message_size(from));
+	memcpy(&n, weir_message_data(from), sizeof n);
+	n *= n;
+	status = weir_message_bytes(&to, weir_context_graph(context), sizeof n);
+	if (status)
+		return status;
+	memcpy(weir_message_data(to), &n, sizeof n);
+	return weir_context_emit(context, 0, to); /* takes it */
+}
+
+static const weir_operator square = {
+	.size = sizeof(weir_operator),
+	.name = "square",
+	.help = "n in, n * n out",
+	.inputs = inputs,
+	.outputs = outputs,
+	.compute = compute,
+};
+
+/* --- the graph --- */
+
+static weir_status make_graph(struct squares *self)
+{
+	static const char json[] = "{\"weir\": 1, \"name\": \"squares\","
+				   " \"entities\": [{\"name\": \"square\", \"operator\": \"square\"}], \"connections\": []}";
+	weir_description *description = NULL;
+	weir_status status = weir_registry_create(&self->registry);
+
+	if (!status)
+		status = weir_registry_add_operator(self->registry, &square);
+	if (!status)
+		status = weir_description_parse(&description, json, strlen(json), NULL, NULL);
+	if (!status)
+		status = weir_graph_create(&self->graph, self->registry, description);
+	weir_description_destroy(description); /* the graph has what it needs of it */
+	if (!status)
+		status = weir_graph_inlet(self->graph, "square.in", &self->in);
+	if (!status)
+		status = weir_graph_outlet(self->graph, "square.out", 4, &self->out);
+	return status;
+}
+
+weir_status squares_open(struct squares *self, int64_t count, const weir_scheduler_options *options)
+{
+	weir_status status;
+
+	*self = (struct squares){.count = count};
+	status = make_graph(self);
+	if (!status)
+		status = weir_scheduler_create(&self->scheduler, self->graph, options);
+	return status ? status : weir_scheduler_start(self->scheduler);
+}
+
+/* --- numbers in, squares out --- */
+
+/* False: there is no room now, or never again. */
+static bool push(struct squares *self)
+{
+	weir_message *message = NULL;
+
+	if (self->pushed == self->count || weir_message_bytes(&message, self->graph, sizeof self->pushed))
+		return false;
+	memcpy(weir_message_data(message), &self->pushed, sizeof self->pushed);
+	if (weir_inlet_push(self->in, message, 0)) { /* it takes the message on success only */
+		weir_message_unref(message);
+		return false;
+	}
+	if (++self->pushed == self->count)
+		weir_inlet_close(self->in);
+	return true;
+}
+
+static weir_status take(struct squares *self)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_outlet_take(self->out, &message, 0);
+	int64_t n;
+
+	if (status)
+		return status;
+	memcpy(&n, weir_message_data(message), sizeof n);
+	self->wrong += n != self->taken * self->taken;
+	self->taken++;
+	weir_message_unref(message);
+	return WEIR_OK;
+}
+
+bool squares_step(struct squares *self)
+{
+	weir_status status = WEIR_OK;
+
+	while (push(self))
+		;
+	while (!status)
+		status = take(self);
+	return status == WEIR_E_TIMEOUT; /* nothing now; WEIR_E_CLOSED: nothing any more */
+}
+
+int squares_close(struct squares *self, weir_status status)
+{
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	if (!status)
+		status = weir_scheduler_wait(self->scheduler, -1, &outcome);
+	if (status)
+		fprintf(stderr, "%s: %s\n", weir_status_text(status), weir_last_error());
+	else
+		printf("%" PRId64 " squares, %" PRId64 " wrong, %" PRIu64 " ticks\n", self->taken, self->wrong, outcome.ticks);
+	weir_scheduler_destroy(self->scheduler);
+	weir_graph_destroy(self->graph); /* and with it the inlet and the outlet */
+	weir_registry_destroy(self->registry);
+	return status || self->wrong || self->taken != self->count;
+}
