@@ -27,6 +27,7 @@ enum { RUNNERS_MAX = 64 };
 struct task {
 	struct task *next;
 	enum wr_work work;
+	bool again;			/* it was made once already */
 	union {
 		struct {
 			int (*host)(const void *arguments);
@@ -296,6 +297,7 @@ static void repeat_locked(struct wr_line *line)
 		return;
 	*again = *line->first;
 	again->next = NULL;
+	again->again = true;
 	line->last->next = again;
 	line->last = again;
 }
@@ -312,7 +314,7 @@ static void run_by_fate(struct wr_line *line)
 		fault_locked(fifo, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
 	else if (fate != WR_FATE_LOSE)
 		run_unlocked(fifo, task);
-	if (fate == WR_FATE_TWICE)
+	if (fate == WR_FATE_TWICE && !task->again)
 		repeat_locked(line);
 }
 
@@ -527,6 +529,7 @@ static struct task *begin(struct wr_line *line, enum wr_work work, weir_status *
 		return NULL;
 	}
 	task->work = work;
+	task->again = false;
 	return task;
 }
 

@@ -3,6 +3,8 @@
  * for the next one of that size; chunks go back to the backend with the system. So that nothing is written into device memory, free
  * blocks hang on nodes of their own: each block that is out has left one node behind.
  */
+#include <assert.h>
+
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/system.h"
@@ -149,6 +151,7 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
 		return;
 	wr_mutex_lock(&arena->lock);
 	block = arena->spare;
+	assert(block);		/* it came from here */
 	arena->spare = block->next;
 	block->data = data;
 	block->next = arena->free[class];

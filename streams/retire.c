@@ -127,6 +127,7 @@ static void release(struct wr_retired *entry, struct wr_waker *waker)
 static void look(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
 {
 	uint64_t forfeits;
+	bool told = false;
 	struct wr_retired *entry = take(system, ready, &forfeits);
 
 	while (entry) {
@@ -137,8 +138,11 @@ static void look(struct wr_system *system, struct wr_waker *waker, bool ready, b
 			release(entry, waker);
 		else
 			put_back(system, entry, done, forfeits, waker);
+		told |= done && !destructors;
 		entry = next;
 	}
+	if (told && waker && wr_system_retired_ready(system))
+		waker->kick(waker);	/* whoever looks need not be the loop, which sends a worker to the destructors */
 }
 
 void wr_system_retire_look(struct wr_system *system, bool destructors)

@@ -62,7 +62,7 @@ static weir_status add_page_locked(struct wr_system *system)
 		signals->free = signal;
 	}
 	page->older = wr_load(&signals->pages);
-	wr_store_release(&signals->pages, page);
+	wr_store(&signals->pages, page);
 	return WEIR_OK;
 }
 
@@ -390,7 +390,8 @@ static void disarm(struct wr_signal *signal, wr_token token)
 static weir_status enqueue(struct wr_system *system, void *native, struct wr_signal *signal, wr_token *out)
 {
 	wr_token token = wr_load(&signal->token);
-	weir_status status = wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+	/* seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees the token. */
+	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
 
 	if (!status)
 		status = wr_system_note(system, system->backend->call(system->native, native, wr_token_fire,
@@ -581,7 +582,7 @@ size_t wr_system_outstanding(const struct wr_system *system)
 
 static void each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg)
 {
-	for (struct wr_signals_page *page = wr_load_acquire(&system->signals.pages); page; page = page->older)
+	for (struct wr_signals_page *page = wr_load(&system->signals.pages); page; page = page->older)
 		for (int i = 0; i < WR_SIGNALS; i++)
 			fn(&page->at[i], arg);
 }

@@ -18,7 +18,9 @@
 enum { RUNNERS = 2, PATIENCE = 4 };
 #define OF 1000
 
-static const struct wr_sim_knobs usual = {.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US};
+static const struct wr_sim_knobs usual = {.work_min = 2 * US, .work_max = 60 * US,
+					  .call_min = 5 * US, .call_max = 200 * US,
+					  .inside = 50};
 
 struct device {
 	struct wr_sim *sim;
@@ -101,8 +103,6 @@ static void linger(struct device *device)
 		wr_thread_sleep(draw(device, 1, longest + 1));
 	else if (chance(device, device->knobs.blocked))
 		wr_thread_sleep(longest * PATIENCE + 1);
-	else
-		wr_thread_yield();
 }
 
 /* --- life --- */

@@ -3,7 +3,7 @@
  *
  * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are counted at their slots
  * (signal.c), and by whoever else sees work complete: those are counted in `inside`. Detach gives back what references are left,
- * revokes the tokens, waits for the callbacks that are inside, takes the waker away, and waits for the others: nobody touches it again.
+ * takes the waker away, revokes the tokens, and waits until all who may have had it are out: nobody touches it again.
  */
 #include "streams/system.h"
 
@@ -290,14 +290,9 @@ void wr_system_forfeit(struct wr_system *system)
 	wr_system_leave(system);
 }
 
-static bool callbacks_are_out(void *arg)
-{
-	return !wr_signals_inside(arg);
-}
-
 static bool all_have_left(void *arg)
 {
-	return !wr_load(&((struct wr_system *)arg)->inside);
+	return !wr_signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->inside);
 }
 
 void wr_system_detach(struct wr_system *system)
@@ -305,12 +300,11 @@ void wr_system_detach(struct wr_system *system)
 	if (!wr_load(&system->waker))
 		return;
 	wr_system_forfeit(system);
+	wr_exchange(&system->waker, NULL);
 	wr_signals_revoke(system);
-	wr_system_sleep_until(system, callbacks_are_out, system, WR_FOREVER);
+	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 	wr_system_collect(system);
 	wr_signals_give_back(system);
-	wr_exchange(&system->waker, NULL);
-	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 }
 
 /* --- failure --- */

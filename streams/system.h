@@ -168,7 +168,7 @@ void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
 void wr_system_fail(struct wr_system *system, const char *what);	/* the device is lost (E2); `what` may be last_error */
 weir_status wr_system_dead(struct wr_system *system);			/* WEIR_E_DEVICE with the text */
 weir_status wr_system_note(struct wr_system *system, weir_status status);	/* passes it on; WEIR_E_DEVICE fails the system */
-void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t ns);	/* polls, at most so long */
+void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);	/* polls */
 
 /* failure.c */
 void wr_failure_describe(struct wr_system *system, const char *what);

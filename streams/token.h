@@ -35,4 +35,8 @@ static inline void *wr_token_argument(wr_token token)
 void wr_token_fire(void *argument);		/* the body of every host callback. Thread: device */
 uint64_t wr_token_strays(void);			/* firings of a generation that is over, in this process */
 
+#ifdef WR_SEAM
+void wr_tokens_forget(void);
+#endif
+
 #endif

@@ -1,0 +1,889 @@
+/*
+ * What every backend keeps: run as `contract BACKEND`, and, because it loses the device for the rest of the process, the part
+ * about failure as `contract BACKEND failure`. Exit code 77: there is no such device.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "rig.h"
+#include "test.h"
+
+#define MS 1000000
+#define SECOND (1000 * (int64_t)MS)
+
+/* A test is a body that gets a rig; the seed matters on sim alone. */
+#define BODY(name)                              \
+	static void name##_body(struct rig *);  \
+	static void name(void **state)          \
+	{                                       \
+		(void)state;                    \
+		rig_run(name##_body, 7);        \
+	}                                       \
+	static void name##_body(struct rig *rig)
+
+/* --- streams and fences --- */
+
+BODY(t1_a_stream_keeps_its_order)
+{
+	rig_store(rig, rig->a, 1, 2 * MS);
+	rig_store(rig, rig->a, 2, 0);
+	rig_add(rig, rig->a, 40, MS);
+	assert_int_equal(rig_read(rig, rig->a), 42);
+}
+
+BODY(t1_an_id_is_never_given_again)
+{
+	uint64_t old = weir_stream_id(rig->c);
+	weir_fence fence;
+
+	rig_store(rig, rig->c, 1, 0);
+	fence = rig_record(rig->c);
+	wr_stream_close(rig->c);
+	rig_wait(rig, fence);
+	rig->c = rig_stream(rig, "next");
+	assert_int_not_equal(weir_stream_id(rig->c), old);
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);	/* an old fence is complete */
+}
+
+BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
+{
+	weir_stream *busy = rig->c;
+
+	rig_store(rig, busy, 1, 20 * MS);
+	wr_stream_close(busy);
+	rig->c = rig_stream(rig, "next");
+	assert_ptr_not_equal(rig->c, busy);
+}
+
+BODY(t2_a_wait_orders_two_streams)
+{
+	rig_store(rig, rig->a, 1, 5 * MS);
+	assert_int_equal(weir_stream_wait(rig->b, rig_record(rig->a)), WEIR_OK);
+	rig_add(rig, rig->b, 1, 0);
+	assert_int_equal(rig_read(rig, rig->b), 2);
+}
+
+BODY(t2_streams_overlap)
+{
+	int64_t begun = wr_now();
+
+	rig_store(rig, rig->a, 1, 60 * MS);
+	rig->cell++;
+	rig_store(rig, rig->b, 1, 60 * MS);
+	rig->cell++;
+	rig_store(rig, rig->c, 1, 60 * MS);
+	rig_wait(rig, rig_record(rig->a));
+	rig_wait(rig, rig_record(rig->b));
+	rig_wait(rig, rig_record(rig->c));
+	assert_true(wr_now() - begun < 120 * MS);
+}
+
+BODY(t2_a_wait_is_for_what_was_recorded_then)
+{
+	weir_fence first;
+
+	rig_store(rig, rig->a, 1, 0);
+	first = rig_record(rig->a);
+	rig_store(rig, rig->a, 2, 30 * MS);
+	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
+	rig_wait(rig, rig_record(rig->b));
+	assert_int_equal(wr_fence_query(rig->system, rig_record(rig->a)), WEIR_E_BUSY);
+}
+
+BODY(t2_no_fence_is_complete)
+{
+	weir_fence none = {0, 0};
+
+	assert_int_equal(wr_fence_query(rig->system, none), WEIR_OK);
+	assert_int_equal(wr_fence_wait(rig->system, none, 0), WEIR_OK);
+	assert_int_equal(weir_stream_wait(rig->a, none), WEIR_OK);
+	assert_false(wr_stream_dirty(rig->a));
+}
+
+BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
+{
+	weir_fence future = {weir_stream_id(rig->a), 1000}, zero = {weir_stream_id(rig->a), 0};
+	weir_fence foreign = {weir_stream_id(rig->a) + ((uint64_t)1 << 40), 1}, unknown = {UINT64_MAX, 1};
+
+	assert_int_equal(wr_fence_query(rig->system, future), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_query(rig->system, zero), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_query(rig->system, foreign), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_query(rig->system, unknown), WEIR_E_INVALID);
+	assert_int_equal(weir_stream_wait(rig->b, foreign), WEIR_E_INVALID);
+}
+
+BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
+{
+	weir_fence first = rig_record(rig->a), fence = first;
+
+	for (int i = 0; i < 3 * WR_RING; i++) {
+		fence = rig_record(rig->a);
+		if (i % 16 == 0)
+			rig_wait(rig, fence);
+	}
+	rig_wait(rig, fence);
+	assert_int_equal(wr_fence_query(rig->system, first), WEIR_OK);
+	assert_true(wr_fence_seen(rig->system, first));
+	assert_ptr_equal(rig->a->ring->older, NULL);		/* the first events were enough */
+}
+
+BODY(t2_more_points_than_events_are_pending)
+{
+	weir_fence fences[3 * WR_RING];
+
+	rig_store(rig, rig->a, 1, 300 * MS);
+	for (int i = 0; i < 3 * WR_RING; i++)
+		fences[i] = rig_record(rig->a);
+	assert_int_equal(wr_fence_query(rig->system, fences[0]), WEIR_E_BUSY);
+	assert_int_equal(wr_fence_query(rig->system, fences[3 * WR_RING - 1]), WEIR_E_BUSY);
+	rig_wait(rig, fences[WR_RING]);
+	for (int i = 0; i < 3 * WR_RING; i++)
+		rig_wait(rig, fences[i]);
+}
+
+BODY(t2_waits_that_change_nothing_are_left_out)
+{
+	weir_fence first, second;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	first = rig_record(rig->a);
+	second = rig_record(rig->a);
+	assert_int_equal(weir_stream_wait(rig->a, second), WEIR_OK);
+	assert_false(wr_stream_dirty(rig->a));			/* its own */
+	assert_int_equal(weir_stream_wait(rig->b, second), WEIR_OK);
+	assert_true(wr_stream_dirty(rig->b));
+	rig_record(rig->b);
+	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
+	assert_false(wr_stream_dirty(rig->b));			/* it waits for a later one already */
+	rig_wait(rig, second);
+	assert_int_equal(weir_stream_wait(rig->c, first), WEIR_OK);
+	assert_false(wr_stream_dirty(rig->c));			/* it is complete */
+}
+
+BODY(t2_a_host_wait_ends_in_time)
+{
+	weir_fence fence;
+	int64_t begun = wr_now();
+
+	rig_store(rig, rig->a, 1, 200 * MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(wr_fence_wait(rig->system, fence, begun + 5 * MS), WEIR_E_TIMEOUT);
+	assert_true(wr_now() - begun < 150 * MS);
+	rig_wait(rig, fence);
+}
+
+BODY(t2_a_producer_has_a_name_and_an_age)
+{
+	int64_t age = -1;
+	weir_fence fence, foreign = {UINT64_MAX, 1};
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	wr_thread_sleep(2 * MS);
+	assert_string_equal(wr_fence_producer(rig->system, fence, &age), "a");
+	assert_true(age >= 2 * MS && age < SECOND);
+	assert_string_equal(wr_fence_producer(rig->system, foreign, &age), "?");
+}
+
+BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
+{
+	weir_kernel none = {.size = sizeof none, .name = "nothing"};
+
+	assert_int_equal(weir_stream_launch(rig->a, &none, NULL, 0), WEIR_E_UNSUPPORTED);
+	assert_non_null(strstr(weir_last_error(), "nothing"));
+	assert_int_equal(weir_stream_launch(rig->a, &rig_broken, "", WEIR_ARGUMENTS_MAX + 1), WEIR_E_INVALID);
+}
+
+BODY(t1_only_cuda_wraps)
+{
+	weir_stream *stream = NULL;
+	void *native = weir_stream_native(rig->a);
+
+	if (!rig_is("cuda")) {
+		assert_null(native);
+		assert_int_equal(wr_stream_wrap(rig->system, 0, rig, &stream), WEIR_E_UNSUPPORTED);
+		return;
+	}
+	assert_true(wr_stream_dirty(rig->a));		/* whoever has the handle may use it */
+	assert_int_equal(wr_stream_wrap(rig->system, 0, native, &stream), WEIR_OK);
+	rig_store(rig, rig->a, 3, 5 * MS);
+	rig_add(rig, stream, 4, 0);
+	assert_int_equal(rig_read(rig, stream), 7);
+	wr_stream_close(stream);
+}
+
+BODY(t1_no_such_device)
+{
+	weir_stream *stream;
+	void *memory;
+
+	assert_int_equal(wr_stream_open(rig->system, 99, 0, 0, "x", &stream), WEIR_E_INVALID);
+	assert_int_equal(wr_system_alloc(rig->system, 99, 1, &memory), WEIR_E_INVALID);
+	assert_int_equal(wr_system_alloc(rig->system, -2, 1, &memory), WEIR_E_INVALID);
+}
+
+/* --- live references --- */
+
+BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
+{
+	weir_fence first, last;
+
+	wr_stream_begin(rig->a);
+	wr_stream_begin(rig->a);
+	assert_int_equal(rig->waker.live, 1);
+	rig_store(rig, rig->a, 1, 0);
+	first = rig_record(rig->a);
+	wr_stream_begin(rig->a);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	last = rig_record(rig->a);
+	rig_wait(rig, first);
+	assert_int_equal(rig->waker.live, 1);
+	rig_wait(rig, last);
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
+{
+	int64_t next;
+
+	wr_stream_begin(rig->a);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(rig->waker.live, 0);
+	rig_store(rig, rig->a, 1, MS);			/* it was only slow */
+	rig_record(rig->a);
+	assert_int_equal(rig->waker.live, 1);
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(s4_an_abandoned_run_gets_its_references_back_once)
+{
+	weir_fence fence;
+
+	wr_stream_begin(rig->a);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	wr_system_forfeit(rig->system);
+	assert_int_equal(rig->waker.live, 0);
+	rig_wait(rig, fence);
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing)
+{
+	struct rig_waker next;
+	weir_fence fence;
+
+	wr_stream_begin(rig->a);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	wr_system_detach(rig->system);
+	assert_int_equal(rig->waker.live, 0);
+	rig_fill_waker(&next);
+	wr_system_attach(rig->system, &next.waker);
+	rig_wait(rig, fence);
+	assert_int_equal(next.live, 0);
+	wr_system_detach(rig->system);
+}
+
+/* --- signals --- */
+
+static wr_token arm(struct rig *rig, uint32_t entity, weir_fence fence)
+{
+	wr_token token = 0;
+
+	assert_int_equal(wr_signal_arm(rig->system, entity, &fence, 1, &token), WEIR_OK);
+	assert_int_not_equal(token, 0);
+	return token;
+}
+
+BODY(g3_one_signal_waits_for_all_fences)
+{
+	weir_fence fences[3];
+	wr_token token;
+
+	rig_store(rig, rig->a, 1, 0);
+	rig_store(rig, rig->b, 1, 20 * MS);
+	rig_store(rig, rig->c, 1, 10 * MS);
+	fences[0] = rig_record(rig->a);
+	fences[1] = rig_record(rig->b);
+	fences[2] = rig_record(rig->c);
+	assert_int_equal(wr_signal_arm(rig->system, 5, fences, 3, &token), WEIR_OK);
+	assert_int_equal(wr_system_outstanding(rig->system), 1);
+	rig_until_poked(rig, 5);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_fence_query(rig->system, fences[i]), WEIR_OK);
+	rig_until_kicked(rig, 1);
+	wr_system_collect(rig->system);
+	assert_int_equal(rig->waker.poked[5], 1);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+BODY(g1_a_superseded_signal_pokes_nobody)
+{
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	wr_signal_supersede(rig->system, arm(rig, 5, fence));
+	wr_signal_supersede(rig->system, 0);
+	arm(rig, 6, fence);
+	rig_until_poked(rig, 6);
+	while (wr_system_outstanding(rig->system))
+		wr_thread_sleep(10000);
+	assert_int_equal(rig->waker.poked[5], 0);
+	assert_int_equal(wr_system_stale(rig->system), 1);
+}
+
+BODY(g3_a_signal_for_foreign_fences_is_refused)
+{
+	weir_fence foreign = {UINT64_MAX, 1};
+	wr_token token;
+
+	assert_int_equal(wr_signal_arm(rig->system, 5, &foreign, 1, &token), WEIR_E_INVALID);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+BODY(g2_at_the_bound_entities_wait_in_order)
+{
+	weir_fence fence;
+	wr_token token;
+
+	rig->system->signals.bound = 2;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	wr_signal_supersede(rig->system, arm(rig, 1, fence));	/* counts until it has fired */
+	arm(rig, 2, fence);
+	for (uint32_t entity = 3; entity <= 6; entity++)
+		assert_int_equal(wr_signal_arm(rig->system, entity, &fence, 1, &token), WEIR_E_BUSY);
+	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token), WEIR_E_BUSY);	/* stands there already */
+	assert_int_equal(rig->waker.live, 4);
+	wr_signal_leave(rig->system, 4);
+	wr_signal_leave(rig->system, 4);
+	assert_int_equal(rig->waker.live, 3);
+	rig_until_kicked(rig, 2);
+	while (wr_system_outstanding(rig->system))
+		wr_thread_sleep(10000);
+	wr_system_collect(rig->system);
+	assert_int_equal(rig->waker.poked[3], 1);
+	assert_int_equal(rig->waker.poked[4], 0);
+	assert_int_equal(rig->waker.poked[5], 1);
+	assert_int_equal(rig->waker.live, rig->waker.poked[6] ? 0 : 1);
+}
+
+BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
+{
+	weir_fence fence;
+	wr_token token;
+	int64_t next;
+
+	rig->system->signals.bound = 1;
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	arm(rig, 1, fence);
+	assert_int_equal(wr_signal_arm(rig->system, 2, &fence, 1, &token), WEIR_E_BUSY);
+	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token), WEIR_E_BUSY);
+	rig_until_poked(rig, 1);
+	while (wr_system_outstanding(rig->system))
+		wr_thread_sleep(10000);
+	wr_system_collect(rig->system);
+	assert_int_equal(rig->waker.poked[2], 1);
+	assert_int_equal(rig->waker.poked[3], 0);		/* 2 is ready and arms nothing */
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(rig->waker.poked[3], 1);
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(g2_whoever_gets_a_token_leaves_the_order)
+{
+	weir_fence fence;
+	wr_token token;
+
+	rig->system->signals.bound = 1;
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	arm(rig, 1, fence);
+	assert_int_equal(wr_signal_arm(rig->system, 2, &fence, 1, &token), WEIR_E_BUSY);
+	assert_int_equal(rig->waker.live, 1);
+	rig->system->signals.bound = 2;
+	arm(rig, 2, fence);
+	assert_int_equal(rig->waker.live, 0);
+	assert_false(wr_signals_refuse(rig->system));
+}
+
+BODY(g2_inline_signals_have_a_bound_of_their_own)
+{
+	wr_token token;
+
+	rig->system->signals.bound = 2;
+	assert_int_equal(wr_signal_inline(rig->b, 1, &token), WEIR_E_INVALID);	/* nothing was recorded */
+	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_record(rig->a);
+	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_OK);
+	assert_int_equal(wr_signal_inline(rig->a, 2, &token), WEIR_OK);
+	assert_int_equal(wr_signal_inline(rig->a, 3, &token), WEIR_E_BUSY);
+	rig_until_poked(rig, 1);
+	rig_until_poked(rig, 2);
+	rig_until_kicked(rig, 2);
+	wr_system_collect(rig->system);
+	assert_int_equal(wr_signal_inline(rig->a, 4, &token), WEIR_OK);
+	rig_until_poked(rig, 4);
+	assert_int_equal(rig->waker.poked[3], 0);
+}
+
+BODY(f08_a_signal_of_a_run_that_is_over_touches_nobody)
+{
+	struct rig_waker next;
+	weir_fence fence;
+	wr_token token;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	arm(rig, 1, fence);
+	assert_int_equal(wr_signal_inline(rig->a, 2, &token), WEIR_OK);
+	wr_system_detach(rig->system);
+	memset(&rig->waker.waker, 0, sizeof rig->waker.waker);	/* a call through it would crash */
+	rig_fill_waker(&next);
+	wr_system_attach(rig->system, &next.waker);
+	arm(rig, 3, fence);
+	while (!wr_load(&next.poked[3]))
+		wr_thread_sleep(10000);
+	assert_int_equal(rig->waker.poked[1] + rig->waker.poked[2] + next.poked[1] + next.poked[2], 0);
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+BODY(f08_without_a_run_nothing_is_armed)
+{
+	weir_fence fence = rig_record(rig->a);
+	wr_token token;
+
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_CLOSED);
+	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_E_CLOSED);
+}
+
+BODY(f07_a_stream_is_closed_with_a_signal_pending)
+{
+	weir_stream *gone = rig_stream(rig, "gone");
+	wr_token token;
+
+	rig_store(rig, gone, 1, 10 * MS);
+	rig_record(gone);
+	assert_int_equal(wr_signal_inline(gone, 9, &token), WEIR_OK);
+	wr_stream_close(gone);
+	rig_until_poked(rig, 9);
+}
+
+/* --- the watch --- */
+
+BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
+{
+	wr_stream_begin(rig->a);
+	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_record(rig->a);
+	wr_store(&rig->waker.kicked, 0);
+	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
+	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
+	assert_int_equal(wr_system_outstanding(rig->system), 1);	/* one for its last point */
+	while (wr_system_outstanding(rig->system))
+		wr_thread_sleep(10000);
+	rig_until_kicked(rig, 1);
+	wr_system_collect(rig->system);
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
+{
+	int64_t next = 0, now = wr_now();
+	weir_fence fence;
+
+	assert_int_equal(wr_system_watch(rig->system, now, &next), WEIR_OK);
+	assert_true(next == INT64_MAX);
+	wr_store(&rig->waker.kicked, 0);
+	wr_stream_begin(rig->a);
+	assert_int_equal(rig->waker.kicked, 1);		/* something was added */
+	rig_store(rig, rig->a, 1, MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_true(next != INT64_MAX);
+	wr_thread_sleep(100 * MS);
+	assert_false(wr_fence_seen(rig->system, fence));
+	assert_int_equal(wr_system_watch(rig->system, wr_now() + 200 * MS, &next), WEIR_OK);
+	assert_true(wr_fence_seen(rig->system, fence));
+	assert_int_equal(rig->waker.live, 0);
+	assert_true(next == INT64_MAX);
+}
+
+/* --- memory and the retire list --- */
+
+BODY(t4_memory_that_came_back_is_given_out_again)
+{
+	void *first, *second, *other;
+
+	assert_int_equal(wr_system_alloc(rig->system, 0, 100000, &first), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, 0, 100000, &other), WEIR_OK);
+	assert_ptr_not_equal(first, other);
+	assert_int_equal((uintptr_t)first % 256, 0);
+	wr_system_free(rig->system, 0, first, 100000);
+	assert_int_equal(wr_system_alloc(rig->system, 0, 99000, &second), WEIR_OK);
+	assert_ptr_equal(first, second);
+	wr_system_free(rig->system, 0, other, 100000);
+	wr_system_free(rig->system, 0, second, 99000);
+	wr_system_free(rig->system, 0, NULL, 5);
+}
+
+BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
+{
+	void *memory;
+	struct wr_chunk *chunks;
+
+	assert_int_equal(wr_system_reserve(rig->system, WEIR_HOST, 64 << 20), WEIR_OK);
+	chunks = rig->system->arenas[0].chunks;
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, 60 << 20, &memory), WEIR_OK);
+	assert_ptr_equal(rig->system->arenas[0].chunks, chunks);
+	wr_system_free(rig->system, WEIR_HOST, memory, 60 << 20);
+}
+
+struct payload {
+	struct wr_retired retired;
+	weir_fence fence;
+	int released;
+};
+
+static void release(struct wr_retired *retired)
+{
+	((struct payload *)retired)->released++;
+}
+
+static bool retire(struct rig *rig, struct payload *payload, weir_fence fence, bool destructor)
+{
+	*payload = (struct payload){.fence = fence};
+	payload->retired = (struct wr_retired){.fences = &payload->fence, .count = 1, .release = release,
+					       .destructor = destructor};
+	return wr_retire(rig->system, &payload->retired);
+}
+
+BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
+{
+	struct payload payload;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	assert_false(retire(rig, &payload, fence, false));
+	wr_system_retire_look(rig->system, true);
+	assert_int_equal(payload.released, 0);
+	rig_wait(rig, fence);
+	wr_system_retire_look(rig->system, false);
+	assert_int_equal(payload.released, 1);
+	assert_true(retire(rig, &payload, fence, true));	/* complete: the caller releases */
+	assert_int_equal(payload.released, 0);
+}
+
+BODY(t4_a_worker_lists_with_a_reference)
+{
+	struct payload payload;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	wr_thread_set_local(rig);		/* as a worker has it */
+	assert_false(retire(rig, &payload, fence, false));
+	wr_thread_set_local(NULL);
+	assert_int_equal(rig->waker.live, 1);
+	rig_wait(rig, fence);
+	wr_system_retire_look(rig->system, false);
+	assert_int_equal(rig->waker.live, 0);
+	assert_int_equal(payload.released, 1);
+}
+
+BODY(b3_destructors_run_only_where_they_may)
+{
+	struct payload payload;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	assert_false(retire(rig, &payload, fence, true));
+	assert_false(wr_system_retired_ready(rig->system));
+	rig_wait(rig, fence);
+	wr_store(&rig->waker.kicked, 0);
+	wr_system_retire_look(rig->system, false);
+	assert_int_equal(payload.released, 0);
+	assert_true(wr_system_retired_ready(rig->system));
+	assert_int_equal(rig->waker.kicked, 1);
+	wr_system_retire_look(rig->system, true);
+	assert_int_equal(payload.released, 1);
+	assert_false(wr_system_retired_ready(rig->system));
+}
+
+BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
+{
+	struct payload payload;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	wr_thread_set_local(rig);
+	assert_false(retire(rig, &payload, fence, false));
+	wr_thread_set_local(NULL);
+	wr_system_forfeit(rig->system);
+	assert_int_equal(rig->waker.live, 0);
+	rig_wait(rig, fence);
+	wr_system_retire_look(rig->system, false);
+	assert_int_equal(payload.released, 1);
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(e4_destroying_waits_for_work)
+{
+	int *cell = rig->cell;
+
+	rig_store(rig, rig->a, 7, 30 * MS);		/* not even recorded */
+	wr_system_detach(rig->system);
+	wr_stream_close(rig->a);
+	assert_ptr_equal(cell, rig->cell);
+	assert_int_equal(wr_system_destroy(rig->system), WEIR_OK);
+	rig->system = NULL;
+}
+
+/* --- failure: loses the device --- */
+
+static void fail_device(struct rig *rig)
+{
+	int64_t deadline = wr_now() + 20 * SECOND;
+	weir_fence fence;
+	weir_status status;
+
+	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
+	if (weir_stream_record(rig->b, &fence))
+		return;			/* the fault was faster */
+	while ((status = wr_fence_query(rig->system, fence)) == WEIR_E_BUSY && wr_now() < deadline)
+		wr_thread_sleep(100000);
+	assert_int_equal(status, WEIR_E_DEVICE);
+}
+
+BODY(f60_a_fault_is_a_named_failure)
+{
+	weir_fence done = rig_record(rig->a), fence;
+	void *memory;
+
+	rig_wait(rig, done);
+	assert_string_equal(wr_system_failure(rig->system), "");
+	fail_device(rig);
+	assert_true(wr_system_failed(rig->system));
+	assert_non_null(strstr(wr_system_failure(rig->system), rig_is("cuda") ? "CUDA" : "broken"));
+	assert_string_equal(wr_system_accused(rig->system), "b");
+	assert_int_equal(wr_fence_query(rig->system, done), WEIR_OK);		/* remembered */
+	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_DEVICE);
+	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, 1), WEIR_E_DEVICE);
+	assert_int_equal(wr_system_alloc(rig->system, 0, 1, &memory), WEIR_E_DEVICE);
+	assert_string_equal(weir_last_error(), wr_system_failure(rig->system));
+}
+
+BODY(e3_two_suspects_are_named_and_none_accused)
+{
+	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_record(rig->a);
+	fail_device(rig);
+	assert_null(wr_system_accused(rig->system));
+	assert_non_null(strstr(wr_system_failure(rig->system), "suspects, oldest first: a ("));
+	assert_non_null(strstr(wr_system_failure(rig->system), ", b ("));
+}
+
+BODY(f10_a_failure_pokes_each_waiting_entity_once)
+{
+	weir_fence fence;
+	wr_token token;
+	int64_t next;
+
+	rig->system->signals.bound = 2;
+	rig_store(rig, rig->a, 1, 50 * MS);
+	fence = rig_record(rig->a);
+	arm(rig, 1, fence);
+	wr_signal_supersede(rig->system, arm(rig, 2, fence));
+	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token), WEIR_E_BUSY);
+	assert_int_equal(rig->waker.live, 1);
+	fail_device(rig);
+	while (!wr_system_watch(rig->system, wr_now() + SECOND, &next))
+		wr_thread_sleep(MS);
+	assert_int_equal(rig->waker.poked[1], 1);
+	assert_int_equal(rig->waker.poked[2], 0);
+	assert_int_equal(rig->waker.poked[3], 1);
+	assert_int_equal(rig->waker.live, 0);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	wr_system_collect(rig->system);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_DEVICE);
+}
+
+BODY(t4_payloads_come_back_after_a_failure)
+{
+	struct payload payload;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	assert_false(retire(rig, &payload, fence, true));
+	fail_device(rig);
+	wr_thread_sleep(50 * MS);		/* on the host other streams' kernels still end */
+	wr_system_retire_look(rig->system, true);
+	assert_int_equal(payload.released, 1);
+}
+
+/* --- sim alone --- */
+
+BODY(f12_a_callback_that_does_not_come_is_found)
+{
+	struct wr_sim_knobs knobs = {.lost = 1000};
+	int64_t next, begun = wr_now();
+	weir_fence fence;
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_store(rig, rig->a, 1, MS);
+	fence = rig_record(rig->a);
+	arm(rig, 1, fence);
+	while (!wr_system_watch(rig->system, wr_now(), &next))
+		wr_thread_sleep(next - wr_now());
+	assert_true(wr_now() - begun < 3 * SECOND);
+	assert_non_null(strstr(wr_system_failure(rig->system), "callback lost"));
+	assert_non_null(strstr(wr_system_failure(rig->system), "'a'"));
+	assert_int_equal(rig->waker.poked[1], 1);
+}
+
+BODY(f13_a_slow_callback_is_not_lost)
+{
+	struct wr_sim_knobs knobs = {.call_min = 900 * MS, .call_max = 900 * MS};
+	int64_t next;
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_store(rig, rig->a, 1, 3 * SECOND);		/* long work is no failure either */
+	arm(rig, 1, rig_record(rig->a));
+	while (!wr_load(&rig->waker.poked[1])) {
+		assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+		wr_thread_sleep(10 * MS);
+	}
+}
+
+BODY(f11_a_callback_after_a_fault_is_stale)
+{
+	struct wr_sim_knobs knobs = {.call_min = 50 * MS, .call_max = 50 * MS, .after_fault = true};
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_store(rig, rig->a, 1, MS);
+	arm(rig, 1, rig_record(rig->a));
+	wr_thread_sleep(10 * MS);
+	fail_device(rig);
+	assert_int_equal(rig->waker.poked[1], 1);
+	wr_thread_sleep(100 * MS);
+	assert_int_equal(rig->waker.poked[1], 1);
+	assert_int_equal(wr_system_stale(rig->system), 1);
+}
+
+BODY(f06_a_second_callback_of_the_same_token_is_stale)
+{
+	struct wr_sim_knobs knobs = {.twice = 1000};
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	arm(rig, 1, rig_record(rig->a));
+	rig_until_poked(rig, 1);
+	wr_thread_sleep(MS);
+	assert_int_equal(rig->waker.poked[1], 1);
+	assert_true(wr_system_stale(rig->system) >= 1);
+	knobs.twice = 0;
+	wr_system_set_knobs(rig->system, &knobs);
+}
+
+BODY(e4_hung_work_is_abandoned_and_left_alone)
+{
+	if (!rig_is("sim"))
+		return;
+	rig_store(rig, rig->a, 1, 3600 * SECOND);
+	rig_record(rig->a);
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_system_destroy(rig->system), WEIR_E_ABANDONED);
+	rig->system = NULL;
+}
+
+/* --- all of it --- */
+
+#define T(test) cmocka_unit_test(test)
+
+static const struct CMUnitTest tests[] = {
+	T(t1_a_stream_keeps_its_order),
+	T(t1_an_id_is_never_given_again),
+	T(t1_a_closed_stream_is_not_given_out_before_it_has_drained),
+	T(t2_a_wait_orders_two_streams),
+	T(t2_streams_overlap),
+	T(t2_a_wait_is_for_what_was_recorded_then),
+	T(t2_no_fence_is_complete),
+	T(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors),
+	T(t2_a_fence_stays_complete_when_its_event_is_used_again),
+	T(t2_more_points_than_events_are_pending),
+	T(t2_waits_that_change_nothing_are_left_out),
+	T(t2_a_host_wait_ends_in_time),
+	T(t2_a_producer_has_a_name_and_an_age),
+	T(t1_a_kernel_without_a_form_for_the_backend_is_refused),
+	T(t1_only_cuda_wraps),
+	T(t1_no_such_device),
+	T(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
+	T(s4_a_tick_that_enqueued_nothing_gives_its_reference_back),
+	T(s4_an_abandoned_run_gets_its_references_back_once),
+	T(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing),
+	T(g3_one_signal_waits_for_all_fences),
+	T(g1_a_superseded_signal_pokes_nobody),
+	T(g3_a_signal_for_foreign_fences_is_refused),
+	T(g2_at_the_bound_entities_wait_in_order),
+	T(g2_a_turn_that_is_not_taken_goes_to_the_next),
+	T(g2_whoever_gets_a_token_leaves_the_order),
+	T(g2_inline_signals_have_a_bound_of_their_own),
+	T(f08_a_signal_of_a_run_that_is_over_touches_nobody),
+	T(f08_without_a_run_nothing_is_armed),
+	T(f07_a_stream_is_closed_with_a_signal_pending),
+	T(e2_streams_that_nobody_asks_about_wake_the_loop),
+	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
+	T(t4_memory_that_came_back_is_given_out_again),
+	T(t4_what_is_reserved_is_not_asked_of_the_device_again),
+	T(t4_a_payload_is_released_when_its_use_set_is_complete),
+	T(t4_a_worker_lists_with_a_reference),
+	T(b3_destructors_run_only_where_they_may),
+	T(s4_an_abandoned_run_gets_the_references_of_its_payloads_back),
+	T(e4_destroying_waits_for_work),
+	T(f12_a_callback_that_does_not_come_is_found),
+	T(f13_a_slow_callback_is_not_lost),
+	T(f11_a_callback_after_a_fault_is_stale),
+	T(f06_a_second_callback_of_the_same_token_is_stale),
+	T(e4_hung_work_is_abandoned_and_left_alone),
+};
+
+/* On cuda each needs a process of its own: the device is lost for the process. */
+static const struct CMUnitTest failures[] = {
+	T(f60_a_fault_is_a_named_failure),
+	T(e3_two_suspects_are_named_and_none_accused),
+	T(f10_a_failure_pokes_each_waiting_entity_once),
+	T(t4_payloads_come_back_after_a_failure),
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		rig_backend = argv[1];
+	if (!rig_device_answers()) {
+		fprintf(stderr, "%s\n", weir_last_error());
+		return getenv("WEIR_REQUIRE_CUDA") ? 1 : 77;
+	}
+	if (argc < 3)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	cmocka_set_test_filter(argv[2]);
+	return cmocka_run_group_tests(failures, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* The CUDA forms of the rig's kernels: PTX, so that they need no nvcc. They take their time on the device. */
+#include <cuda_runtime_api.h>
+
+#include "rig.h"
+
+static const char ptx[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry work(.param .u64 to, .param .u64 ns, .param .u32 value, .param .u32 old)\n{\n"
+	"	.reg .u64 %t, %e, %n, %p;\n	.reg .u32 %v, %o, %k;\n	.reg .pred %q;\n"
+	"	ld.param.u64 %n, [ns];\n	ld.param.u64 %p, [to];\n"
+	"	ld.param.u32 %v, [value];\n	ld.param.u32 %k, [old];\n"
+	"	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, %n;\n"
+	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n"
+	"	ld.volatile.global.u32 %o, [%p];\n	mul.lo.u32 %o, %o, %k;\n	add.u32 %v, %v, %o;\n"
+	"	st.volatile.global.u32 [%p], %v;\n	ret;\n}\n";
+
+static int launch(void *stream, int *to, int64_t ns, int value, int old)
+{
+	static cudaKernel_t kernel;
+	static cudaLibrary_t library;
+	void *parameters[] = {&to, &ns, &value, &old};
+	cudaError_t error = cudaSuccess;
+
+	if (!library)
+		error = cudaLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+	if (!error && !kernel)
+		error = cudaLibraryGetKernel(&kernel, library, "work");
+	if (!error)
+		error = cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
+	return error;
+}
+
+int rig_cuda_store(void *stream, const void *arguments)
+{
+	const struct rig_work *work = arguments;
+
+	return launch(stream, work->cell, work->ns, work->value, 0);
+}
+
+int rig_cuda_add(void *stream, const void *arguments)
+{
+	const struct rig_work *work = arguments;
+
+	return launch(stream, work->cell, work->ns, work->value, 1);
+}
+
+/* A null store. */
+int rig_cuda_break(void *stream, const void *arguments)
+{
+	(void)arguments;
+	return launch(stream, NULL, 0, 1, 0);
+}

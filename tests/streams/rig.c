@@ -1,0 +1,224 @@
+#include "rig.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sim.h"
+#include "test.h"
+
+#define SECOND 1000000000
+
+const char *rig_backend = "host";
+
+bool rig_is(const char *backend)
+{
+	return !strcmp(rig_backend, backend);
+}
+
+/* --- the waker --- */
+
+static struct rig_waker *of(struct wr_waker *waker)
+{
+	return (struct rig_waker *)waker;
+}
+
+static void poke(struct wr_waker *waker, uint32_t entity)
+{
+	wr_fetch_add(&of(waker)->poked[entity % RIG_ENTITIES], 1);
+}
+
+static void kick(struct wr_waker *waker)
+{
+	wr_fetch_add(&of(waker)->kicked, 1);
+}
+
+static void take(struct wr_waker *waker)
+{
+	wr_fetch_add(&of(waker)->live, 1);
+}
+
+static void drop(struct wr_waker *waker)
+{
+	wr_fetch_sub(&of(waker)->live, 1);
+}
+
+void rig_fill_waker(struct rig_waker *waker)
+{
+	memset(waker, 0, sizeof *waker);
+	waker->waker = (struct wr_waker){poke, kick, take, drop};
+}
+
+/* --- kernels --- */
+
+static int store(const void *arguments)
+{
+	const struct rig_work *work = arguments;
+
+	weir_sleep(work->ns);
+	*work->cell = work->value;
+	return 0;
+}
+
+static int add(const void *arguments)
+{
+	const struct rig_work *work = arguments;
+
+	weir_sleep(work->ns);
+	*work->cell += work->value;
+	return 0;
+}
+
+static int break_down(const void *arguments)
+{
+	(void)arguments;
+	return 42;
+}
+
+#ifdef WEIR_WITH_CUDA
+#define CUDA_FORM(function) .cuda = function
+#else
+#define CUDA_FORM(function) .cuda = NULL
+#endif
+static const weir_kernel store_kernel = {.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};
+static const weir_kernel add_kernel = {.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
+const weir_kernel rig_broken = {.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
+
+/* --- words --- */
+
+weir_stream *rig_stream(struct rig *rig, const char *owner)
+{
+	weir_stream *stream = NULL;
+
+	assert_int_equal(wr_stream_open(rig->system, 0, 0, 0, owner, &stream), WEIR_OK);
+	return stream;
+}
+
+static void launch(struct rig *rig, weir_stream *stream, const weir_kernel *kernel, int value, int64_t ns)
+{
+	struct rig_work work = {rig->cell, ns, value};
+
+	assert_int_equal(weir_stream_launch(stream, kernel, &work, sizeof work), WEIR_OK);
+}
+
+void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns)
+{
+	launch(rig, stream, &store_kernel, value, ns);
+}
+
+void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns)
+{
+	launch(rig, stream, &add_kernel, value, ns);
+}
+
+weir_fence rig_record(weir_stream *stream)
+{
+	weir_fence fence = {0, 0};
+
+	assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
+	return fence;
+}
+
+void rig_wait(struct rig *rig, weir_fence fence)
+{
+	assert_int_equal(wr_fence_wait(rig->system, fence, wr_now() + 10 * (int64_t)SECOND), WEIR_OK);
+}
+
+int rig_read(struct rig *rig, weir_stream *stream)
+{
+	assert_int_equal(weir_stream_copy(stream, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+	rig_wait(rig, rig_record(stream));
+	return *rig->copy;
+}
+
+static void until(_Atomic int *count, int n)
+{
+	int64_t deadline = wr_now() + 10 * (int64_t)SECOND;
+
+	while (wr_load(count) < n && wr_now() < deadline)
+		wr_thread_sleep(10000);
+	assert_true(wr_load(count) >= n);
+}
+
+void rig_until_poked(struct rig *rig, uint32_t entity)
+{
+	until(&rig->waker.poked[entity], 1);
+}
+
+void rig_until_kicked(struct rig *rig, int kicks)
+{
+	until(&rig->waker.kicked, kicks);
+}
+
+/* --- a test's life --- */
+
+static void begin(struct rig *rig, uint64_t seed)
+{
+	struct wr_system_options options = {.backend = rig_backend, .seed = seed, .sim = rig->sim};
+	void *memory;
+
+	assert_int_equal(wr_system_create(&rig->system, &options), WEIR_OK);
+	rig_fill_waker(&rig->waker);
+	wr_system_attach(rig->system, &rig->waker.waker);
+	rig->a = rig_stream(rig, "a");
+	rig->b = rig_stream(rig, "b");
+	rig->c = rig_stream(rig, "c");
+	assert_int_equal(wr_system_alloc(rig->system, 0, 3 * sizeof *rig->cell, &memory), WEIR_OK);
+	rig->cell = memory;
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *rig->copy, &memory), WEIR_OK);
+	rig->copy = memory;
+	rig_store(rig, rig->a, 0, 0);
+	rig_wait(rig, rig_record(rig->a));
+}
+
+static void end(struct rig *rig)
+{
+	if (!rig->system)
+		return;			/* the body has destroyed it */
+	wr_system_detach(rig->system);
+	wr_stream_close(rig->a);
+	wr_stream_close(rig->b);
+	wr_stream_close(rig->c);
+	assert_int_equal(wr_system_destroy(rig->system), WEIR_OK);
+	assert_int_equal(wr_load(&rig->waker.live), 0);
+}
+
+struct job {
+	struct rig *rig;
+	void (*body)(struct rig *rig);
+	uint64_t seed;
+};
+
+static void work(void *arg)
+{
+	struct job *job = arg;
+
+	begin(job->rig, job->seed);
+	job->body(job->rig);
+	end(job->rig);
+}
+
+void rig_run(void (*body)(struct rig *rig), uint64_t seed)
+{
+	struct rig rig = {0};
+	struct job job = {&rig, body, seed};
+
+	if (!rig_is("sim")) {
+		work(&job);
+		return;
+	}
+	assert_int_equal(wr_sim_create(&rig.sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+	assert_int_equal(wr_sim_call(rig.sim, work, &job), WEIR_OK);
+	wr_sim_destroy(rig.sim);
+}
+
+bool rig_device_answers(void)
+{
+	struct wr_system_options options = {.backend = rig_backend};
+	struct wr_system *system = NULL;
+
+	if (!rig_is("cuda"))
+		return true;
+	if (wr_system_create(&system, &options))
+		return false;
+	return !wr_system_destroy(system);
+}

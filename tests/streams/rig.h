@@ -1,0 +1,58 @@
+/*
+ * A system on any backend with a counting waker: what the tests of this room have in common. On sim a test's body is a
+ * fiber of a world of its own.
+ */
+#ifndef TESTS_STREAMS_RIG_H
+#define TESTS_STREAMS_RIG_H
+
+#include "base/atomic.h"
+#include "streams/sim.h"
+#include "streams/system.h"
+
+enum { RIG_ENTITIES = 1024 };
+
+struct rig_waker {
+	struct wr_waker waker;
+	_Atomic int poked[RIG_ENTITIES], kicked, live;
+};
+
+struct rig {
+	struct wr_system *system;
+	struct wr_sim *sim;
+	struct rig_waker waker;
+	weir_stream *a, *b, *c;
+	int *cell;			/* on the device; two more follow */
+	int *copy;			/* of the cell, on the host */
+};
+
+extern const char *rig_backend;		/* what the tests run on: set once, before them */
+bool rig_is(const char *backend);
+bool rig_device_answers(void);		/* cuda: or there is nothing to test */
+
+void rig_run(void (*body)(struct rig *rig), uint64_t seed);	/* makes a system, attached; afterwards destroys it, which must succeed */
+void rig_fill_waker(struct rig_waker *waker);
+
+/* All of these assert that they succeed. */
+weir_stream *rig_stream(struct rig *rig, const char *owner);
+void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* takes ns, then writes the cell */
+void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* takes ns, then adds to the cell */
+weir_fence rig_record(weir_stream *stream);
+void rig_wait(struct rig *rig, weir_fence fence);
+int rig_read(struct rig *rig, weir_stream *stream);	/* the cell, after what is on the stream */
+void rig_until_poked(struct rig *rig, uint32_t entity);
+void rig_until_kicked(struct rig *rig, int kicks);
+
+extern const weir_kernel rig_broken;	/* loses the device */
+
+/* cuda.c here: the CUDA forms of the rig's kernels. */
+int rig_cuda_store(void *stream, const void *arguments);
+int rig_cuda_add(void *stream, const void *arguments);
+int rig_cuda_break(void *stream, const void *arguments);
+
+struct rig_work {
+	int *cell;
+	int64_t ns;
+	int value;
+};
+
+#endif

@@ -1,0 +1,12 @@
+/* cmocka's header needs these before it. */
+#ifndef TESTS_STREAMS_TEST_H
+#define TESTS_STREAMS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#endif
