@@ -1,0 +1,488 @@
+/*
+ * M2: claims on what entities share (DESIGN S3: bytes and blocks of an allocator, in-flight places; FAULTS F25, F26).
+ *
+ * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2 resources, per resource
+ * the thread that brings back what ticks have used (a retire list, a consumer), a timer. An entity: poked -> review (may say WAIT
+ * or NEVER once) -> claims what it needs of each resource in ascending id, each claim one critical section -> tick: of each claim
+ * it uses all or nothing; it may fail (uses nothing) -> what is not used is released -> looks again. NEVER: it leaves by CAS
+ * RUNNING->DONE (NOTIFIED: exchange to RUNNING, again); DONE absorbs every poke.
+ * Rule as modelled, each line one critical section of the resource:
+ *   offer:        the oldest entry of the refused list for which there is enough, if any, is REMOVED and marked owed; it is poked.
+ *   release(r):   give back; offer.
+ *   claim(e,r):   the mark is taken back, e's entry removed; enough -> claimed, offer what is left; else entered at the end.
+ *   park:         for every r where e was owed when this review began and still is: the mark is taken back; offer. What was
+ *                 offered later stays: its poke comes later too, and starts another review.
+ *   became DONE:  for every r: the entry is removed, any mark taken back, also a newer one; offer.
+ * Variants: what is free is anybody's (S3), or RESERVE: what is owed is nobody else's.
+ * Properties: never more in use than there is; nobody is refused, enough there, and nobody told; in the end all are DONE; no
+ * livelock; in the STARVE settings also: an entity that wants one tick gets it though two others go on for ever.
+ * STRAY: each entity may be poked once for nothing (a drain, a neighbour): it is reviewed while its entry is in the list; one tick each. PATIENT: who
+ * says WAIT is woken only when all others are DONE or wait too: it waits for what they send.
+ * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A needs 2 of 2.
+ * Run: build/m2_claim [-v [NAME]]
+ * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE livelocks with two resources;
+ * without it an entity can be overtaken for ever by perfect timing; with amounts a claim must offer what is left, and to the oldest
+ * for which it is enough; all mutants found.
+ */
+#include <stdint.h>
+#define ENTITIES 3
+#define RESOURCES 2
+#define THREADS 6
+enum { TIMER = 5 };                                     /* threads: entities 0-2, who brings back 3-4, the timer */
+enum { POKED = 1, RUNNING = 2, DONE = 4 };
+enum { SIZE2 = 1, AMOUNTS = 2, STARVE = 4, RESERVE = 8, CROSSED = 32, ONE = 64, CALM = 128, STARVE_WIDE = 256, STRAY = 512, PATIENT = 1024 };
+enum mutation { NONE, REFUSE_OUTSIDE, NO_PASS_ON, KEEP_ENTRY, GIVE_BACK_SILENT, DESCENDING, UNUSED_SILENT, FAIL_KEEPS, PASS_ON_NEW,
+	OLDEST_ONLY, CLAIM_OFFERS_NOTHING, AS_WRITTEN, DONE_KEEPS_ENTRY, DONE_KEEPS_NEW_MARK, DONE_TWO_SECTIONS, DONE_SILENT,
+	DONE_BLINDLY
+};
+struct state {
+	uint8_t word[ENTITIES], pc[THREADS], left[ENTITIES], at[ENTITIES], claims[ENTITIES], uses[ENTITIES], mood[ENTITIES], waiting[ENTITIES], owed[ENTITIES], owed_before[ENTITIES];
+	uint8_t out[RESOURCES][ENTITIES], claimed[RESOURCES], refused[RESOURCES][ENTITIES], n[RESOURCES], seen_full[ENTITIES];
+	uint8_t to_poke[THREADS], stray;
+};
+#define THREAD_NAMES
+#include "explore.h"
+
+static const char *thread_name(int t)
+{
+	static const char *names[] = {"A", "B", "C", "back 0", "back 1", "timer"};
+	return names[t];
+}
+
+static int size(void) { return (setting & (SIZE2 | AMOUNTS)) ? 2 : 1; }
+static int amount(int e) { return (setting & AMOUNTS) && e == 0 ? 2 : 1; }
+static bool head_only(void) { return mutation == OLDEST_ONLY || mutation == AS_WRITTEN; }
+static bool claim_silent(void) { return mutation == CLAIM_OFFERS_NOTHING || mutation == AS_WRITTEN; }
+
+/* Which resources an entity needs. */
+static int needs(int e)
+{
+	if (setting & (ONE | AMOUNTS))
+		return 1;
+	if (setting & CROSSED)
+		return e < 2 ? 3 : 0;
+	if (setting & STARVE)
+		return (setting & STARVE_WIDE) ? 3 : e == 0 ? 3 : e;    /* A needs both; B needs 0, C needs 1, or all need both */
+	return e < 2 ? 3 : 2;
+}
+
+/* The resource that e claims in its k-th turn. */
+static int turn(int e, int k)
+{
+	bool down = mutation == DESCENDING && e == 1;
+
+	return down ? RESOURCES - 1 - k : k;
+}
+
+static int owed_units(const struct state *s, int r, int but)
+{
+	int sum = 0;
+
+	for (int e = 0; e < ENTITIES; e++)
+		sum += e != but && (s->owed[e] >> r & 1) ? amount(e) : 0;
+	return sum;
+}
+
+static int in_use(const struct state *s, int r)
+{
+	int sum = s->claimed[r];
+
+	for (int e = 0; e < ENTITIES; e++)
+		sum += s->out[r][e] * amount(e);
+	return sum;
+}
+
+/* Is there enough for e? */
+static bool enough(const struct state *s, int r, int e)
+{
+	int reserved = (setting & RESERVE) ? owed_units(s, r, e) : 0;
+
+	return in_use(s, r) + reserved + amount(e) <= size();
+}
+
+static void forget_entry(struct state *s, int r, int e)
+{
+	int k = 0;
+
+	for (int i = 0; i < s->n[r]; i++)
+		if (s->refused[r][i] != e + 1)
+			s->refused[r][k++] = s->refused[r][i];
+	for (int i = k; i < ENTITIES; i++)
+		s->refused[r][i] = 0;
+	s->n[r] = (uint8_t)k;
+}
+
+static void enter(struct state *s, int r, int e)
+{
+	forget_entry(s, r, e);
+	int i = s->n[r]++;
+	s->refused[r][i] = (uint8_t)(e + 1);
+}
+
+/* Inside r's critical section: who is to be poked by thread t? */
+static void offer(struct state *s, int r, int t)
+{
+	int i = 0;
+
+	while (i < s->n[r] && !head_only() && !enough(s, r, s->refused[r][i] - 1))
+		i++;
+	if (i == s->n[r] || !enough(s, r, s->refused[r][i] - 1))
+		return;
+	int e = s->refused[r][i] - 1;
+	if (mutation != KEEP_ENTRY) {
+		forget_entry(s, r, e);
+		s->owed[e] |= (uint8_t)(1 << r);
+	}
+	s->to_poke[t] |= (uint8_t)(1 << e);
+	say(", offers it to %c", 'A' + e);
+}
+
+static bool poke_pending(struct state *s, int t)
+{
+	for (int e = 0; e < ENTITIES; e++)
+		if (s->to_poke[t] >> e & 1) {
+			s->to_poke[t] &= (uint8_t)~(1 << e);
+			s->word[e] |= POKED;
+			say("pokes %c", 'A' + e);
+			return true;
+		}
+	return false;
+}
+
+/* DONE: one critical section of r. */
+static void clean(struct state *s, int e, int r)
+{
+	int marks = mutation == DONE_KEEPS_NEW_MARK ? s->owed[e] & s->owed_before[e] : s->owed[e];
+
+	say("cleans up at resource %d", r);
+	if (mutation != DONE_KEEPS_ENTRY && mutation != DONE_TWO_SECTIONS)
+		forget_entry(s, r, e);
+	if (!(marks >> r & 1))
+		return;
+	s->owed[e] &= (uint8_t)~(1 << r);
+	if (mutation != DONE_SILENT)
+		offer(s, r, e);
+}
+
+enum { IDLE, REVIEW, CLAIM, ENTER_LATE, GIVE_BACK, TICK, SETTLE, PASS_ON, LEAVE, AGAIN, RETIRE, CLEAN, CLEAN_LATE };
+
+static bool entity(struct state *s, int e)
+{
+	uint8_t *pc = &s->pc[e];
+	int r, what;
+
+	if (poke_pending(s, e))
+		return true;
+	switch (*pc) {
+	case IDLE:
+		if (s->word[e] != POKED)
+			return false;
+		/* fall through */
+	case AGAIN:
+		s->word[e] = RUNNING;
+		s->owed_before[e] = s->owed[e];                 /* marks set from now on are followed by a poke: the next review's */
+		*pc = REVIEW;
+		say("-> RUNNING");
+		return true;
+	case REVIEW:
+		s->waiting[e] = 0;
+		if (!s->left[e] || ((setting & STARVE) && e && !s->left[0])) {
+			*pc = PASS_ON;
+			s->at[e] = 0;
+			say("review: NEVER");
+		} else if (s->mood[e] && (what = choose(3))) {
+			s->mood[e] = 0;
+			s->waiting[e] = what == 1;
+			if (what == 2)
+				s->left[e] = 0;
+			*pc = PASS_ON;
+			s->at[e] = 0;
+			say(what == 1 ? "review: WAIT for the timer" : "review: NEVER (stopped)");
+		} else {
+			*pc = CLAIM;
+			s->at[e] = 0;
+			say("review: READY");
+		}
+		return true;
+	case CLAIM:
+		if (s->at[e] == RESOURCES) {
+			*pc = TICK;
+			say("all claimed");
+			return true;
+		}
+		r = turn(e, s->at[e]);
+		if (!(needs(e) >> r & 1)) {
+			s->at[e]++;
+			return true;
+		}
+		if (enough(s, r, e)) {
+			s->owed[e] &= (uint8_t)~(1 << r);
+			s->owed_before[e] &= (uint8_t)~(1 << r);
+			forget_entry(s, r, e);
+			s->claimed[r] = (uint8_t)(s->claimed[r] + amount(e));
+			s->claims[e] |= (uint8_t)(1 << r);
+			s->at[e]++;
+			say("claims %d of resource %d", amount(e), r);
+			if (!claim_silent())
+				offer(s, r, e);
+			return true;
+		}
+		say("too little of resource %d", r);
+		if (mutation == REFUSE_OUTSIDE) {
+			s->seen_full[e] = (uint8_t)(r + 1);
+			*pc = ENTER_LATE;
+			return true;
+		}
+		s->owed[e] &= (uint8_t)~(1 << r);
+		s->owed_before[e] &= (uint8_t)~(1 << r);
+		enter(s, r, e);
+		say(", enters as refused");
+		*pc = GIVE_BACK;
+		s->at[e] = 0;
+		return true;
+	case ENTER_LATE:
+		r = s->seen_full[e] - 1;
+		s->seen_full[e] = 0;
+		s->owed[e] &= (uint8_t)~(1 << r);
+		enter(s, r, e);
+		say("enters as refused at resource %d, late", r);
+		*pc = GIVE_BACK;
+		s->at[e] = 0;
+		return true;
+	case GIVE_BACK:
+		if (s->at[e] == RESOURCES) {
+			*pc = PASS_ON;
+			s->at[e] = 0;
+			say("gave everything back");
+			return true;
+		}
+		r = s->at[e]++;
+		if (s->claims[e] >> r & 1) {
+			s->claims[e] &= (uint8_t)~(1 << r);
+			s->claimed[r] = (uint8_t)(s->claimed[r] - amount(e));
+			say("gives back what it claimed of resource %d", r);
+			if (mutation != GIVE_BACK_SILENT)
+				offer(s, r, e);
+		}
+		return true;
+	case TICK:
+		if (setting & (CALM | STARVE | STRAY)) {
+			s->uses[e] = (uint8_t)needs(e);
+			say("ticks, uses all");
+		} else {
+			what = choose(4);                       /* 3 all, 0 nothing (or failed), 1 and 2 only one of them */
+			s->uses[e] = (uint8_t)(what & needs(e));
+			say(what ? "ticks, uses 0x%x" : "compute fails, uses nothing", what);
+		}
+		if (!(setting & STARVE) || e == 0)
+			s->left[e]--;
+		*pc = SETTLE;
+		s->at[e] = 0;
+		return true;
+	case SETTLE:
+		if (s->at[e] == RESOURCES) {
+			*pc = AGAIN;
+			s->uses[e] = 0;
+			say("settled");
+			return true;
+		}
+		r = s->at[e]++;
+		if (!(s->claims[e] >> r & 1))
+			return true;
+		if (mutation == FAIL_KEEPS && !s->uses[e])
+			return true;
+		s->claims[e] &= (uint8_t)~(1 << r);
+		s->claimed[r] = (uint8_t)(s->claimed[r] - amount(e));
+		if (s->uses[e] >> r & 1) {
+			s->out[r][e]++;
+			say("has used resource %d", r);
+		} else {
+			say("releases resource %d unused", r);
+			if (mutation != UNUSED_SILENT)
+				offer(s, r, e);
+		}
+		return true;
+	case PASS_ON:
+		if (s->at[e] == RESOURCES) {
+			*pc = s->left[e] && !((setting & STARVE) && e && !s->left[0]) ? LEAVE : RETIRE;
+			say(*pc == LEAVE ? "parks" : "is to become DONE");
+			return true;
+		}
+		r = s->at[e]++;
+		if (((mutation == PASS_ON_NEW ? s->owed[e] : s->owed[e] & s->owed_before[e]) >> r & 1) && mutation != NO_PASS_ON) {
+			s->owed[e] &= (uint8_t)~(1 << r);
+			say("does not use what it was offered of resource %d", r);
+			offer(s, r, e);
+		}
+		return true;
+	case LEAVE:
+		if (s->word[e] == RUNNING) {
+			s->word[e] = 0;
+			*pc = IDLE;
+			s->owed_before[e] = 0;
+			say("leaves: IDLE");
+		} else {
+			*pc = AGAIN;
+			say("was poked");
+		}
+		return true;
+	case RETIRE:
+		if (s->word[e] != RUNNING && mutation != DONE_BLINDLY) {
+			s->word[e] = RUNNING;
+			say("was poked: again");
+			return true;
+		}
+		s->word[e] = DONE;
+		*pc = CLEAN;
+		s->at[e] = 0;
+		say("DONE");
+		return true;
+	case CLEAN:
+		if (s->at[e] == RESOURCES) {
+			*pc = IDLE;
+			s->at[e] = s->owed_before[e] = 0;
+			say("is rid of everything");
+			return true;
+		}
+		clean(s, e, s->at[e]);
+		if (mutation == DONE_TWO_SECTIONS)
+			*pc = CLEAN_LATE;
+		else
+			s->at[e]++;
+		return true;
+	case CLEAN_LATE:
+		r = s->at[e]++;
+		forget_entry(s, r, e);
+		*pc = CLEAN;
+		say("removes its entry at resource %d, late", r);
+		return true;
+	}
+	return false;
+}
+
+/* What ticks have used comes back, in any order. */
+static bool brings_back(struct state *s, int r)
+{
+	int t = ENTITIES + r, e = 0, k = 0;
+
+	if (poke_pending(s, t))
+		return true;
+	for (int i = 0; i < ENTITIES; i++)
+		k += s->out[r][i] > 0;
+	if (!k)
+		return false;
+	k = k > 1 ? choose(k) : 0;
+	while (!s->out[r][e] || k--)
+		e++;
+	s->out[r][e]--;
+	say("what %c used of resource %d comes back", 'A' + e, r);
+	offer(s, r, t);
+	return true;
+}
+
+static bool others_go_on(const struct state *s, int e)
+{
+	for (int i = 0; i < ENTITIES; i++)
+		if (i != e && !(s->word[i] & DONE) && !s->waiting[i])
+			return true;
+	return false;
+}
+
+static bool timer(struct state *s)
+{
+	for (int e = 0; e < ENTITIES; e++)
+		if (s->waiting[e] && s->word[e] == 0 && !((setting & PATIENT) && others_go_on(s, e))) {
+			s->waiting[e] = 0;
+			s->word[e] |= POKED;
+			say("pokes %c", 'A' + e);
+			return true;
+		}
+	if (!(setting & STRAY) || s->stray == 7)
+		return false;
+	int e = choose(ENTITIES);
+	if (s->stray >> e & 1)
+		return false;
+	s->stray |= (uint8_t)(1 << e);
+	s->word[e] |= POKED;
+	say("pokes %c for nothing", 'A' + e);
+	return true;
+}
+
+static void begin(struct state *s)
+{
+	for (int e = 0; e < ENTITIES; e++) {
+		s->word[e] = POKED;
+		s->left[e] = (setting & (STARVE | STRAY)) ? 1 : needs(e) ? (e == 0 ? 2 : 1) : 0;
+		s->mood[e] = (setting & (STARVE | CROSSED)) ? 0 : (setting & STRAY) ? e == 2 : e != 1;
+	}
+}
+
+static bool step(struct state *s, int t)
+{
+	return t < ENTITIES ? entity(s, t) : t < TIMER ? brings_back(s, t - ENTITIES) : timer(s);
+}
+
+static void check(const struct state *s)
+{
+	for (int r = 0; r < RESOURCES; r++) {
+		bool waits = false, told_somebody = owed_units(s, r, -1);
+		if (in_use(s, r) > size())
+			fail("more of resource %d is in use than there is", r);
+		for (int i = 0; i < s->n[r]; i++) {
+			waits |= enough(s, r, s->refused[r][i] - 1);
+			told_somebody |= (s->word[s->refused[r][i] - 1] & ~DONE) != 0;
+		}
+		for (int t = 0; t < THREADS; t++)
+			told_somebody |= s->to_poke[t] != 0;
+		if (waits && !told_somebody)
+			fail("enough of resource %d, somebody refused, and nobody was told", r);
+	}
+}
+
+static void at_end(const struct state *s)
+{
+	for (int e = 0; e < ENTITIES; e++)
+		if (!(s->word[e] & DONE))
+			fail("%c waits for ever (%s)", 'A' + e, enough(s, 0, e) && enough(s, 1, e) ? "there is enough" : "something was never given back");
+}
+
+static const struct run runs[] = {
+	{"rules, 3 entities {01}{01}{1}, size 1", NONE, 0, HOLDS},
+	{"rules, 3 entities {01}{01}{1}, size 2", NONE, SIZE2, HOLDS},
+	{"rules, 3 entities one resource, size 1", NONE, ONE, HOLDS},
+	{"rules, 3 entities one resource, size 2", NONE, ONE | SIZE2, HOLDS},
+	{"rules, amounts: A needs 2 of 2, B and C need 1", NONE, AMOUNTS, HOLDS},
+	{"rules, one resource, stray pokes, size 1", NONE, ONE | STRAY, HOLDS},
+	{"rules, amounts, stray pokes", NONE, AMOUNTS | STRAY, HOLDS},
+	{"rules, one resource, who waits waits for the others", NONE, ONE | PATIENT, HOLDS},
+	{"rules, two resources, who waits waits for the others", NONE, PATIENT, HOLDS},
+	{"rules, two entities {01}{01}, ascending", NONE, CROSSED, HOLDS},
+	{"a claim offers nothing, the oldest only; one unit a claim, size 1", AS_WRITTEN, 0, HOLDS},
+	{"a claim offers nothing, the oldest only; one unit a claim, size 2", AS_WRITTEN, ONE | SIZE2, HOLDS},
+	{"AS WRITTEN a claim offers nothing, the oldest only; amounts", AS_WRITTEN, AMOUNTS, BREAKS},
+	{"AS WRITTEN a claim that leaves something offers nothing; amounts", CLAIM_OFFERS_NOTHING, AMOUNTS, BREAKS},
+	{"AS WRITTEN only the oldest is offered, even if it is too little for it", OLDEST_ONLY, AMOUNTS, BREAKS},
+	{"RESERVE (what is owed is kept for its entity), size 1", NONE, RESERVE, BREAKS},
+	{"RESERVE, size 2", NONE, RESERVE | SIZE2, HOLDS},
+	{"MUTANT one of the two claims in descending order", DESCENDING, CROSSED | CALM, BREAKS},
+	{"descending + RESERVE", DESCENDING, CROSSED | CALM | RESERVE, BREAKS},
+	{"MUTANT too little and entered in two critical sections", REFUSE_OUTSIDE, CALM, BREAKS},
+	{"MUTANT the poke is not passed on", NO_PASS_ON, ONE | PATIENT, BREAKS},
+	{"MUTANT who gives back pokes the oldest but leaves its entry in the list", KEEP_ENTRY, SIZE2 | CALM, BREAKS},
+	{"MUTANT passes on also what it was offered during this review", PASS_ON_NEW, RESERVE, BREAKS},
+	{"MUTANT giving back pokes nobody", GIVE_BACK_SILENT, 0, BREAKS},
+	{"MUTANT an unused claim pokes nobody", UNUSED_SILENT, 0, BREAKS},
+	{"MUTANT a failed compute keeps its claims", FAIL_KEEPS, 0, BREAKS},
+	{"MUTANT DONE: its entry stays in the list", DONE_KEEPS_ENTRY, ONE | STRAY, BREAKS},
+	{"MUTANT DONE: takes back only marks that it knew when its review began", DONE_KEEPS_NEW_MARK, ONE | STRAY, BREAKS},
+	{"MUTANT DONE: mark and entry in two critical sections", DONE_TWO_SECTIONS, ONE | STRAY, BREAKS},
+	{"MUTANT DONE: does not pass on", DONE_SILENT, ONE | STRAY, BREAKS},
+	{"DONE exchanged in, whatever the state is: an entity without inbox", DONE_BLINDLY, ONE | STRAY, HOLDS},
+	{"AS WRITTEN (what is free is anybody's): can A {01} starve? B {0}, C {1} for ever", NONE, STARVE, BREAKS},
+	{"AS WRITTEN (what is free is anybody's): one resource, can A starve?", NONE, STARVE | ONE, BREAKS},
+	{"RESERVE: one resource, can A starve?", NONE, STARVE | ONE | RESERVE, HOLDS},
+	{"MUTANT RESERVE, but passes on what it was offered during this review", PASS_ON_NEW, STARVE | ONE | RESERVE, BREAKS},
+	{"RESERVE: A {01}, B {0}, C {1} for ever", NONE, STARVE | RESERVE, BREAKS},
+	{"RESERVE: A {01}, B {01}, C {01} for ever", NONE, STARVE | RESERVE | STARVE_WIDE, BREAKS},
+	{0}
+};

@@ -1,0 +1,661 @@
+/*
+ * M8: the ready queues (DESIGN S9; FAULTS F31): rings, `next` slots, the injector and its overflow, sleep and wake.
+ *
+ * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next` slot. Every look at a
+ * queue, every push and every look at the announcements is a step of its own.
+ * Rule as modelled:
+ *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring; then it looks at the
+ *                     announcements and wakes one. An entity that ticked its share goes to the end of the ring (S2).
+ *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements, wakes one.
+ *   pop:              next (at most ROW times in a row before the ring is looked at), ring, next, overflow, injector, others'
+ *                     rings, others' next slots (by exchange). Every TURN-th pop looks at overflow and injector first.
+ *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the overflow in one
+ *                     critical section; then one look at the announcements for EACH entry moved.
+ *   sleep:            announce, look at every queue again, wait. Found something: the announcement is taken back; who then finds
+ *                     that it had been woken already passes the wake-up on (it was meant for another entry).
+ *   wake one:         removes one announcement and wakes that worker.
+ * Properties: each poke is answered by a review; no entity in two queues or on two workers at once; a compute that may last until
+ * others have begun (BARRIER: as many as there are workers) is never waited for by an entity that is queued while a worker
+ * sleeps; nothing is left in the end. GOAL settings go on for ever until one entity has run: a weakly fair cycle is a starvation.
+ * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order m3_sleep's.
+ * Run: build/m8_next [-v [NAME]]
+ * Result: holds (up to 1.3 million states a run). One look for a whole batch is too little with 3 workers; a wake-up must be passed
+ * on unless the second look has the order of the pop; the overflow comes before the injector. LAZY is right too: a push into next
+ * wakes nobody, but before each compute the worker looks at the announcements if its next slot or ring holds something.
+ */
+#include <stdint.h>
+#define THREADS 5
+#define W 3
+#define E 5
+#define ROW 2
+#define TURN_OF 3
+enum { FOREIGN_0 = 3, FOREIGN_1 };
+enum { POKED = 1, RUNNING = 2 };
+enum {
+	FINITE = 1, LONG, LONG_TWO, LONG_MIXED, BATCH, FOREIGN, PING_RING, PING_INJECTOR, PING_OVERFLOW, PINGS, PINGS_RING, ENDLESS,
+	ALWAYS, ALWAYS_RING, SCENARIO = 15
+};
+enum { WORKERS_2 = 16, WORKERS_3 = 32 };
+enum mutation {
+	NONE, RECHECK_SKIPS_NEXT, NEXT_NOT_STOLEN, NO_ROW_BOUND, INJECTOR_NEVER_FIRST, BATCH_WAKES_NOBODY, BATCH_WAKES_ONE, NO_PASS_ON,
+	INJECTOR_BEFORE_OVERFLOW, FIRST_SKIPS_OVERFLOW, NEXT_WAKES_NOBODY, LAZY, NEXT_BY_STORE, STOLEN_BY_STORE, OLD_AFTER_WAKE,
+	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON
+};
+struct state {
+	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
+	uint8_t ring[W][E], rings[W], next[W], stack[E], stacked, overflow[E], overflows, batch[W][E], batched[W];
+	uint8_t asleep, wake[W], pc[THREADS], at[W], entity[W], row[W], pops[W], poke[THREADS], carried[W], wakes[W], then[W], new[W];
+};
+#define THREAD_NAMES
+#include "explore.h"
+
+static const char *thread_name(int t)
+{
+	static const char *names[] = {"worker A", "worker B", "worker C", "foreign 0", "foreign 1"};
+	return names[t];
+}
+
+static int scenario(void) { return setting & SCENARIO; }
+static int workers(void) { return (setting & WORKERS_3) ? 3 : (setting & WORKERS_2) ? 2 : 1; }
+
+/* --- what the entities do --- */
+
+/* Who has to run before those who go on for ever stop; E: nobody goes on for ever. */
+static int goal(void)
+{
+	switch (scenario()) {
+	case PING_RING: case PING_INJECTOR: case PING_OVERFLOW: return 2;
+	case PINGS: case PINGS_RING: return 4;
+	case ENDLESS: return 1;
+	case ALWAYS: return 3;
+	case ALWAYS_RING: return 0;
+	}
+	return E;
+}
+
+static bool over(const struct state *s)
+{
+	return goal() == E || s->ticks[goal()] >= (scenario() == ALWAYS_RING ? 2 : 1);
+}
+
+/* The entities that e's tick pokes, as bits. */
+static int targets(const struct state *s, int e)
+{
+	static const uint8_t finite[2][4] = {{2 | 4, 8, 8, 0}, {8, 0, 1, 0}};
+
+	switch (scenario()) {
+	case FINITE: return s->ticks[e] <= 2 ? finite[s->ticks[e] - 1][e] : 0;
+	case LONG: case LONG_MIXED: return e == 0 && s->ticks[0] == 1 ? 2 : 0;
+	case LONG_TWO: return e == 0 && s->ticks[0] == 1 ? 2 | 4 : 0;
+	case PING_RING: case PING_INJECTOR: case PING_OVERFLOW: return e < 2 && !over(s) ? 2 >> e : 0;
+	case PINGS: case PINGS_RING: return e < 4 && !over(s) ? 1 << (e ^ 1) : 0;
+	case ALWAYS: case ALWAYS_RING: return (e == 1 || e == 2) && !over(s) ? 1 << (3 - e) : 0;
+	}
+	return 0;
+}
+
+/* E0 is READY a second time without a poke; in ALWAYS it goes through the ring. */
+static bool again(const struct state *s, int e)
+{
+	return e == 0 && scenario() >= LONG && scenario() <= LONG_MIXED && s->ticks[0] == 1;
+}
+
+static bool requeues(const struct state *s, int e)
+{
+	return e == 0 && (scenario() == ALWAYS || scenario() == ALWAYS_RING) && !over(s);
+}
+
+/* A long compute: ends only when these have begun. */
+static int waits_for(const struct state *s, int e)
+{
+	switch (scenario()) {
+	case LONG: return e == 0 && s->ticks[0] == 1 ? 2 : 0;
+	case LONG_TWO: return (e == 0 && s->ticks[0] == 1) || (e && workers() == 3) ? 6 : 0;
+	case LONG_MIXED: return e || s->ticks[0] == 1 ? 6 : 0;
+	case BATCH: case FOREIGN: return workers() == 3 ? 7 : 3;
+	}
+	return 0;
+}
+
+/* The entities that a foreign thread pokes, in order; an endless one begins again. */
+static int foreign_target(const struct state *s, int f)
+{
+	int k = s->poke[FOREIGN_0 + f];
+
+	switch (scenario()) {
+	case FINITE: return f == 0 && k < 3 - workers() ? choose(4) : -1;
+	case LONG_MIXED: return f == 0 && k == 0 ? 2 : -1;
+	case FOREIGN: return workers() == 3 ? (f == 0 ? (k < 2 ? k : -1) : k < 1 ? 2 : -1) : k < 1 ? f : -1;
+	case PING_INJECTOR: return f == 0 && k == 0 ? 2 : -1;
+	case PINGS: return f == 0 && k == 0 ? 4 : -1;
+	case ALWAYS: return f == 0 && k == 0 ? 3 : -1;
+	case ENDLESS: return over(s) ? -1 : f ? 2 : 0;
+	}
+	return -1;
+}
+
+static void put(uint8_t *list, uint8_t *n, int e)
+{
+	if (*n == E)
+		fail("E%d does not fit: some entity is queued twice", e);
+	list[(*n)++] = (uint8_t)(e + 1);
+}
+
+static int shift(uint8_t *list, uint8_t *n)
+{
+	int e = list[0] - 1;
+
+	for (int i = 0; i + 1 < *n; i++)
+		list[i] = list[i + 1];
+	list[--*n] = 0;
+	return e;
+}
+
+static void begin_with(struct state *s, uint8_t *list, uint8_t *n, int e)
+{
+	s->word[e] = POKED;
+	s->asked[e] = 1;
+	put(list, n, e);
+}
+
+static void begin_next(struct state *s, int w, int e)
+{
+	s->word[e] = POKED;
+	s->asked[e] = 1;
+	s->next[w] = (uint8_t)(e + 1);
+}
+
+enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, SLEEP, STEAL_LATE, GONE };
+
+static void begin(struct state *s)
+{
+	for (int w = workers(); w < W; w++)
+		s->pc[w] = GONE;
+	switch (scenario()) {
+	case FINITE:
+		begin_with(s, s->stack, &s->stacked, 1);
+		begin_with(s, s->stack, &s->stacked, 2);
+		break;
+	case LONG: case LONG_TWO: case LONG_MIXED:
+		begin_with(s, s->stack, &s->stacked, 0);
+		break;
+	case BATCH:
+		for (int e = 0; e < workers(); e++)
+			begin_with(s, s->stack, &s->stacked, e);
+		break;
+	case PING_OVERFLOW:
+		begin_with(s, s->overflow, &s->overflows, 2);
+		begin_next(s, 0, 0);
+		break;
+	case PING_RING:
+		begin_with(s, s->ring[0], &s->rings[0], 2);
+		/* fall through */
+	case PING_INJECTOR:
+		begin_next(s, 0, 0);
+		break;
+	case PINGS_RING:
+		begin_with(s, s->ring[0], &s->rings[0], 4);
+		/* fall through */
+	case PINGS:
+		begin_next(s, 0, 0);
+		begin_next(s, 1, 2);
+		break;
+	case ENDLESS:
+		begin_with(s, s->overflow, &s->overflows, 1);
+		break;
+	case ALWAYS: case ALWAYS_RING:
+		begin_with(s, s->ring[0], &s->rings[0], 0);
+		begin_next(s, 0, 1);
+		break;
+	}
+}
+
+/* --- looking --- */
+static bool wake_one(struct state *s)
+{
+	for (int w = 0; w < workers(); w++)
+		if (s->asleep >> w & 1) {
+			s->asleep &= (uint8_t)~(1 << w);
+			s->wake[w] = 1;
+			say("wakes worker %c", 'A' + w);
+			return true;
+		}
+	say("nobody to wake");
+	return false;
+}
+
+static void take(struct state *s, int w, int e, const char *from)
+{
+	s->entity[w] = (uint8_t)e;
+	s->at[w] = 0;
+	s->pops[w] = (uint8_t)((s->pops[w] + 1) % TURN_OF);
+	s->pc[w] = TURN;
+	say("takes E%d from %s", e, from);
+}
+
+static bool take_next(struct state *s, int w, int of)
+{
+	if (!s->next[of])
+		return false;
+	int e = s->next[of] - 1;
+	if (w != of && mutation == STOLEN_BY_STORE) {
+		s->carried[w] = (uint8_t)(e + 1);
+		s->then[w] = (uint8_t)of;
+		s->pc[w] = STEAL_LATE;
+		say("sees E%d in a next slot", e);
+		return true;
+	}
+	s->next[of] = 0;
+	s->row[w] = (uint8_t)(s->row[w] + (w == of && s->row[w] < ROW));
+	take(s, w, e, w == of ? "its next slot" : "another's next slot");
+	return true;
+}
+
+static bool take_overflow(struct state *s, int w)
+{
+	if (!s->overflows)
+		return false;
+	take(s, w, shift(s->overflow, &s->overflows), "the overflow");
+	if (mutation == WAKE_CHAIN && s->overflows) {           /* a variant: who leaves something behind wakes the next */
+		s->wakes[w] = 1;
+		s->then[w] = TURN;
+		s->pc[w] = WAKE;
+	}
+	return true;
+}
+
+static bool take_injector(struct state *s, int w)
+{
+	if (!s->stacked)
+		return false;
+	while (s->stacked) {                                    /* exchange(NULL), then reversed: oldest first */
+		put(s->batch[w], &s->batched[w], s->stack[0] - 1);
+		shift(s->stack, &s->stacked);
+	}
+	take(s, w, shift(s->batch[w], &s->batched[w]), "the injector");
+	if (s->batched[w]) {
+		s->pc[w] = MOVE;
+		say(", %d more", s->batched[w]);
+	}
+	return true;
+}
+
+/* Looks at one queue; the order of S9. */
+static bool look(struct state *s, int w)
+{
+	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST, swapped = mutation == INJECTOR_BEFORE_OVERFLOW;
+	int at = s->at[w]++, k;
+
+	switch (at) {
+	case 0: case 5:
+		if ((at == 0 && !first) || (at == 0 && mutation == FIRST_SKIPS_OVERFLOW))
+			return false;
+		return swapped ? take_injector(s, w) : take_overflow(s, w);
+	case 1: case 6:
+		if (at == 1 && !first)
+			return false;
+		return swapped ? take_overflow(s, w) : take_injector(s, w);
+	case 2:
+		return (s->row[w] < ROW || mutation == NO_ROW_BOUND) && take_next(s, w, w);
+	case 3:
+		s->row[w] = 0;
+		if (!s->rings[w])
+			return false;
+		take(s, w, shift(s->ring[w], &s->rings[w]), "its ring");
+		return true;
+	case 4:
+		return take_next(s, w, w);
+	}
+	k = (w + 1 + (at - 7) / 2) % workers();
+	if (at - 7 >= 2 * (workers() - 1)) {
+		s->at[w] = 0;
+		s->pc[w] = ANNOUNCE;
+		say("finds nothing");
+		return true;
+	}
+	if ((at - 7) % 2)
+		return mutation != NEXT_NOT_STOLEN && take_next(s, w, k);
+	if (!s->rings[k])
+		return false;
+	take(s, w, shift(s->ring[k], &s->rings[k]), "another's ring");
+	return true;
+}
+
+/* One look is one step, whether it finds something or not; a look that does not apply is none. */
+static bool looks(struct state *s, int w)
+{
+	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST;
+
+	for (;;) {
+		int at = s->at[w];
+		bool applies = at > 2 || (at == 2 ? s->row[w] < ROW || mutation == NO_ROW_BOUND : first);
+		if (look(s, w))
+			return true;
+		if (applies) {
+			say("looks %d: nothing", at);
+			return true;
+		}
+	}
+}
+
+/* Looks again at one queue after the announcement; 1: there is something, 0: nothing, -1: all seen. */
+static int recheck(struct state *s, int w)
+{
+	int at = s->at[w]++, last = 2 * workers() - 1;
+
+	if ((mutation == REVERSED || mutation == REVERSED_NO_PASS_ON) && at <= last)
+		at = last - at;
+	if (at == 0)
+		return mutation != RECHECK_SKIPS_OVERFLOW && s->overflows;
+	if (at == 1)
+		return s->stacked > 0;
+	int k = (w + 1 + (at - 2) / 2) % workers();
+	if (at - 2 >= 2 * (workers() - 1))
+		return -1;
+	if ((at - 2) % 2)
+		return mutation != RECHECK_SKIPS_NEXT && mutation != NEXT_NOT_STOLEN && s->next[k];
+	return s->rings[k] > 0;
+}
+
+static bool take_back_announcement(struct state *s, int w)
+{
+	bool woken = s->wake[w];
+
+	s->asleep &= (uint8_t)~(1 << w);
+	s->wake[w] = 0;
+	s->at[w] = 0;
+	s->pc[w] = woken && mutation != NO_PASS_ON && mutation != REVERSED_NO_PASS_ON ? PASS_ON : LOOK;
+	say("looks again: there is work%s", woken ? "; had been woken already" : "");
+	return true;
+}
+
+/* --- a worker --- */
+static void poked(struct state *s, int e)
+{
+	s->asked[e] = 1;
+	say("pokes E%d (was %d)", e, s->word[e]);
+	s->word[e] |= POKED;
+}
+
+static bool push_next(struct state *s, int w)
+{
+	int e = s->new[w] - 1;
+
+	s->carried[w] = mutation == NEXT_BY_STORE && s->pc[w] == PUSH_LATE ? s->carried[w] : s->next[w];
+	if (mutation == NEXT_BY_STORE && s->pc[w] == PUSH) {
+		s->pc[w] = PUSH_LATE;
+		say("reads its next slot");
+		return true;
+	}
+	s->next[w] = (uint8_t)(e + 1);
+	s->new[w] = 0;
+	s->wakes[w] = 1;
+	s->then[w] = POKE;
+	s->pc[w] = s->carried[w] ? CARRY : mutation == NEXT_WAKES_NOBODY || mutation == LAZY ? POKE : WAKE;
+	if (s->carried[w] && mutation == OLD_AFTER_WAKE) {
+		s->then[w] = CARRY;
+		s->pc[w] = WAKE;
+	}
+	say("E%d into its next slot", e);
+	return true;
+}
+
+static void leave(struct state *s, int w, int e)
+{
+	if (requeues(s, e)) {
+		s->pc[w] = REQUEUE;
+		s->owner[e] = 0;
+		s->word[e] = POKED;
+		s->asked[e] = 1;
+		say("E%d -> QUEUED", e);
+	} else if (s->word[e] == RUNNING) {
+		s->word[e] = s->owner[e] = 0;
+		s->pc[w] = LOOK;
+		s->entity[w] = 0;
+		say("E%d -> IDLE", e);
+	} else {
+		s->pc[w] = AGAIN;
+		say("E%d was poked", e);
+	}
+}
+
+static bool worker(struct state *s, int w)
+{
+	uint8_t *pc = &s->pc[w];
+	int e = s->entity[w], found;
+
+	switch (*pc) {
+	case LOOK:
+		return looks(s, w);
+	case STEAL_LATE:                                        /* mutant */
+		s->next[s->then[w]] = 0;
+		found = s->carried[w] - 1;
+		s->carried[w] = s->then[w] = 0;
+		take(s, w, found, "another's next slot, by load and store");
+		return true;
+	case MOVE:
+		s->wakes[w] = s->batched[w];
+		while (s->batched[w])
+			put(s->overflow, &s->overflows, shift(s->batch[w], &s->batched[w]));
+		if (mutation == BATCH_WAKES_ONE || mutation == WAKE_CHAIN)
+			s->wakes[w] = 1;
+		s->then[w] = TURN;
+		*pc = mutation == BATCH_WAKES_NOBODY ? TURN : WAKE;
+		say("moves the rest to the overflow");
+		return true;
+	case WAKE:
+		if (!wake_one(s) || !--s->wakes[w]) {
+			*pc = s->then[w];
+			s->then[w] = s->wakes[w] = 0;
+		}
+		return true;
+	case PASS_ON:
+		wake_one(s);
+		*pc = LOOK;
+		return true;
+	case TURN:
+		if (s->owner[e])
+			fail("two workers in E%d", e);
+		if (s->word[e] != POKED)
+			fail("E%d was popped though it is not QUEUED: it was queued twice", e);
+		s->owner[e] = (uint8_t)(w + 1);
+		/* fall through */
+	case AGAIN:
+		s->word[e] = RUNNING;
+		s->asked[e] = s->then[w] = s->wakes[w] = 0;
+		s->begun |= (uint8_t)(1 << e);
+		*pc = mutation == LAZY && (s->next[w] || s->rings[w]) ? LAZY_LOOK : TICK;
+		say("E%d -> RUNNING", e);
+		return true;
+	case LAZY_LOOK:                                         /* before a compute, if something would wait behind it */
+		wake_one(s);
+		*pc = TICK;
+		return true;
+	case TICK:
+		if ((s->begun & waits_for(s, e)) != waits_for(s, e))
+			return false;
+		s->ticks[e] += s->ticks[e] < 3 && (goal() == E || e == goal());
+		s->poke[w] = (uint8_t)targets(s, e);
+		*pc = POKE;
+		say("E%d ticks", e);
+		return true;
+	case POKE: {
+		int to = 0;
+		s->wakes[w] = s->then[w] = 0;
+		if (!s->poke[w]) {
+			*pc = again(s, e) ? AGAIN : LEAVE;
+			say("delivered");
+			return true;
+		}
+		while (!(s->poke[w] >> to & 1))
+			to++;
+		s->poke[w] &= (uint8_t)~(1 << to);
+		s->new[w] = s->word[to] ? 0 : (uint8_t)(to + 1);
+		*pc = s->word[to] ? POKE : PUSH;
+		poked(s, to);
+		return true;
+	}
+	case PUSH: case PUSH_LATE:
+		return push_next(s, w);
+	case CARRY:
+		put(s->ring[w], &s->rings[w], s->carried[w] - 1);
+		say("E%d, which was there, to the end of its ring", s->carried[w] - 1);
+		s->carried[w] = 0;
+		*pc = mutation == OLD_AFTER_WAKE ? POKE : WAKE;
+		s->wakes[w] = 1;
+		s->then[w] = POKE;
+		return true;
+	case REQUEUE:
+		put(s->ring[w], &s->rings[w], e);
+		s->wakes[w] = 1;
+		s->then[w] = LOOK;
+		s->entity[w] = 0;
+		*pc = WAKE;
+		say("to the end of its ring");
+		return true;
+	case LEAVE:
+		leave(s, w, e);
+		return true;
+	case ANNOUNCE:
+		s->asleep |= (uint8_t)(1 << w);
+		*pc = RECHECK;
+		say("announces its sleep");
+		return true;
+	case RECHECK:
+		found = recheck(s, w);
+		if (found > 0)
+			return take_back_announcement(s, w);
+		if (found < 0) {
+			s->at[w] = 0;
+			*pc = SLEEP;
+		}
+		say(found < 0 ? "sleeps" : "looks again: nothing");
+		return true;
+	case SLEEP:
+		if (!s->wake[w])
+			return false;
+		s->wake[w] = 0;
+		*pc = LOOK;
+		say("wakes up");
+		return true;
+	}
+	return false;
+}
+
+static bool foreign(struct state *s, int t)
+{
+	uint8_t *pc = &s->pc[t], *to = &s->to[t - FOREIGN_0];
+	int e;
+
+	switch (*pc) {
+	case 0:
+		e = foreign_target(s, t - FOREIGN_0);
+		if (e < 0 || (scenario() == ENDLESS && s->word[e]))     /* an endless one pokes when that has an effect */
+			return false;
+		*pc = s->word[e] ? 0 : 1;
+		*to = s->word[e] ? 0 : (uint8_t)(e + 1);
+		s->poke[t] = (uint8_t)(s->poke[t] + (scenario() != ENDLESS));
+		poked(s, e);
+		return true;
+	case 1:
+		put(s->stack, &s->stacked, *to - 1);
+		*pc = 2;
+		say("pushes E%d onto the injector", *to - 1);
+		*to = 0;
+		return true;
+	default:
+		wake_one(s);
+		*pc = 0;
+		return true;
+	}
+}
+
+static bool step(struct state *s, int t)
+{
+	return t >= FOREIGN_0 ? foreign(s, t) : worker(s, t);
+}
+
+static int places(const struct state *s, int e)
+{
+	int n = 0;
+
+	for (int i = 0; i < E; i++)
+		n += (s->stack[i] == e + 1) + (s->overflow[i] == e + 1);
+	for (int w = 0; w < W; w++) {
+		n += (s->next[w] == e + 1) + (mutation != STOLEN_BY_STORE && s->pc[w] != PUSH_LATE && s->carried[w] == e + 1);
+		for (int i = 0; i < E; i++)
+			n += (s->ring[w][i] == e + 1) + (s->batch[w][i] == e + 1);
+	}
+	return n;
+}
+
+static void check(const struct state *s)
+{
+	for (int e = 0; e < E; e++)
+		if (places(s, e) > 1)
+			fail("E%d is queued twice", e);
+}
+
+static void at_end(const struct state *s)
+{
+	for (int e = 0; e < E; e++)
+		if (places(s, e))
+			fail("E%d is queued %s and nobody takes it", e, s->asleep ? "while a worker sleeps" : "behind a long compute");
+	for (int e = 0; e < E; e++)
+		if (s->asked[e] || s->word[e])
+			fail("E%d was poked and never reviewed", e);
+	for (int w = 0; w < workers(); w++)
+		if (s->pc[w] != SLEEP)
+			fail("worker %c hangs", 'A' + w);
+	if (goal() < E && !over(s))
+		fail("E%d never ran", goal());
+}
+
+static const struct run runs[] = {
+	{"rules, 1 worker, 4 entities, late pokes", NONE, FINITE, HOLDS},
+	{"rules, 2 workers, 4 entities, late pokes", NONE, FINITE | WORKERS_2, HOLDS},
+	{"rules, 3 workers, 4 entities, late pokes", NONE, FINITE | WORKERS_3, HOLDS},
+	{"rules, a long compute, one behind it in next", NONE, LONG | WORKERS_2, HOLDS},
+	{"rules, a long compute, two behind it in next and ring, 2 workers", NONE, LONG_TWO | WORKERS_2, HOLDS},
+	{"rules, a long compute, two behind it in next and ring, 3 workers", NONE, LONG_TWO | WORKERS_3, HOLDS},
+	{"rules, a long compute, one in next, one from outside, 3 workers", NONE, LONG_MIXED | WORKERS_3, HOLDS},
+	{"rules, 2 long computes in one batch, 2 workers", NONE, BATCH | WORKERS_2, HOLDS},
+	{"rules, 3 long computes in one batch, 3 workers", NONE, BATCH | WORKERS_3, HOLDS},
+	{"rules, 2 long computes poked from outside, 2 workers", NONE, FOREIGN | WORKERS_2, HOLDS},
+	{"rules, 3 long computes poked from outside, 3 workers", NONE, FOREIGN | WORKERS_3, HOLDS},
+	{"rules, next for ever, one waits in the ring, 1 worker", NONE, PING_RING, HOLDS},
+	{"rules, next for ever, one waits in the injector, 1 worker", NONE, PING_INJECTOR, HOLDS},
+	{"rules, next for ever, one waits in the overflow, 1 worker", NONE, PING_OVERFLOW, HOLDS},
+	{"rules, next for ever, one waits in the ring, 2 workers", NONE, PING_RING | WORKERS_2, HOLDS},
+	{"rules, two pairs for ever, one waits in the injector, 2 workers", NONE, PINGS | WORKERS_2, HOLDS},
+	{"rules, two pairs for ever, one waits in a ring, 2 workers", NONE, PINGS_RING | WORKERS_2, HOLDS},
+	{"rules, injector for ever, one waits in the overflow, 1 worker", NONE, ENDLESS, HOLDS},
+	{"rules, ring and next for ever, one waits in the injector, 1 worker", NONE, ALWAYS, HOLDS},
+	{"rules, next for ever, an always-ready one in the ring, 1 worker", NONE, ALWAYS_RING, HOLDS},
+	{"a batch wakes one, who takes and leaves some wakes the next, batch", WAKE_CHAIN, BATCH | WORKERS_3, HOLDS},
+	{"a batch wakes one, who takes and leaves some wakes the next, outside", WAKE_CHAIN, FOREIGN | WORKERS_3, HOLDS},
+	{"LAZY: next wakes nobody; a look before each compute instead", LAZY, LONG | WORKERS_2, HOLDS},
+	{"LAZY, two behind it in next and ring, 3 workers", LAZY, LONG_TWO | WORKERS_3, HOLDS},
+	{"LAZY, 2 workers, 4 entities, late pokes", LAZY, FINITE | WORKERS_2, HOLDS},
+	{"MUTANT next slots are not looked at before sleeping", RECHECK_SKIPS_NEXT, LONG | WORKERS_2, BREAKS},
+	{"MUTANT next cannot be stolen, long compute", NEXT_NOT_STOLEN, LONG | WORKERS_2, BREAKS},
+	{"MUTANT no bound on next in a row: the ring starves", NO_ROW_BOUND, PING_RING, BREAKS},
+	{"MUTANT the injector is never looked at first", INJECTOR_NEVER_FIRST, PING_INJECTOR, BREAKS},
+	{"MUTANT the injector is never looked at first, 2 workers", INJECTOR_NEVER_FIRST, PINGS | WORKERS_2, BREAKS},
+	{"MUTANT the turn of the injector does not look at the overflow", FIRST_SKIPS_OVERFLOW, PING_OVERFLOW, BREAKS},
+	{"MUTANT the injector is looked at before the overflow", INJECTOR_BEFORE_OVERFLOW, ENDLESS, BREAKS},
+	{"MUTANT a batch moved to the overflow wakes nobody", BATCH_WAKES_NOBODY, BATCH | WORKERS_2, BREAKS},
+	{"AS WRITTEN a batch moved to the overflow wakes one, 3 workers", BATCH_WAKES_ONE, BATCH | WORKERS_3, BREAKS},
+	{"second look in the order of the pop, keeps the wake-up, outside", NO_PASS_ON, FOREIGN | WORKERS_3, HOLDS},
+	{"second look in the order of the pop, keeps the wake-up, mixed", NO_PASS_ON, LONG_MIXED | WORKERS_3, HOLDS},
+	{"second look in another order, passes the wake-up on, outside", REVERSED, FOREIGN | WORKERS_3, HOLDS},
+	{"second look in another order, passes the wake-up on, mixed", REVERSED, LONG_MIXED | WORKERS_3, HOLDS},
+	{"AS WRITTEN second look in another order, keeps the wake-up, outside", REVERSED_NO_PASS_ON, FOREIGN | WORKERS_3, BREAKS},
+	{"AS WRITTEN second look in another order, keeps the wake-up, mixed", REVERSED_NO_PASS_ON, LONG_MIXED | WORKERS_3, BREAKS},
+	{"MUTANT overflow is not looked at before sleeping", RECHECK_SKIPS_OVERFLOW, BATCH | WORKERS_2, BREAKS},
+	{"MUTANT a push into next wakes nobody", NEXT_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
+	{"MUTANT next is filled by load and store, not exchanged", NEXT_BY_STORE, LONG_TWO | WORKERS_2, BREAKS},
+	{"MUTANT next is stolen by load and store", STOLEN_BY_STORE, LONG_TWO | WORKERS_2, BREAKS},
+	{"MUTANT the old next goes to the ring after the look at the announcements", OLD_AFTER_WAKE, LONG_TWO | WORKERS_3, BREAKS},
+	{0}
+};
