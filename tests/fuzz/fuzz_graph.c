@@ -1,0 +1,51 @@
+/*
+ * libFuzzer: any bytes as a graph. Nothing may crash or leak, and what is accepted is printed, read and printed alike (F81-F87).
+ * Built by clang alone: -DWEIR_FUZZ=ON; the seeds are tests/graphs/bad and examples.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "weir.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void count(const weir_report *report, void *arg)
+{
+	if (!report->text || !report->pointer || strchr(report->text, '\n') || strchr(report->pointer, '\n'))
+		abort();	/* one line each */
+	++*(int *)arg;
+}
+
+static char *printed(const char *json, size_t length)
+{
+	weir_description *description = NULL;
+	char *text = NULL;
+	int reports = 0;
+
+	if (!weir_description_parse(&description, json, length, count, &reports)) {
+		if (weir_description_check(description, NULL, count, &reports) && !reports)
+			abort();	/* refused without a word */
+		if (!weir_description_print(description, NULL, WEIR_AS_DOT, &text))
+			weir_text_free(text);
+		text = NULL;
+		(void)weir_description_print(description, NULL, WEIR_AS_JSON, &text);
+	} else if (!reports) {
+		abort();
+	}
+	weir_description_destroy(description);
+	return text;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *once = printed((const char *)data, size), *twice;
+
+	if (!once)
+		return 0;
+	twice = printed(once, strlen(once));
+	if (!twice || strcmp(once, twice))
+		abort();	/* no fixpoint */
+	weir_text_free(once);
+	weir_text_free(twice);
+	return 0;
+}
