@@ -305,7 +305,9 @@ BODY(g3_one_signal_waits_for_all_fences)
 	wr_token token;
 
 	rig_store(rig, rig->a, 1, 0);
+	rig->cell++;
 	rig_store(rig, rig->b, 1, 20 * MS);
+	rig->cell++;
 	rig_store(rig, rig->c, 1, 10 * MS);
 	fences[0] = rig_record(rig->a);
 	fences[1] = rig_record(rig->b);
