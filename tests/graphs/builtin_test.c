@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graphs/registry.h"
+#include "graphs/text.h"
 #include "kinds.h"
 
 static void built_in_tables_pass_the_check_of_plugins(void **state)
@@ -47,11 +48,37 @@ static void every_example_is_right(void **state)
 	assert_true(graphs > 0);
 }
 
+/* The graphs in the text: indented by a tab, from "{" to "}" alone on a line. */
+static void every_graph_in_the_docs_is_right(void **state)
+{
+	struct wr_text docs = {0};
+	int graphs = 0;
+
+	(void)state;
+	assert_int_equal(wr_text_read(&docs, "../../docs/graph-format.md"), WEIR_OK);
+	for (char *at = docs.text, *end; (at = strstr(at, "\n\t{\n")); at = end, graphs++) {
+		weir_description *description = NULL;
+		weir_status status;
+
+		end = strstr(at, "\n\t}\n");
+		assert_non_null(end);
+		status = weir_description_parse(&description, at, (size_t)(end + 3 - at), NULL, NULL);
+		if (!status)
+			status = weir_description_check(description, NULL, NULL, NULL);
+		weir_description_destroy(description);
+		if (status)
+			fail_msg("%s", weir_last_error());
+	}
+	assert_int_equal(graphs, 2);
+	wr_text_finish(&docs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(built_in_tables_pass_the_check_of_plugins),
 		cmocka_unit_test(every_example_is_right),
+		cmocka_unit_test(every_graph_in_the_docs_is_right),
 	};
 
 	return cmocka_run_group_tests_name("built-ins", tests, NULL, NULL);
