@@ -92,5 +92,5 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 		}
 	}
 	if (WR_BUG(GIVEN_BACK_TO_CLOSED))
-		wr_push_last(worker, entity);
+		wr_inject(worker->scheduler, entity);
 }

@@ -224,8 +224,6 @@ void wr_loop_main(void *arg)
 {
 	weir_scheduler *scheduler = arg;
 
-	while (!wr_load(&scheduler->quit)) {
-		wr_turn(scheduler);
-		wr_loop_wait(&scheduler->loop);
-	}
+	for (wr_turn(scheduler); !wr_load(&scheduler->quit); wr_turn(scheduler))
+		wr_loop_wait(&scheduler->loop);	/* asked after the turn, which forgets the kicks that it has seen */
 }

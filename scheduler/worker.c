@@ -55,7 +55,8 @@ static void sleep_until_woken(struct wr_worker *worker)
 
 	wr_fetch_or(&scheduler->sleepers, bit);
 	if (wr_work_waits(scheduler) || wr_live_closed(&scheduler->live)) {
-		wr_fetch_and(&scheduler->sleepers, ~bit);	/* woken meanwhile: the next park returns at once */
+		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
+			wr_wake_one(scheduler);	/* somebody chose us for his entry: passed on, for what we found may be another */
 		return;
 	}
 	last_one(scheduler);

@@ -224,14 +224,19 @@ void wr_stream_close(weir_stream *stream)
 
 /* --- the live reference --- */
 
+/* The reference is taken before the word says so: whoever sees the word may give it back at once. */
 static void hold(weir_stream *stream, uint64_t point)
 {
 	struct wr_waker *waker = wr_load(&stream->system->waker);
+	uint64_t held = wr_load(&stream->held);
 
-	if (!stream->begun || !waker || wr_load(&stream->held) == point)
+	if (!stream->begun || !waker || held == point)
 		return;
-	if (!wr_exchange(&stream->held, point))
-		waker->take(waker);
+	while (held)
+		if (wr_cas(&stream->held, &held, point))
+			return;		/* the one it has goes on */
+	waker->take(waker);
+	wr_store(&stream->held, point);	/* from 0 only the owner changes it */
 }
 
 void wr_stream_begin(weir_stream *stream)

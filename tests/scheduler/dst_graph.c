@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graphs/graph.h"
 
 static _Thread_local struct dst *here;
 
@@ -72,7 +73,7 @@ static int run_work(const void *arguments)
 	if (work->from)
 		check(work->from, work->seen, work->who);
 	if (work->to)
-		*work->to = work->from ? *work->from : work->value;
+		*work->to = work->value;
 	return 0;
 }
 
@@ -102,12 +103,28 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-static bool enter(struct node *node, weir_context *context)
+/* S3, C4: a queue never holds more than its capacity; `pop` one more. */
+static void check_bounds(struct node *node, const weir_entity *entity)
 {
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].count; k++) {
+			struct wr_queue *queue = &entity->outputs[i].connections[k]->queue;
+			uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
+			if (held > queue->capacity + (queue->policy == WEIR_POP))
+				dst_break(node->dst, "a queue of %u behind %s holds %llu", queue->capacity,
+					  weir_entity_name(entity), (unsigned long long)held);
+		}
+	}
+}
+
+static void enter(struct node *node, weir_context *context)
+{
+	const weir_entity *entity = weir_context_entity(context);
+
 	if (node->busy)
-		dst_break(node->dst, "%s runs twice at once", weir_entity_name(weir_context_entity(context)));
+		dst_break(node->dst, "%s runs twice at once", weir_entity_name(entity));
 	node->busy = true;
-	return true;
+	check_bounds(node, entity);
 }
 
 /* A new payload on output 0, written by the device or here. */
@@ -127,7 +144,7 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 		weir_stream *stream = weir_context_stream(context);
 		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
 	} else {
-		*work.to = from ? *from : work.value;
+		*work.to = work.value;
 	}
 	if (status) {
 		weir_message_unref(message);
@@ -163,7 +180,9 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	} else if (node->gated || !weir_message_fences(message, NULL, 0)) {
 		check(payload, seen, who);
 	}
-	return !status && emits ? weir_context_emit(context, 0, weir_message_ref(message)) : status;
+	if (status || !emits)
+		return status;
+	return node->passes ? weir_context_emit(context, 0, weir_message_ref(message)) : produce(context, node, NULL, NULL);
 }
 
 static weir_status node_compute(weir_context *context, void *state)
@@ -261,42 +280,43 @@ static void put_source(struct text *text, struct dst *dst, unsigned id)
 	dst->beats = id ? dst->beats : count;
 }
 
-static void put_ports(struct text *text, struct dst *dst)
+/* In a graph with a join every path must pass on as much as the others, or the join starves and the graph deadlocks by right. */
+static void put_ports(struct text *text, struct dst *dst, bool joined)
 {
 	static const char *const policies[] = {"block", "block", "block", "block", "pop", "reject"};
-	unsigned capacity = 1 + (unsigned)draw(dst, 3), take = 1 + (unsigned)draw(dst, capacity);
-	const char *policy = policies[draw(dst, 6)];
-	bool all = !draw(dst, 5);
+	unsigned capacity = 1 + (unsigned)draw(dst, 3), take = joined ? 1 : 1 + (unsigned)draw(dst, capacity);
+	const char *policy = policies[joined ? 0 : draw(dst, 6)];
+	bool all = !joined && !draw(dst, 5);
 
 	if (strcmp(policy, "block"))
 		dst->strict = false;
 	put(text, "\"ports\":{\"in\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", capacity, policy);
-	if (take > 1 && !all)
-		dst->strict = false;	/* the last ones may be too few, and are dropped as `closed` */
+	if (take > 1 || (all && capacity > 1))
+		dst->strict = false;	/* a node sends one message a tick; the last ones may be too few */
 	put(text, all ? "\"all\"}}" : "%u}}", take);
 }
 
-static void put_node(struct text *text, struct dst *dst, unsigned id, bool second, bool last)
+static void put_node(struct text *text, struct dst *dst, unsigned id, bool merges, bool second, bool joined)
 {
 	bool device = draw(dst, 2), gated = !device || draw(dst, 2), counted = !draw(dst, 6);
 
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_node\",\"parameters\":{\"id\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"work\":%u},",
-	    id, id, yes(device), yes(gated), yes(!device || draw(dst, 2)), (unsigned)draw(dst, 3) * 900);
-	put_ports(text, dst);
+	    id, id, yes(device), yes(gated), yes(!merges && draw(dst, 2)), (unsigned)draw(dst, 3) * 900);
+	put_ports(text, dst, joined);
 	put(text, ",\"conditions\":[");
 	if (gated)
 		put(text, "{\"type\":\"cuda_stream\",\"port\":%s}", second ? "[\"in\",\"in2\"]" : "\"in\"");
 	if (counted)
 		put(text, "%s{\"type\":\"count\",\"count\":%u}", gated ? "," : "", 1 + (unsigned)draw(dst, 4));
 	put(text, "]}");
-	if (counted || !last)
-		dst->strict = dst->strict && !counted;
+	dst->strict = dst->strict && !counted;
 }
 
 weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **result)
 {
 	static const char *const signals[] = {"callback", "callback_inline"};
 	unsigned n = 2 + (unsigned)draw(dst, 3), sources = n > 2 && !draw(dst, 3) ? 2 : 1;
+	bool joined = draw(dst, 2);
 	unsigned from[DST_ENTITIES] = {0}, second[DST_ENTITIES] = {0};
 	char connections[512];
 	struct text text = {dst->text, sizeof dst->text}, wires = {connections, sizeof connections};
@@ -314,10 +334,12 @@ weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **res
 		}
 		from[id] = id == n - 1 && sources == 2 && !draw(dst, 2) ? 1 : (unsigned)draw(dst, id);
 		second[id] = id > 1 && !draw(dst, 3) ? (unsigned)draw(dst, id) : id;
+		if (!joined && second[id] == from[id])
+			second[id] = id;
 		if (second[id] != id || from[id] != id - 1)
 			dst->strict = false;
-		bool port2 = second[id] != id && (second[id] == from[id] || draw(dst, 2));
-		put_node(&text, dst, id, port2, id == n - 1);
+		bool port2 = second[id] != id && (second[id] == from[id] || joined);
+		put_node(&text, dst, id, second[id] != id, port2, joined);
 		put(&wires, "%s[\"e%u.out\",\"e%u.in\"]", wires.at == connections ? "" : ",", from[id], id);
 		if (second[id] != id)
 			put(&wires, ",[\"e%u.out\",\"e%u.in%s\"]", second[id], id, port2 ? "2" : "");
