@@ -1,0 +1,92 @@
+/* F40: any one allocation fails, or all from one on: a status, no leak, nothing half-built. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "rig.h"
+#include "test.h"
+
+enum { MOST = 5000 };
+
+struct attempt {
+	struct rig_waker waker;
+	struct wr_system *system;
+	weir_stream *stream;
+};
+
+/* Whatever can be asked for, until something cannot be had. */
+static weir_status use(struct attempt *attempt)
+{
+	weir_fence fence;
+	wr_token token;
+	void *memory;
+	weir_status status = wr_stream_open(attempt->system, 0, 0, 0, "s", &attempt->stream);
+
+	if (!status)
+		status = wr_system_alloc(attempt->system, 0, 100, &memory);
+	if (!status)
+		status = weir_stream_record(attempt->stream, &fence);
+	if (!status)
+		status = wr_signal_inline(attempt->stream, 1, &token);
+	if (!status)
+		status = wr_signal_arm(attempt->system, 1, &fence, 1, &token);
+	if (!status)
+		status = wr_fence_wait(attempt->system, fence, wr_now() + 1000000000);
+	return status;
+}
+
+static weir_status attempt_all(void)
+{
+	struct wr_system_options options = {.backend = "host", .host_threads = 1};
+	struct attempt attempt = {0};
+	weir_status status = wr_system_create(&attempt.system, &options);
+
+	if (status)
+		return status;
+	rig_fill_waker(&attempt.waker);
+	wr_system_attach(attempt.system, &attempt.waker.waker);
+	status = use(&attempt);
+	wr_memory_fail_at(-1, false);
+	wr_system_detach(attempt.system);
+	wr_stream_close(attempt.stream);
+	assert_int_equal(wr_system_destroy(attempt.system), WEIR_OK);
+	return status;
+}
+
+static void fail_each(bool all)
+{
+	weir_status status = WEIR_E_NOMEM;
+	int64_t needed = wr_memory_count();
+	int64_t n = 0;
+
+	assert_int_equal(attempt_all(), WEIR_OK);
+	needed = wr_memory_count() - needed;
+	assert_in_range(needed, 1, MOST);
+	for (; n <= needed; n += n < 40 || n > 256 ? 1 : 37) {	/* the many events in between are alike */
+		wr_memory_fail_at(n, all);
+		status = attempt_all();
+		wr_memory_fail_at(-1, false);
+		assert_true(status == WEIR_E_NOMEM || status == WEIR_OK);
+	}
+	assert_int_equal(status, WEIR_OK);
+}
+
+static void f40_any_one_allocation_fails(void **state)
+{
+	(void)state;
+	fail_each(false);
+}
+
+static void f40_all_allocations_fail_from_one_on(void **state)
+{
+	(void)state;
+	fail_each(true);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(f40_any_one_allocation_fails),
+		cmocka_unit_test(f40_all_allocations_fail_from_one_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/*
+ * Many worlds: a few producers and readers with their streams, a loop, a simulated device with delays, second callbacks and slow
+ * enqueueing, each under a schedule of its own. What must hold in all of them: whoever is poked for an armed signal finds its fences
+ * complete, nobody waits for ever, memory is not given to the next one while a kernel still uses it, references balance.
+ * The seeded bugs of this room must each be found.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/sim.h"
+#include "rig.h"
+#include "test.h"
+
+#define US 1000
+enum { WORKERS = 3, ROUNDS = 4, WORDS = 64, BOUND = 2, SEEDS = 3000, BUG_SEEDS = 1000, CUT_SEEDS = 1000, ENTITIES = WORKERS * ROUNDS,
+       DONE = 1000 };
+
+struct world;
+
+/* One block of memory, written by one stream, read by another, given back when both are through. */
+struct payload {
+	struct wr_retired retired;
+	struct world *world;
+	uint32_t *words;
+	uint32_t value;
+	weir_fence fences[2];
+};
+
+struct worker {
+	struct world *world;
+	struct wr_thread thread;
+	struct wr_parker parker;
+	weir_stream *stream, *reader;
+	uint32_t index;
+};
+
+struct world {
+	struct wr_waker waker;
+	struct wr_sim *sim;
+	struct wr_system *system;
+	struct worker workers[WORKERS];
+	struct wr_parker loop;
+	struct payload payloads[ENTITIES];
+	_Atomic int live, working, poked[ENTITIES];
+	_Atomic int torn, early;	/* memory changed under a reader; poked too soon */
+	_Atomic int released;
+	uint64_t seed;
+};
+
+/* --- the waker --- */
+
+static struct world *of(struct wr_waker *waker)
+{
+	return (struct world *)waker;
+}
+
+static void kick(struct wr_waker *waker)
+{
+	wr_unpark(&of(waker)->loop);
+}
+
+static void take(struct wr_waker *waker)
+{
+	wr_fetch_add(&of(waker)->live, 1);
+}
+
+static void drop(struct wr_waker *waker)
+{
+	if (wr_fetch_sub(&of(waker)->live, 1) == 1)
+		kick(waker);
+}
+
+/* As the scheduler's: each poke brings a reference, which an entity that is DONE does not take. */
+static void poke(struct wr_waker *waker, uint32_t entity)
+{
+	struct world *world = of(waker);
+
+	take(waker);
+	if (wr_fetch_add(&world->poked[entity], 1) >= DONE)
+		drop(waker);
+	else
+		wr_unpark(&world->workers[entity / ROUNDS].parker);
+}
+
+static void drop_many(struct world *world, int n)
+{
+	while (n-- > 0)
+		drop(&world->waker);
+}
+
+/* --- kernels --- */
+
+static int fill(const void *arguments)
+{
+	struct payload *payload = *(struct payload *const *)arguments;
+
+	for (int i = 0; i < WORDS; i++)
+		payload->words[i] = payload->value;
+	weir_sleep(20 * US);
+	return 0;
+}
+
+static int check(const void *arguments)
+{
+	struct payload *payload = *(struct payload *const *)arguments;
+
+	for (int i = 0; i < WORDS; i++) {
+		if (payload->words[i] != payload->value)
+			wr_store(&payload->world->torn, 1);
+		if (i % 16 == 0)
+			weir_sleep(10 * US);
+	}
+	return 0;
+}
+
+static int rest(const void *arguments)
+{
+	weir_sleep(((const struct rig_work *)arguments)->ns);
+	return 0;
+}
+
+static const weir_kernel sleep_kernel = {.size = sizeof(weir_kernel), .name = "sleep", .host = rest};
+static const weir_kernel fill_kernel = {.size = sizeof(weir_kernel), .name = "fill", .host = fill};
+static const weir_kernel check_kernel = {.size = sizeof(weir_kernel), .name = "check", .host = check};
+
+static void launch(weir_stream *stream, const weir_kernel *kernel, struct payload *payload)
+{
+	assert_int_equal(weir_stream_launch(stream, kernel, &payload, sizeof payload), WEIR_OK);
+}
+
+/* --- a worker --- */
+
+static void release(struct wr_retired *retired)
+{
+	struct payload *payload = (struct payload *)retired;
+
+	wr_system_free(payload->world->system, 0, payload->words, WORDS * sizeof *payload->words);
+	wr_fetch_add(&payload->world->released, 1);
+}
+
+/* A tick: memory, a kernel that writes it, one on another stream that reads it. */
+static void produce(struct worker *self, struct payload *payload, uint32_t entity)
+{
+	void *memory;
+
+	assert_int_equal(wr_system_alloc(self->world->system, 0, WORDS * sizeof *payload->words, &memory), WEIR_OK);
+	*payload = (struct payload){.world = self->world, .words = memory, .value = entity + 1};
+	wr_stream_begin(self->stream);
+	wr_stream_begin(self->reader);
+	launch(self->stream, &fill_kernel, payload);
+	payload->fences[0] = rig_record(self->stream);
+	assert_int_equal(weir_stream_wait(self->reader, payload->fences[0]), WEIR_OK);
+	launch(self->reader, &check_kernel, payload);
+	payload->fences[1] = rig_record(self->reader);
+	payload->retired = (struct wr_retired){.fences = payload->fences, .count = 2, .release = release};
+}
+
+static bool complete(struct world *world, const weir_fence *fences)
+{
+	return !wr_fence_query(world->system, fences[0]) && !wr_fence_query(world->system, fences[1]);
+}
+
+/* As a gated entity does: asks, arms, waits to be poked, asks again. */
+static void await(struct worker *self, const weir_fence *fences, uint32_t entity)
+{
+	struct world *world = self->world;
+	wr_token token;
+
+	while (!complete(world, fences)) {
+		weir_status status = wr_signal_arm(world->system, entity, fences, 2, &token);
+
+		assert_true(status == WEIR_OK || status == WEIR_E_BUSY);
+		if (status == WEIR_E_BUSY)
+			drop(&world->waker);		/* its place in the order holds one; an armed signal does not */
+		while (!wr_load(&world->poked[entity]))
+			wr_park(&self->parker, WR_FOREVER);
+		drop_many(world, wr_exchange(&world->poked[entity], 0) - (status == WEIR_E_BUSY));
+		if (status == WEIR_OK && !complete(world, fences))
+			wr_store(&world->early, 1);
+	}
+}
+
+static void give_up(struct worker *self, const weir_fence *fences, uint32_t entity)
+{
+	wr_token token = 0;
+
+	if (!wr_signal_arm(self->world->system, entity, fences, 2, &token))
+		wr_signal_supersede(self->world->system, token);
+	wr_signal_leave(self->world->system, entity);
+}
+
+static void work(void *arg)
+{
+	struct worker *self = arg;
+	struct world *world = self->world;
+
+	wr_thread_set_local(self);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t entity = self->index * ROUNDS + round;
+		struct payload *payload = &world->payloads[entity];
+		weir_fence fences[2];
+
+		produce(self, payload, entity);
+		memcpy(fences, payload->fences, sizeof fences);
+		if (wr_retire(world->system, &payload->retired))
+			release(&payload->retired);
+		if ((world->seed + entity) % 3 == 0)
+			give_up(self, fences, entity);
+		else
+			await(self, fences, entity);
+		drop_many(world, wr_exchange(&world->poked[entity], DONE));
+	}
+	wr_fetch_sub(&world->working, 1);
+	drop(&world->waker);
+}
+
+/* --- the loop: this is the thread that runs the world --- */
+
+static void loop(struct world *world)
+{
+	int64_t next;
+
+	while (wr_load(&world->live)) {
+		wr_system_collect(world->system);
+		assert_int_equal(wr_system_watch(world->system, wr_now(), &next), WEIR_OK);
+		if (!wr_load(&world->working))
+			assert_int_equal(wr_system_expect(world->system), WEIR_OK);
+		if (wr_load(&world->live))
+			wr_park(&world->loop, next);
+	}
+}
+
+static void draw_knobs(struct world *world)
+{
+	struct wr_random random;
+	struct wr_sim_knobs knobs = {.work_max = 50 * US, .twice = 200};
+
+	wr_random_seed(&random, world->seed, 99);
+	knobs.call_max = (int64_t)wr_random_below(&random, 300) * US;
+	knobs.inside = wr_random_below(&random, 2) ? 300 : 0;
+	knobs.blocked = wr_random_below(&random, 4) ? 0 : 100;
+	wr_system_set_knobs(world->system, &knobs);
+}
+
+static void open_world(struct world *world)
+{
+	struct wr_system_options options = {.backend = "sim", .seed = world->seed, .sim = world->sim};
+
+	world->waker = (struct wr_waker){poke, kick, take, drop};
+	assert_int_equal(wr_system_create(&world->system, &options), WEIR_OK);
+	draw_knobs(world);
+	world->system->signals.bound = BOUND;
+	wr_system_attach(world->system, &world->waker);
+	wr_store(&world->live, WORKERS);
+	wr_store(&world->working, WORKERS);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct worker *worker = &world->workers[i];
+
+		worker->world = world;
+		worker->index = i;
+		assert_int_equal(wr_stream_open(world->system, 0, 0, 0, "writer", &worker->stream), WEIR_OK);
+		assert_int_equal(wr_stream_open(world->system, 0, 0, 0, "reader", &worker->reader), WEIR_OK);
+	}
+}
+
+static void run(void *arg)
+{
+	struct world *world = arg;
+
+	open_world(world);
+	for (int i = 0; i < WORKERS; i++)
+		assert_int_equal(wr_thread_start(&world->workers[i].thread, "worker", work, &world->workers[i]), WEIR_OK);
+	loop(world);
+	for (int i = 0; i < WORKERS; i++)
+		wr_thread_join(&world->workers[i].thread);
+	wr_system_detach(world->system);
+	assert_int_equal(wr_load(&world->live), 0);
+	assert_int_equal(wr_system_destroy(world->system), WEIR_OK);
+	world->system = NULL;
+}
+
+/* What went wrong under this seed; NULL: nothing. */
+static const char *verdict(uint64_t seed)
+{
+	struct world *world = wr_alloc(1, sizeof *world);
+	const char *found = NULL;
+	weir_status status;
+
+	assert_non_null(world);
+	world->seed = seed;
+	assert_int_equal(wr_sim_create(&world->sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+	status = wr_sim_call(world->sim, run, world);
+	if (status)
+		found = weir_last_error();
+	else if (wr_load(&world->torn))
+		found = "memory changed under its reader";
+	else if (wr_load(&world->early))
+		found = "poked before the fences were complete";
+	else if (wr_load(&world->released) != ENTITIES)
+		found = "memory did not come back";
+	wr_sim_destroy(world->sim);
+	wr_free(world);
+	return found;
+}
+
+static void s4_g1_g2_t4_hold_in_all_worlds(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		const char *found = verdict(seed);
+
+		if (found)
+			fail_msg("seed %llu: %s", (unsigned long long)seed, found);
+	}
+}
+
+/* --- runs that are cut short, one after the other, on a device that may fail --- */
+
+struct cut {
+	struct wr_sim *sim;
+	struct wr_system *system;
+	weir_stream *streams[3];
+	struct payload payloads[3];
+	struct wr_random random;
+	uint64_t seed;
+	int run, live;			/* live: references that were not given back */
+};
+
+static void keep(struct wr_retired *retired)
+{
+	((struct payload *)retired)->value++;
+}
+
+/* Whatever fails because the device did is fine. */
+static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
+{
+	weir_stream *stream = cut->streams[i];
+	const struct rig_work nothing = {NULL, (int64_t)wr_random_below(&cut->random, 100) * US, 0};
+
+	wr_stream_begin(stream);
+	weir_stream_launch(stream, &sleep_kernel, &nothing, sizeof nothing);
+	if (weir_stream_record(stream, fence))
+		*fence = (weir_fence){0, 0};
+}
+
+static void retire_as_worker(struct cut *cut, const weir_fence *fences)
+{
+	struct payload *payload = &cut->payloads[cut->run++];
+
+	memcpy(payload->fences, fences, sizeof payload->fences);
+	payload->retired = (struct wr_retired){.fences = payload->fences, .count = 2, .release = keep, .destructor = true};
+	wr_thread_set_local(cut);
+	if (wr_retire(cut->system, &payload->retired))
+		keep(&payload->retired);
+	wr_thread_set_local(NULL);
+}
+
+static void run_and_cut(struct cut *cut)
+{
+	struct rig_waker *waker = wr_alloc(1, sizeof *waker);
+	weir_fence fences[3];
+	wr_token token;
+
+	assert_non_null(waker);
+	rig_fill_waker(waker);
+	wr_system_attach(cut->system, &waker->waker);
+	for (int i = 0; i < 3; i++) {
+		enqueue_something(cut, i, &fences[i]);
+		wr_signal_inline(cut->streams[i], 1, &token);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		if (!wr_signal_arm(cut->system, 2 + i, fences, 3, &token) && i == 1)
+			wr_signal_supersede(cut->system, token);
+	retire_as_worker(cut, fences);
+	wr_thread_sleep((int64_t)wr_random_below(&cut->random, 200) * US);
+	wr_system_collect(cut->system);
+	wr_system_detach(cut->system);
+	cut->live += wr_load(&waker->live);
+	memset(waker, 0, sizeof *waker);	/* whoever still calls it crashes */
+	wr_free(waker);
+}
+
+static void run_cuts(void *arg)
+{
+	struct cut *cut = arg;
+	struct wr_system_options options = {.backend = "sim", .seed = cut->seed, .sim = cut->sim};
+	struct wr_sim_knobs knobs = {.work_max = 50 * US, .call_max = 100 * US, .fault = 30, .inside = 200, .after_fault = true};
+
+	assert_int_equal(wr_system_create(&cut->system, &options), WEIR_OK);
+	wr_system_set_knobs(cut->system, &knobs);
+	cut->system->signals.bound = BOUND;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_stream_open(cut->system, 0, 0, 0, "s", &cut->streams[i]), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		run_and_cut(cut);
+	assert_int_equal(wr_system_outstanding(cut->system), 0);
+	assert_int_equal(wr_system_destroy(cut->system), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(cut->payloads[i].value, 1);	/* each came back once */
+}
+
+static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= CUT_SEEDS; seed++) {
+		struct cut cut = {.seed = seed};
+
+		wr_random_seed(&cut.random, seed, 5);
+		assert_int_equal(wr_sim_create(&cut.sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+		if (wr_sim_call(cut.sim, run_cuts, &cut) || cut.live)
+			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, cut.live, weir_last_error());
+		wr_sim_destroy(cut.sim);
+	}
+}
+
+static void assert_found(enum wr_bug bug)
+{
+	uint64_t seed = 1;
+
+	wr_bug_active = bug;
+	while (seed <= BUG_SEEDS && !verdict(seed))
+		seed++;
+	wr_bug_active = WR_BUG_NONE;
+	assert_true(seed <= BUG_SEEDS);
+}
+
+static void t4_a_payload_that_returns_early_is_found(void **state)
+{
+	(void)state;
+	assert_found(WR_BUG_PAYLOAD_EARLY);
+}
+
+static void g1_a_token_without_generation_is_found(void **state)
+{
+	(void)state;
+	assert_found(WR_BUG_TOKEN_WITHOUT_GENERATION);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s4_g1_g2_t4_hold_in_all_worlds),
+		cmocka_unit_test(s4_f08_a_run_that_is_cut_short_leaves_nothing_behind),
+		cmocka_unit_test(t4_a_payload_that_returns_early_is_found),
+		cmocka_unit_test(g1_a_token_without_generation_is_found),
+	};
+	const char *found = argc > 1 ? verdict(strtoull(argv[1], NULL, 10)) : NULL;
+
+	if (argc > 1)
+		return found ? fprintf(stderr, "%s\n", found), 1 : 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
