@@ -1,4 +1,5 @@
-/* The built-in kinds: operators/table.c and conditions/table.c define these lists; NULL ends each. Any order. */
+/* The built-in kinds: operators/table.c and conditions/table.c define these lists; NULL ends each.
+ * Any order. */
 #ifndef WR_GRAPHS_BUILTIN_H
 #define WR_GRAPHS_BUILTIN_H
 

@@ -1,7 +1,8 @@
 /*
- * Cycles. A cycle needs a connection with initial messages, or it never starts (F85). So: take those connections away; what
- * is still strongly connected (Tarjan's algorithm, without recursion: a chain may have a million entities) can never start.
- * With all connections, what is strongly connected and has exits goes on when the exits are done, unless something ends it.
+ * Cycles. A cycle needs a connection with initial messages, or it never starts (F85). So: take those
+ * connections away; what is still strongly connected (Tarjan's algorithm, without recursion: a chain may have
+ * a million entities) can never start. With all connections, what is strongly connected and has exits goes on
+ * when the exits are done, unless something ends it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,23 @@
 #include "graphs/build.h"
 #include "graphs/text.h"
 
-#define NONE UINT32_MAX
+#define NONE        UINT32_MAX
 #define NAMES_SHOWN 8
 
 /* The connections of each entity, side by side: those of entity e are links[first[e]..first[e+1]). */
 struct web {
 	const struct wr_plan *plan;
 	uint32_t *first, *links;
-	uint32_t *component;		/* of each entity; NONE: not known yet */
-	uint32_t *order, *low, *stack, *path, *next;	/* of the search */
+	uint32_t *component;                         /* of each entity; NONE: not known yet */
+	uint32_t *order, *low, *stack, *path, *next; /* of the search */
 	uint32_t visited, components, stacked, depth;
 	bool without_initial;
 };
 
 static void web_finish(struct web *web)
 {
-	uint32_t *all[] = {web->first, web->links, web->component, web->order, web->low, web->stack, web->path, web->next};
+	uint32_t *all[] = {web->first, web->links, web->component, web->order,
+			   web->low,   web->stack, web->path,      web->next};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		wr_free(all[i]);
@@ -34,7 +36,8 @@ static void web_finish(struct web *web)
 static weir_status web_alloc(struct web *web)
 {
 	size_t n = web->plan->entity_count + 2;
-	uint32_t **all[] = {&web->first, &web->component, &web->order, &web->low, &web->stack, &web->path, &web->next};
+	uint32_t **all[] = {&web->first, &web->component, &web->order, &web->low,
+			    &web->stack, &web->path,      &web->next};
 
 	web->links = wr_alloc(web->plan->connection_count, sizeof(*web->links));
 	if (!web->links)
@@ -120,7 +123,8 @@ static weir_status web_make(struct web *web, const struct wr_plan *plan, bool wi
 	return WEIR_OK;
 }
 
-/* A shortest way from `entity` back to itself: the connections in path[0..]; returns how many. Breadth first. */
+/* A shortest way from `entity` back to itself: the connections in path[0..]; returns how many.
+ * Breadth first. */
 static uint32_t way_back(struct web *web, uint32_t entity)
 {
 	uint32_t *reached_by = web->order, head = 0, tail = 0, length = 0;
@@ -158,7 +162,8 @@ static void add_way(struct wr_text *text, const struct web *web, uint32_t length
 	wr_text_add(text, "%s", web->plan->entities[web->plan->connections[web->path[0]].to].name);
 }
 
-static weir_status report(struct wr_build *build, struct web *web, uint32_t entity, enum wr_error error, const char *why)
+static weir_status report(struct wr_build *build, struct web *web, uint32_t entity, enum wr_error error,
+			  const char *why)
 {
 	struct wr_text line = {0};
 	uint32_t length = way_back(web, entity);
@@ -176,7 +181,7 @@ static weir_status report(struct wr_build *build, struct web *web, uint32_t enti
 
 /* What is known of a component. */
 struct part {
-	uint32_t first;			/* entity, in the order of the text */
+	uint32_t first; /* entity, in the order of the text */
 	uint32_t size;
 	bool exits, bounded;
 };
@@ -215,7 +220,8 @@ static weir_status check_parts(struct wr_build *build, struct web *web, const st
 					"can never start: give one of its connections \"initial\": 1");
 		else if (parts[i].exits && !parts[i].bounded)
 			status = report(build, web, parts[i].first, WR_W_ENDLESS_CYCLE,
-					"goes on when its exits are done: end it, for example with a count condition");
+					"goes on when its exits are done: end it, for example with a count "
+					"condition");
 	}
 	return status;
 }

@@ -1,6 +1,6 @@
 /*
- * A description is one tree of values, whether it was read or made by calls: the calls put JSON where the text would have had
- * it. So both mean the same, and one check serves both (docs/graph-format.md).
+ * A description is one tree of values, whether it was read or made by calls: the calls put JSON where the
+ * text would have had it. So both mean the same, and one check serves both (docs/graph-format.md).
  */
 #include "graphs/description.h"
 
@@ -32,7 +32,8 @@ static weir_status make(weir_description **out, const char *file)
 	return WEIR_OK;
 }
 
-static weir_status parse(weir_description **out, const char *file, const char *json, size_t length, weir_report_fn *fn, void *arg)
+static weir_status parse(weir_description **out, const char *file, const char *json, size_t length,
+			 weir_report_fn *fn, void *arg)
 {
 	struct wr_reports reports = {.file = file};
 	weir_description *description = NULL;
@@ -51,7 +52,8 @@ static weir_status parse(weir_description **out, const char *file, const char *j
 	return status;
 }
 
-weir_status weir_description_parse(weir_description **out, const char *json, size_t length, weir_report_fn *fn, void *arg)
+weir_status weir_description_parse(weir_description **out, const char *json, size_t length,
+				   weir_report_fn *fn, void *arg)
 {
 	return parse(out, NULL, json, length, fn, arg);
 }
@@ -76,7 +78,7 @@ static weir_status value_of(struct wr_value *out, const char *json)
 
 	if (!status)
 		wr_value_forget_places(out);
-	return delivered ? delivered : status;	/* the reports know of a want of memory, too */
+	return delivered ? delivered : status; /* the reports know of a want of memory, too */
 }
 
 weir_status weir_description_create(weir_description **out)
@@ -160,7 +162,8 @@ static weir_status route_make(struct route *route, const char *pointer)
 		return WEIR_E_NOMEM;
 	for (char *at = route->copy, *end; at; at = end) {
 		if (*at != '/' || route->count == WR_DEPTH_MAX)
-			return wr_fail(WEIR_E_INVALID, "'%s' is no JSON pointer: write \"/key/key\", at most %d of them",
+			return wr_fail(WEIR_E_INVALID,
+				       "'%s' is no JSON pointer: write \"/key/key\", at most %d of them",
 				       wr_shown(pointer).text, WR_DEPTH_MAX);
 		*at++ = '\0';
 		end = strchr(at, '/');
@@ -168,7 +171,8 @@ static weir_status route_make(struct route *route, const char *pointer)
 			*end = '\0';
 		route->keys[route->count++] = at;
 		if (!unescape(at))
-			return wr_fail(WEIR_E_INVALID, "'%s' is no JSON pointer: after ~ comes 0 or 1", wr_shown(pointer).text);
+			return wr_fail(WEIR_E_INVALID, "'%s' is no JSON pointer: after ~ comes 0 or 1",
+				       wr_shown(pointer).text);
 		if (end)
 			*end = '/';
 	}
@@ -201,14 +205,16 @@ static struct wr_value *child_of(struct wr_value *parent, const char *key)
 	return i < wr_value_count(parent) ? wr_value_item(parent, i) : NULL;
 }
 
-/* Wraps the value into what is missing on the way: a list where the key is "-", else an object. Takes it on WEIR_OK alone. */
+/* Wraps the value into what is missing on the way: a list where the key is "-", else an object. Takes it on
+ * WEIR_OK alone. */
 static weir_status wrap(struct wr_value *value, const char *key)
 {
 	struct wr_value outer = {0};
 	weir_status status = wr_value_container(&outer, strcmp(key, "-") ? WR_OBJECT : WR_ARRAY);
 
 	if (!status)
-		status = outer.type == WR_ARRAY ? wr_value_append(&outer, value) : wr_value_set(&outer, key, value);
+		status = outer.type == WR_ARRAY ? wr_value_append(&outer, value)
+						: wr_value_set(&outer, key, value);
 	if (status)
 		wr_value_finish(&outer);
 	else
@@ -216,14 +222,16 @@ static weir_status wrap(struct wr_value *value, const char *key)
 	return status;
 }
 
-static weir_status attach(struct wr_value *parent, const char *key, struct wr_value *value, const char *pointer)
+static weir_status attach(struct wr_value *parent, const char *key, struct wr_value *value,
+			  const char *pointer)
 {
 	size_t i;
 
 	if (parent->type == WR_OBJECT)
 		return wr_value_set(parent, key, value);
 	if (parent->type != WR_ARRAY)
-		return wr_fail(WEIR_E_INVALID, "%s: '%s' would be inside of %s: put an object or a list there first",
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: '%s' would be inside of %s: put an object or a list there first",
 			       wr_shown(pointer).text, wr_shown(key).text, wr_type_text(parent->type));
 	if (!list_index(parent, key, &i))
 		return wr_fail(WEIR_E_INVALID, "%s: '%s' is no index of a list of %zu: use \"-\" to append",
@@ -235,15 +243,18 @@ static weir_status attach(struct wr_value *parent, const char *key, struct wr_va
 	return WEIR_OK;
 }
 
-/* One insertion at the end, so that a failure on the way changes nothing. Takes the value on WEIR_OK alone. */
-static weir_status put(weir_description *description, const struct route *route, struct wr_value *value, const char *pointer)
+/* One insertion at the end, so that a failure on the way changes nothing. Takes the value on
+ * WEIR_OK alone. */
+static weir_status put(weir_description *description, const struct route *route, struct wr_value *value,
+		       const char *pointer)
 {
 	struct wr_value *parent = &description->root, *child;
 	weir_status status = WEIR_OK;
 	size_t i = 0;
 
 	if (route->count + wr_value_depth(value) > WR_DEPTH_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: nested more than %d deep", wr_shown(pointer).text, WR_DEPTH_MAX);
+		return wr_fail(WEIR_E_INVALID, "%s: nested more than %d deep", wr_shown(pointer).text,
+			       WR_DEPTH_MAX);
 	for (; i + 1 < route->count && (child = child_of(parent, route->keys[i])); i++)
 		parent = child;
 	for (size_t k = route->count; --k > i && !status;)
@@ -276,7 +287,8 @@ static weir_status find_entity(const weir_description *description, const char *
 
 	for (size_t i = 0; entities && i < wr_value_count(entities); i++) {
 		const struct wr_value *entity = &wr_value_at(entities, i)->value;
-		const struct wr_value *found = entity->type == WR_OBJECT ? wr_value_find(entity, "name") : NULL;
+		const struct wr_value *found =
+			entity->type == WR_OBJECT ? wr_value_find(entity, "name") : NULL;
 
 		if (!found || found->type != WR_STRING)
 			continue;
@@ -285,7 +297,8 @@ static weir_status find_entity(const weir_description *description, const char *
 			return WEIR_OK;
 		wr_nearest_try(&nearest, found->string);
 	}
-	return wr_fail(WEIR_E_INVALID, "there is no entity '%s'%s", wr_shown(name).text, wr_nearest_hint(&nearest).text);
+	return wr_fail(WEIR_E_INVALID, "there is no entity '%s'%s", wr_shown(name).text,
+		       wr_nearest_hint(&nearest).text);
 }
 
 /* JSON, or else the text itself. */
@@ -324,7 +337,8 @@ weir_status weir_description_set(weir_description *description, const char *assi
 		return WEIR_E_NOMEM;
 	if (!dot || dot == copy || dot + 1 == equals) {
 		wr_free(copy);
-		return wr_fail(WEIR_E_INVALID, "'%s' sets nothing: write entity.parameter=value", wr_shown(assignment).text);
+		return wr_fail(WEIR_E_INVALID, "'%s' sets nothing: write entity.parameter=value",
+			       wr_shown(assignment).text);
 	}
 	*dot = *equals = '\0';
 	status = loose_value(&value, equals + 1);
@@ -336,7 +350,8 @@ weir_status weir_description_set(weir_description *description, const char *assi
 	return status;
 }
 
-weir_status weir_description_check(const weir_description *description, const weir_registry *registry, weir_report_fn *fn, void *arg)
+weir_status weir_description_check(const weir_description *description, const weir_registry *registry,
+				   weir_report_fn *fn, void *arg)
 {
 	struct wr_plan *plan = NULL;
 	weir_status status = wr_plan_create(&plan, registry, description, false, fn, arg);

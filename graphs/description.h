@@ -6,7 +6,7 @@
 /* A graph as data: the tree, and the file it was read from. */
 struct weir_description {
 	struct wr_value root;
-	char *file;		/* NULL: not from a file */
+	char *file; /* NULL: not from a file */
 };
 
 #endif

@@ -11,7 +11,7 @@ static struct wr_shown type_words(unsigned types)
 	struct wr_shown words = {{0}};
 	size_t length = 0;
 
-	if (types & WR_REAL)	/* "a number" says it for both */
+	if (types & WR_REAL) /* "a number" says it for both */
 		types &= ~(unsigned)(WR_INTEGER);
 	for (unsigned type = WR_NULL; type <= WR_OBJECT && length < sizeof(words.text); type <<= 1) {
 		const char *word = type == WR_REAL ? "a number" : wr_type_text((enum wr_type)type);
@@ -22,7 +22,8 @@ static struct wr_shown type_words(unsigned types)
 	return words;
 }
 
-bool wr_type_check(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value, unsigned types)
+bool wr_type_check(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		   unsigned types)
 {
 	if (value->type & types)
 		return true;
@@ -47,12 +48,12 @@ static void report_unknown(struct wr_reports *reports, const struct wr_at *at, c
 	for (; fields->name; fields++)
 		if (fields->types)
 			wr_nearest_try(&nearest, fields->name);
-	wr_report(reports, WR_W_UNKNOWN_KEY, at, member->place, "%s has no key '%s'%s", what, wr_shown(member->key).text,
-		  wr_nearest_hint(&nearest).text);
+	wr_report(reports, WR_W_UNKNOWN_KEY, at, member->place, "%s has no key '%s'%s", what,
+		  wr_shown(member->key).text, wr_nearest_hint(&nearest).text);
 }
 
-static void read_member(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member, const char *what,
-			const struct wr_field *fields, const struct wr_value **found)
+static void read_member(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,
+			const char *what, const struct wr_field *fields, const struct wr_value **found)
 {
 	const struct wr_field *field = field_of(fields, member->key);
 
@@ -65,8 +66,8 @@ static void read_member(struct wr_reports *reports, const struct wr_at *at, cons
 		found[field - fields] = &member->value;
 }
 
-void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *object, const char *what,
-		    const struct wr_field *fields, const struct wr_value **found)
+void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *object,
+		    const char *what, const struct wr_field *fields, const struct wr_value **found)
 {
 	for (size_t i = 0; fields[i].name; i++)
 		found[i] = NULL;
@@ -80,23 +81,25 @@ void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const st
 				  fields->name);
 }
 
-int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value, int64_t min,
-			 int64_t max, int64_t fallback)
+int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+			 int64_t min, int64_t max, int64_t fallback)
 {
 	if (!value)
 		return fallback;
 	if (value->integer >= min && value->integer <= max)
 		return value->integer;
 	if (max == INT64_MAX)
-		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be at least %lld",
-			  (long long)value->integer, (long long)min);
+		wr_report(reports, WR_W_RANGE, at, value->place,
+			  "%lld is out of range: must be at least %lld", (long long)value->integer,
+			  (long long)min);
 	else
 		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be %lld to %lld",
 			  (long long)value->integer, (long long)min, (long long)max);
 	return fallback;
 }
 
-int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value, const char *choices)
+int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		    const char *choices)
 {
 	struct wr_nearest nearest = {.wanted = value->string};
 	char best[40] = "";
@@ -114,7 +117,7 @@ int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const st
 			nearest.best = memcpy(best, word, sizeof(word));
 		choice += length + (choice[length] == '|');
 	}
-	wr_report(reports, WR_W_CHOICE, at, value->place, "'%s' is not one of %s%s", wr_shown(value->string).text, choices,
-		  wr_nearest_hint(&nearest).text);
+	wr_report(reports, WR_W_CHOICE, at, value->place, "'%s' is not one of %s%s",
+		  wr_shown(value->string).text, choices, wr_nearest_hint(&nearest).text);
 	return -1;
 }

@@ -1,10 +1,11 @@
 /*
  * JSON text to values, by jansson.
  *
- * jansson decides what is JSON (syntax, UTF-8, numbers), but it keeps no places and of two equal keys only the last. So the text is
- * looked at three times: once for its size and depth, before anything is allocated; once by jansson, which accepts or refuses
- * it; and once by a scanner of our own, which walks the text that is now known to be right, keeps the place of every value and every
- * key, and hands each scalar's text to jansson again for its meaning. Because of the second look the scanner checks nothing.
+ * jansson decides what is JSON (syntax, UTF-8, numbers), but it keeps no places and of two equal keys only
+ * the last. So the text is looked at three times: once for its size and depth, before anything is allocated;
+ * once by jansson, which accepts or refuses it; and once by a scanner of our own, which walks the text that
+ * is now known to be right, keeps the place of every value and every key, and hands each scalar's text to
+ * jansson again for its meaning. Because of the second look the scanner checks nothing.
  */
 #include "graphs/json.h"
 
@@ -17,7 +18,7 @@
 
 struct scan {
 	const char *at, *end;
-	struct wr_place place;		/* of *at */
+	struct wr_place place; /* of *at */
 };
 
 static void step(struct scan *scan)
@@ -28,7 +29,7 @@ static void step(struct scan *scan)
 		scan->place.line++;
 		scan->place.column = 1;
 	} else if (scan->at == scan->end || ((unsigned char)*scan->at & 0xc0) != 0x80) {
-		scan->place.column++;	/* characters, not bytes: what follows begins a new one */
+		scan->place.column++; /* characters, not bytes: what follows begins a new one */
 	}
 }
 
@@ -61,7 +62,8 @@ static weir_status check_depth(const char *text, size_t length, struct wr_report
 			depth--;
 		if (depth > WR_DEPTH_MAX) {
 			wr_report(reports, WR_W_DEPTH, NULL, scan.place,
-				  "more than %d lists and objects within each other: make it flatter", WR_DEPTH_MAX);
+				  "more than %d lists and objects within each other: make it flatter",
+				  WR_DEPTH_MAX);
 			return WEIR_E_INVALID;
 		}
 		step(&scan);
@@ -82,7 +84,8 @@ static weir_status check_syntax(const char *text, size_t length, struct wr_repor
 {
 	json_error_t error = {.line = 1, .column = 1};
 	json_t *json = json_loadb(text, length, JSON_DECODE_ANY, &error);
-	struct wr_place place = {error.line > 0 ? (unsigned)error.line : 1, error.column > 0 ? (unsigned)error.column : 1};
+	struct wr_place place = {error.line > 0 ? (unsigned)error.line : 1,
+				 error.column > 0 ? (unsigned)error.column : 1};
 
 	json_decref(json);
 	if (json)
@@ -90,8 +93,8 @@ static weir_status check_syntax(const char *text, size_t length, struct wr_repor
 	if (json_error_code(&error) == json_error_out_of_memory)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s",
-		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string" :
-									 wr_shown(error.text).text);
+		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string"
+								       : wr_shown(error.text).text);
 	return WEIR_E_INVALID;
 }
 
@@ -108,7 +111,7 @@ static weir_status convert(struct wr_value *out, const char *text, size_t length
 	weir_status status = WEIR_OK;
 
 	if (!json)
-		return wr_fail(WEIR_E_NOMEM, "out of memory");	/* it was right a moment ago */
+		return wr_fail(WEIR_E_NOMEM, "out of memory"); /* it was right a moment ago */
 	if (json_is_string(json))
 		status = wr_value_string(out, json_string_value(json));
 	else if (json_is_integer(json))
@@ -143,7 +146,7 @@ static weir_status read_member(struct scan *scan, struct wr_value *object)
 	weir_status status = read_scalar(scan, &key);
 
 	skip_blanks(scan);
-	step(scan);	/* the colon */
+	step(scan); /* the colon */
 	if (!status)
 		status = read_value(scan, &value);
 	if (!status)

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 struct wr_name_slot {
-	const char *name;	/* NULL: free */
+	const char *name; /* NULL: free */
 	uint32_t hash, index;
 };
 
@@ -48,8 +48,8 @@ static struct sip seeded(void)
 
 	if (random)
 		memcpy(key, random, sizeof(key));
-	return (struct sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
-			    key[1] ^ 0x7465646279746573u};
+	return (struct sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
+			    key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
 }
 
 /* SipHash-1-3 (Aumasson, Bernstein). */

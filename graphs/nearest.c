@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LONGEST 64
-#define MOST_CANDIDATES 10000	/* a hint is not worth more time than this */
+#define LONGEST         64
+#define MOST_CANDIDATES 10000 /* a hint is not worth more time than this */
 
 static unsigned least(unsigned a, unsigned b, unsigned c)
 {

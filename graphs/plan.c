@@ -19,8 +19,9 @@ static void check_duplicates(struct wr_build *build, const struct wr_value *valu
 
 		if (first != i)
 			wr_report(&build->reports, WR_W_DUPLICATE_KEY, &at, member->place,
-				  "'%s' was there before, at %u:%u: keep one of them", wr_shown(member->key).text,
-				  wr_value_at(value, first)->place.line, wr_value_at(value, first)->place.column);
+				  "'%s' was there before, at %u:%u: keep one of them",
+				  wr_shown(member->key).text, wr_value_at(value, first)->place.line,
+				  wr_value_at(value, first)->place.column);
 		check_duplicates(build, &member->value, &at);
 	}
 }
@@ -46,15 +47,18 @@ static weir_status read_name(struct wr_build *build, const struct wr_value *name
 /* No type of resource is built yet; those that are planned are refused as such. */
 static void check_resource(struct wr_build *build, const struct wr_member *member, const struct wr_at *at)
 {
-	static const struct wr_field planned[] = {{"stream_pool", 0, false}, {"green_context_pool", 0, false},
-						  {"green_context", 0, false}, {NULL, 0, false}};
+	static const struct wr_field planned[] = {{"stream_pool", 0, false},
+						  {"green_context_pool", 0, false},
+						  {"green_context", 0, false},
+						  {NULL, 0, false}};
 	const struct wr_value *type = wr_value_find(&member->value, "type");
 
 	if (!wr_name_ok(member->key))
 		wr_report(&build->reports, WR_W_NAME, at, member->place, "'%s' is no name of a resource",
 			  wr_shown(member->key).text);
 	if (!type) {
-		wr_report(&build->reports, WR_W_MISSING_KEY, at, member->value.place, "a resource needs the key 'type'");
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, member->value.place,
+			  "a resource needs the key 'type'");
 		return;
 	}
 	at = &(struct wr_at){at, "type", 0};
@@ -63,7 +67,8 @@ static void check_resource(struct wr_build *build, const struct wr_member *membe
 	for (size_t i = 0; planned[i].name; i++)
 		if (!strcmp(planned[i].name, type->string)) {
 			wr_report(&build->reports, WR_W_UNSUPPORTED, at, type->place,
-				  "'%s' is not supported in this version: take the resource out", planned[i].name);
+				  "'%s' is not supported in this version: take the resource out",
+				  planned[i].name);
 			return;
 		}
 	wr_report(&build->reports, WR_W_CHOICE, at, type->place, "'%s' is no type of a resource: take it out",
@@ -86,10 +91,12 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 {
 	enum { WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, KEYS = 16 };
 	static const struct wr_field fields[KEYS] = {
-		{"weir", WR_INTEGER, true},	   {"name", WR_STRING, false},	   {"scheduler", WR_OBJECT, false},
-		{"resources", WR_OBJECT, false},   {"entities", WR_ARRAY, true},   {"connections", WR_ARRAY, false},
-		{"include", 0, false},		   {"subgraphs", 0, false},	   {"templates", 0, false},
-		{"holoscan_defaults", 0, false},   {"holoscan_or", 0, false},
+		{"weir", WR_INTEGER, true},      {"name", WR_STRING, false},
+		{"scheduler", WR_OBJECT, false}, {"resources", WR_OBJECT, false},
+		{"entities", WR_ARRAY, true},    {"connections", WR_ARRAY, false},
+		{"include", 0, false},           {"subgraphs", 0, false},
+		{"templates", 0, false},         {"holoscan_defaults", 0, false},
+		{"holoscan_or", 0, false},
 	};
 	const struct wr_value *found[KEYS];
 	weir_status status;
@@ -127,10 +134,12 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	return wr_build_check_cycles(build);
 }
 
-weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry, const weir_description *description, bool open_ports,
-			   weir_report_fn *fn, void *arg)
+weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
+			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   void *arg)
 {
-	struct wr_build build = {.registry = registry, .reports.file = description->file, .open_ports = open_ports};
+	struct wr_build build = {
+		.registry = registry, .reports.file = description->file, .open_ports = open_ports};
 	weir_status status, delivered;
 
 	build.plan = wr_alloc(1, sizeof(*build.plan));
@@ -141,7 +150,7 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry, 
 	wr_names_finish(&build.names);
 	wr_free(build.origins);
 	if (status == WEIR_E_NOMEM)
-		wr_fail(status, "out of memory");	/* a report may have said something since */
+		wr_fail(status, "out of memory"); /* a report may have said something since */
 	if (status)
 		wr_plan_destroy(build.plan);
 	else

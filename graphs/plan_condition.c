@@ -21,9 +21,15 @@ static const char *const *keys_of(const weir_condition *kind)
 /* Known from Holoscan, or planned: said so instead of "there is no ...". */
 static bool is_planned(const char *name)
 {
-	static const char *const planned[] = {"any_of", "all_of", "not", "cuda_event", "memory_available",
-					      "multi_message_available", "multi_message_available_timeout",
-					      "expiring_message_available", NULL};
+	static const char *const planned[] = {"any_of",
+					      "all_of",
+					      "not",
+					      "cuda_event",
+					      "memory_available",
+					      "multi_message_available",
+					      "multi_message_available_timeout",
+					      "expiring_message_available",
+					      NULL};
 	size_t i = 0;
 
 	while (planned[i] && strcmp(planned[i], name))
@@ -31,7 +37,8 @@ static bool is_planned(const char *name)
 	return planned[i];
 }
 
-static const weir_condition *find_kind(struct wr_build *build, const struct wr_value *type, const struct wr_at *up)
+static const weir_condition *find_kind(struct wr_build *build, const struct wr_value *type,
+				       const struct wr_at *up)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, type->string);
 	struct wr_nearest nearest = {.wanted = type->string};
@@ -46,25 +53,27 @@ static const weir_condition *find_kind(struct wr_build *build, const struct wr_v
 			  "condition '%s' is not supported in this version: take it out", type->string);
 	else
 		wr_report(&build->reports, WR_W_UNKNOWN_CONDITION, &at, type->place,
-			  "there is no condition '%s'%s: `weir conditions` lists them", wr_shown(type->string).text,
-			  wr_nearest_hint(&nearest).text);
+			  "there is no condition '%s'%s: `weir conditions` lists them",
+			  wr_shown(type->string).text, wr_nearest_hint(&nearest).text);
 	return NULL;
 }
 
-static const struct wr_value *required_type(struct wr_build *build, const struct wr_value *value, const struct wr_at *at)
+static const struct wr_value *required_type(struct wr_build *build, const struct wr_value *value,
+					    const struct wr_at *at)
 {
 	const struct wr_value *type = wr_value_find(value, "type");
 
 	if (!type)
-		wr_report(&build->reports, WR_W_MISSING_KEY, at, value->place, "a condition needs the key 'type'");
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, value->place,
+			  "a condition needs the key 'type'");
 	else if (wr_type_check(&build->reports, &(struct wr_at){at, "type", 0}, type, WR_STRING))
 		return type;
 	return NULL;
 }
 
 /* Names are for being told: those that were given must be unique, unnamed ones need not be. */
-static void check_name(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_value *name,
-		       const struct wr_at *at)
+static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
+		       const struct wr_value *name, const struct wr_at *at)
 {
 	if (!wr_name_ok(name->string)) {
 		wr_report(&build->reports, WR_W_NAME, at, name->place,
@@ -74,15 +83,16 @@ static void check_name(struct wr_build *build, const struct wr_plan_entity *enti
 	}
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!strcmp(entity->conditions[i].name, name->string)) {
-			wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
-				  "a condition of this entity has the name '%s' already: give this one another",
-				  name->string);
+			wr_report(
+				&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
+				"a condition of this entity has the name '%s' already: give this one another",
+				name->string);
 			return;
 		}
 }
 
-static const char *name_of(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_value *value,
-			   const weir_condition *kind, const struct wr_at *up)
+static const char *name_of(struct wr_build *build, const struct wr_plan_entity *entity,
+			   const struct wr_value *value, const weir_condition *kind, const struct wr_at *up)
 {
 	const struct wr_value *name = wr_value_find(value, "name");
 	struct wr_at at = {up, "name", 0};
@@ -94,7 +104,8 @@ static const char *name_of(struct wr_build *build, const struct wr_plan_entity *
 }
 
 /* enum wr_signal_kind, or -1: the scheduler's. */
-static int signal_of(struct wr_build *build, const struct wr_value *value, const weir_condition *kind, const struct wr_at *up)
+static int signal_of(struct wr_build *build, const struct wr_value *value, const weir_condition *kind,
+		     const struct wr_at *up)
 {
 	const struct wr_value *signal = wr_value_find(value, "signal");
 	struct wr_at at = {up, "signal", 0};
@@ -104,8 +115,9 @@ static int signal_of(struct wr_build *build, const struct wr_value *value, const
 	return wr_field_choice(&build->reports, &at, signal, "callback|callback_inline");
 }
 
-static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity, struct wr_plan_condition *condition,
-			const struct wr_value *value, const struct wr_at *at)
+static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity,
+			struct wr_plan_condition *condition, const struct wr_value *value,
+			const struct wr_at *at)
 {
 	const weir_condition *kind = condition->kind;
 	struct wr_values_source source = {
@@ -121,7 +133,8 @@ static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity, s
 
 	condition->signal = signal_of(build, value, kind, at);
 	condition->name = wr_strdup(name_of(build, entity, value, kind, at));
-	return condition->name ? wr_values_create(&condition->values, &source, &build->reports) : WEIR_E_NOMEM;
+	return condition->name ? wr_values_create(&condition->values, &source, &build->reports)
+			       : WEIR_E_NOMEM;
 }
 
 /* Adds a condition, also an unfinished one: a plan that failed frees what is there. */
@@ -139,15 +152,16 @@ static weir_status add(struct wr_build *build, struct wr_plan_entity *entity, co
 	return WEIR_OK;
 }
 
-weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *conditions,
-				const struct wr_at *up)
+weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *conditions, const struct wr_at *up)
 {
 	size_t count = wr_value_count(conditions);
 	struct wr_at all = {up, "conditions", 0};
 	weir_status status = WEIR_OK;
 
 	/* Room for the default conditions too. */
-	entity->conditions = wr_alloc(count + entity->input_count + entity->output_count, sizeof(*entity->conditions));
+	entity->conditions =
+		wr_alloc(count + entity->input_count + entity->output_count, sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < count && !status; i++) {
@@ -170,7 +184,8 @@ bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port
 {
 	for (size_t i = 0; i < condition->values->count; i++) {
 		const struct wr_setting *setting = &condition->values->settings[i];
-		bool fits = input ? wr_parameter_is_input(setting->parameter) : wr_parameter_is_output(setting->parameter);
+		bool fits = input ? wr_parameter_is_input(setting->parameter)
+				  : wr_parameter_is_output(setting->parameter);
 		for (size_t k = 0; fits && k < setting->port_count; k++)
 			if (setting->ports[k] == port)
 				return true;
@@ -187,7 +202,8 @@ static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool in
 }
 
 /* As if somebody had written {"type": ..., "port": ...}. */
-static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, const char *kind_name, const char *port)
+static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, const char *kind_name,
+			 const char *port)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, kind_name);
 	struct wr_at all = {NULL, "entities", 0};
@@ -196,7 +212,7 @@ static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, 
 	weir_status status;
 
 	if (!kind)
-		return WEIR_OK;		/* a library built without it */
+		return WEIR_OK; /* a library built without it */
 	status = wr_value_container(&value, WR_OBJECT);
 	if (!status)
 		status = wr_value_string(&name, port);
@@ -222,15 +238,19 @@ static weir_status imply_all(struct wr_build *build, struct wr_plan_entity *enti
 	weir_status status = WEIR_OK;
 
 	if (!entity->conditions)
-		entity->conditions = wr_alloc(entity->input_count + entity->output_count, sizeof(*entity->conditions));
+		entity->conditions =
+			wr_alloc(entity->input_count + entity->output_count, sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < entity->input_count && !status; i++)
-		if (wants_default(entity->inputs[i].connections, entity->inputs[i].port) && !is_named(entity, i, true))
+		if (wants_default(entity->inputs[i].connections, entity->inputs[i].port) &&
+		    !is_named(entity, i, true))
 			status = imply(build, entity, "message_available", entity->inputs[i].port->name);
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
-		if (wants_default(entity->outputs[i].connections, entity->outputs[i].port) && !is_named(entity, i, false))
-			status = imply(build, entity, "downstream_message_affordable", entity->outputs[i].port->name);
+		if (wants_default(entity->outputs[i].connections, entity->outputs[i].port) &&
+		    !is_named(entity, i, false))
+			status = imply(build, entity, "downstream_message_affordable",
+				       entity->outputs[i].port->name);
 	return status;
 }
 

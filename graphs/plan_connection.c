@@ -11,7 +11,7 @@
 
 /* One end: "entity.port". */
 struct end {
-	uint32_t entity, port;		/* NOTHING: not understood; it was reported */
+	uint32_t entity, port; /* NOTHING: not understood; it was reported */
 };
 
 /* One item of the list, on its way into the plan. */
@@ -23,18 +23,19 @@ struct item {
 	struct wr_place initial_place;
 };
 
-static void report_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place, const char *name)
+static void report_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place,
+			  const char *name)
 {
 	struct wr_nearest nearest = {.wanted = name};
 
 	for (size_t i = 0; i < build->plan->entity_count; i++)
 		wr_nearest_try(&nearest, build->plan->entities[i].name);
-	wr_report(&build->reports, WR_W_UNKNOWN_ENTITY, at, place, "there is no entity '%s'%s", wr_shown(name).text,
-		  wr_nearest_hint(&nearest).text);
+	wr_report(&build->reports, WR_W_UNKNOWN_ENTITY, at, place, "there is no entity '%s'%s",
+		  wr_shown(name).text, wr_nearest_hint(&nearest).text);
 }
 
-static struct end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value, const char *name,
-			   const char *port, bool input)
+static struct end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   const char *name, const char *port, bool input)
 {
 	struct end end = {NOTHING, NOTHING};
 	size_t entity = wr_names_find(&build->names, name);
@@ -45,14 +46,16 @@ static struct end find_end(struct wr_build *build, const struct wr_at *at, const
 		return end;
 	}
 	if (!build->plan->entities[entity].kind)
-		return end;	/* its operator is unknown: that was said */
-	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port, input);
+		return end; /* its operator is unknown: that was said */
+	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
+			     input);
 	if (index >= 0)
 		end = (struct end){(uint32_t)entity, (uint32_t)index};
 	return end;
 }
 
-static struct end read_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value, bool input)
+static struct end read_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   bool input)
 {
 	struct end end = {NOTHING, NOTHING};
 	const char *dot = strchr(value->string, '.');
@@ -61,7 +64,8 @@ static struct end read_end(struct wr_build *build, const struct wr_at *at, const
 	if (!dot || dot == value->string || !dot[1] || strchr(dot + 1, '.') ||
 	    (size_t)(dot - value->string) >= sizeof(name)) {
 		wr_report(&build->reports, WR_W_ENDPOINT, at, value->place,
-			  "'%s' is no end of a connection: write \"entity.port\"", wr_shown(value->string).text);
+			  "'%s' is no end of a connection: write \"entity.port\"",
+			  wr_shown(value->string).text);
 	} else {
 		memcpy(name, value->string, (size_t)(dot - value->string));
 		name[dot - value->string] = '\0';
@@ -91,8 +95,8 @@ static weir_status enter(struct wr_build *build, const struct item *item, struct
 	status = make_room(build);
 	if (status)
 		return status;
-	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port, to.entity, to.port,
-								   item->initial};
+	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
+								  to.entity, to.port, item->initial};
 	build->origins[i] = (struct wr_connection_origin){item->index, to_index, place, item->initial_place};
 	build->plan->connection_count++;
 	build->plan->entities[item->from.entity].outputs[item->from.port].connections++;
@@ -109,7 +113,8 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 	if (wr_value_count(pair) != 2) {
 		build->unresolved = true;
 		wr_report(&build->reports, WR_W_ENDPOINT, &item->at, pair->place,
-			  "a list of %zu is no connection: write [\"entity.output\", \"entity.input\"]", wr_value_count(pair));
+			  "a list of %zu is no connection: write [\"entity.output\", \"entity.input\"]",
+			  wr_value_count(pair));
 		return WEIR_OK;
 	}
 	first = &wr_value_at(pair, 0)->value;
@@ -131,7 +136,8 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 	if (to->type == WR_STRING)
 		return enter(build, item, read_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
 	if (!wr_value_count(to))
-		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place, "is empty: name at least one input");
+		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
+			  "is empty: name at least one input");
 	for (size_t i = 0; i < wr_value_count(to) && !status; i++) {
 		const struct wr_value *target = &wr_value_at(to, i)->value;
 		struct wr_at inside = {&at, NULL, i};
@@ -144,14 +150,16 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 static weir_status read_object(struct wr_build *build, struct item *item, const struct wr_value *object)
 {
 	enum { FROM, TO, INITIAL, KEYS = 6 };
-	static const struct wr_field fields[KEYS] = {
-		{"from", WR_STRING, true}, {"to", WR_STRING | WR_ARRAY, true}, {"initial", WR_INTEGER, false}};
+	static const struct wr_field fields[KEYS] = {{"from", WR_STRING, true},
+						     {"to", WR_STRING | WR_ARRAY, true},
+						     {"initial", WR_INTEGER, false}};
 	const struct wr_value *found[KEYS];
 
 	wr_fields_read(&build->reports, &item->at, object, "a connection", fields, found);
 	if (found[INITIAL]) {
-		item->initial = (uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "initial", 0},
-							   found[INITIAL], 0, WR_PORT_CAPACITY_MAX, 0);
+		item->initial =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "initial", 0},
+						   found[INITIAL], 0, WR_PORT_CAPACITY_MAX, 0);
 		item->initial_place = found[INITIAL]->place;
 	}
 	if (found[FROM])
@@ -174,7 +182,7 @@ static int by_ends(const void *left, const void *right)
 static weir_status check_doubles(struct wr_build *build)
 {
 	const struct wr_plan *plan = build->plan;
-	uint32_t (*keys)[5] = wr_alloc(plan->connection_count, sizeof(*keys));
+	uint32_t(*keys)[5] = wr_alloc(plan->connection_count, sizeof(*keys));
 
 	if (!keys)
 		return WEIR_E_NOMEM;

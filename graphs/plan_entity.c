@@ -6,8 +6,8 @@
 #include "graphs/registry.h"
 #include "graphs/values.h"
 
-static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
-			      const struct wr_at *at)
+static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *entity,
+			      const struct wr_value *name, const struct wr_at *at)
 {
 	size_t index = (size_t)(entity - build->plan->entities);
 	size_t first;
@@ -44,8 +44,9 @@ static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, con
 		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
 }
 
-static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *object,
-				   const struct wr_at *at, struct wr_place place)
+static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity *entity,
+				   const struct wr_value *object, const struct wr_at *at,
+				   struct wr_place place)
 {
 	struct wr_at inside = {at, "parameters", 0};
 	struct wr_values_source source = {
@@ -61,15 +62,22 @@ static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity
 	return wr_values_create(&entity->values, &source, &build->reports);
 }
 
-static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *value,
-				const struct wr_at *at)
+static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *value, const struct wr_at *at)
 {
 	enum { NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, KEYS = 12 };
 	static const struct wr_field fields[KEYS] = {
-		{"name", WR_STRING, true},	  {"operator", WR_STRING, true}, {"parameters", WR_OBJECT, false},
-		{"conditions", WR_ARRAY, false},  {"ports", WR_OBJECT, false},	 {"resources", 0, false},
-		{"device", 0, false},		  {"max_in_flight", 0, false},	 {"on_error", 0, false},
-		{"priority", 0, false},		  {"pin", 0, false},
+		{"name", WR_STRING, true},
+		{"operator", WR_STRING, true},
+		{"parameters", WR_OBJECT, false},
+		{"conditions", WR_ARRAY, false},
+		{"ports", WR_OBJECT, false},
+		{"resources", 0, false},
+		{"device", 0, false},
+		{"max_in_flight", 0, false},
+		{"on_error", 0, false},
+		{"priority", 0, false},
+		{"pin", 0, false},
 	};
 	const struct wr_value *found[KEYS];
 	weir_status status = WEIR_OK;
@@ -98,8 +106,8 @@ weir_status wr_build_entities(struct wr_build *build, const struct wr_value *ent
 	weir_status status = WEIR_OK;
 
 	if (count > WR_ENTITIES_MAX) {
-		wr_report(&build->reports, WR_W_TOO_MANY, &all, entities->place, "%zu entities: at most %zu are allowed",
-			  count, WR_ENTITIES_MAX);
+		wr_report(&build->reports, WR_W_TOO_MANY, &all, entities->place,
+			  "%zu entities: at most %zu are allowed", count, WR_ENTITIES_MAX);
 		return WEIR_OK;
 	}
 	build->plan->entities = wr_alloc(count, sizeof(*build->plan->entities));

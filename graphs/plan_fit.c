@@ -1,4 +1,5 @@
-/* What has to fit together once all entities and connections are known: kinds, sizes, what conditions ask for. */
+/* What has to fit together once all entities and connections are known: kinds, sizes, what conditions ask
+ * for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,9 @@ void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t 
 	const struct wr_connection_origin *origin = &build->origins[connection];
 	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, to = {&item, "to", 0};
 	struct wr_at listed = {&to, NULL, origin->to}, initial = {&item, "initial", 0};
-	const struct wr_at *at = origin->to == WR_ORIGIN_PAIR ? &item : origin->to == WR_ORIGIN_STRING ? &to : &listed;
+	const struct wr_at *at = origin->to == WR_ORIGIN_PAIR     ? &item
+				 : origin->to == WR_ORIGIN_STRING ? &to
+								  : &listed;
 
 	if (error == WR_W_INITIAL)
 		wr_report(&build->reports, error, &initial, origin->initial, "%s", line);
@@ -20,10 +23,12 @@ void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t 
 		wr_report(&build->reports, error, at, origin->place, "%s", line);
 }
 
-void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection, const char *format, ...)
+void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection,
+				const char *format, ...)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[connection];
-	const struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
+	const struct wr_plan_entity *from = &build->plan->entities[c->from],
+				    *to = &build->plan->entities[c->to];
 	struct wr_text line = {0};
 	va_list list;
 
@@ -53,15 +58,18 @@ static struct wr_shown kinds_shown(unsigned kinds)
 	return shown;
 }
 
-static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_output *output, const struct wr_plan_input *input)
+static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_output *output,
+			const struct wr_plan_input *input)
 {
 	unsigned given = output->port->kinds, taken = input->port->kinds;
 
 	if (given && taken && !(given & taken))
-		wr_build_report_connection(build, WR_W_KINDS, i, "sends %s, but takes %s: put an operator between them",
+		wr_build_report_connection(build, WR_W_KINDS, i,
+					   "sends %s, but takes %s: put an operator between them",
 					   kinds_shown(given).text, kinds_shown(taken).text);
 	else if (build->plan->connections[i].initial && taken && !(taken & WEIR_EMPTY))
-		wr_build_report_connection(build, WR_W_KINDS, i, "initial messages are empty, but it takes %s",
+		wr_build_report_connection(build, WR_W_KINDS, i,
+					   "initial messages are empty, but it takes %s",
 					   kinds_shown(taken).text);
 }
 
@@ -75,10 +83,11 @@ static void check_wanted_room(struct wr_build *build, size_t i, uint32_t capacit
 		const struct wr_plan_condition *condition = &sender->conditions[k];
 		const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 		if (size && size->integer > capacity && wr_condition_names(condition, c->output, false))
-			wr_build_report_connection(build, WR_W_MIN_SIZE, i,
-						   "condition '%s' wants room for %lld, but only %u fit: it would wait "
-						   "for ever; raise the capacity", condition->name,
-						   (long long)size->integer, capacity);
+			wr_build_report_connection(
+				build, WR_W_MIN_SIZE, i,
+				"condition '%s' wants room for %lld, but only %u fit: it would wait "
+				"for ever; raise the capacity",
+				condition->name, (long long)size->integer, capacity);
 	}
 }
 
@@ -89,17 +98,20 @@ static void check_connection(struct wr_build *build, size_t i)
 	const struct wr_plan_input *input = &build->plan->entities[c->to].inputs[c->input];
 
 	if (c->from == c->to)
-		wr_build_report_connection(build, WR_W_SELF_CONNECTION, i,
-					   "an entity cannot be connected to itself: put another one between");
+		wr_build_report_connection(
+			build, WR_W_SELF_CONNECTION, i,
+			"an entity cannot be connected to itself: put another one between");
 	check_kinds(build, i, output, input);
 	if (c->initial > input->capacity)
-		wr_build_report_connection(build, WR_W_INITIAL, i,
-					   "%u initial messages do not fit into the capacity %u: raise the capacity",
-					   c->initial, input->capacity);
+		wr_build_report_connection(
+			build, WR_W_INITIAL, i,
+			"%u initial messages do not fit into the capacity %u: raise the capacity", c->initial,
+			input->capacity);
 	if (input->policy == WEIR_BLOCK && output->max_emits > input->capacity)
-		wr_build_report_connection(build, WR_W_MAX_EMITS, i,
-					   "one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
-					   output->max_emits, input->capacity);
+		wr_build_report_connection(
+			build, WR_W_MAX_EMITS, i,
+			"one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
+			output->max_emits, input->capacity);
 	if (input->policy == WEIR_BLOCK)
 		check_wanted_room(build, i, input->capacity);
 }
@@ -110,35 +122,42 @@ void wr_build_check_connections(struct wr_build *build)
 		check_connection(build, i);
 }
 
-/* Where the condition stands in the tree: written ones are in the order of the text, but some of the text may have been refused. */
+/* Where the condition stands in the tree: written ones are in the order of the text, but some of the text may
+ * have been refused. */
 struct spot {
 	const struct wr_at *at;
 	struct wr_place place;
 };
 
-static void check_input_size(struct wr_build *build, const struct spot *spot, const struct wr_plan_input *input, int64_t size)
+static void check_input_size(struct wr_build *build, const struct spot *spot,
+			     const struct wr_plan_input *input, int64_t size)
 {
 	if (size > input->capacity)
 		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
-			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; raise the capacity",
+			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; "
+			  "raise the capacity",
 			  (long long)size, input->capacity, input->port->name);
 	else if (input->take != WEIR_ALL && size > input->take)
 		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
-			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it \"all\")",
+			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it "
+			  "\"all\")",
 			  (long long)size, input->take, input->port->name);
 }
 
-/* Less room than max_emits would let compute emit more than fits: the room that was seen is all there is (S3). */
-static void check_output_size(struct wr_build *build, const struct spot *spot, const struct wr_plan_output *output, int64_t size)
+/* Less room than max_emits would let compute emit more than fits: the room that was seen is all there is
+ * (S3). */
+static void check_output_size(struct wr_build *build, const struct spot *spot,
+			      const struct wr_plan_output *output, int64_t size)
 {
 	if (size && size < output->max_emits)
 		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
-			  "min_size %lld is less than the max_emits %u of '%s': leave it out, or lower max_emits",
+			  "min_size %lld is less than the max_emits %u of '%s': leave it out, or lower "
+			  "max_emits",
 			  (long long)size, output->max_emits, output->port->name);
 }
 
-static void check_condition(struct wr_build *build, uint32_t entity, const struct wr_plan_condition *condition,
-			    const struct spot *spot)
+static void check_condition(struct wr_build *build, uint32_t entity,
+			    const struct wr_plan_condition *condition, const struct spot *spot)
 {
 	const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 
@@ -146,10 +165,12 @@ static void check_condition(struct wr_build *build, uint32_t entity, const struc
 		const struct wr_setting *port = &condition->values->settings[i];
 		for (size_t k = 0; k < port->port_count; k++)
 			if (wr_parameter_is_input(port->parameter))
-				check_input_size(build, spot, &build->plan->entities[entity].inputs[port->ports[k]],
+				check_input_size(build, spot,
+						 &build->plan->entities[entity].inputs[port->ports[k]],
 						 size->integer);
 			else
-				check_output_size(build, spot, &build->plan->entities[entity].outputs[port->ports[k]],
+				check_output_size(build, spot,
+						  &build->plan->entities[entity].outputs[port->ports[k]],
 						  size->integer);
 	}
 }
@@ -158,8 +179,10 @@ static void check_condition(struct wr_build *build, uint32_t entity, const struc
 static void check_entity(struct wr_build *build, uint32_t index)
 {
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
-	const struct wr_value *list = wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
-	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index}, conditions = {&at, "conditions", 0};
+	const struct wr_value *list =
+		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
+		     conditions = {&at, "conditions", 0};
 	size_t next = 0;
 
 	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
@@ -169,7 +192,8 @@ static void check_entity(struct wr_build *build, uint32_t index)
 		struct wr_at item = {&conditions, NULL, i}, inside = {&item, "min_size", 0};
 		struct spot spot = {size ? &inside : &item, size ? size->place : value->place};
 
-		if (!type || type->type != WR_STRING || strcmp(type->string, entity->conditions[next].kind->name))
+		if (!type || type->type != WR_STRING ||
+		    strcmp(type->string, entity->conditions[next].kind->name))
 			continue;
 		check_condition(build, index, &entity->conditions[next++], &spot);
 	}

@@ -4,9 +4,7 @@
 #include "graphs/units.h"
 #include "streams/streams.h"
 
-enum {
-	WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, KEYS = 16
-};
+enum { WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, KEYS = 16 };
 
 static const struct wr_field fields[KEYS] = {
 	[WORKERS] = {"workers", WR_INTEGER, false},
@@ -30,8 +28,8 @@ static const struct wr_at top = {NULL, "scheduler", 0};
 
 static int64_t integer(const struct reading *reading, int key, int64_t min, int64_t max)
 {
-	return wr_field_integer(reading->reports, &(struct wr_at){&top, fields[key].name, 0}, reading->found[key], min,
-				max, 0);
+	return wr_field_integer(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+				reading->found[key], min, max, 0);
 }
 
 /* Whether it was given. */
@@ -67,8 +65,8 @@ static int64_t size(const struct reading *reading, int key, int64_t fallback)
 		return integer(reading, key, 0, INT64_MAX);
 	wrong = wr_size_read(value->string, &bytes);
 	if (wrong)
-		wr_report(reading->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG, wr_shown(value->string).text,
-			  wrong);
+		wr_report(reading->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
 	return bytes;
 }
 
@@ -76,7 +74,8 @@ static int choice(const struct reading *reading, int key, const char *choices)
 {
 	if (!reading->found[key])
 		return -1;
-	return wr_field_choice(reading->reports, &(struct wr_at){&top, fields[key].name, 0}, reading->found[key], choices);
+	return wr_field_choice(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+			       reading->found[key], choices);
 }
 
 weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
@@ -88,7 +87,7 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	if (scheduler)
 		wr_fields_read(&build->reports, &top, scheduler, "the scheduler", fields, found);
 	plan->workers = found[WORKERS] ? (unsigned)integer(&reading, WORKERS, 1, 64) : 0;
-	plan->signal = choice(&reading, SIGNAL, "callback|callback_inline");	/* enum wr_signal_kind */
+	plan->signal = choice(&reading, SIGNAL, "callback|callback_inline"); /* enum wr_signal_kind */
 	plan->has_drain = duration(&reading, DRAIN, 0, &plan->drain_ns);
 	plan->has_grace = duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
 	plan->has_duration = duration(&reading, DURATION, 0, &plan->max_duration_ns);

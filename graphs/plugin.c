@@ -1,10 +1,11 @@
 /*
- * Plugins: shared objects that bring kinds. dlopen runs a file's constructors, so everything that can be checked is checked
- * before, on an open descriptor, and that descriptor is what is loaded: /proc/self/fd/N is not looked for in the linker's
- * paths, and nobody can put another file in its place meanwhile (F91, F95).
+ * Plugins: shared objects that bring kinds. dlopen runs a file's constructors, so everything that can be
+ * checked is checked before, on an open descriptor, and that descriptor is what is loaded: /proc/self/fd/N is
+ * not looked for in the linker's paths, and nobody can put another file in its place meanwhile (F91, F95).
  *
- * The linker tells objects apart by the name they were opened by. Were a descriptor closed while its object stays loaded,
- * the next plugin could get the same number, hence the same name, hence the old object. So the descriptor lives as long.
+ * The linker tells objects apart by the name they were opened by. Were a descriptor closed while its object
+ * stays loaded, the next plugin could get the same number, hence the same name, hence the old object. So the
+ * descriptor lives as long.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,9 +37,11 @@ static weir_status open_file(const char *path, int *fd)
 {
 	if (!*path)
 		return wr_fail(WEIR_E_INVALID, "plugin '': name a file");
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);	/* without '/': of the working directory */
+	*fd = open(path,
+		   O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* without '/': of the working directory */
 	if (*fd < 0)
-		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be opened: %s", wr_shown(path).text, strerror(errno));
+		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be opened: %s", wr_shown(path).text,
+			       strerror(errno));
 	return WEIR_OK;
 }
 
@@ -62,7 +65,8 @@ static weir_status load_file(const char *path, struct wr_plugin *plugin)
 {
 	plugin->handle = dlopen(name_of(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin->handle)
-		return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text, dlerror());
+		return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
+			       dlerror());
 	return WEIR_OK;
 }
 
@@ -72,14 +76,17 @@ static weir_status check_info(const char *path, const weir_plugin_info *info)
 	struct wr_shown file = wr_shown(path);
 
 	if (!info)
-		return wr_fail(WEIR_E_INVALID, "plugin '%s' has no symbol weir_plugin: write WEIR_PLUGIN(function) into it",
+		return wr_fail(WEIR_E_INVALID,
+			       "plugin '%s' has no symbol weir_plugin: write WEIR_PLUGIN(function) into it",
 			       file.text);
 	if (info->abi != WEIR_ABI || info->size != sizeof(*info))
-		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built for ABI %u of weir, this is %u: build it anew",
+		return wr_fail(WEIR_E_INVALID,
+			       "plugin '%s' was built for ABI %u of weir, this is %u: build it anew",
 			       file.text, info->abi, WEIR_ABI);
 	if (info->operator_size != sizeof(weir_operator) || info->condition_size != sizeof(weir_condition) ||
 	    info->port_size != sizeof(weir_port) || info->parameter_size != sizeof(weir_parameter))
-		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built with tables of other sizes: build it anew", file.text);
+		return wr_fail(WEIR_E_INVALID,
+			       "plugin '%s' was built with tables of other sizes: build it anew", file.text);
 	if (!info->add)
 		return wr_fail(WEIR_E_INVALID, "plugin '%s' adds nothing: its function is NULL", file.text);
 	return WEIR_OK;
@@ -128,7 +135,8 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 	return status;
 }
 
-/* An object may refuse to be unloaded (C++ often does): then its name stays taken, and so must the descriptor. */
+/* An object may refuse to be unloaded (C++ often does): then its name stays taken, and so must the
+ * descriptor. */
 static bool is_still_loaded(int fd)
 {
 	void *handle = dlopen(name_of(fd).path, RTLD_NOW | RTLD_NOLOAD);

@@ -21,8 +21,8 @@ int wr_port_index(const weir_port *ports, const char *name)
 	return -1;
 }
 
-int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place, const weir_operator *kind,
-		 const char *name, bool input)
+int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place,
+		 const weir_operator *kind, const char *name, bool input)
 {
 	const weir_port *ports = input ? kind->inputs : kind->outputs;
 	const char *direction = input ? "input" : "output";
@@ -34,10 +34,11 @@ int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_p
 	for (size_t i = 0; i < wr_port_count(ports); i++)
 		wr_nearest_try(&nearest, ports[i].name);
 	if (wr_port_index(input ? kind->outputs : kind->inputs, name) >= 0)
-		wr_report(reports, WR_W_DIRECTION, at, place, "'%s' of operator '%s' is an %s, here an %s is needed%s", name,
-			  kind->name, input ? "output" : "input", direction, wr_nearest_hint(&nearest).text);
+		wr_report(reports, WR_W_DIRECTION, at, place,
+			  "'%s' of operator '%s' is an %s, here an %s is needed%s", name, kind->name,
+			  input ? "output" : "input", direction, wr_nearest_hint(&nearest).text);
 	else
-		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name, direction,
-			  wr_shown(name).text, wr_nearest_hint(&nearest).text);
+		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name,
+			  direction, wr_shown(name).text, wr_nearest_hint(&nearest).text);
 	return -1;
 }

@@ -1,6 +1,7 @@
 /*
- * Kinds by name: one sorted list for operators, one for conditions. A registry begins with the built-ins; without one
- * (NULL) the built-ins are looked at where they are, so that the simplest program makes nothing that can fail.
+ * Kinds by name: one sorted list for operators, one for conditions. A registry begins with the built-ins;
+ * without one (NULL) the built-ins are looked at where they are, so that the simplest program makes nothing
+ * that can fail.
  */
 #include "graphs/registry.h"
 
@@ -14,11 +15,11 @@
 struct kind {
 	const char *name;
 	const void *table;
-	size_t sequence;	/* when it was added; the built-ins have 0 */
+	size_t sequence; /* when it was added; the built-ins have 0 */
 };
 
 struct kinds {
-	struct kind *list;	/* sorted by name */
+	struct kind *list; /* sorted by name */
 	size_t count, room;
 };
 
@@ -69,9 +70,11 @@ weir_status weir_registry_create(weir_registry **out)
 	weir_status status = registry ? WEIR_OK : WEIR_E_NOMEM;
 
 	for (size_t i = 0; !status && wr_builtin_operators[i]; i++)
-		status = enter(&registry->operators, wr_builtin_operators[i]->name, wr_builtin_operators[i], 0);
+		status = enter(&registry->operators, wr_builtin_operators[i]->name, wr_builtin_operators[i],
+			       0);
 	for (size_t i = 0; !status && wr_builtin_conditions[i]; i++)
-		status = enter(&registry->conditions, wr_builtin_conditions[i]->name, wr_builtin_conditions[i], 0);
+		status = enter(&registry->conditions, wr_builtin_conditions[i]->name,
+			       wr_builtin_conditions[i], 0);
 	if (status)
 		weir_registry_destroy(registry);
 	else
@@ -79,10 +82,12 @@ weir_status weir_registry_create(weir_registry **out)
 	return status;
 }
 
-static weir_status add(weir_registry *registry, struct kinds *kinds, const char *what, const char *name, const void *table)
+static weir_status add(weir_registry *registry, struct kinds *kinds, const char *what, const char *name,
+		       const void *table)
 {
 	if (find(kinds, name))
-		return wr_fail(WEIR_E_INVALID, "there is already %s '%s': give this one another name", what, name);
+		return wr_fail(WEIR_E_INVALID, "there is already %s '%s': give this one another name", what,
+			       name);
 	return enter(kinds, name, table, ++registry->sequence);
 }
 

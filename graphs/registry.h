@@ -4,7 +4,8 @@
 
 #include "weir.h"
 
-const weir_operator *wr_registry_find_operator(const weir_registry *registry, const char *name);	/* NULL: none; registry: NULL = built-ins */
+const weir_operator *wr_registry_find_operator(const weir_registry *registry,
+					       const char *name); /* NULL: none; registry: NULL = built-ins */
 const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name);
 
 /* Whether a table is fit to be added; last_error says what is wrong with it. */
@@ -21,7 +22,7 @@ struct wr_plugin {
 	void *handle;
 	int fd;
 };
-void wr_registry_keep(weir_registry *registry, struct wr_plugin *plugin);	/* takes it */
+void wr_registry_keep(weir_registry *registry, struct wr_plugin *plugin); /* takes it */
 void wr_plugin_close(struct wr_plugin *plugin);
 
 #endif

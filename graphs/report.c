@@ -35,7 +35,7 @@ static void add_key(struct wr_text *text, const char *key)
 static void add_pointer(struct wr_text *text, const struct wr_at *at)
 {
 	if (!at) {
-		wr_text_bytes(text, "", 0);	/* the root: "", not NULL */
+		wr_text_bytes(text, "", 0); /* the root: "", not NULL */
 		return;
 	}
 	add_pointer(text, at->up);
@@ -48,7 +48,8 @@ static void add_pointer(struct wr_text *text, const struct wr_at *at)
 
 static weir_status add_report(struct wr_reports *reports, const struct wr_report *report)
 {
-	weir_status status = wr_grow(&reports->list, &reports->room, reports->count + 1, sizeof(*reports->list));
+	weir_status status =
+		wr_grow(&reports->list, &reports->room, reports->count + 1, sizeof(*reports->list));
 
 	if (status)
 		return status;
@@ -58,8 +59,8 @@ static weir_status add_report(struct wr_reports *reports, const struct wr_report
 	return WEIR_OK;
 }
 
-static void keep(struct wr_reports *reports, enum wr_error error, const struct wr_at *at, struct wr_place place,
-		 const char *format, va_list list)
+static void keep(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
+		 struct wr_place place, const char *format, va_list list)
 {
 	struct wr_text pointer = {0}, text = {0};
 
@@ -93,7 +94,8 @@ void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_
 	if (reports->count < WR_REPORTS_MAX)
 		keep(reports, error, at, place, format, list);
 	else if (reports->count == WR_REPORTS_MAX)
-		keep_limit(reports, "more than %d errors: the rest is not shown; correct these first", WR_REPORTS_MAX);
+		keep_limit(reports, "more than %d errors: the rest is not shown; correct these first",
+			   WR_REPORTS_MAX);
 	va_end(list);
 }
 
@@ -109,21 +111,25 @@ static int by_place(const void *left, const void *right)
 	return a->sequence < b->sequence ? -1 : 1;
 }
 
-static void hand_out(const struct wr_reports *reports, const struct wr_report *report, weir_report_fn *fn, void *arg)
+static void hand_out(const struct wr_reports *reports, const struct wr_report *report, weir_report_fn *fn,
+		     void *arg)
 {
-	weir_report public = {sizeof(public), (int)report->error, reports->file, report->pointer, report->place.line,
-			      report->place.column, report->text, is_warning(report->error)};
+	weir_report public = {sizeof(public),  (int)report->error,       reports->file,
+			      report->pointer, report->place.line,       report->place.column,
+			      report->text,    is_warning(report->error)};
 
 	fn(&public, arg);
 }
 
-/* "file:line:column: ", or as much of it as there is. Allocates nothing: what is wrong has to come through. */
+/* "file:line:column: ", or as much of it as there is. Allocates nothing: what is wrong has to
+ * come through. */
 static struct wr_shown place_shown(const char *file, struct wr_place place)
 {
 	struct wr_shown shown = {{0}};
 
 	if (place.line)
-		snprintf(shown.text, sizeof(shown.text), "%s%u:%u: ", file ? ":" : "", place.line, place.column);
+		snprintf(shown.text, sizeof(shown.text), "%s%u:%u: ", file ? ":" : "", place.line,
+			 place.column);
 	else if (file)
 		snprintf(shown.text, sizeof(shown.text), ": ");
 	return shown;
@@ -135,9 +141,10 @@ static weir_status first_error(const struct wr_reports *reports)
 
 	while (is_warning(report->error))
 		report++;
-	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)", wr_shown(reports->file ? reports->file : "").text,
-		       place_shown(reports->file, report->place).text, report->pointer, *report->pointer ? ": " : "",
-		       report->text, (int)report->error);
+	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)",
+		       wr_shown(reports->file ? reports->file : "").text,
+		       place_shown(reports->file, report->place).text, report->pointer,
+		       *report->pointer ? ": " : "", report->text, (int)report->error);
 }
 
 static void finish(struct wr_reports *reports)

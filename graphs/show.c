@@ -1,6 +1,6 @@
 /*
- * A plan for readers: as text, as a graph file that means the same plan, as Graphviz' DOT. Whoever prints adds to one growing
- * text, whose first failure stays; so nothing has to be checked on the way.
+ * A plan for readers: as text, as a graph file that means the same plan, as Graphviz' DOT. Whoever prints
+ * adds to one growing text, whose first failure stays; so nothing has to be checked on the way.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,19 +11,22 @@
 #include "graphs/values.h"
 #include "streams/streams.h"
 
-static const char *const policies[] = {"block", "pop", "reject", "fault"};	/* weir_policy */
-static const char *const signals[] = {"callback", "callback_inline"};		/* enum wr_signal_kind */
+static const char *const policies[] = {"block", "pop", "reject", "fault"}; /* weir_policy */
+static const char *const signals[] = {"callback", "callback_inline"};      /* enum wr_signal_kind */
 
-/* ----------------------------------------------------------------------------------------------------------- values -- */
+/* -----------------------------------------------------------------------------------------------------------
+ * values -- */
 
 static const char *port_name(const struct wr_plan_entity *entity, const struct wr_setting *setting, size_t i)
 {
 	unsigned port = setting->ports[i];
 
-	return wr_parameter_is_input(setting->parameter) ? entity->inputs[port].port->name : entity->outputs[port].port->name;
+	return wr_parameter_is_input(setting->parameter) ? entity->inputs[port].port->name
+							 : entity->outputs[port].port->name;
 }
 
-static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity, const struct wr_setting *setting)
+static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
+		      const struct wr_setting *setting)
 {
 	bool list = setting->parameter->type == WEIR_INPUTS || setting->parameter->type == WEIR_OUTPUTS;
 
@@ -36,7 +39,8 @@ static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 }
 
 /* As JSON; for people durations and sizes get a unit. */
-static void add_setting(struct wr_text *text, const struct wr_plan_entity *entity, const struct wr_setting *setting, bool people)
+static void add_setting(struct wr_text *text, const struct wr_plan_entity *entity,
+			const struct wr_setting *setting, bool people)
 {
 	switch (setting->parameter->type) {
 	case WEIR_BOOL:
@@ -68,9 +72,11 @@ static void add_setting(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------------- JSON -- */
+/* -------------------------------------------------------------------------------------------------------------
+ * JSON -- */
 
-static void json_values(struct wr_text *text, const struct wr_plan_entity *entity, const weir_values *values, const char *before)
+static void json_values(struct wr_text *text, const struct wr_plan_entity *entity, const weir_values *values,
+			const char *before)
 {
 	for (size_t i = 0; i < values->count; i++) {
 		wr_text_add(text, "%s\"%s\": ", i ? ", " : before, values->settings[i].parameter->name);
@@ -97,8 +103,8 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		wr_text_add(text, "\"max_duration\": %" PRId64 ", ", scheduler->max_duration_ns);
 	if (scheduler->has_spin)
 		wr_text_add(text, "\"spin\": %" PRId64 ", ", scheduler->spin_ns);
-	wr_text_add(text, "\"device_memory\": %" PRId64 ", \"host_memory\": %" PRId64 "},\n", scheduler->device_memory,
-		    scheduler->host_memory);
+	wr_text_add(text, "\"device_memory\": %" PRId64 ", \"host_memory\": %" PRId64 "},\n",
+		    scheduler->device_memory, scheduler->host_memory);
 }
 
 static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -107,7 +113,8 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 
 	for (size_t i = 0; i < entity->input_count; i++, before = ", ") {
 		const struct wr_plan_input *input = &entity->inputs[i];
-		wr_text_add(text, "%s\"%s\": {\"capacity\": %u, ", before, input->port->name, input->capacity);
+		wr_text_add(text, "%s\"%s\": {\"capacity\": %u, ", before, input->port->name,
+			    input->capacity);
 		if (input->take == WEIR_ALL)
 			wr_text_add(text, "\"take\": \"all\", ");
 		else
@@ -122,7 +129,8 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 }
 
 /* Implied conditions too: written down they mean the same. */
-static void json_condition(struct wr_text *text, const struct wr_plan_entity *entity, const struct wr_plan_condition *condition)
+static void json_condition(struct wr_text *text, const struct wr_plan_entity *entity,
+			   const struct wr_plan_condition *condition)
 {
 	wr_text_add(text, "{\"type\": \"%s\"", condition->kind->name);
 	if (strcmp(condition->name, condition->kind->name))
@@ -158,15 +166,17 @@ static const char *input_name(const struct wr_plan *plan, const struct wr_plan_c
 	return plan->entities[c->to].inputs[c->input].port->name;
 }
 
-static void json_connection(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_connection *c)
+static void json_connection(struct wr_text *text, const struct wr_plan *plan,
+			    const struct wr_plan_connection *c)
 {
 	const char *from = plan->entities[c->from].name, *to = plan->entities[c->to].name;
 
 	if (c->initial)
-		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial\": %u}", from, output_name(plan, c), to,
-			    input_name(plan, c), c->initial);
+		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial\": %u}", from,
+			    output_name(plan, c), to, input_name(plan, c), c->initial);
 	else
-		wr_text_add(text, "    [\"%s.%s\", \"%s.%s\"]", from, output_name(plan, c), to, input_name(plan, c));
+		wr_text_add(text, "    [\"%s.%s\", \"%s.%s\"]", from, output_name(plan, c), to,
+			    input_name(plan, c));
 }
 
 static void add_json(struct wr_text *text, const struct wr_plan *plan)
@@ -186,7 +196,8 @@ static void add_json(struct wr_text *text, const struct wr_plan *plan)
 	wr_text_add(text, "\n  ]\n}\n");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text -- */
+/* -------------------------------------------------------------------------------------------------------------
+ * text -- */
 
 static void text_duration(struct wr_text *text, const char *name, bool given, int64_t ns)
 {
@@ -200,7 +211,8 @@ static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		wr_text_add(text, "scheduler: workers %u", scheduler->workers);
 	else
 		wr_text_add(text, "scheduler: workers one per core");
-	wr_text_add(text, ", signal %s", signals[scheduler->signal < 0 ? WR_SIGNAL_CALLBACK : scheduler->signal]);
+	wr_text_add(text, ", signal %s",
+		    signals[scheduler->signal < 0 ? WR_SIGNAL_CALLBACK : scheduler->signal]);
 	wr_text_add(text, ", backend %s", scheduler->backend ? scheduler->backend : "auto");
 	if (scheduler->has_seed)
 		wr_text_add(text, ", seed %" PRIu64, scheduler->seed);
@@ -232,11 +244,13 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 		wr_text_add(text, "%s\n", input->connections ? "" : ", not connected");
 	}
 	for (size_t i = 0; i < entity->output_count; i++)
-		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name, entity->outputs[i].max_emits,
+		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name,
+			    entity->outputs[i].max_emits,
 			    entity->outputs[i].connections ? "" : ", not connected");
 }
 
-static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity, const struct wr_plan_condition *condition)
+static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity,
+			   const struct wr_plan_condition *condition)
 {
 	wr_text_add(text, "  when %s", condition->kind->name);
 	if (strcmp(condition->name, condition->kind->name))
@@ -260,7 +274,8 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 static void add_text(struct wr_text *text, const struct wr_plan *plan)
 {
 	wr_text_add(text, "graph %s: %zu entit%s, %zu connection%s\n", plan->name, plan->entity_count,
-		    plan->entity_count == 1 ? "y" : "ies", plan->connection_count, plan->connection_count == 1 ? "" : "s");
+		    plan->entity_count == 1 ? "y" : "ies", plan->connection_count,
+		    plan->connection_count == 1 ? "" : "s");
 	text_scheduler(text, &plan->scheduler);
 	for (size_t i = 0; i < plan->entity_count; i++)
 		text_entity(text, &plan->entities[i]);
@@ -274,7 +289,8 @@ static void add_text(struct wr_text *text, const struct wr_plan *plan)
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------------- DOT -- */
+/* --------------------------------------------------------------------------------------------------------------
+ * DOT -- */
 
 /* Names are letters, digits, _ and -: nothing in them needs an escape. */
 static void dot_entity(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -287,12 +303,14 @@ static void dot_entity(struct wr_text *text, const struct wr_plan_entity *entity
 		    gated ? ", style=\"rounded,bold\"" : "");
 }
 
-static void dot_connection(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_connection *c)
+static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
+			   const struct wr_plan_connection *c)
 {
 	const struct wr_plan_input *input = &plan->entities[c->to].inputs[c->input];
 
-	wr_text_add(text, "  \"%s\" -> \"%s\" [taillabel=\"%s\", headlabel=\"%s\"", plan->entities[c->from].name,
-		    plan->entities[c->to].name, output_name(plan, c), input_name(plan, c));
+	wr_text_add(text, "  \"%s\" -> \"%s\" [taillabel=\"%s\", headlabel=\"%s\"",
+		    plan->entities[c->from].name, plan->entities[c->to].name, output_name(plan, c),
+		    input_name(plan, c));
 	if (input->capacity > 1 || input->policy != WEIR_BLOCK)
 		wr_text_add(text, ", label=\"%s %u\"", policies[input->policy], input->capacity);
 	wr_text_add(text, "%s];\n", c->initial ? ", style=dashed" : "");
@@ -300,7 +318,8 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan, con
 
 static void add_dot(struct wr_text *text, const struct wr_plan *plan)
 {
-	wr_text_add(text, "digraph \"%s\" {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n", plan->name);
+	wr_text_add(text, "digraph \"%s\" {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n",
+		    plan->name);
 	for (size_t i = 0; i < plan->entity_count; i++)
 		dot_entity(text, &plan->entities[i]);
 	for (size_t i = 0; i < plan->connection_count; i++)
@@ -323,7 +342,8 @@ static void add_plan(struct wr_text *text, const struct wr_plan *plan, weir_form
 	}
 }
 
-weir_status weir_description_print(const weir_description *description, const weir_registry *registry, weir_format format, char **out)
+weir_status weir_description_print(const weir_description *description, const weir_registry *registry,
+				   weir_format format, char **out)
 {
 	struct wr_text text = {0};
 	struct wr_plan *plan = NULL;

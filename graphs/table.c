@@ -1,4 +1,5 @@
-/* Whether the table of an operator or condition is fit to be used: what a plugin gets wrong is said when it is added. */
+/* Whether the table of an operator or condition is fit to be used: what a plugin gets wrong is said when it
+ * is added. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -15,8 +16,8 @@ struct subject {
 
 static weir_status wrong(const struct subject *subject, const char *part, const char *why)
 {
-	return wr_fail(WEIR_E_INVALID, "table of %s '%s': '%s' %s", subject->kind, wr_shown(subject->name).text,
-		       wr_shown(part).text, why);
+	return wr_fail(WEIR_E_INVALID, "table of %s '%s': '%s' %s", subject->kind,
+		       wr_shown(subject->name).text, wr_shown(part).text, why);
 }
 
 static weir_status check_input(const struct subject *subject, const weir_port *port)
@@ -39,7 +40,8 @@ static weir_status check_ports(const struct subject *subject, const weir_port *p
 
 	for (size_t i = 0; i < wr_port_count(ports) && !status; i++) {
 		if (ports[i].size != sizeof(weir_port))
-			status = wrong(subject, ports[i].name, "has a wrong size: set size to sizeof(weir_port)");
+			status = wrong(subject, ports[i].name,
+				       "has a wrong size: set size to sizeof(weir_port)");
 		else if (!wr_name_ok(ports[i].name))
 			status = wrong(subject, ports[i].name, "is no name of a port");
 		else if (wr_port_index(ports, ports[i].name) != (int)i)
@@ -66,7 +68,8 @@ static bool is_twice(const weir_parameter *parameters, const weir_parameter *par
 	return first != parameter;
 }
 
-static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter, bool condition)
+static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter,
+				   bool condition)
 {
 	if (parameter->size != sizeof(weir_parameter))
 		return "has a wrong size: set size to sizeof(weir_parameter)";
@@ -84,8 +87,8 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 }
 
 /*
- * Reads the default as a description would. Those that name ports depend on the operator that a condition is given to: an entity's
- * check reads them.
+ * Reads the default as a description would. Those that name ports depend on the operator that a condition is
+ * given to: an entity's check reads them.
  */
 static weir_status check_fallback(const struct subject *subject, const weir_parameter *parameter)
 {
@@ -103,16 +106,20 @@ static weir_status check_fallback(const struct subject *subject, const weir_para
 		status = wr_reports_deliver(&reports, NULL, NULL);
 	else
 		wr_reports_deliver(&reports, NULL, NULL);
-	return status == WEIR_E_INVALID ? wrong(subject, parameter->name, "has a default that does not fit it") : status;
+	return status == WEIR_E_INVALID
+		       ? wrong(subject, parameter->name, "has a default that does not fit it")
+		       : status;
 }
 
-static weir_status check_parameters(const struct subject *subject, const weir_parameter *parameters, bool condition)
+static weir_status check_parameters(const struct subject *subject, const weir_parameter *parameters,
+				    bool condition)
 {
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; parameters && parameters[i].name && !status; i++) {
 		const char *fault = parameter_fault(parameters, &parameters[i], condition);
-		status = fault ? wrong(subject, parameters[i].name, fault) : check_fallback(subject, &parameters[i]);
+		status = fault ? wrong(subject, parameters[i].name, fault)
+			       : check_fallback(subject, &parameters[i]);
 	}
 	return status;
 }
@@ -120,7 +127,8 @@ static weir_status check_parameters(const struct subject *subject, const weir_pa
 static weir_status check_head(const struct subject *subject, size_t size, size_t expected)
 {
 	if (size != expected)
-		return wr_fail(WEIR_E_INVALID, "table of %s: its size is %zu, must be %zu: set size to sizeof of its type",
+		return wr_fail(WEIR_E_INVALID,
+			       "table of %s: its size is %zu, must be %zu: set size to sizeof of its type",
 			       subject->kind, size, expected);
 	if (!subject->name || !wr_name_ok(subject->name))
 		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is no name", subject->kind,

@@ -54,7 +54,7 @@ void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 /* Writes one byte as JSON wants it; returns how many bytes that took, at most 6. */
 static size_t escape(char out[8], unsigned char byte)
 {
-	static const char letters[] = "btn\0fr";	/* from \b on; there is none for \v */
+	static const char letters[] = "btn\0fr"; /* from \b on; there is none for \v */
 
 	if (byte == '"' || byte == '\\')
 		return (size_t)snprintf(out, 8, "\\%c", byte);
@@ -83,7 +83,7 @@ void wr_text_real(struct wr_text *text, double real)
 	snprintf(digits, sizeof(digits), "%.17g", real);
 	for (char *c = digits; *c; c++)
 		if (*c == ',')
-			*c = '.';	/* a locale's decimal point */
+			*c = '.'; /* a locale's decimal point */
 	wr_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 
@@ -93,7 +93,8 @@ void wr_text_finish(struct wr_text *text)
 	*text = (struct wr_text){0};
 }
 
-/* One character: as it is, or \u.... for a control character, C1 ones too (two bytes). Returns how many bytes of the string it takes. */
+/* One character: as it is, or \u.... for a control character, C1 ones too (two bytes). Returns how many bytes
+ * of the string it takes. */
 static size_t plain(const char *string, char out[8], size_t *length)
 {
 	unsigned char first = (unsigned char)string[0], second = first == 0xc2 ? (unsigned char)string[1] : 0;
@@ -125,7 +126,7 @@ struct wr_shown wr_shown(const char *string)
 	if (!*string)
 		return shown;
 	while (length && ((unsigned char)shown.text[length - 1] & 0xc0) == 0x80)
-		length--;	/* not in the middle of a character */
+		length--; /* not in the middle of a character */
 	if (length && (unsigned char)shown.text[length - 1] >= 0xc0)
 		length--;
 	memcpy(shown.text + length, "...", sizeof("..."));

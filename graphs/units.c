@@ -9,17 +9,35 @@ struct unit {
 };
 
 static const struct unit durations[] = {
-	{"h", 3600000000000}, {"min", 60000000000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}, {NULL, 0},
+	{"h", 3600000000000},
+	{"min", 60000000000},
+	{"s", 1000000000},
+	{"ms", 1000000},
+	{"us", 1000},
+	{"ns", 1},
+	{NULL, 0},
 };
 
 /* For frequencies: how many hertz. */
-static const struct unit frequencies[] = {{"Hz", 1}, {"kHz", 1000}, {"MHz", 1000000}, {"GHz", 1000000000}, {NULL, 0}};
+static const struct unit frequencies[] = {
+	{"Hz", 1}, {"kHz", 1000}, {"MHz", 1000000}, {"GHz", 1000000000}, {NULL, 0}};
 
 static const struct unit sizes[] = {
-	{"TiB", (int64_t)1 << 40}, {"GiB", (int64_t)1 << 30}, {"MiB", (int64_t)1 << 20}, {"KiB", (int64_t)1 << 10},
-	{"T", (int64_t)1 << 40},   {"G", (int64_t)1 << 30},   {"M", (int64_t)1 << 20},   {"k", (int64_t)1 << 10},
-	{"K", (int64_t)1 << 10},   {"TB", 1000000000000},     {"GB", 1000000000},        {"MB", 1000000},
-	{"kB", 1000},		   {"B", 1},		      {NULL, 0},
+	{"TiB", (int64_t)1 << 40},
+	{"GiB", (int64_t)1 << 30},
+	{"MiB", (int64_t)1 << 20},
+	{"KiB", (int64_t)1 << 10},
+	{"T", (int64_t)1 << 40},
+	{"G", (int64_t)1 << 30},
+	{"M", (int64_t)1 << 20},
+	{"k", (int64_t)1 << 10},
+	{"K", (int64_t)1 << 10},
+	{"TB", 1000000000000},
+	{"GB", 1000000000},
+	{"MB", 1000000},
+	{"kB", 1000},
+	{"B", 1},
+	{NULL, 0},
 };
 
 static const char *const too_large = "is too large";
@@ -27,7 +45,7 @@ static const char *const too_large = "is too large";
 /* A decimal number, taken apart so that nothing is rounded. */
 struct number {
 	int64_t whole;
-	char fraction[19];	/* digits */
+	char fraction[19]; /* digits */
 };
 
 static bool digit(char c)
@@ -80,14 +98,14 @@ static const char *multiply_fraction(const char *digits, int64_t factor, int64_t
 	int64_t numerator = 0, denominator = 1, common;
 
 	for (; *digits; digits++) {
-		numerator = 10 * numerator + (*digits - '0');	/* at most 18 digits */
+		numerator = 10 * numerator + (*digits - '0'); /* at most 18 digits */
 		denominator *= 10;
 	}
 	common = common_divisor(denominator, factor);
 	denominator /= common;
 	if (numerator % denominator)
 		return "is finer than the smallest unit";
-	*out = numerator / denominator * (factor / common);	/* less than the factor */
+	*out = numerator / denominator * (factor / common); /* less than the factor */
 	return NULL;
 }
 
@@ -106,7 +124,7 @@ static const char *multiply(const struct number *number, int64_t factor, int64_t
 /* The period of a frequency: the nearest nanosecond. Frequencies are taken to a thousandth of a hertz. */
 static const char *period(const struct number *number, int64_t hertz, int64_t *out)
 {
-	const int64_t second = 1000000000000;	/* in ns per thousandth of a hertz */
+	const int64_t second = 1000000000000; /* in ns per thousandth of a hertz */
 	int64_t thousandths;
 	const char *wrong = multiply(number, hertz * 1000, &thousandths);
 
@@ -167,10 +185,11 @@ struct wr_shown wr_size_shown(int64_t bytes)
 	const struct unit *unit = sizes;
 
 	while (unit->factor > 1024 && (!bytes || bytes % unit->factor))
-		unit++;		/* the binary ones come first; KiB is their last */
+		unit++; /* the binary ones come first; KiB is their last */
 	if (!bytes || bytes % unit->factor)
 		snprintf(shown.text, sizeof(shown.text), "%lldB", (long long)bytes);
 	else
-		snprintf(shown.text, sizeof(shown.text), "%lld%s", (long long)(bytes / unit->factor), unit->name);
+		snprintf(shown.text, sizeof(shown.text), "%lld%s", (long long)(bytes / unit->factor),
+			 unit->name);
 	return shown;
 }

@@ -10,7 +10,7 @@ const char *wr_size_read(const char *text, int64_t *out);
 
 /* How a report says it: the text, what is wrong. */
 #define WR_DURATION_WRONG "'%s' %s: write ns as an integer, or a text like \"10ms\", \"1.5s\", \"60Hz\""
-#define WR_SIZE_WRONG "'%s' %s: write bytes as an integer, or a text like \"16MiB\", \"4k\""
+#define WR_SIZE_WRONG     "'%s' %s: write bytes as an integer, or a text like \"16MiB\", \"4k\""
 
 /* For people: exact, in the largest unit that leaves no fraction ("250us", "64MiB"). */
 struct wr_shown wr_duration_shown(int64_t ns);

@@ -4,12 +4,12 @@
 
 #include "base/memory.h"
 
-#define FEW 8	/* so many members are searched one by one, without a table */
+#define FEW 8 /* so many members are searched one by one, without a table */
 
 struct wr_items {
 	struct wr_member *list;
 	size_t count, room;
-	struct wr_names names;		/* of objects with more than FEW members */
+	struct wr_names names; /* of objects with more than FEW members */
 };
 
 weir_status wr_value_container(struct wr_value *value, enum wr_type type)
@@ -46,7 +46,8 @@ static weir_status enter_names(struct wr_items *items)
 	return status;
 }
 
-weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place place, const struct wr_value *value)
+weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place place,
+			 const struct wr_value *value)
 {
 	struct wr_items *items = object->items;
 	weir_status status = wr_grow(&items->list, &items->room, items->count + 1, sizeof(*items->list));
@@ -57,7 +58,7 @@ weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place pla
 	status = key ? enter_names(items) : WEIR_OK;
 	if (status) {
 		items->list[--items->count] = (struct wr_member){0};
-		wr_names_finish(&items->names);		/* half-filled: the next one makes it anew */
+		wr_names_finish(&items->names); /* half-filled: the next one makes it anew */
 	}
 	return status;
 }

@@ -76,12 +76,13 @@ static void check_bounds(const struct reading *reading, struct wr_place place, i
 	if (value >= min && value <= max)
 		reading->setting->integer = value;
 	else if (max == INT64_MAX)
-		wr_report(reading->reports, WR_W_RANGE, reading->at, place, "%s is out of range: must be at least %s",
-			  bound_shown(parameter->type, value).text, bound_shown(parameter->type, min).text);
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be at least %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text);
 	else
-		wr_report(reading->reports, WR_W_RANGE, reading->at, place, "%s is out of range: must be %s to %s",
-			  bound_shown(parameter->type, value).text, bound_shown(parameter->type, min).text,
-			  bound_shown(parameter->type, max).text);
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be %s to %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
 }
 
 static void read_quantity(const struct reading *reading, const struct wr_value *value)
@@ -140,7 +141,8 @@ static weir_status read_ports(const struct reading *reading, const struct wr_val
 	size_t count = value->type == WR_ARRAY ? wr_value_count(value) : 1;
 
 	if (!count)
-		wr_report(reading->reports, WR_W_RANGE, reading->at, value->place, "is empty: name at least one port");
+		wr_report(reading->reports, WR_W_RANGE, reading->at, value->place,
+			  "is empty: name at least one port");
 	reading->setting->ports = wr_alloc(count, sizeof(unsigned));
 	if (!reading->setting->ports)
 		return WEIR_E_NOMEM;
@@ -181,7 +183,8 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 	return WEIR_OK;
 }
 
-/* The table's default is read like what a user writes; only that its place is that of the object which lacks it. */
+/* The table's default is read like what a user writes; only that its place is that of the object which lacks
+ * it. */
 static weir_status read_fallback(struct reading *reading)
 {
 	const struct wr_values_source *source = reading->source;
@@ -205,7 +208,8 @@ static weir_status read_fallback(struct reading *reading)
 	return status;
 }
 
-static weir_status read_setting(const struct wr_values_source *source, struct wr_reports *reports, struct wr_setting *setting)
+static weir_status read_setting(const struct wr_values_source *source, struct wr_reports *reports,
+				struct wr_setting *setting)
 {
 	const char *name = setting->parameter->name;
 	struct reading reading = {source, reports, &(struct wr_at){source->at, name, 0}, setting};
@@ -225,7 +229,8 @@ static bool is_parameter(const struct wr_values_source *source, const char *key)
 	return false;
 }
 
-static void check_key(const struct wr_values_source *source, struct wr_reports *reports, const struct wr_member *member)
+static void check_key(const struct wr_values_source *source, struct wr_reports *reports,
+		      const struct wr_member *member)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
 
@@ -238,7 +243,8 @@ static void check_key(const struct wr_values_source *source, struct wr_reports *
 		  wr_nearest_hint(&nearest).text);
 }
 
-weir_status wr_values_create(weir_values **out, const struct wr_values_source *source, struct wr_reports *reports)
+weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
+			     struct wr_reports *reports)
 {
 	const weir_parameter *parameters = source->parameters;
 	weir_status status = WEIR_OK;
@@ -281,7 +287,8 @@ const struct wr_setting *wr_values_setting(const weir_values *values, const char
 	return NULL;
 }
 
-/* Asking for a parameter that the table does not declare is a fault of the operator's code: 0 in a release. */
+/* Asking for a parameter that the table does not declare is a fault of the operator's code: 0 in
+ * a release. */
 static const struct wr_setting *declared(const weir_values *values, const char *name)
 {
 	static const struct wr_setting none;

@@ -1,6 +1,6 @@
 /*
- * libFuzzer: any bytes as a graph. Nothing may crash or leak, and what is accepted is printed, read and printed alike (F81-F87).
- * Built by clang alone: -DWEIR_FUZZ=ON; the seeds are tests/graphs/bad and examples.
+ * libFuzzer: any bytes as a graph. Nothing may crash or leak, and what is accepted is printed, read and
+ * printed alike (F81-F87). Built by clang alone: -DWEIR_FUZZ=ON; the seeds are tests/graphs/bad and examples.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void count(const weir_report *report, void *arg)
 {
 	if (!report->text || !report->pointer || strchr(report->text, '\n') || strchr(report->pointer, '\n'))
-		abort();	/* one line each */
+		abort(); /* one line each */
 	++*(int *)arg;
 }
 
@@ -24,7 +24,7 @@ static char *printed(const char *json, size_t length)
 
 	if (!weir_description_parse(&description, json, length, count, &reports)) {
 		if (weir_description_check(description, NULL, count, &reports) && !reports)
-			abort();	/* refused without a word */
+			abort(); /* refused without a word */
 		if (!weir_description_print(description, NULL, WEIR_AS_DOT, &text))
 			weir_text_free(text);
 		text = NULL;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	twice = printed(once, strlen(once));
 	if (!twice || strcmp(once, twice))
-		abort();	/* no fixpoint */
+		abort(); /* no fixpoint */
 	weir_text_free(once);
 	weir_text_free(twice);
 	return 0;

@@ -31,7 +31,8 @@ static char *printed(const weir_description *description, weir_format format)
 	return text;
 }
 
-/* ------------------------------------------------------------------------------------------------------ positions -- */
+/* ------------------------------------------------------------------------------------------------------
+ * positions -- */
 
 /* Every key and string of the text says its own line and column. */
 static void check_says_place(const char *said, struct wr_place place)
@@ -55,8 +56,9 @@ static void walk(const struct wr_value *value)
 
 static void e06_every_value_knows_its_line_and_column(void **state)
 {
-	static const char text[] = "{\"1:2\": \"1:9\",\r\n\t\"2:2\" :[ \"2:11\",\"2:18\"\n,  \"3:4\", [[\"3:13\"]],\n\n"
-				   " {\"5:3\":{\"5:10\": {}}, \"5:23\":\"5:30\"}], \"5:40\": 1.5e3, \"5:55\": true }";
+	static const char text[] =
+		"{\"1:2\": \"1:9\",\r\n\t\"2:2\" :[ \"2:11\",\"2:18\"\n,  \"3:4\", [[\"3:13\"]],\n\n"
+		" {\"5:3\":{\"5:10\": {}}, \"5:23\":\"5:30\"}], \"5:40\": 1.5e3, \"5:55\": true }";
 	weir_description *description = read_text(text);
 
 	(void)state;
@@ -75,7 +77,8 @@ static void e06_columns_count_characters_not_bytes(void **state)
 
 static void escapes_and_numbers_mean_what_json_says(void **state)
 {
-	weir_description *description = read_text("[\"a\\u00e9\\ud83d\\ude00\\\"\\\\\\n\", -9223372036854775808, 1e5, null]");
+	weir_description *description =
+		read_text("[\"a\\u00e9\\ud83d\\ude00\\\"\\\\\\n\", -9223372036854775808, 1e5, null]");
 	const struct wr_value *root = &description->root;
 
 	(void)state;
@@ -86,7 +89,8 @@ static void escapes_and_numbers_mean_what_json_says(void **state)
 	weir_description_destroy(description);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- limits -- */
+/* ----------------------------------------------------------------------------------------------------------
+ * limits -- */
 
 struct last {
 	int number;
@@ -106,8 +110,9 @@ static void f80_a_text_too_large_is_refused_before_it_is_looked_at(void **state)
 	weir_description *description = NULL;
 	struct last last = {0};
 
-	(void)state;	/* only the first byte exists */
-	assert_int_equal(weir_description_parse(&description, "{", WR_TEXT_MAX + 1, note, &last), WEIR_E_INVALID);
+	(void)state; /* only the first byte exists */
+	assert_int_equal(weir_description_parse(&description, "{", WR_TEXT_MAX + 1, note, &last),
+			 WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_null(description);
 }
@@ -146,7 +151,10 @@ static struct wr_text many_keys(void)
 
 	wr_text_add(&text, "{\"weir\": 1, \"entities\": [{\"name\": \"e0\", \"operator\": \"source\"}");
 	for (int i = 1; i < 50000; i++)
-		wr_text_add(&text, ",\n{\"name\": \"e%d\", \"operator\": \"relay\", \"parameters\": {}, \"ports\": {}}", i);
+		wr_text_add(
+			&text,
+			",\n{\"name\": \"e%d\", \"operator\": \"relay\", \"parameters\": {}, \"ports\": {}}",
+			i);
 	wr_text_add(&text, "], \"connections\": [[\"e0.out\", \"e1.in\"]");
 	for (int i = 1; i < 49999; i++)
 		wr_text_add(&text, ",[\"e%d.out\", \"e%d.in\"]", i, i + 1);
@@ -182,13 +190,14 @@ static void f89_one_object_of_200000_keys_is_found_wrong_in_no_time(void **state
 	wr_text_add(&text, "}");
 	description = read_text(text.text);
 	assert_int_equal(weir_description_check(description, NULL, note, &last), WEIR_E_INVALID);
-	assert_int_equal(last.number, WR_W_TOO_MANY);	/* the last of 1001: that there are more */
+	assert_int_equal(last.number, WR_W_TOO_MANY); /* the last of 1001: that there are more */
 	assert_int_equal(last.count, 1001);
 	weir_description_destroy(description);
 	wr_text_finish(&text);
 }
 
-/* ------------------------------------------------------------------------------------------------------- printing -- */
+/* -------------------------------------------------------------------------------------------------------
+ * printing -- */
 
 static void a_printed_graph_reads_as_the_same_graph(void **state)
 {
@@ -224,7 +233,8 @@ static void text_says_defaults_in_words(void **state)
 	char *text = printed(description, WEIR_AS_TEXT);
 
 	(void)state;
-	assert_non_null(strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\"\n"));
+	assert_non_null(
+		strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\"\n"));
 	assert_non_null(strstr(text, "  input in: capacity 4, take 2, pop\n"));
 	assert_non_null(strstr(text, "  when message_available port=\"in\" min_size=0 (default)\n"));
 	assert_non_null(strstr(text, "  when periodic period=16666667ns\n"));
@@ -242,19 +252,22 @@ static void dot_names_every_entity_and_connection(void **state)
 	(void)state;
 	assert_non_null(strstr(text, "digraph \"edges\" {"));
 	assert_non_null(strstr(text, "\"write\" [label=\"write\\nsink\", style=\"rounded,bold\"];"));
-	assert_non_null(strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 4\"];"));
+	assert_non_null(
+		strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 4\"];"));
 	assert_non_null(strstr(text, "style=dashed"));
 	weir_text_free(text);
 	weir_description_destroy(description);
 }
 
-/* --------------------------------------------------------------------------------------------------------- by calls -- */
+/* ---------------------------------------------------------------------------------------------------------
+ * by calls -- */
 
 static void calls_and_text_mean_the_same(void **state)
 {
 	static const char text[] =
 		"{\"weir\": 1, \"scheduler\": {\"workers\": 4}, \"entities\": ["
-		"{\"name\": \"read\", \"operator\": \"source\", \"parameters\": {\"path\": \"photos\", \"repeat\": 3}},"
+		"{\"name\": \"read\", \"operator\": \"source\", \"parameters\": {\"path\": \"photos\", "
+		"\"repeat\": 3}},"
 		"{\"name\": \"write\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 4}},"
 		" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 		"\"connections\": [[\"read.out\", \"write.in\"]]}";
@@ -268,7 +281,9 @@ static void calls_and_text_mean_the_same(void **state)
 	assert_int_equal(weir_description_connect(made, "read.out", "write.in"), WEIR_OK);
 	assert_int_equal(weir_description_put(made, "/scheduler/workers", "4"), WEIR_OK);
 	assert_int_equal(weir_description_put(made, "/entities/1/ports/in/capacity", "4"), WEIR_OK);
-	assert_int_equal(weir_description_put(made, "/entities/1/conditions/-", "{\"type\": \"cuda_stream\", \"port\": \"in\"}"), WEIR_OK);
+	assert_int_equal(weir_description_put(made, "/entities/1/conditions/-",
+					      "{\"type\": \"cuda_stream\", \"port\": \"in\"}"),
+			 WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.path=photos"), WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.repeat=3"), WEIR_OK);
 	as_made = printed(made, WEIR_AS_JSON);
@@ -294,7 +309,8 @@ static void set_names_the_nearest_entity(void **state)
 
 static void put_changes_nothing_when_it_fails(void **state)
 {
-	static const char *const wrong[] = {"", "entities", "/entities/x", "/entities/99", "/name/x", "/a~2b", "/weir/x/y/-"};
+	static const char *const wrong[] = {"",        "entities", "/entities/x", "/entities/99",
+					    "/name/x", "/a~2b",    "/weir/x/y/-"};
 	weir_description *description = read_text(good_graph);
 	char *before = printed(description, WEIR_AS_JSON), *after;
 
@@ -317,7 +333,7 @@ static void put_is_as_bounded_in_depth_as_a_text(void **state)
 
 	(void)state;
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
-	for (struct wr_text pointer = {0}; ; depth++) {
+	for (struct wr_text pointer = {0};; depth++) {
 		wr_text_add(&pointer, "/x");
 		status = weir_description_put(description, pointer.text, "{}");
 		if (status) {
@@ -330,7 +346,8 @@ static void put_is_as_bounded_in_depth_as_a_text(void **state)
 	weir_description_destroy(description);
 }
 
-/* --------------------------------------------------------------------------------------------------- out of memory -- */
+/* --------------------------------------------------------------------------------------------------- out of
+ * memory -- */
 
 static weir_status everything(const char *text)
 {
@@ -369,7 +386,8 @@ static void sweep(const char *text, bool all, weir_status expected)
 		wr_memory_fail_at(n, all);
 		status = everything(text);
 		wr_memory_fail_at(-1, false);
-		if (status != WEIR_E_NOMEM && !(status == expected && expected))	/* a report's text may be what is missing */
+		if (status != WEIR_E_NOMEM &&
+		    !(status == expected && expected)) /* a report's text may be what is missing */
 			fail_msg("allocation %lld failed, but the status is %d", (long long)n, status);
 		if (status == WEIR_E_NOMEM)
 			assert_string_equal(weir_last_error(), "out of memory");
@@ -390,9 +408,12 @@ static void f90_any_allocation_fails_and_all_after_it(void **state)
 
 static void f90_also_of_a_graph_that_is_wrong(void **state)
 {
-	static const char wrong[] = "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\", \"ports\": {\"x\": 1}},"
-				    "{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"write\", \"operator\": \"nothing\"}],"
-				    "\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"a.in\"], [\"a.out\", \"b.in\"]]}";
+	static const char wrong[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\", \"ports\": {\"x\": "
+		"1}},"
+		"{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"write\", \"operator\": "
+		"\"nothing\"}],"
+		"\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"a.in\"], [\"a.out\", \"b.in\"]]}";
 
 	(void)state;
 	sweep(wrong, false, WEIR_E_INVALID);

@@ -1,4 +1,5 @@
-/* docs/errors.md explains every number of the table, under its title, with cause and remedy; and nothing else. */
+/* docs/errors.md explains every number of the table, under its title, with cause and remedy; and nothing
+ * else. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +12,7 @@ static const struct {
 	const char *title;
 } table[] = {
 #define ROW(name, number, title) {number, title},
-	WR_ERROR_TABLE(ROW)
-};
+	WR_ERROR_TABLE(ROW)};
 
 static void every_number_is_explained_with_cause_and_remedy(void **state)
 {
@@ -24,7 +24,8 @@ static void every_number_is_explained_with_cause_and_remedy(void **state)
 		char heading[160];
 		const char *section, *next;
 
-		snprintf(heading, sizeof(heading), "\n### W%03d: %s\nCause: ", table[i].number, table[i].title);
+		snprintf(heading, sizeof(heading), "\n### W%03d: %s\nCause: ", table[i].number,
+			 table[i].title);
 		section = strstr(docs.text, heading);
 		if (!section)
 			fail_msg("docs/errors.md lacks%s", heading);

@@ -29,7 +29,7 @@ static void show_place(struct golden *golden, unsigned line, unsigned column)
 	for (unsigned i = 1; i < line && strchr(at, '\n'); i++)
 		at = strchr(at, '\n') + 1;
 	end = at + strcspn(at, "\n");
-	for (const char *c = at; c < end; c++)	/* bytes that are no text would make the file unreadable */
+	for (const char *c = at; c < end; c++) /* bytes that are no text would make the file unreadable */
 		wr_text_add(&golden->said, "%c", (unsigned char)*c < 0x20 && *c != '\t' ? '?' : *c);
 	wr_text_add(&golden->said, "\n");
 	for (unsigned i = 1; i < column && at < end; i++) {
@@ -54,8 +54,10 @@ static bool is_place_of(const struct wr_value *value, const char *pointer, unsig
 			char index[24];
 			snprintf(index, sizeof(index), "%zu", i);
 			const char *key = member->key ? member->key : index;
-			bool last_duplicate = pointer[length] || (member->place.line == line && member->place.column == column) ||
-					      (member->value.place.line == line && member->value.place.column == column);
+			bool last_duplicate =
+				pointer[length] ||
+				(member->place.line == line && member->place.column == column) ||
+				(member->value.place.line == line && member->value.place.column == column);
 			if (strlen(key) == length && !strncmp(key, pointer, length) && last_duplicate)
 				found = member;
 		}
@@ -65,7 +67,8 @@ static bool is_place_of(const struct wr_value *value, const char *pointer, unsig
 		place = found->place;
 		pointer += length;
 	}
-	return (place.line == line && place.column == column) || (value->place.line == line && value->place.column == column);
+	return (place.line == line && place.column == column) ||
+	       (value->place.line == line && value->place.column == column);
 }
 
 static void collect(const weir_report *report, void *arg)
@@ -75,14 +78,17 @@ static void collect(const weir_report *report, void *arg)
 	assert_int_equal(report->size, sizeof(*report));
 	assert_null(strchr(report->text, '\n'));
 	if (golden->reports++ == 0 && !report->warning)
-		snprintf(golden->first, sizeof(golden->first), "%s:%u:%u: %s%s%s (W%03d)", report->file, report->line, report->column,
-			 report->pointer, *report->pointer ? ": " : "", report->text, report->number);
-	wr_text_add(&golden->said, "%u:%u: %s: %s (W%03d)%s\n", report->line, report->column, report->pointer, report->text,
-		    report->number, report->warning ? " warning" : "");
+		snprintf(golden->first, sizeof(golden->first), "%s:%u:%u: %s%s%s (W%03d)", report->file,
+			 report->line, report->column, report->pointer, *report->pointer ? ": " : "",
+			 report->text, report->number);
+	wr_text_add(&golden->said, "%u:%u: %s: %s (W%03d)%s\n", report->line, report->column, report->pointer,
+		    report->text, report->number, report->warning ? " warning" : "");
 	show_place(golden, report->line, report->column);
 	seen[report->number] = true;
-	if (golden->description && !strpbrk(report->pointer, "\\~"))	/* escapes: the walk does not know them */
-		assert_true(is_place_of(&golden->description->root, report->pointer, report->line, report->column));
+	if (golden->description &&
+	    !strpbrk(report->pointer, "\\~")) /* escapes: the walk does not know them */
+		assert_true(is_place_of(&golden->description->root, report->pointer, report->line,
+					report->column));
 }
 
 static void compare(const char *path, struct wr_text *said)
@@ -127,8 +133,8 @@ static void says_what_is_expected(void **state)
 static void every_number_has_a_case(void **state)
 {
 	(void)state;
-#define ASSERT_SEEN(name, number, title)                                     \
-	if (number != WR_W_TEXT_SIZE && number != WR_W_TOO_MANY && !seen[number]) \
+#define ASSERT_SEEN(name, number, title)                                                                     \
+	if (number != WR_W_TEXT_SIZE && number != WR_W_TOO_MANY && !seen[number])                            \
 		fail_msg("no case for W%03d: %s", number, title);
 	WR_ERROR_TABLE(ASSERT_SEEN)
 }
@@ -141,7 +147,8 @@ int main(void)
 
 	for (int i = 0; i < count && n < 100; i++)
 		if (entries[i]->d_name[0] != '.')
-			tests[n++] = (struct CMUnitTest){entries[i]->d_name, says_what_is_expected, NULL, NULL, entries[i]->d_name};
+			tests[n++] = (struct CMUnitTest){entries[i]->d_name, says_what_is_expected, NULL,
+							 NULL, entries[i]->d_name};
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_number_has_a_case);
 	failed = _cmocka_run_group_tests("bad graphs", tests, (size_t)n, NULL, NULL);
 	for (int i = 0; i < count; i++)

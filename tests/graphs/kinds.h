@@ -1,7 +1,7 @@
 /*
- * Kinds for tests of descriptions, with every type of parameter and port: operators source, filter, relay, sink, bytes_sink. They
- * stand in for the built-ins: the linker takes kinds.c's lists instead of the library's, so that a golden text does not move when a
- * built-in grows.
+ * Kinds for tests of descriptions, with every type of parameter and port: operators source, filter, relay,
+ * sink, bytes_sink. They stand in for the built-ins: the linker takes kinds.c's lists instead of the
+ * library's, so that a golden text does not move when a built-in grows.
  */
 #ifndef WEIR_TESTS_KINDS_H
 #define WEIR_TESTS_KINDS_H

@@ -15,7 +15,7 @@ static struct wr_plan *plan_of(const char *text, bool open_ports)
 	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
 	if (wr_plan_create(&plan, NULL, description, open_ports, NULL, NULL))
 		fail_msg("%s", weir_last_error());
-	weir_description_destroy(description);	/* the plan owns what it needs */
+	weir_description_destroy(description); /* the plan owns what it needs */
 	return plan;
 }
 
@@ -78,8 +78,9 @@ static void ports_have_the_sizes_of_the_table_or_of_the_text(void **state)
 
 static void connections_stay_in_the_order_of_the_text(void **state)
 {
-	static const struct wr_plan_connection expected[] = {
-		{0, 0, 1, 0, 0}, {1, 0, 2, 0, 0}, {1, 0, 3, 0, 0}, {4, 0, 5, 0, 1}, {5, 0, 4, 0, 0}, {5, 1, 3, 0, 0}};
+	static const struct wr_plan_connection expected[] = {{0, 0, 1, 0, 0}, {1, 0, 2, 0, 0},
+							     {1, 0, 3, 0, 0}, {4, 0, 5, 0, 1},
+							     {5, 0, 4, 0, 0}, {5, 1, 3, 0, 0}};
 	const struct wr_plan *plan = *state;
 
 	assert_int_equal(plan->connection_count, 6);
@@ -118,11 +119,13 @@ static void implied_conditions_come_last_inputs_before_outputs(void **state)
 	const struct wr_plan *plan = *state;
 	const struct wr_plan_entity *ring = &plan->entities[4];
 
-	assert_int_equal(ring->condition_count, 3);	/* none for the optional ports: nothing is connected there */
+	assert_int_equal(ring->condition_count,
+			 3); /* none for the optional ports: nothing is connected there */
 	assert_string_equal(ring->conditions[0].name, "count");
 	assert_string_equal(ring->conditions[1].name, "message_available");
 	assert_string_equal(ring->conditions[2].name, "downstream_message_affordable");
-	assert_true(!ring->conditions[0].implied && ring->conditions[1].implied && ring->conditions[2].implied);
+	assert_true(!ring->conditions[0].implied && ring->conditions[1].implied &&
+		    ring->conditions[2].implied);
 	assert_int_equal(weir_values_int(ring->conditions[1].values, "min_size"), 0);
 	assert_int_equal(ring->conditions[1].signal, -1);
 }
@@ -132,7 +135,7 @@ static void an_optional_port_has_a_default_once_it_is_connected(void **state)
 	const struct wr_plan *plan = *state;
 	const struct wr_plan_entity *back = &plan->entities[5];
 
-	assert_int_equal(back->condition_count, 3);	/* in, out, extra */
+	assert_int_equal(back->condition_count, 3); /* in, out, extra */
 	assert_int_equal(weir_values_int(back->conditions[2].values, "port"), 1);
 }
 
@@ -147,10 +150,11 @@ static void a_condition_has_the_name_it_was_given(void **state)
 
 static void open_ports_are_allowed_when_inlets_may_come(void **state)
 {
-	struct wr_plan *plan = plan_of("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\"}]}", true);
+	struct wr_plan *plan =
+		plan_of("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\"}]}", true);
 
 	(void)state;
-	assert_int_equal(plan->entities[0].condition_count, 2);		/* the defaults of its required ports */
+	assert_int_equal(plan->entities[0].condition_count, 2); /* the defaults of its required ports */
 	wr_plan_destroy(plan);
 }
 
@@ -163,8 +167,10 @@ static void warned(const weir_report *report, void *arg)
 static void s05_a_warning_is_no_error(void **state)
 {
 	static const char text[] = "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\"},"
-				   "{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"c\", \"operator\": \"sink\"}], \"connections\":"
-				   "[{\"from\": \"a.out\", \"to\": [\"b.in\", \"c.in\"]}, {\"from\": \"b.out\", \"to\": \"a.in\", \"initial\": 1}]}";
+				   "{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"c\", "
+				   "\"operator\": \"sink\"}], \"connections\":"
+				   "[{\"from\": \"a.out\", \"to\": [\"b.in\", \"c.in\"]}, {\"from\": "
+				   "\"b.out\", \"to\": \"a.in\", \"initial\": 1}]}";
 	weir_description *description = NULL;
 	int warnings = 0;
 
@@ -175,17 +181,29 @@ static void s05_a_warning_is_no_error(void **state)
 	weir_description_destroy(description);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- units -- */
+/* -----------------------------------------------------------------------------------------------------------
+ * units -- */
 
 static void durations_are_exact(void **state)
 {
 	static const struct {
 		const char *text;
 		int64_t ns;
-	} cases[] = {{"0ns", 0},	      {"7ns", 7},	     {"250us", 250000},	      {"10ms", 10000000},
-		     {"1.5s", 1500000000},    {"0.000000001s", 1},   {"2min", 120000000000},  {"1.25h", 4500000000000},
-		     {"60Hz", 16666667},      {"29.97Hz", 33366700}, {"1kHz", 1000000},	      {"1MHz", 1000},
-		     {"1GHz", 1},	      {"0.5Hz", 2000000000}, {"1.500ms", 1500000},
+	} cases[] = {{"0ns", 0},
+		     {"7ns", 7},
+		     {"250us", 250000},
+		     {"10ms", 10000000},
+		     {"1.5s", 1500000000},
+		     {"0.000000001s", 1},
+		     {"2min", 120000000000},
+		     {"1.25h", 4500000000000},
+		     {"60Hz", 16666667},
+		     {"29.97Hz", 33366700},
+		     {"1kHz", 1000000},
+		     {"1MHz", 1000},
+		     {"1GHz", 1},
+		     {"0.5Hz", 2000000000},
+		     {"1.500ms", 1500000},
 		     {"9223372036854775807ns", INT64_MAX}};
 
 	(void)state;
@@ -201,8 +219,17 @@ static void sizes_are_exact(void **state)
 	static const struct {
 		const char *text;
 		int64_t bytes;
-	} cases[] = {{"0", 0},	    {"7", 7},		   {"512B", 512},      {"4k", 4096},	 {"4K", 4096}, {"4KiB", 4096},
-		     {"4kB", 4000}, {"16MiB", 16777216}, {"1.5G", 1610612736}, {"2MB", 2000000}, {"1TiB", (int64_t)1 << 40}};
+	} cases[] = {{"0", 0},
+		     {"7", 7},
+		     {"512B", 512},
+		     {"4k", 4096},
+		     {"4K", 4096},
+		     {"4KiB", 4096},
+		     {"4kB", 4000},
+		     {"16MiB", 16777216},
+		     {"1.5G", 1610612736},
+		     {"2MB", 2000000},
+		     {"1TiB", (int64_t)1 << 40}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -214,7 +241,8 @@ static void sizes_are_exact(void **state)
 
 static void what_is_shown_reads_as_the_same(void **state)
 {
-	static const int64_t values[] = {0, 1, 999, 1000, 1024, 1500000, 1 << 20, 60000000000, 3600000000000, INT64_MAX};
+	static const int64_t values[] = {0,       1,       999,         1000,          1024,
+					 1500000, 1 << 20, 60000000000, 3600000000000, INT64_MAX};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

@@ -3,7 +3,10 @@
 
 #include "weir.h"
 
-#define TABLE(text) {.size = sizeof(weir_operator), .name = text}
+#define TABLE(text)                                                                                          \
+	{                                                                                                    \
+		.size = sizeof(weir_operator), .name = text                                                  \
+	}
 
 #if defined(PLUGIN_GOOD)
 static const weir_operator first = TABLE("brought"), second = TABLE("brought_too");
@@ -22,14 +25,18 @@ __attribute__((constructor)) static void shout(void)
 static weir_status add(weir_registry *registry)
 {
 	(void)registry;
-	abort();	/* must never be called */
+	abort(); /* must never be called */
 }
 #ifdef PLUGIN_ABI
 WEIR_API const weir_plugin_info weir_plugin = {7, sizeof(weir_plugin_info), 0, 0, 0, 0, add};
 #else
-WEIR_API const weir_plugin_info weir_plugin = {
-	WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator) + 8, sizeof(weir_condition), sizeof(weir_port),
-	sizeof(weir_parameter), add};
+WEIR_API const weir_plugin_info weir_plugin = {WEIR_ABI,
+					       sizeof(weir_plugin_info),
+					       sizeof(weir_operator) + 8,
+					       sizeof(weir_condition),
+					       sizeof(weir_port),
+					       sizeof(weir_parameter),
+					       add};
 #endif
 #else
 static weir_status add(weir_registry *registry)

@@ -1,4 +1,5 @@
-/* Registries: kinds by name, tables that are refused, plugins. The plugins lie in the folder that is the first argument. */
+/* Registries: kinds by name, tables that are refused, plugins. The plugins lie in the folder that is the
+ * first argument. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static void assert_refused(struct rig *rig, const char *path, weir_status status
 	assert_int_equal(before, after);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- kinds -- */
+/* -----------------------------------------------------------------------------------------------------------
+ * kinds -- */
 
 static weir_status compute(weir_context *context, void *state)
 {
@@ -64,8 +66,14 @@ static weir_status compute(weir_context *context, void *state)
 }
 
 #define OPERATOR(...) ((const weir_operator){.size = sizeof(weir_operator), .compute = compute, __VA_ARGS__})
-#define PORT(...) {.size = sizeof(weir_port), __VA_ARGS__}
-#define PARAMETER(...) {.size = sizeof(weir_parameter), __VA_ARGS__}
+#define PORT(...)                                                                                            \
+	{                                                                                                    \
+		.size = sizeof(weir_port), __VA_ARGS__                                                       \
+	}
+#define PARAMETER(...)                                                                                       \
+	{                                                                                                    \
+		.size = sizeof(weir_parameter), __VA_ARGS__                                                  \
+	}
 
 static void kinds_come_sorted_by_name(void **state)
 {
@@ -107,29 +115,41 @@ static void f94_a_name_that_is_taken_is_refused(void **state)
 	const weir_operator mine = OPERATOR(.name = "sink");
 
 	assert_int_equal(weir_registry_add_operator(rig->registry, &mine), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "there is already an operator 'sink': give this one another name");
+	assert_string_equal(weir_last_error(),
+			    "there is already an operator 'sink': give this one another name");
 }
 
 static void a_bad_table_of_an_operator_is_refused(void **state)
 {
-	static const weir_parameter twice[] = {PARAMETER(.name = "a", .type = WEIR_INT), PARAMETER(.name = "a", .type = WEIR_INT), {0}};
+	static const weir_parameter twice[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT), PARAMETER(.name = "a", .type = WEIR_INT), {0}};
 	static const weir_parameter no_type[] = {PARAMETER(.name = "a"), {0}};
 	static const weir_parameter no_size[] = {{.name = "a", .type = WEIR_INT}, {0}};
-	static const weir_parameter bad_default[] = {PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "\"x\""), {0}};
-	static const weir_parameter no_json[] = {PARAMETER(.name = "a", .type = WEIR_STRING, .fallback = "x"), {0}};
-	static const weir_parameter beyond[] = {PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "5", .min = 1, .max = 4), {0}};
+	static const weir_parameter bad_default[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "\"x\""), {0}};
+	static const weir_parameter no_json[] = {PARAMETER(.name = "a", .type = WEIR_STRING, .fallback = "x"),
+						 {0}};
+	static const weir_parameter beyond[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "5", .min = 1, .max = 4), {0}};
 	static const weir_parameter no_choice[] = {PARAMETER(.name = "a", .type = WEIR_CHOICE), {0}};
 	static const weir_port bad_name[] = {PORT(.name = "a.b"), {0}};
 	static const weir_port take[] = {PORT(.name = "in", .take = 2), {0}};
 	static const weir_port capacity[] = {PORT(.name = "in", .capacity = 65537), {0}};
 	static const weir_port same[] = {PORT(.name = "in"), {0}};
-	const weir_operator tables[] = {
-		OPERATOR(.name = NULL), OPERATOR(.name = "9"), {.size = 8, .name = "a"}, OPERATOR(.name = "a", .parameters = twice),
-		OPERATOR(.name = "a", .parameters = no_type), OPERATOR(.name = "a", .parameters = no_size),
-		OPERATOR(.name = "a", .parameters = bad_default), OPERATOR(.name = "a", .parameters = no_json),
-		OPERATOR(.name = "a", .parameters = beyond), OPERATOR(.name = "a", .parameters = no_choice),
-		OPERATOR(.name = "a", .inputs = bad_name), OPERATOR(.name = "a", .inputs = take),
-		OPERATOR(.name = "a", .inputs = capacity), OPERATOR(.name = "a", .inputs = same, .outputs = same)};
+	const weir_operator tables[] = {OPERATOR(.name = NULL),
+					OPERATOR(.name = "9"),
+					{.size = 8, .name = "a"},
+					OPERATOR(.name = "a", .parameters = twice),
+					OPERATOR(.name = "a", .parameters = no_type),
+					OPERATOR(.name = "a", .parameters = no_size),
+					OPERATOR(.name = "a", .parameters = bad_default),
+					OPERATOR(.name = "a", .parameters = no_json),
+					OPERATOR(.name = "a", .parameters = beyond),
+					OPERATOR(.name = "a", .parameters = no_choice),
+					OPERATOR(.name = "a", .inputs = bad_name),
+					OPERATOR(.name = "a", .inputs = take),
+					OPERATOR(.name = "a", .inputs = capacity),
+					OPERATOR(.name = "a", .inputs = same, .outputs = same)};
 	struct rig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -148,17 +168,19 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 static void a_bad_table_of_a_condition_is_refused(void **state)
 {
 	static const weir_parameter reserved[] = {PARAMETER(.name = "type", .type = WEIR_INT), {0}};
-	const weir_condition tables[] = {{.size = sizeof(weir_condition), .name = "a"},
-					 {.size = sizeof(weir_condition), .name = "a", .ask = ask, .parameters = reserved},
-					 {.size = sizeof(weir_condition), .name = "a", .ask = ask, .phase = (weir_phase)7},
-					 {.size = 1, .name = "a", .ask = ask}};
+	const weir_condition tables[] = {
+		{.size = sizeof(weir_condition), .name = "a"},
+		{.size = sizeof(weir_condition), .name = "a", .ask = ask, .parameters = reserved},
+		{.size = sizeof(weir_condition), .name = "a", .ask = ask, .phase = (weir_phase)7},
+		{.size = 1, .name = "a", .ask = ask}};
 	struct rig *rig = *state;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		assert_int_equal(weir_registry_add_condition(rig->registry, &tables[i]), WEIR_E_INVALID);
 }
 
-/* --------------------------------------------------------------------------------------------------------- plugins -- */
+/* ---------------------------------------------------------------------------------------------------------
+ * plugins -- */
 
 static void b06_a_plugin_brings_its_kinds(void **state)
 {
@@ -199,7 +221,7 @@ static void f91_what_everybody_may_write_is_refused_before_it_is_loaded(void **s
 
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_refused(rig, path, WEIR_E_INVALID, "chmod o-w");
-	assert_null(getenv("WEIR_LOUD"));	/* its constructor did not run */
+	assert_null(getenv("WEIR_LOUD")); /* its constructor did not run */
 	assert_int_equal(chmod(path, 0644), 0);
 	assert_refused(rig, path, WEIR_E_INVALID, "no symbol weir_plugin");
 	assert_non_null(getenv("WEIR_LOUD"));
@@ -230,10 +252,12 @@ static void f94_a_plugin_whose_name_is_taken_adds_nothing(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_refused(rig, plugin(rig, "plugin_taken"), WEIR_E_INVALID, "there is already an operator 'sink'");
+	assert_refused(rig, plugin(rig, "plugin_taken"), WEIR_E_INVALID,
+		       "there is already an operator 'sink'");
 	assert_null(wr_registry_find_operator(rig->registry, "added_before"));
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
-	assert_refused(rig, plugin(rig, "plugin_good"), WEIR_E_INVALID, "there is already an operator 'brought'");
+	assert_refused(rig, plugin(rig, "plugin_good"), WEIR_E_INVALID,
+		       "there is already an operator 'brought'");
 }
 
 /* The linker tells objects apart by name, and the name is the number of a descriptor. */
@@ -243,7 +267,7 @@ static void f95_the_next_plugin_is_not_taken_for_the_one_before(void **state)
 
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_stays")), WEIR_OK);
 	assert_non_null(wr_registry_find_operator(rig->registry, "stays"));
-	weir_registry_destroy(rig->registry);	/* it stays loaded: it was linked so */
+	weir_registry_destroy(rig->registry); /* it stays loaded: it was linked so */
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
 	assert_non_null(wr_registry_find_operator(rig->registry, "brought"));
@@ -279,14 +303,20 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_bad_table_of_an_operator_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_bad_table_of_a_condition_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(b06_a_plugin_brings_its_kinds, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_file_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f91_what_everybody_may_write_is_refused_before_it_is_loaded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_what_everybody_may_write_is_refused_before_it_is_loaded,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_shared_object_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f92_another_abi_is_refused_before_any_call, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f94_a_plugin_whose_name_is_taken_adds_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f95_the_next_plugin_is_not_taken_for_the_one_before, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f90_a_registry_is_made_whole_or_not_at_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f92_another_abi_is_refused_before_any_call, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f94_a_plugin_whose_name_is_taken_adds_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f95_the_next_plugin_is_not_taken_for_the_one_before, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f90_a_registry_is_made_whole_or_not_at_all, set_up,
+						tear_down),
 	};
 
 	folder = argc > 1 ? argv[1] : ".";
