@@ -20,6 +20,7 @@ static int make(struct run *run, const struct cli_options *options)
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
 		.handle_signals = true,
+		.measure = !options->quiet,
 	};
 	int code = cli_graph_load(&run->source, options);
 	weir_status status;
@@ -36,11 +37,12 @@ static int make(struct run *run, const struct cli_options *options)
 
 static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress, weir_outcome *outcome)
 {
-	int64_t turn = progress->on ? CLI_PROGRESS_NS : INT64_MAX;
+	int64_t turn = progress->on ? CLI_PROGRESS_NS : -1;
 	weir_status status;
 
-	/* An outcome is filled at the end alone: compute may have failed with TIMEOUT too. */
-	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status)
+	/* An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever never sees one. */
+	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
+	       progress->on)
 		cli_progress_show(progress, scheduler);
 	cli_progress_clear(progress);
 	return status;
@@ -64,7 +66,11 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		cli_say("%s", weir_last_error());
 		return cli_code_of(status);
 	}
-	wait_for_end(run->scheduler, &progress, &outcome);
+	status = wait_for_end(run->scheduler, &progress, &outcome);
+	if (status && !outcome.status) {	/* no end: a simulated world that goes round without getting on */
+		cli_say("%s", weir_last_error());
+		return CLI_FAILED;
+	}
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
 	if (outcome.status)
