@@ -38,11 +38,13 @@ static void outsider(void *arg)
 
 	wr_random_seed(&random, world->seed, 77);
 	for (int i = 0; world->pokes && i < 40 && !wr_load(&world->over); i++) {
-		weir_entity_poke(&world->graph->entities[wr_random_below(&random, world->graph->entity_count)]);
-		if (wr_random_below(&random, 3))
+		if (world->dst.tiny && i)
+			weir_sleep(DST_BEAT);	/* together with the source's beat, from then on in any order */
+		else if (wr_random_below(&random, 3))
 			wr_thread_yield();
 		else
 			weir_sleep((int64_t)wr_random_below(&random, 900));
+		weir_entity_poke(&world->graph->entities[wr_random_below(&random, world->graph->entity_count)]);
 	}
 	if (world->stop) {
 		weir_sleep(world->stop_after);
@@ -91,6 +93,8 @@ static void body(void *arg)
 	weir_status status = weir_registry_create(&registry);
 
 	options.workers = 1 + (unsigned)wr_random_below(&world->dst.random, 3);
+	if (world->dst.tiny)
+		options.workers = 1 + (unsigned)wr_random_below(&world->dst.random, 2);
 	options.drain_ns = 10000000000;
 	if (!status)
 		status = dst_register(registry);
@@ -123,6 +127,7 @@ static bool try_seed(uint64_t seed, struct world *world, uint64_t *hash)
 	memset(world, 0, sizeof *world);
 	world->seed = seed;
 	wr_random_seed(&world->dst.random, seed, 5);
+	world->dst.tiny = wr_random_below(&world->dst.random, 2);
 	world->pokes = wr_random_below(&world->dst.random, 2);
 	world->stop = wr_random_below(&world->dst.random, 4) ? 0 : 1 + (int)wr_random_below(&world->dst.random, 2);
 	world->stop_after = (int64_t)wr_random_below(&world->dst.random, 12000);

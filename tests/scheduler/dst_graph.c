@@ -269,13 +269,13 @@ static const char *yes(bool is)
 
 static void put_source(struct text *text, struct dst *dst, unsigned id)
 {
-	unsigned count = 1 + (unsigned)draw(dst, 6);
+	unsigned count = 1 + (unsigned)draw(dst, dst->tiny ? 2 : 6);
 
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_source\",\"parameters\":{\"id\":%u,\"device\":%s,\"work\":%u},", id, id,
-	    yes(draw(dst, 2)), (unsigned)draw(dst, 3) * 700);
+	    yes(!dst->tiny && draw(dst, 2)), (unsigned)draw(dst, 3) * 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
 	if (!draw(dst, 3))
-		put(text, ",{\"type\":\"periodic\",\"period\":%u}", 500 + (unsigned)draw(dst, 3000));
+		put(text, ",{\"type\":\"periodic\",\"period\":%u}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
 }
@@ -298,7 +298,7 @@ static void put_ports(struct text *text, struct dst *dst, bool joined)
 
 static void put_node(struct text *text, struct dst *dst, unsigned id, bool merges, bool second, bool joined)
 {
-	bool device = draw(dst, 2), gated = !device || draw(dst, 2), counted = !draw(dst, 6);
+	bool device = !dst->tiny && draw(dst, 2), gated = !dst->tiny && (!device || draw(dst, 2)), counted = !dst->plain && !draw(dst, 6);
 
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_node\",\"parameters\":{\"id\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"work\":%u},",
 	    id, id, yes(device), yes(gated), yes(!merges && draw(dst, 2)), (unsigned)draw(dst, 3) * 900);
@@ -315,15 +315,18 @@ static void put_node(struct text *text, struct dst *dst, unsigned id, bool merge
 weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **result)
 {
 	static const char *const signals[] = {"callback", "callback_inline"};
-	unsigned n = 2 + (unsigned)draw(dst, 3), sources = n > 2 && !draw(dst, 3) ? 2 : 1;
-	bool joined = draw(dst, 2);
+	unsigned n = 2 + (unsigned)draw(dst, dst->tiny ? 1 : 3);
+	bool plain = dst->tiny || draw(dst, 2), joined = plain || draw(dst, 2);	/* plain: a chain in which every message must arrive */
 	unsigned from[DST_ENTITIES] = {0}, second[DST_ENTITIES] = {0};
 	char connections[512];
 	struct text text = {dst->text, sizeof dst->text}, wires = {connections, sizeof connections};
 	weir_description *description = NULL;
 	weir_status status;
 
+	unsigned sources = !plain && n > 2 && !draw(dst, 3) ? 2 : 1;
+
 	here = dst;
+	dst->plain = plain;
 	dst->strict = sources == 1;
 	put(&text, "{\"weir\":1,\"scheduler\":{\"signal\":\"%s\"},\"entities\":[", signals[draw(dst, 2)]);
 	for (unsigned id = 0; id < n; id++) {
@@ -332,8 +335,8 @@ weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **res
 			put_source(&text, dst, id);
 			continue;
 		}
-		from[id] = id == n - 1 && sources == 2 && !draw(dst, 2) ? 1 : (unsigned)draw(dst, id);
-		second[id] = id > 1 && !draw(dst, 3) ? (unsigned)draw(dst, id) : id;
+		from[id] = plain ? id - 1 : id == n - 1 && sources == 2 && !draw(dst, 2) ? 1 : (unsigned)draw(dst, id);
+		second[id] = !plain && id > 1 && !draw(dst, 3) ? (unsigned)draw(dst, id) : id;
 		if (!joined && second[id] == from[id])
 			second[id] = id;
 		if (second[id] != id || from[id] != id - 1)

@@ -6,11 +6,14 @@
 #include "weir.h"
 
 #define DST_ENTITIES 5
+#define DST_BEAT 500		/* ns, virtual */
 
 /* One world's findings: the first broken promise is kept. */
 struct dst {
 	struct wr_random random;	/* draws the graph; the schedule has its own numbers */
 	char broken[256];
+	bool tiny;			/* two entities, no device, few messages: few switching points, so each order is likelier */
+	bool plain;
 	bool strict;			/* a chain of `block` queues that nobody stops: every message arrives */
 	uint32_t beats;			/* ticks of the first source */
 	char text[4096];		/* the graph, for the replay */
