@@ -11,6 +11,7 @@ SOUND = {
     "graphs/queue.c": '#include "base/memory.h"\n#include "weir.h"\n/* free(x) */\nvoid f(void)\n{\n\tg("free(x)");\n\tt->free(x);\n}\n',
     "operators/blur.c": '#include "weir.h"\n#include <stdlib.h>\nvoid f(void)\n{\n\tfree(malloc(1));\n}\n',
     "scheduler/loop.c": "#include <event2/event.h>\n",
+    "docs/a.md": "# A thing\n\n[here](#a-thing)\n\n```c example\n#include <weir.h>\n```\n",
     "tests/house/ids.txt": "C4 bound\n-F50 later\n",
     "tests/base/c.c": "static void c04_what_arrives_later_waits(void **state)\n{\n}\n",
     "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
@@ -35,6 +36,9 @@ BROKEN = [
     ("ids", {"tests/base/c.c": "/* c04_what_arrives */\n"}, "C4 bound: claimed"),
     ("exports", {"yes.c": SOUND["yes.c"].replace("weir_yes", "weir_none")}, "weir_yes: declared"),
     ("exports", {"yes.c": SOUND["yes.c"] + "int weir_more(void)\n{\n\treturn 1;\n}\n"}, "weir_more: exported"),
+    ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
+    ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
+    ("papers", {"docs/a.md": "words\n\n```c example\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
     ("header", {"include/weir.h": "typedef int weir_class;\nint f(void) { return {}; }\n"}, "weir.h"),
     ("header", {"include/weir.h": "int f(int class);\n"}, "weir.h"),
 ]
@@ -47,6 +51,8 @@ def command(check, root, compiler):
     if check == "exports":
         subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", root / "yes.so", root / "yes.c"], check=True)
         return script + [root / "include/weir.h", root / "yes.so"]
+    if check == "papers":
+        return script + [root, compiler]
     return script + [root / "tests" if check == "ids" else root]
 
 

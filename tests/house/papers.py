@@ -1,0 +1,68 @@
+"""What stands in the papers holds: links and anchors lead somewhere, C blocks marked `c example` compile."""
+import pathlib
+import re
+import subprocess
+import sys
+
+import source
+
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+STRICT = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsyntax-only"]
+
+
+def papers(root):
+    """The Markdown files of the tree, without what was built in it."""
+    found = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md"), *root.glob("tests/**/*.md")]
+    return sorted(found)
+
+
+def anchors(path):
+    """What GitHub makes of the headings."""
+    for heading in re.findall(r"^#+ (.*)$", BLOCK.sub("", path.read_text()), re.M):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def broken_link(path, link):
+    name, _, anchor = link.partition("#")
+    to = (path.parent / name) if name else path
+    if re.match(r"\w+:", link):
+        return None
+    if not to.exists():
+        return f"{link}: there is no such file"
+    if anchor and anchor not in anchors(to):
+        return f"{link}: there is no such heading"
+    return None
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def broken_links(root, path):
+    text = BLOCK.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), path.read_text())
+    for found in LINK.finditer(text):
+        why = broken_link(path, found.group(1))
+        if why:
+            yield f"{path.relative_to(root)}:{line_of(text, found.start())}: {why}"
+
+
+def broken_examples(root, path, compiler):
+    text = path.read_text()
+    for found in BLOCK.finditer(text):
+        if found.group(1).strip() != "c example":
+            continue
+        place = f'# {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
+        command = [compiler, *STRICT, "-I", root / "include", "-x", "c", "-"]
+        result = subprocess.run(command, input=place + found.group(2), capture_output=True, text=True)
+        if result.returncode:
+            yield result.stderr.rstrip()
+
+
+def faults(root, compiler):
+    for path in papers(root):
+        yield from broken_links(root, path)
+        yield from broken_examples(root, path, compiler)
+
+
+source.verdict(list(faults(pathlib.Path(sys.argv[1]), sys.argv[2])), "links lead somewhere, examples compile")
