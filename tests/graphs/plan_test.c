@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graphs/description.h"
+#include "graphs/nearest.h"
 #include "graphs/plan.h"
 #include "graphs/units.h"
 #include "kinds.h"
@@ -181,6 +182,34 @@ static void s05_a_warning_is_no_error(void **state)
 	weir_description_destroy(description);
 }
 
+static void s05_a_cycle_that_a_count_ends_is_no_matter_for_a_warning(void **state)
+{
+	weir_description *description = NULL;
+	int warnings = 0;
+
+	(void)state;
+	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL),
+			 WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, warned, &warnings), WEIR_OK);
+	assert_int_equal(warnings, 0);
+	weir_description_destroy(description);
+}
+
+/* A hint that shares nothing with the word would be worse than none. */
+static void hints_are_near(void **state)
+{
+	static const char *const cases[][3] = {{"blr", "blur", "blur"},     {"x", "in", NULL},
+					       {"Blur", "blur", "blur"},    {"ab", "cd", NULL},
+					       {"write", "white", "white"}, {"", "in", NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wr_nearest nearest = {.wanted = cases[i][0]};
+		wr_nearest_try(&nearest, cases[i][1]);
+		assert_true(cases[i][2] ? nearest.best && !strcmp(nearest.best, cases[i][2]) : !nearest.best);
+	}
+}
+
 /* -----------------------------------------------------------------------------------------------------------
  * units -- */
 
@@ -268,6 +297,8 @@ int main(void)
 		cmocka_unit_test(a_condition_has_the_name_it_was_given),
 		cmocka_unit_test(open_ports_are_allowed_when_inlets_may_come),
 		cmocka_unit_test(s05_a_warning_is_no_error),
+		cmocka_unit_test(s05_a_cycle_that_a_count_ends_is_no_matter_for_a_warning),
+		cmocka_unit_test(hints_are_near),
 		cmocka_unit_test(durations_are_exact),
 		cmocka_unit_test(sizes_are_exact),
 		cmocka_unit_test(what_is_shown_reads_as_the_same),
