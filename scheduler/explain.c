@@ -50,7 +50,7 @@ static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *
 	bool ended;
 
 	wr_mutex_lock(&scheduler->lock);
-	ended = scheduler->phase == WR_ENDED;
+	ended = wr_load(&scheduler->phase) == WR_ENDED;
 	wr_mutex_unlock(&scheduler->lock);
 	for (size_t i = 0; ended && i < graph->entity_count; i++)
 		if (!(wr_load(&graph->entities[i].state) & WR_DONE))

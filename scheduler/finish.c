@@ -132,7 +132,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 		wr_outlet_end(outlet, false);
 	wr_mutex_lock(&scheduler->lock);
 	scheduler->outcome = outcome;
-	scheduler->phase = WR_ENDED;
+	wr_store(&scheduler->phase, WR_ENDED);
 	wr_cond_broadcast(&scheduler->changed);
 	wr_mutex_unlock(&scheduler->lock);
 }

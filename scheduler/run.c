@@ -63,7 +63,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 static void take_signals(weir_scheduler *scheduler, int64_t now)
 {
 	for (int number = wr_loop_signal(&scheduler->loop); number; number = wr_loop_signal(&scheduler->loop)) {
-		if (scheduler->posix_signal || scheduler->phase != WR_OPEN)
+		if (scheduler->posix_signal)
 			_exit(128 + number);	/* the second one: at once */
 		scheduler->posix_signal = number;
 		begin_drain(scheduler, now);
@@ -75,9 +75,7 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 	scheduler->cut_short = cut_short;
 	if (cut_short)
 		wr_live_close(&scheduler->live);
-	wr_mutex_lock(&scheduler->lock);
-	scheduler->phase = WR_CLOSING;
-	wr_mutex_unlock(&scheduler->lock);
+	wr_store(&scheduler->phase, WR_CLOSING);
 	scheduler->settle_at = wr_time_add(now, SETTLE_NS);
 	wr_wake_all(scheduler);
 }
@@ -208,12 +206,13 @@ void wr_turn(weir_scheduler *scheduler)
 	int64_t now = wr_now(), next = INT64_MAX;
 
 	wr_loop_clear(&scheduler->loop);
-	take_signals(scheduler, now);
-	if (scheduler->phase == WR_OPEN)
+	if (wr_load(&scheduler->phase) != WR_ENDED)
+		take_signals(scheduler, now);	/* between two runs they stay pending */
+	if (wr_load(&scheduler->phase) == WR_OPEN)
 		next = turn_open(scheduler, now);
-	if (scheduler->phase == WR_CLOSING)
+	if (wr_load(&scheduler->phase) == WR_CLOSING)
 		next = turn_closing(scheduler, now);
-	if (scheduler->graph->owns_world && scheduler->phase == WR_OPEN && next > now + OUTSIDE_NS)
+	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN && next > now + OUTSIDE_NS)
 		next = now + OUTSIDE_NS;
 	wr_loop_arm(&scheduler->loop, next);
 	if (wr_load(&scheduler->timers_listed))

@@ -217,14 +217,9 @@ static void start_inside(void *arg)
 	call->status = wr_start_run(call->scheduler);
 }
 
-static enum wr_phase phase_of(weir_scheduler *scheduler)
+static bool ended(weir_scheduler *scheduler)
 {
-	enum wr_phase phase;
-
-	wr_mutex_lock(&scheduler->lock);
-	phase = scheduler->phase;
-	wr_mutex_unlock(&scheduler->lock);
-	return phase;
+	return wr_load(&scheduler->phase) == WR_ENDED;
 }
 
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
@@ -232,7 +227,7 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	struct call call = {.scheduler = scheduler};
 	weir_status status;
 
-	if (phase_of(scheduler) != WR_ENDED)
+	if (!ended(scheduler))
 		return wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
 	status = wr_in_world(scheduler, start_inside, &call);
 	return status ? status : call.status;
@@ -243,7 +238,7 @@ static weir_status drive(weir_scheduler *scheduler, int64_t until)
 {
 	struct pollfd fd = {.fd = scheduler->loop.set, .events = POLLIN};
 
-	for (wr_turn(scheduler); phase_of(scheduler) != WR_ENDED; wr_turn(scheduler)) {
+	for (wr_turn(scheduler); !ended(scheduler); wr_turn(scheduler)) {
 		int64_t left = until == WR_FOREVER ? -1 : (until - wr_now() + 999999) / 1000000;
 		if (until != WR_FOREVER && left <= 0)
 			return WEIR_E_TIMEOUT;
@@ -259,7 +254,7 @@ static weir_status wait_for_end(weir_scheduler *scheduler, int64_t until)
 	if (driven_by_caller(scheduler))
 		return drive(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
-	while (!status && scheduler->phase != WR_ENDED)
+	while (!status && !ended(scheduler))
 		if (!wr_cond_wait(&scheduler->changed, &scheduler->lock, until))
 			status = WEIR_E_TIMEOUT;
 	wr_mutex_unlock(&scheduler->lock);
@@ -337,7 +332,7 @@ static void end_inside(void *arg)
 	struct call *call = arg;
 	weir_scheduler *scheduler = call->scheduler;
 
-	if (phase_of(scheduler) != WR_ENDED) {
+	if (!ended(scheduler)) {
 		weir_scheduler_stop(scheduler, false);
 		wait_for_end(scheduler, WR_FOREVER);
 	}

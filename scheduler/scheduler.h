@@ -40,6 +40,7 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected;	/* the injector: a stack that foreign threads push to */
 	_Atomic uint64_t backlog_count;			/* entries of `backlog`, for a look without its lock */
 	_Atomic bool draining;
+	_Atomic int phase;				/* enum wr_phase; to OPEN by start, from there by the loop thread */
 	_Atomic unsigned asked;				/* WR_STOP_... */
 	_Atomic unsigned left;				/* workers that have ended */
 	_Atomic uint64_t undone;			/* entities that are not DONE */
@@ -76,7 +77,6 @@ struct weir_scheduler {
 	/* under `lock` */
 	struct wr_mutex lock;
 	struct wr_cond changed;
-	enum wr_phase phase;
 	weir_outcome outcome;
 	char *text, *culprit;				/* of the outcome */
 	weir_status failure;				/* first kept (E1) */

@@ -127,10 +127,8 @@ static void open_run(weir_scheduler *scheduler)
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
-	wr_mutex_lock(&scheduler->lock);
-	scheduler->phase = WR_OPEN;
-	wr_mutex_unlock(&scheduler->lock);
 	wr_live_open(&scheduler->live, graph->entity_count + scheduler->worker_count + wr_inlets_open(graph));
+	wr_store(&scheduler->phase, WR_OPEN);	/* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_unpark(&scheduler->workers[i].parker);
 	wr_loop_kick(&scheduler->loop);
