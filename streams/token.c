@@ -221,11 +221,11 @@ uint64_t wr_token_strays(void)
 /* For tests alone, between two worlds: what came before must not show in the next one's schedule. Nobody may hold a token. */
 void wr_tokens_forget(void)
 {
-	for (uint32_t at = 0; at < CHUNKS && atomic_load(&chunks[at]); at++) {
-		wr_free(atomic_load(&chunks[at]));
-		atomic_store(&chunks[at], NULL);
+	for (uint32_t at = 0; at < CHUNKS && wr_load_relaxed(&chunks[at]); at++) {
+		wr_free(wr_load_relaxed(&chunks[at]));
+		wr_store_relaxed(&chunks[at], NULL);
 	}
-	atomic_store(&free_slots, 0);
-	atomic_store(&strays, 0);
+	wr_store_relaxed(&free_slots, 0);
+	wr_store_relaxed(&strays, 0);
 }
 #endif
