@@ -106,6 +106,16 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	return true;
 }
 
+/* Outputs whose room no default condition watches: a `block` queue must have it all the same (S3). */
+static void ask_room(weir_entity *entity, struct sum *sum)
+{
+	if (!wr_entity_lacks_room(entity))
+		return;
+	clear(&entity->verdict);
+	weir_verdict_wait(&entity->verdict, "no room behind an output");
+	add(sum, &entity->verdict, "room");
+}
+
 bool wr_entity_unheard(const weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->output_count; i++)
@@ -181,6 +191,8 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return settle(entity, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
 		return settle(entity, WR_NEVER, &sum);
+	if (entity->unguarded)
+		ask_room(entity, &sum);
 	if (sum.rank != RANK_READY)
 		return settle(entity, WR_WAIT, &sum);
 	close_fronts(entity);

@@ -123,7 +123,8 @@ struct weir_entity {
 	size_t input_count, output_count, condition_count;
 	size_t receivers;			/* connections that leave */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
-	bool contentful;			/* has content conditions */
+	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
+	bool unguarded;				/* has an output that no default condition watches */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
 

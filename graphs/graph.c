@@ -348,6 +348,48 @@ static weir_status reset_conditions(weir_entity *entity)
 	return status;
 }
 
+/* Is there a default condition (one that nobody wrote) for this port? */
+static bool has_default(const weir_entity *entity, weir_parameter_type type, uint32_t port)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_plan_condition *plan = entity->conditions[i].plan;
+		for (const weir_parameter *parameter = plan->kind->parameters; plan->implied && parameter->name; parameter++)
+			if (parameter->type == type && weir_values_int(plan->values, parameter->name) == port)
+				return true;
+	}
+	return false;
+}
+
+static bool is_named(const weir_entity *entity, weir_parameter_type one, weir_parameter_type many, uint32_t port)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_plan_condition *plan = entity->conditions[i].plan;
+		const weir_parameter *parameter = plan->kind->parameters;
+		for (; parameter && parameter->name; parameter++) {
+			if (parameter->type == one && weir_values_int(plan->values, parameter->name) == port)
+				return true;
+			for (size_t k = 0; parameter->type == many && k < weir_values_count(plan->values, parameter->name); k++)
+				if (weir_values_at(plan->values, parameter->name, k) == port)
+					return true;
+		}
+	}
+	return false;
+}
+
+/* Inlets, outlets and conditions of the user's own: what the plan's defaults do not cover is asked for all the same. */
+static void guard_ports(weir_entity *entity)
+{
+	entity->unguarded = false;
+	for (uint32_t i = 0; i < entity->output_count; i++)
+		entity->unguarded |= entity->outputs[i].count && !has_default(entity, WEIR_OUTPUT, i);
+	for (uint32_t i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].count || is_named(entity, WEIR_INPUT, WEIR_INPUTS, i))
+			continue;
+		entity->inputs[i].content = true;
+		entity->contentful = true;
+	}
+}
+
 static weir_status reset_entity(weir_entity *entity)
 {
 	bool fed = false, rooted = false;
@@ -363,6 +405,7 @@ static weir_status reset_entity(weir_entity *entity)
 	}
 	for (size_t i = 0; i < entity->output_count; i++)
 		entity->outputs[i].total = 0;
+	guard_ports(entity);
 	entity->root = !fed || rooted;
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->timer_place = 0;
