@@ -457,6 +457,53 @@ BODY(f08_a_signal_of_a_run_that_is_over_touches_nobody)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
+BODY(g1_a_signal_that_was_given_up_delays_nobody)
+{
+	struct rig_waker next;
+	weir_fence slow;
+
+	rig_store(rig, rig->a, 1, 500 * MS);
+	slow = rig_record(rig->a);
+	arm(rig, 1, slow);
+	wr_system_detach(rig->system);
+	rig_fill_waker(&next);
+	wr_system_attach(rig->system, &next.waker);
+	arm(rig, 2, rig_record(rig->b));
+	while (!wr_load(&next.poked[2]))
+		wr_thread_sleep(10000);
+	assert_int_equal(wr_fence_query(rig->system, slow), WEIR_E_BUSY);
+	wr_system_detach(rig->system);
+}
+
+BODY(g3_a_captured_stream_carries_no_signal)
+{
+	weir_fence fence = rig_record(rig->a);
+	wr_token token;
+
+	if (!rig_is("cuda"))
+		return;
+	rig_cuda_capture(weir_stream_native(rig->a), true);
+	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	assert_true(rig_cuda_capture(weir_stream_native(rig->a), false));
+	rig_record(rig->a);
+}
+
+BODY(f69_what_is_asked_meanwhile_breaks_no_capture)
+{
+	weir_fence fence = rig_record(rig->b);
+	void *memory;
+
+	if (!rig_is("cuda"))
+		return;
+	rig_cuda_capture(weir_stream_native(rig->a), true);	/* in global mode */
+	rig_wait(rig, fence);
+	assert_int_equal(wr_system_alloc(rig->system, 0, 100 << 20, &memory), WEIR_OK);
+	assert_true(rig_cuda_capture(weir_stream_native(rig->a), false));
+	wr_system_free(rig->system, 0, memory, 100 << 20);
+}
+
 BODY(f08_without_a_run_nothing_is_armed)
 {
 	weir_fence fence = rig_record(rig->a);
@@ -535,6 +582,24 @@ BODY(t4_memory_that_came_back_is_given_out_again)
 	wr_system_free(rig->system, 0, other, 100000);
 	wr_system_free(rig->system, 0, second, 99000);
 	wr_system_free(rig->system, 0, NULL, 5);
+}
+
+BODY(t4_blocks_do_not_overlap)
+{
+	enum { BLOCKS = 200 };
+	unsigned char *blocks[BLOCKS];
+	void *memory;
+
+	for (size_t i = 0; i < BLOCKS; i++) {
+		assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, i * 97 + 1, &memory), WEIR_OK);
+		blocks[i] = memory;
+		memset(memory, (int)i, i * 97 + 1);
+	}
+	for (size_t i = 0; i < BLOCKS; i++) {
+		assert_int_equal(blocks[i][0], i);
+		assert_int_equal(blocks[i][i * 97], i);
+		wr_system_free(rig->system, WEIR_HOST, blocks[i], i * 97 + 1);
+	}
 }
 
 BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
@@ -696,6 +761,20 @@ BODY(e3_two_suspects_are_named_and_none_accused)
 	assert_non_null(strstr(wr_system_failure(rig->system), ", b ("));
 }
 
+BODY(f61_nothing_succeeds_after_a_fault)
+{
+	weir_fence complete, fence;
+
+	rig_store(rig, rig->a, 1, 0);
+	complete = rig_record(rig->a);
+	wr_thread_sleep(100 * MS);		/* complete, and nobody has asked */
+	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
+	(void)weir_stream_record(rig->b, &fence);
+	wr_thread_sleep(500 * MS);
+	assert_int_equal(wr_fence_query(rig->system, complete), WEIR_E_DEVICE);
+	assert_null(wr_system_accused(rig->system));
+}
+
 BODY(f10_a_failure_pokes_each_waiting_entity_once)
 {
 	weir_fence fence;
@@ -850,11 +929,15 @@ static const struct CMUnitTest tests[] = {
 	T(g2_whoever_gets_a_token_leaves_the_order),
 	T(g2_inline_signals_have_a_bound_of_their_own),
 	T(f08_a_signal_of_a_run_that_is_over_touches_nobody),
+	T(g1_a_signal_that_was_given_up_delays_nobody),
+	T(g3_a_captured_stream_carries_no_signal),
+	T(f69_what_is_asked_meanwhile_breaks_no_capture),
 	T(f08_without_a_run_nothing_is_armed),
 	T(f07_a_stream_is_closed_with_a_signal_pending),
 	T(e2_streams_that_nobody_asks_about_wake_the_loop),
 	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
 	T(t4_memory_that_came_back_is_given_out_again),
+	T(t4_blocks_do_not_overlap),
 	T(t4_what_is_reserved_is_not_asked_of_the_device_again),
 	T(t4_a_payload_is_released_when_its_use_set_is_complete),
 	T(t4_a_worker_lists_with_a_reference),
@@ -872,6 +955,7 @@ static const struct CMUnitTest tests[] = {
 static const struct CMUnitTest failures[] = {
 	T(f60_a_fault_is_a_named_failure),
 	T(e3_two_suspects_are_named_and_none_accused),
+	T(f61_nothing_succeeds_after_a_fault),
 	T(f10_a_failure_pokes_each_waiting_entity_once),
 	T(t4_payloads_come_back_after_a_failure),
 };

@@ -44,6 +44,17 @@ int rig_cuda_add(void *stream, const void *arguments)
 	return launch(stream, work->cell, work->ns, work->value, 1);
 }
 
+bool rig_cuda_capture(void *stream, bool begin)
+{
+	cudaGraph_t graph = NULL;
+	cudaError_t error = begin ? cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)
+				  : cudaStreamEndCapture(stream, &graph);
+
+	if (graph)
+		cudaGraphDestroy(graph);
+	return !error;
+}
+
 /* A null store. */
 int rig_cuda_break(void *stream, const void *arguments)
 {

@@ -77,6 +77,13 @@ static int break_down(const void *arguments)
 #ifdef WEIR_WITH_CUDA
 #define CUDA_FORM(function) .cuda = function
 #else
+bool rig_cuda_capture(void *stream, bool begin)
+{
+	(void)stream;
+	(void)begin;
+	return false;
+}
+
 #define CUDA_FORM(function) .cuda = NULL
 #endif
 static const weir_kernel store_kernel = {.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};

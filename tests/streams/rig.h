@@ -48,6 +48,7 @@ extern const weir_kernel rig_broken;	/* loses the device */
 int rig_cuda_store(void *stream, const void *arguments);
 int rig_cuda_add(void *stream, const void *arguments);
 int rig_cuda_break(void *stream, const void *arguments);
+bool rig_cuda_capture(void *stream, bool begin);	/* begins or ends a capture in global mode. False: it was broken */
 
 struct rig_work {
 	int *cell;
