@@ -1,0 +1,310 @@
+/*
+ * What one tick costs beside its compute: a chain source -> pass -> ... -> sink on one worker, against the bare chain of calls through pointers
+ * and, if it was there at build time, oneTBB's flow graph. Time of the run / sum of ticks. No pass or fail.
+ *
+ * usage: chain [--quick]
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chain.h"
+#include "weir.h"
+
+enum { REPETITIONS = 11 };
+
+static uint64_t ticks_least = 2000000; /* of one repetition */
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "chain: %s: %s\n", what, weir_last_error());
+	exit(1);
+}
+
+static void check(weir_status status, const char *what)
+{
+	if (status)
+		fail(what);
+}
+
+/* --- the operators --- */
+
+struct source {
+	uint64_t left;
+};
+
+static uint64_t messages_wanted;
+
+static weir_status source_start(weir_context *context, void *state, const weir_values *values)
+{
+	(void)context;
+	(void)values;
+	((struct source *)state)->left = messages_wanted;
+	return WEIR_OK;
+}
+
+static weir_status source_compute(weir_context *context, void *state)
+{
+	struct source *self = state;
+	weir_message *message;
+	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+
+	if (status)
+		return status;
+	if (--self->left == 0)
+		weir_context_finish(context);
+	return weir_context_emit(context, 0, message);
+}
+
+static weir_status pass_compute(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+}
+
+static weir_status sink_compute(weir_context *context, void *state)
+{
+	*(uint64_t *)state += weir_context_count(context, 0);
+	return WEIR_OK;
+}
+
+static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+
+static const weir_operator source = {
+	.size = sizeof(weir_operator),
+	.name = "chain_source",
+	.help = "makes empty messages",
+	.state_size = sizeof(struct source),
+	.outputs = out,
+	.start = source_start,
+	.compute = source_compute,
+};
+
+static const weir_operator pass = {
+	.size = sizeof(weir_operator),
+	.name = "chain_pass",
+	.help = "hands its message on",
+	.inputs = in,
+	.outputs = out,
+	.compute = pass_compute,
+};
+
+static const weir_operator sink = {
+	.size = sizeof(weir_operator),
+	.name = "chain_sink",
+	.help = "counts",
+	.state_size = sizeof(uint64_t),
+	.inputs = in,
+	.compute = sink_compute,
+};
+
+/* --- weir's chain --- */
+
+struct chain {
+	weir_registry *registry;
+	weir_description *description;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+};
+
+static void describe(weir_description *description, size_t entities, unsigned capacity)
+{
+	char name[32], from[40] = "", to[40], pointer[80], value[16];
+
+	snprintf(value, sizeof value, "%u", capacity);
+	for (size_t i = 0; i < entities; i++) {
+		const char *kind = !i ? "chain_source" : i + 1 < entities ? "chain_pass" : "chain_sink";
+		snprintf(name, sizeof name, "e%zu", i);
+		snprintf(to, sizeof to, "%s.in", name);
+		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", i);
+		check(weir_description_add(description, name, kind), "add");
+		if (i) {
+			check(weir_description_put(description, pointer, value), "put");
+			check(weir_description_connect(description, from, to), "connect");
+		}
+		snprintf(from, sizeof from, "%s.out", name);
+	}
+}
+
+static void chain_open(struct chain *chain, size_t entities, unsigned capacity, unsigned workers)
+{
+	const weir_scheduler_options options = {.size = sizeof options, .workers = workers, .backend = "host"};
+
+	*chain = (struct chain){NULL};
+	check(weir_registry_create(&chain->registry), "registry");
+	check(weir_registry_add_operator(chain->registry, &source), "source");
+	check(weir_registry_add_operator(chain->registry, &pass), "pass");
+	check(weir_registry_add_operator(chain->registry, &sink), "sink");
+	check(weir_description_create(&chain->description), "description");
+	describe(chain->description, entities, capacity);
+	check(weir_graph_create(&chain->graph, chain->registry, chain->description), "graph");
+	check(weir_scheduler_create(&chain->scheduler, chain->graph, &options), "scheduler");
+}
+
+static double chain_run(struct chain *chain, uint64_t messages, size_t entities)
+{
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	messages_wanted = messages;
+	check(weir_scheduler_start(chain->scheduler), "start");
+	check(weir_scheduler_wait(chain->scheduler, -1, &outcome), "wait");
+	if (outcome.ticks != messages * entities)
+		fail("some ticks are missing");
+	return (double)outcome.duration_ns / (double)outcome.ticks;
+}
+
+static void chain_close(struct chain *chain)
+{
+	weir_scheduler_destroy(chain->scheduler);
+	weir_graph_destroy(chain->graph);
+	weir_description_destroy(chain->description);
+	weir_registry_destroy(chain->registry);
+}
+
+/* --- the bare chain --- */
+
+struct stage {
+	uint64_t (*compute)(struct stage *stage, uint64_t message);
+	uint64_t ticks;
+};
+
+static uint64_t stage_compute(struct stage *stage, uint64_t message)
+{
+	stage->ticks++;
+	return message;
+}
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double calls_run(volatile struct stage *stages, size_t entities, uint64_t messages)
+{
+	double begin = now_ns();
+
+	for (uint64_t i = 0; i < messages; i++) {
+		uint64_t message = i;
+		for (size_t k = 0; k < entities; k++) /* volatile: the compiler must not see who is called */
+			message = stages[k].compute((struct stage *)&stages[k], message);
+	}
+	return (now_ns() - begin) / ((double)messages * (double)entities);
+}
+
+/* --- measuring --- */
+
+struct samples {
+	double ns[REPETITIONS];
+	size_t count;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double least(const struct samples *samples)
+{
+	double result = samples->ns[0];
+
+	for (size_t i = 1; i < samples->count; i++)
+		result = samples->ns[i] < result ? samples->ns[i] : result;
+	return result;
+}
+
+static double median(struct samples *samples)
+{
+	qsort(samples->ns, samples->count, sizeof samples->ns[0], by_size);
+	return samples->ns[samples->count / 2];
+}
+
+static double tbb_once(void *tbb, uint64_t messages)
+{
+#ifdef BENCH_WITH_TBB
+	return tbb_chain_run(tbb, messages);
+#else
+	(void)tbb;
+	(void)messages;
+	return 0;
+#endif
+}
+
+static void print_row(size_t entities, unsigned capacity, struct samples *weir, struct samples *calls, struct samples *tbb)
+{
+	printf("%8zu %8u  %7.1f %7.1f  %7.1f %7.1f", entities, capacity, least(weir), median(weir), least(calls),
+	       median(calls));
+#ifdef BENCH_WITH_TBB
+	printf("  %7.1f %7.1f  %10.1f %8.2f\n", least(tbb), median(tbb), least(weir) / least(calls),
+	       least(weir) / least(tbb));
+#else
+	(void)tbb;
+	printf("  %7s %7s  %10.1f %8s\n", "-", "-", least(weir) / least(calls), "-");
+#endif
+}
+
+/* The three take turns, so that a busy machine is busy for all of them. The first round warms up. */
+static void measure(size_t entities, unsigned capacity, unsigned workers, size_t repetitions, void *tbb_chain)
+{
+	struct samples weir = {.count = repetitions}, calls = weir, tbb = weir;
+	struct stage stages[100];
+	struct chain chain;
+	uint64_t messages = ticks_least / entities;
+
+	for (size_t i = 0; i < entities; i++)
+		stages[i] = (struct stage){.compute = stage_compute};
+	chain_open(&chain, entities, capacity, workers);
+	chain_run(&chain, messages, entities);
+	tbb_once(tbb_chain, messages / 4);
+	for (size_t i = 0; i < repetitions; i++) {
+		weir.ns[i] = chain_run(&chain, messages, entities);
+		calls.ns[i] = calls_run(stages, entities, messages);
+		tbb.ns[i] = tbb_once(tbb_chain, messages / 4);
+	}
+	chain_close(&chain);
+	print_row(entities, capacity, &weir, &calls, &tbb);
+}
+
+static void measure_all(unsigned workers, size_t repetitions)
+{
+	static const size_t lengths[] = {3, 8, 100};
+	static const unsigned capacities[] = {1, 4, 64};
+
+	printf("ns per tick, %u worker%s, at least %llu ticks a repetition, minimum and median of %zu\n\n", workers,
+	       workers == 1 ? "" : "s", (unsigned long long)ticks_least, repetitions);
+	printf("%8s %8s  %15s  %15s  %15s  %10s %8s\n", "entities", "capacity", "weir", "calls", "oneTBB", "weir/calls",
+	       "weir/TBB");
+	for (size_t i = 0; i < 3; i++) {
+		void *tbb = NULL;
+#ifdef BENCH_WITH_TBB
+		tbb = tbb_chain_create(lengths[i]);
+#endif
+		for (size_t k = 0; k < 3; k++)
+			measure(lengths[i], capacities[k], workers, repetitions, tbb);
+#ifdef BENCH_WITH_TBB
+		tbb_chain_destroy(tbb);
+#endif
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool quick = argc > 1 && !strcmp(argv[1], "--quick");
+	unsigned workers = argc > 2 && !strcmp(argv[1], "--workers") ? (unsigned)atoi(argv[2]) : 1;
+
+	if (argc > 1 && !quick && argc != 3) {
+		fprintf(stderr, "usage: chain [--quick | --workers N]\n");
+		return 2;
+	}
+	if (quick)
+		ticks_least = 20000;
+	measure_all(workers, quick ? 1 : REPETITIONS);
+	return 0;
+}
