@@ -104,8 +104,8 @@ static int run_graph(const struct cli_options *options)
 
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* or streams alias: one's long kernel holds up another's short one */
 	code = make(&run, options);
-	if (!code)
-		code = stopped_early(code);
+	if (!code && (code = stopped_early(code)))
+		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
 		code = run_to_the_end(&run, options);
 	hung = finish(&run);

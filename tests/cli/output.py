@@ -40,7 +40,8 @@ def a_terminal_sees_a_line_that_moves(weir):
 
 
 def a_quiet_run_says_nothing_on_a_terminal(weir):
-    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "500ms", "--quiet")
+    quiet = ["--quiet", "--set", "end.quiet=true"]
+    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "500ms", *quiet)
     assert (code, out, got) == (0, "", ""), (code, out, got)
 
 

@@ -12,7 +12,7 @@ enum { TICKS = 20 };
 static const char text[] =
 	"{\"weir\": 1, \"scheduler\": {\"workers\": 2}, \"entities\": ["
 	"{\"name\": \"source\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": 20}]},"
-	"{\"name\": \"end\", \"operator\": \"sink\"}],"
+	"{\"name\": \"end\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1us\"}}],"
 	"\"connections\": [[\"source.out\", \"end.in\"]]}";
 
 static int run_once(void **state)
