@@ -146,7 +146,8 @@ enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
  *   start    once per run, before the first tick. stop: once per run that started, after the entity's streams have drained.
  *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end the run.
- * All three run on a worker (stop: a worker or the thread that waits for the run), one at a time per entity. NULL = nothing to do.
+ * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on the thread of the run's loop (weir's
+ * own, or the caller's: see weir_scheduler_options). One of the three at a time per entity. NULL = nothing to do.
  */
 typedef struct {
 	size_t size;
@@ -224,12 +225,13 @@ WEIR_API void weir_verdict_external(weir_verdict *verdict);			/* wait for someth
  * alone. A registry must outlive the graphs that were made with it; tables that are added are borrowed until it is destroyed.
  */
 WEIR_API weir_status weir_registry_create(weir_registry **out);
-/* Fails: WEIR_E_INVALID for a bad table (size, name, ports) or a name that is taken (F94). Thread: one at a time. */
+/* Fails: WEIR_E_INVALID for a bad table (size, name, ports) or a name that is taken. Thread: one at a time. */
 WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
 WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
 /*
  * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a regular file, owned by root or
- * the caller, not writable by all; a name without '/' is a file of the working directory, never of the linker's paths (F91).
+ * the caller, not writable by all; a name without '/' is a file of the working directory, never of the linker's paths.
+ * A program that is linked with the static library exports its symbols to plugins (-rdynamic), or they do not load.
  * ABI number and struct sizes are checked before its first function is called. It stays loaded until the registry is destroyed.
  */
 WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
@@ -362,7 +364,10 @@ WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void 
 WEIR_API void *weir_stream_native(const weir_stream *stream);		/* cudaStream_t on CUDA, else NULL */
 WEIR_API int weir_stream_device(const weir_stream *stream);
 WEIR_API uint64_t weir_stream_id(const weir_stream *stream);		/* never reused */
-/* Makes a stream of the caller's known; it must outlive the graph. Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA. */
+/*
+ * Makes a stream of the caller's known; it must outlive the graph. Needs a scheduler. Its work is not fenced by itself: record it and tell the messages
+ * (weir_message_use), or let the entity's stream wait for it. Fails: WEIR_E_UNSUPPORTED without CUDA.
+ */
 WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);		/* a fence after all that was enqueued */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);		/* on the device; later work waits; elided where already ordered */
@@ -386,7 +391,10 @@ WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned i
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 /* The entity's own stream; at its first use in a tick it waits on the device for all inputs of the tick. NULL: last_error. */
 WEIR_API weir_stream *weir_context_stream(weir_context *context);
-/* A new tensor on the entity's device (`like`'s shape and type; where = WEIR_HOST: pinned host memory instead). */
+/*
+ * A new tensor with `like`'s shape and type on the entity's device, or, on_host, in pinned host memory. It lives at least until the work that this tick
+ * enqueues is done, even if it is unref'd right after a launch: good for temporaries.
+ */
 WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out);
 WEIR_API weir_status weir_context_finish(weir_context *context);	/* this tick is the entity's last one (a source has no more) */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);	/* return its result: WEIR_E_FAILED */
@@ -441,12 +449,16 @@ typedef struct {
 WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph, const weir_scheduler_options *options);
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);		/* start + wait; returns the outcome's status */
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);		/* may be called again after a run has ended */
-/* Waits for the end of the run. Fails: WEIR_E_TIMEOUT: it goes on. Otherwise the outcome's status; outcome may be NULL. */
+/*
+ * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched (weir_scheduler_running tells it from a compute that
+ * returned the same). Otherwise the outcome's status; outcome may be NULL. With event_base or own_loop it turns the loop meanwhile.
+ */
 WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome);
 /* Thread: any, also inside compute and in signal handlers; any number of times. drain = false: cut short at once, the rest is abandoned. */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
 WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);			/* own_loop: poll it for reading; -1 otherwise */
 WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);		/* own_loop: does what is due, never blocks. Thread: the one that started it */
+WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);		/* a run is on: not yet ended. Thread: any */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);	/* "cuda: NVIDIA H100", "host", "sim: seed 7" */
 /* Why entities are not ready: one call per condition of every entity that is not DONE. Thread: any but a worker. */
 typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg);
@@ -459,7 +471,7 @@ typedef struct {
 	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
 	bool done;
 } weir_entity_counts;
-/* DESIGN E5, at every stop: pushed = delivered + dropped + closed + queued + abandoned. */
+/* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
 	size_t size;
 	const char *from, *to;		/* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */

@@ -186,8 +186,3 @@ void wr_loop_unwatch(struct wr_loop *loop)
 	wr_free(watch);
 	loop->event = NULL;
 }
-
-weir_status wr_loop_once(void *event_base)
-{
-	return event_base_loop(event_base, EVLOOP_ONCE) < 0 ? wr_fail(WEIR_E_IO, "libevent's loop failed") : WEIR_OK;
-}

@@ -27,6 +27,5 @@ int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM
 /* Calls fn(arg) on the base's thread whenever there is something. Fails: WEIR_E_IO. */
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
 void wr_loop_unwatch(struct wr_loop *loop);
-weir_status wr_loop_once(void *event_base);		/* lets the caller's base run one round */
 
 #endif

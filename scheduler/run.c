@@ -20,8 +20,22 @@
 #define POLL_NS 1000000		/* between two looks while it closes */
 #define OUTSIDE_NS 10000000	/* nobody outside a world of its own can wake a simulated loop: it looks this often, in virtual time */
 
+/* Whoever stumbles over a failed device is not its culprit: the report names the suspects, and one only if there is one (E3). */
+static weir_status blame_device(weir_scheduler *scheduler, const weir_entity **entity)
+{
+	struct wr_system *system = scheduler->graph->system;
+	const char *accused = wr_system_accused(system);
+
+	*entity = accused ? weir_graph_entity(scheduler->graph, accused) : NULL;
+	return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
+}
+
 void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_status status)
 {
+	struct wr_system *system = scheduler->graph->system;
+
+	if (system && wr_system_failed(system))
+		status = blame_device(scheduler, &entity);
 	const char *text = weir_last_error();
 	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;
 	char *copy = wr_strdup(*text ? text : weir_status_text(status));
@@ -107,12 +121,7 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
 		wr_store(&scheduler->watching, false);	/* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {
-			weir_entity *accused = NULL;
-			const char *name = wr_system_accused(system);
-			if (name)
-				accused = weir_graph_entity(scheduler->graph, name);
-			wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
-			wr_fail_run(scheduler, accused, WEIR_E_DEVICE);
+			wr_fail_run(scheduler, NULL, WEIR_E_DEVICE);
 			return now;
 		}
 		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);

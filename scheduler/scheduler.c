@@ -320,6 +320,11 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
+bool weir_scheduler_running(const weir_scheduler *scheduler)
+{
+	return !ended((weir_scheduler *)scheduler);
+}
+
 const char *weir_scheduler_where(const weir_scheduler *scheduler)
 {
 	return wr_system_where(scheduler->graph->system);
