@@ -13,9 +13,7 @@ HOST = ["--backend", "host"]
 def on_a_terminal(weir, *arguments):
     """Runs with stderr on a terminal; gives code, stdout, and what the terminal got."""
     master, slave = pty.openpty()
-    child = subprocess.Popen(
-        [weir, *arguments], stdout=subprocess.PIPE, stderr=slave, env=process.environment(), text=True
-    )
+    child = process.start(weir, *arguments, stderr=slave)
     os.close(slave)
     got = b""
     while True:

@@ -5,6 +5,7 @@ import sys
 
 GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
 LIMIT = 60  # seconds: the command never hangs
+started = []  # what a test that fails may leave behind
 
 
 def environment():
@@ -15,6 +16,12 @@ def environment():
 
 def graph(name):
     return os.path.join(GRAPHS, name)
+
+
+def start(weir, *arguments, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
+    started.append(subprocess.Popen([weir, *arguments], **options))
+    return started[-1]
 
 
 def run(weir, *arguments, **options):
@@ -34,4 +41,7 @@ def main(tests):
         except (AssertionError, subprocess.TimeoutExpired) as error:
             failed += 1
             print(f"FAILED  {test.__name__}: {error}")
+        finally:
+            for child in started:
+                child.kill()
     sys.exit(1 if failed else 0)

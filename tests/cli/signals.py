@@ -2,7 +2,6 @@
 import os
 import random
 import signal
-import subprocess
 import time
 
 import process
@@ -13,8 +12,7 @@ HOST = ["--backend", "host", "--workers", "2"]
 
 
 def start(weir, *arguments, **options):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([weir, "run", *arguments], env=process.environment(), **pipes, **options)
+    return process.start(weir, "run", *arguments, **options)
 
 
 def mask(child, field):
@@ -112,7 +110,7 @@ def s07_the_second_sigint_exits_at_once(weir):
     until(lambda: not has(child, "ShdPnd", signal.SIGINT), "the first one was taken")
     code, out, err, seconds = stop(child, signal.SIGINT)
     assert code == 130, (code, out, err)
-    assert seconds < 1, seconds
+    assert seconds < 2.5, seconds  # well below the drain; a sanitizer takes a second for its own end
 
 
 process.main(
