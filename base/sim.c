@@ -15,6 +15,9 @@
  *   PCT          the highest of random priorities runs; at up to three points drawn per world its priority drops below all
  *                others (Burckhardt et al., A randomized scheduler with probabilistic guarantees of finding bugs, 2010)
  *   round robin  in turn, after a number of points drawn per world
+ * and, if it is asked for, pauses: at up to eight points of one world a fiber sleeps for a drawn time, as if its core had been taken
+ * away. All others go on as far as they can, and time passes, which no priority brings about: what is wrong only if one
+ * thread stands still between two steps while a whole run goes by is found by a pause there and nothing else.
  * Who yields says that he waits for others: PCT lowers his priority, the others leave him if they can. If for a while
  * nobody does anything but yield, time is what they wait for, and it goes on as if they all slept.
  */
@@ -37,6 +40,7 @@ enum {
 	PCT_PATIENCE = 2000,		/* points in a row of one fiber that others wait for: it spins without a yield */
 	IDLE_YIELDS = 16,		/* of every ready fiber, until time goes on */
 	SPIN_POINTS = 64,		/* who passes more points than that between two yields does something */
+	MOST_PAUSES = 8,
 	SPURIOUS_IN = 16,		/* one wait on a condition variable in so many returns for nothing */
 };
 #define START_TIME 1000000000		/* not 0, which code likes to take for "never" */
@@ -44,7 +48,7 @@ enum {
 #define DEFAULT_LIMIT 10000000
 
 /* Streams of random numbers of one seed. */
-enum { STREAM_SCHEDULE, STREAM_WORLD };
+enum { STREAM_SCHEDULE, STREAM_WORLD, STREAM_PAUSES };
 
 enum waits_for { FOR_NOTHING, FOR_TIME, FOR_MUTEX, FOR_COND, FOR_TOKEN, FOR_END };
 
@@ -91,6 +95,11 @@ struct wr_sim {
 	uint64_t floor, streak;		/* PCT: below all priorities; points that one fiber has gone on */
 	uint64_t changes[PCT_DEPTH];	/* PCT: at these numbers of choices a priority drops */
 	uint64_t choices;
+	struct wr_random pausing;
+	unsigned pauses;		/* left */
+	uint64_t pause_in;		/* one point in so many */
+	uint64_t pause_ns;		/* at most */
+	uint64_t pause_of, pause_who;	/* fibers whose index is `who` modulo `of` */
 };
 
 #ifdef WR_SEAM
@@ -178,16 +187,29 @@ static void draw_changes(struct wr_sim *sim)
 	sim->floor = (uint64_t)1 << 62;
 }
 
+static void draw_pauses(struct wr_sim *sim, uint64_t seed)
+{
+	struct wr_random *random = &sim->pausing;
+
+	wr_random_seed(random, seed, STREAM_PAUSES);
+	sim->pauses = 1 + (unsigned)wr_random_below(random, MOST_PAUSES);
+	sim->pause_in = (uint64_t)8 << wr_random_below(random, 7);
+	sim->pause_ns = (uint64_t)64 << wr_random_below(random, 8);
+	sim->pause_of = (uint64_t)1 << wr_random_below(random, 3);
+	sim->pause_who = wr_random_below(random, sim->pause_of);
+}
+
 static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 {
 	static const unsigned stays[] = {0, 128, 192, 224};
 
 	enum wr_sim_strategy drawn = drawn_strategy(sim);	/* always: a world by seed is the same when asked for by name */
 
-	if (strategy == WR_SIM_BY_SEED)
+	if (strategy == WR_SIM_BY_SEED || strategy == WR_SIM_PAUSES)
 		strategy = drawn;
 	switch (strategy) {
 	case WR_SIM_BY_SEED:
+	case WR_SIM_PAUSES:
 	case WR_SIM_UNIFORM:
 		sim->next = next_uniform;
 		sim->stay = stays[wr_random_below(&sim->schedule, 4)];
@@ -314,6 +336,25 @@ static void count_switch(struct wr_fiber *self)
 		break_world(self, WEIR_E_TIMEOUT);
 }
 
+static bool block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until);
+
+static bool pauses_here(struct wr_fiber *self)
+{
+	struct wr_sim *sim = self->sim;
+
+	if (!sim->pauses || self->index % sim->pause_of != sim->pause_who || wr_random_below(&sim->pausing, sim->pause_in))
+		return false;
+	sim->pauses--;
+	return true;
+}
+
+static void pause_here(struct wr_fiber *self)
+{
+	int64_t ns = 1 + (int64_t)wr_random_below(&self->sim->pausing, self->sim->pause_ns);
+
+	block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
+}
+
 /* Where a fiber that could go on may be replaced by another. */
 static void point(struct wr_fiber *self)
 {
@@ -321,6 +362,10 @@ static void point(struct wr_fiber *self)
 
 	if (wr_here.pinned)
 		return;
+	if (pauses_here(self)) {
+		pause_here(self);
+		return;
+	}
 	count_switch(self);
 	if (++self->points > SPIN_POINTS)
 		self->yields = 0;
@@ -642,6 +687,8 @@ weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strate
 	sim->hash = 0xcbf29ce484222325u;
 	sim->allowance = DEFAULT_LIMIT;
 	draw_strategy(sim, strategy);
+	if (strategy == WR_SIM_PAUSES)
+		draw_pauses(sim, seed);
 	*out = sim;
 	return WEIR_OK;
 }

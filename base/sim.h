@@ -16,7 +16,13 @@
 
 struct wr_sim;
 
-enum wr_sim_strategy { WR_SIM_BY_SEED, WR_SIM_UNIFORM, WR_SIM_PCT, WR_SIM_ROUND_ROBIN };	/* FAULTS: 50 %, 40 %, 10 % of seeds */
+enum wr_sim_strategy {
+	WR_SIM_BY_SEED,		/* one of the next three: 50 %, 40 %, 10 % of seeds (FAULTS 2) */
+	WR_SIM_UNIFORM,
+	WR_SIM_PCT,
+	WR_SIM_ROUND_ROBIN,
+	WR_SIM_PAUSES		/* by seed, and a few times a fiber is left out for a while in the middle of something */
+};
 
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy);
 /*

@@ -62,6 +62,7 @@ struct wr_line {
 	struct wr_line *next;		/* in the ready list, or among those parked on a mark */
 	int64_t due;
 	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
+	bool running;			/* a runner has left the lock for its first task, and comes back to it */
 };
 
 struct runner {
@@ -83,6 +84,8 @@ struct wr_fifo {
 	struct task *spare;
 	unsigned running;
 	bool calling, stopping, faulted;
+	unsigned leaving;		/* threads that wait on `returned` */
+	struct wr_cond returned;	/* a runner is back from a task */
 	char fault[160];
 };
 
@@ -269,12 +272,14 @@ static void start_another(struct wr_fifo *fifo, unsigned i)
 	wr_thread_start(&fifo->runners[i].thread, "weir-stream", run_fifo, &fifo->runners[i]);
 }
 
-static void run_unlocked(struct wr_fifo *fifo, struct task *task)
+static void run_unlocked(struct wr_line *line, struct task *task)
 {
+	struct wr_fifo *fifo = line->fifo;
 	unsigned another = needs_another_locked(fifo, task) ? fifo->started++ : 0;
 	int code;
 
 	fifo->running++;
+	line->running = true;
 	fifo->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&fifo->lock);
 	if (another)
@@ -282,8 +287,11 @@ static void run_unlocked(struct wr_fifo *fifo, struct task *task)
 	code = execute(task);
 	wr_mutex_lock(&fifo->lock);
 	fifo->running--;
+	line->running = false;
 	if (task->work == WR_WORK_CALL)
 		fifo->calling = false;
+	if (fifo->leaving)
+		wr_cond_broadcast(&fifo->returned);
 	if (code)
 		fault_locked(fifo, task->kernel.name, code);
 }
@@ -313,7 +321,7 @@ static void run_by_fate(struct wr_line *line)
 	if (fate == WR_FATE_FAULT)
 		fault_locked(fifo, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
 	else if (fate != WR_FATE_LOSE)
-		run_unlocked(fifo, task);
+		run_unlocked(line, task);
 	if (fate == WR_FATE_TWICE && !task->again)
 		repeat_locked(line);
 }
@@ -420,7 +428,10 @@ weir_status wr_fifo_create(struct wr_fifo **out, unsigned runners, const struct 
 	fifo->arg = arg;
 	fifo->ready_end = &fifo->ready;
 	status = wr_mutex_init(&fifo->lock);
+	if (!status)
+		status = wr_cond_init(&fifo->returned);
 	if (status) {
+		wr_mutex_finish(&fifo->lock);
 		wr_free(fifo);
 		return status;
 	}
@@ -455,6 +466,7 @@ void wr_fifo_destroy(struct wr_fifo *fifo)
 	for (unsigned i = 0; i < fifo->started; i++)
 		wr_thread_join(&fifo->runners[i].thread);
 	free_tasks(fifo->spare);
+	wr_cond_finish(&fifo->returned);
 	wr_mutex_finish(&fifo->lock);
 	wr_free(fifo);
 }
@@ -479,12 +491,19 @@ weir_status wr_line_create(struct wr_fifo *fifo, struct wr_line **out)
 	return WEIR_OK;
 }
 
-/* After a fault the line may still stand in the ready list. */
+/*
+ * After a fault the line may still stand in the ready list. A runner may still be on its way back from a call, though all that the
+ * call was to tell is known: its last touch of the line is waited for.
+ */
 void wr_line_destroy(struct wr_line *line)
 {
 	struct wr_fifo *fifo = line->fifo;
 
 	wr_mutex_lock(&fifo->lock);
+	fifo->leaving++;
+	while (line->running)
+		wr_cond_wait(&fifo->returned, &fifo->lock, WR_FOREVER);
+	fifo->leaving--;
 	for (struct wr_line **at = &fifo->ready; *at; at = &(*at)->next)
 		if (*at == line) {
 			unlink_locked(fifo, at);

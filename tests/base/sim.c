@@ -707,6 +707,58 @@ static void round_robin_goes_in_turn(void **state)
 	}
 }
 
+static void take_turns(void *arg)
+{
+	struct notes *notes = arg;
+
+	for (int i = 0; i < 200; i++) {
+		wr_mutex_lock(&notes->mutex);
+		notes->count++;
+		wr_mutex_unlock(&notes->mutex);
+	}
+}
+
+static void two_take_turns(void *arg)
+{
+	struct notes *notes = arg;
+
+	wr_thread_start(&notes->thread, "turns", take_turns, notes);
+	take_turns(notes);
+	wr_thread_join(&notes->thread);
+}
+
+/* Nobody sleeps, so only pauses let time pass; how long it took, and in which order, is the seed's. */
+static int64_t time_of_turns(uint64_t seed, enum wr_sim_strategy strategy, uint64_t *hash)
+{
+	struct notes *notes = begin(seed, strategy);
+	int64_t took;
+
+	assert_int_equal(call(notes, two_take_turns), WEIR_OK);
+	assert_int_equal(notes->count, 400);
+	took = wr_sim_now(notes->sim) - SECOND;
+	*hash = wr_sim_hash(notes->sim);
+	end(notes);
+	return took;
+}
+
+static void fibers_pause_if_it_is_asked_for(void **state)
+{
+	int paused = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		uint64_t hashes[3];
+		int64_t took = time_of_turns(seed, WR_SIM_PAUSES, &hashes[0]);
+
+		assert_int_equal(time_of_turns(seed, WR_SIM_PAUSES, &hashes[1]), took);
+		assert_true(hashes[0] == hashes[1]);
+		assert_int_equal(time_of_turns(seed, WR_SIM_BY_SEED, &hashes[2]), 0);
+		assert_in_range(took, 0, 8 * 8192);
+		paused += took > 0;
+	}
+	assert_in_range(paused, SEEDS / 2, SEEDS);
+}
+
 static void draw(void *arg)
 {
 	struct notes *notes = arg;
@@ -979,6 +1031,7 @@ int main(void)
 		cmocka_unit_test(different_seeds_give_different_orders),
 		cmocka_unit_test(the_seed_draws_the_strategy),
 		cmocka_unit_test(round_robin_goes_in_turn),
+		cmocka_unit_test(fibers_pause_if_it_is_asked_for),
 		cmocka_unit_test(schedule_choices_do_not_move_the_worlds_random_numbers),
 		cmocka_unit_test(b05_two_worlds_in_two_threads_do_not_know_of_each_other),
 		cmocka_unit_test(f23_a_stuck_world_names_its_fibers_and_what_each_waits_for),
