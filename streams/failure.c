@@ -91,3 +91,8 @@ const char *wr_system_accused(struct wr_system *system)
 {
 	return wr_system_failed(system) && *system->accused ? system->accused : NULL;
 }
+
+bool wr_system_lost(struct wr_system *system)
+{
+	return wr_system_failed(system) && system->backend->quiet(system->native);
+}

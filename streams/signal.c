@@ -13,9 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/system.h"
-
-#define LOST_AFTER 1000000000
+#include "streams/signal.h"
 
 /* --- firing. Thread: device --- */
 
@@ -43,7 +41,7 @@ static void fired(struct wr_sink *sink, bool stale)
 	hand_back(signal, waker);
 }
 
-/* --- signals and carriers: the free lists --- */
+/* --- the free list --- */
 
 static weir_status add_page_locked(struct wr_system *system)
 {
@@ -83,196 +81,6 @@ static weir_status take_signal_locked(struct wr_system *system, size_t n, struct
 	return WEIR_OK;
 }
 
-static void free_carrier(struct wr_system *system, struct wr_carrier *carrier)
-{
-	if (carrier->event)
-		system->backend->event_destroy(system->native, carrier->event);
-	if (carrier->native)
-		system->backend->stream_destroy(system->native, carrier->native);
-	wr_free(carrier);
-}
-
-static weir_status make_carrier(struct wr_system *system, int device, struct wr_carrier **out)
-{
-	struct wr_carrier *carrier = wr_alloc(1, sizeof *carrier);
-	weir_status status;
-
-	if (!carrier)
-		return WEIR_E_NOMEM;
-	carrier->device = device;
-	status = wr_system_note(system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
-	if (!status)
-		status = wr_system_note(system, system->backend->event_create(system->native, device, &carrier->event));
-	if (status)
-		free_carrier(system, carrier);
-	else
-		*out = carrier;
-	return status;
-}
-
-static struct wr_carrier *pop_carrier_locked(struct wr_carrier **list, int device)
-{
-	for (; *list; list = &(*list)->next) {
-		struct wr_carrier *carrier = *list;
-
-		if (carrier->device != device)
-			continue;
-		*list = carrier->next;
-		return carrier;
-	}
-	return NULL;
-}
-
-static void push_carrier(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier)
-{
-	if (!carrier)
-		return;
-	wr_mutex_lock(&signals->lock);
-	carrier->next = *list;
-	*list = carrier;
-	wr_mutex_unlock(&signals->lock);
-}
-
-/* One that was given up and is through by now, or a new one. */
-static weir_status other_carrier(struct wr_system *system, int device, struct wr_carrier **out)
-{
-	struct wr_signals *signals = &system->signals;
-	struct wr_carrier *carrier;
-	weir_status status;
-
-	wr_mutex_lock(&signals->lock);
-	carrier = pop_carrier_locked(&signals->limbo, device);
-	wr_mutex_unlock(&signals->lock);
-	if (!carrier)
-		return make_carrier(system, device, out);
-	status = wr_system_note(system, system->backend->query(system->native, carrier->event));
-	if (!status) {
-		*out = carrier;
-		return WEIR_OK;
-	}
-	push_carrier(signals, &signals->limbo, carrier);
-	return status == WEIR_E_BUSY ? make_carrier(system, device, out) : status;
-}
-
-/* --- the FIFO of refused entities --- */
-
-static struct wr_refused **find_refused_locked(struct wr_signals *signals, uint32_t entity)
-{
-	struct wr_refused **at = &signals->first;
-
-	while (*at && (*at)->entity != entity)
-		at = &(*at)->next;
-	return at;
-}
-
-static void unlink_refused_locked(struct wr_signals *signals, struct wr_refused **at)
-{
-	struct wr_refused *gone = *at;
-
-	*at = gone->next;
-	if (!*at)
-		signals->end = at;
-	gone->next = signals->spare;
-	signals->spare = gone;
-}
-
-/* True if it stood there: its reference is the caller's to drop. */
-static bool leave_locked(struct wr_signals *signals, uint32_t entity)
-{
-	struct wr_refused **at = find_refused_locked(signals, entity);
-
-	if (!*at)
-		return false;
-	unlink_refused_locked(signals, at);
-	return true;
-}
-
-/* BUSY: it stands there now, or stood there already. */
-static weir_status refuse_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
-{
-	struct wr_refused *entry = signals->spare;
-
-	*entered = !*find_refused_locked(signals, entity);
-	if (!*entered)
-		return WEIR_E_BUSY;
-	if (entry)
-		signals->spare = entry->next;
-	else
-		entry = wr_alloc(1, sizeof *entry);
-	if (!entry)
-		return WEIR_E_NOMEM;
-	*entry = (struct wr_refused){.entity = entity, .device = device};
-	*signals->end = entry;
-	signals->end = &entry->next;
-	return WEIR_E_BUSY;
-}
-
-bool wr_signals_refuse(struct wr_system *system)
-{
-	wr_mutex_lock(&system->signals.lock);
-	bool any = system->signals.first != NULL;
-	wr_mutex_unlock(&system->signals.lock);
-	return any;
-}
-
-void wr_signal_leave(struct wr_system *system, uint32_t entity)
-{
-	struct wr_waker *waker = wr_system_enter(system);
-	bool left;
-
-	wr_mutex_lock(&system->signals.lock);
-	left = leave_locked(&system->signals, entity);
-	wr_mutex_unlock(&system->signals.lock);
-	if (left && waker)
-		waker->drop(waker);
-	wr_system_leave(system);
-}
-
-static bool next_refused_locked(struct wr_signals *signals, int device, uint32_t *entity)
-{
-	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
-		if ((*at)->device == device) {
-			*entity = (*at)->entity;
-			unlink_refused_locked(signals, at);
-			return true;
-		}
-	return false;
-}
-
-static bool next_refused(struct wr_signals *signals, int device, uint32_t *entity)
-{
-	bool found;
-
-	wr_mutex_lock(&signals->lock);
-	found = next_refused_locked(signals, device, entity);
-	wr_mutex_unlock(&signals->lock);
-	return found;
-}
-
-static void poke_refused(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most)
-{
-	uint32_t entity;
-
-	while (most-- && next_refused(&system->signals, device, &entity)) {
-		waker->poke(waker, entity);
-		waker->drop(waker);
-	}
-}
-
-void wr_signals_offer(struct wr_system *system, int device)
-{
-	struct wr_signals *signals = &system->signals;
-	struct wr_waker *waker = wr_system_enter(system);
-	uint32_t free;
-
-	wr_mutex_lock(&signals->lock);
-	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device] : 0;
-	wr_mutex_unlock(&signals->lock);
-	if (waker)
-		poke_refused(system, waker, device, free);
-	wr_system_leave(system);
-}
-
 /* --- giving back --- */
 
 static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
@@ -299,7 +107,7 @@ static void give_back(struct wr_signal *signal)
 	signal->next = signals->free;
 	signals->free = signal;
 	wr_mutex_unlock(&signals->lock);
-	push_carrier(signals, &signals->carriers, carrier);
+	wr_carrier_push(signals, &signals->carriers, carrier);
 }
 
 static struct wr_signal *oldest_first(struct wr_signal *list)
@@ -452,14 +260,14 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 	weir_status status = WEIR_OK;
 
 	if (!order->carrier)
-		status = other_carrier(system, order->device, &order->carrier);
+		status = wr_carrier_other(system, order->device, &order->carrier);
 	if (!status)
 		status = wait_for(system, order->carrier->native, order->fences, order->count);
 	if (!status)
 		status = arm(system, waker, order, &signal);
 	if (!status)
 		return enqueue(system, order->carrier->native, signal, out);
-	push_carrier(signals, &signals->carriers, order->carrier);
+	wr_carrier_push(signals, &signals->carriers, order->carrier);
 	wr_mutex_lock(&signals->lock);
 	if (order->bounded)
 		signals->outstanding[order->device]--;
@@ -475,11 +283,11 @@ static weir_status claim(struct wr_signals *signals, struct order *order, struct
 
 	wr_mutex_lock(&signals->lock);
 	if (order->bounded && signals->outstanding[order->device] >= signals->bound) {
-		status = refuse_locked(signals, order->entity, order->device, &entered);
+		status = wr_refused_enter_locked(signals, order->entity, order->device, &entered);
 	} else {
 		signals->outstanding[order->device] += order->bounded;
-		order->carrier = pop_carrier_locked(&signals->carriers, order->device);
-		*dropped = order->bounded && leave_locked(signals, order->entity);
+		order->carrier = wr_carrier_pop_locked(&signals->carriers, order->device);
+		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
 		waker->take(waker);	/* under the lock: before anybody can find the entry and drop it */
@@ -578,9 +386,9 @@ size_t wr_system_outstanding(const struct wr_system *system)
 	return wr_load(&((struct wr_system *)system)->signals.pending);
 }
 
-/* --- failure, the end of a run. `each` is called for every signal that there is --- */
+/* --- failure, the end of a run --- */
 
-static void each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg)
+void wr_signals_each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg)
 {
 	for (struct wr_signals_page *page = wr_load(&system->signals.pages); page; page = page->older)
 		for (int i = 0; i < WR_SIGNALS; i++)
@@ -600,27 +408,9 @@ static void fail_one(struct wr_signal *signal, void *arg)
 
 void wr_signals_fail(struct wr_system *system, struct wr_waker *waker)
 {
-	each(system, fail_one, NULL);
+	wr_signals_each(system, fail_one, NULL);
 	for (int device = 0; device < system->devices && waker; device++)
-		poke_refused(system, waker, device, UINT32_MAX);
-}
-
-void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker)
-{
-	struct wr_signals *signals = &system->signals;
-	size_t n = 0;
-
-	wr_mutex_lock(&signals->lock);
-	for (; signals->first; n++)
-		unlink_refused_locked(signals, &signals->first);
-	wr_mutex_unlock(&signals->lock);
-	while (n--)
-		waker->drop(waker);
-}
-
-static bool lost(struct wr_system *system)
-{
-	return wr_system_failed(system) && system->backend->quiet(system->native);
+		wr_refused_poke(system, waker, device, UINT32_MAX);
 }
 
 /* The callback of an orphan gives the slot back, or never comes. */
@@ -632,14 +422,14 @@ static void revoke_one(struct wr_signal *signal, void *arg)
 	if (!token || !wr_token_orphan(token))
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
-	if (signal->carrier && !lost(system))
+	if (signal->carrier && !wr_system_lost(system))
 		wr_system_note(system, system->backend->record(system->native, signal->carrier->native, signal->carrier->event));
 }
 
 /* Separate from giving back, because the slot of an orphan is asked for those inside, too. */
 void wr_signals_revoke(struct wr_system *system)
 {
-	each(system, revoke_one, system);
+	wr_signals_each(system, revoke_one, system);
 }
 
 static void look_inside(struct wr_signal *signal, void *arg)
@@ -653,7 +443,7 @@ bool wr_signals_inside(struct wr_system *system)
 {
 	bool inside = false;
 
-	each(system, look_inside, &inside);
+	wr_signals_each(system, look_inside, &inside);
 	return inside;
 }
 
@@ -676,77 +466,12 @@ static void give_back_one(struct wr_signal *signal, void *arg)
 	signal->next = signals->free;
 	signals->free = signal;
 	wr_mutex_unlock(&signals->lock);
-	push_carrier(signals, &signals->limbo, carrier);
+	wr_carrier_push(signals, &signals->limbo, carrier);
 }
 
 void wr_signals_give_back(struct wr_system *system)
 {
-	each(system, give_back_one, &system->signals);
-}
-
-/* --- lost callbacks: loop thread --- */
-
-static bool all_complete(struct wr_system *system, const weir_fence *fences, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (wr_fence_query(system, fences[i]))
-			return false;
-	return true;
-}
-
-/* A copy of its fences, if it is armed for long: asking the device goes without the lock. Free with wr_free. */
-static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
-{
-	struct wr_signals *signals = &signal->system->signals;
-	weir_fence *copy = NULL;
-
-	wr_mutex_lock(&signals->lock);
-	if (wr_load(&signal->token) && now - signal->armed_at >= LOST_AFTER)
-		copy = wr_alloc(signal->count, sizeof *copy);
-	*n = copy ? signal->count : 0;
-	for (size_t i = 0; i < *n; i++)
-		copy[i] = signal->fences[i];
-	wr_mutex_unlock(&signals->lock);
-	return copy;
-}
-
-struct look {
-	int64_t now;
-	bool lost;
-};
-
-/* Only the loop thread, which is here, gives signals back: one that has waited for long stays what it is meanwhile. */
-static void look_at(struct wr_signal *signal, void *arg)
-{
-	struct look *look = arg;
-	struct wr_system *system = signal->system;
-	wr_token token = wr_load(&signal->token);
-	size_t n;
-	weir_fence *fences = token && wr_token_outstanding(token) ? copy_fences(signal, look->now, &n) : NULL;
-
-	if (!fences)
-		return;
-	if (!all_complete(system, fences, n))
-		signal->complete_at = 0;
-	else if (!signal->complete_at)
-		signal->complete_at = look->now;
-	else if (look->now - signal->complete_at >= LOST_AFTER && wr_token_outstanding(token) && !look->lost) {
-		look->lost = true;
-		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s",
-			wr_fence_producer(system, fences[0], NULL));
-	}
-	wr_free(fences);
-}
-
-weir_status wr_signals_look(struct wr_system *system, int64_t now)
-{
-	struct look look = {now, false};
-
-	if (wr_load(&system->signals.pending))
-		each(system, look_at, &look);
-	if (look.lost)
-		wr_system_fail(system, weir_last_error());
-	return wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+	wr_signals_each(system, give_back_one, &system->signals);
 }
 
 /* --- life --- */
@@ -762,40 +487,6 @@ weir_status wr_signals_init(struct wr_system *system)
 	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
 }
 
-static bool through(struct wr_system *system, struct wr_carrier *carrier)
-{
-	return lost(system) ||
-	       wr_system_note(system, system->backend->query(system->native, carrier->event)) != WEIR_E_BUSY;
-}
-
-bool wr_signals_drained(struct wr_system *system)
-{
-	for (struct wr_carrier *carrier = system->signals.limbo; carrier; carrier = carrier->next)
-		if (!through(system, carrier))
-			return false;
-	return true;
-}
-
-static void free_carriers(struct wr_system *system, struct wr_carrier *carrier)
-{
-	while (carrier) {
-		struct wr_carrier *next = carrier->next;
-
-		free_carrier(system, carrier);
-		carrier = next;
-	}
-}
-
-static void free_refused(struct wr_refused *entry)
-{
-	while (entry) {
-		struct wr_refused *next = entry->next;
-
-		wr_free(entry);
-		entry = next;
-	}
-}
-
 static void free_fences(struct wr_signal *signal, void *arg)
 {
 	(void)arg;
@@ -809,11 +500,11 @@ void wr_signals_finish(struct wr_system *system)
 
 	if (!signals->outstanding)
 		return;
-	free_carriers(system, signals->carriers);
-	free_carriers(system, signals->limbo);
-	free_refused(signals->first);
-	free_refused(signals->spare);
-	each(system, free_fences, NULL);
+	wr_carriers_free(system, signals->carriers);
+	wr_carriers_free(system, signals->limbo);
+	wr_refused_free(signals->first);
+	wr_refused_free(signals->spare);
+	wr_signals_each(system, free_fences, NULL);
 	while (page) {
 		struct wr_signals_page *older = page->older;
 

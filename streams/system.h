@@ -171,6 +171,7 @@ weir_status wr_system_note(struct wr_system *system, weir_status status);	/* pas
 void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);	/* polls */
 
 /* failure.c */
+bool wr_system_lost(struct wr_system *system);		/* it failed, and nothing touches any memory any more */
 void wr_failure_describe(struct wr_system *system, const char *what);
 
 /* stream.c */

@@ -1,0 +1,101 @@
+/*
+ * Carriers: native streams of which each carries one signal at a time. One whose signal was given up is in limbo until its last
+ * event is complete.
+ */
+#include "base/memory.h"
+#include "streams/signal.h"
+
+static void free_carrier(struct wr_system *system, struct wr_carrier *carrier)
+{
+	if (carrier->event)
+		system->backend->event_destroy(system->native, carrier->event);
+	if (carrier->native)
+		system->backend->stream_destroy(system->native, carrier->native);
+	wr_free(carrier);
+}
+
+static weir_status make_carrier(struct wr_system *system, int device, struct wr_carrier **out)
+{
+	struct wr_carrier *carrier = wr_alloc(1, sizeof *carrier);
+	weir_status status;
+
+	if (!carrier)
+		return WEIR_E_NOMEM;
+	carrier->device = device;
+	status = wr_system_note(system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
+	if (!status)
+		status = wr_system_note(system, system->backend->event_create(system->native, device, &carrier->event));
+	if (status)
+		free_carrier(system, carrier);
+	else
+		*out = carrier;
+	return status;
+}
+
+struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device)
+{
+	for (; *list; list = &(*list)->next) {
+		struct wr_carrier *carrier = *list;
+
+		if (carrier->device != device)
+			continue;
+		*list = carrier->next;
+		return carrier;
+	}
+	return NULL;
+}
+
+void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier)
+{
+	if (!carrier)
+		return;
+	wr_mutex_lock(&signals->lock);
+	carrier->next = *list;
+	*list = carrier;
+	wr_mutex_unlock(&signals->lock);
+}
+
+/* One that was given up and is through by now, or a new one. */
+weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_carrier *carrier;
+	weir_status status;
+
+	wr_mutex_lock(&signals->lock);
+	carrier = wr_carrier_pop_locked(&signals->limbo, device);
+	wr_mutex_unlock(&signals->lock);
+	if (!carrier)
+		return make_carrier(system, device, out);
+	status = wr_system_note(system, system->backend->query(system->native, carrier->event));
+	if (!status) {
+		*out = carrier;
+		return WEIR_OK;
+	}
+	wr_carrier_push(signals, &signals->limbo, carrier);
+	return status == WEIR_E_BUSY ? make_carrier(system, device, out) : status;
+}
+
+static bool through(struct wr_system *system, struct wr_carrier *carrier)
+{
+	return wr_system_lost(system) ||
+	       wr_system_note(system, system->backend->query(system->native, carrier->event)) != WEIR_E_BUSY;
+}
+
+bool wr_signals_drained(struct wr_system *system)
+{
+	for (struct wr_carrier *carrier = system->signals.limbo; carrier; carrier = carrier->next)
+		if (!through(system, carrier))
+			return false;
+	return true;
+}
+
+void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier)
+{
+	while (carrier) {
+		struct wr_carrier *next = carrier->next;
+
+		free_carrier(system, carrier);
+		carrier = next;
+	}
+}

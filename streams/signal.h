@@ -1,0 +1,23 @@
+/* What signal.c, carrier.c, refused.c and lost.c share. ..._locked: signals->lock is held. */
+#ifndef WR_STREAMS_SIGNAL_H
+#define WR_STREAMS_SIGNAL_H
+
+#include "streams/system.h"
+
+/* Calls fn for every signal that there is, armed or not. */
+void wr_signals_each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg);
+
+/* carrier.c */
+struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);		/* NULL: there is none */
+void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);	/* NULL is fine */
+weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);	/* when none is ready */
+void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier);
+
+/* refused.c */
+/* BUSY: it stands there now, or (*entered false) stood there already. */
+weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
+bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);	/* true: its reference is the caller's to drop */
+void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);	/* the oldest */
+void wr_refused_free(struct wr_refused *entry);
+
+#endif
