@@ -1,6 +1,6 @@
 /*
- * Carriers: native streams of which each carries one signal at a time. One whose signal was given up is in limbo until its last
- * event is complete.
+ * Carriers: native streams of which each carries one signal at a time. One whose signal was given up is in
+ * limbo until its last event is complete.
  */
 #include "base/memory.h"
 #include "streams/signal.h"
@@ -22,9 +22,11 @@ static weir_status make_carrier(struct wr_system *system, int device, struct wr_
 	if (!carrier)
 		return WEIR_E_NOMEM;
 	carrier->device = device;
-	status = wr_system_note(system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
+	status = wr_system_note(
+		system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
 	if (!status)
-		status = wr_system_note(system, system->backend->event_create(system->native, device, &carrier->event));
+		status = wr_system_note(
+			system, system->backend->event_create(system->native, device, &carrier->event));
 	if (status)
 		free_carrier(system, carrier);
 	else

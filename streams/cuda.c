@@ -1,13 +1,15 @@
 /*
  * CUDA as a backend: the runtime API, linked statically; the only file that sees it.
  *
- * Every call that could disturb another thread's stream capture is made in RELAXED capture mode, which is put back after it. The
- * current device is changed only where a call depends on it and there are several, and put back as well. Contexts are made on a
- * thread of ours: it has all POSIX signals blocked, and the driver's threads inherit that.
+ * Every call that could disturb another thread's stream capture is made in RELAXED capture mode, which is put
+ * back after it. The current device is changed only where a call depends on it and there are several, and put
+ * back as well. Contexts are made on a thread of ours: it has all POSIX signals blocked, and the driver's
+ * threads inherit that.
  *
- * Whether an error is sticky is asked, not looked up: an event of ours that was never recorded answers "complete" on a
- * healthy device and the sticky error on a lost one. cudaGetLastError is no answer: it clears itself. After a sticky error no CUDA
- * call is made any more; what the driver holds is left to the end of the process.
+ * Whether an error is sticky is asked, not looked up: an event of ours that was never recorded answers
+ * "complete" on a healthy device and the sticky error on a lost one. cudaGetLastError is no answer: it clears
+ * itself. After a sticky error no CUDA call is made any more; what the driver holds is left to the end of the
+ * process.
  */
 #include "streams/backend.h"
 
@@ -21,13 +23,13 @@
 
 struct device {
 	_Atomic bool ready;
-	cudaEvent_t probe;		/* never recorded */
+	cudaEvent_t probe; /* never recorded */
 };
 
 struct cuda {
 	int count;
 	_Atomic bool lost;
-	struct wr_mutex lock;		/* making contexts, one at a time: held by callers of nobody else's locks */
+	struct wr_mutex lock; /* making contexts, one at a time: held by callers of nobody else's locks */
 	struct device devices[];
 };
 
@@ -35,7 +37,7 @@ struct cuda {
 
 struct around {
 	enum cudaStreamCaptureMode mode;
-	int before;			/* device; -1: not changed */
+	int before; /* device; -1: not changed */
 };
 
 /* device < 0: the call does not depend on the current one. */
@@ -44,7 +46,7 @@ static struct around enter(struct cuda *cuda, int device)
 	struct around around = {cudaStreamCaptureModeRelaxed, -1};
 	int current;
 
-	assert(!wr_mutex_held());	/* the driver may block, and a callback may want the lock (F15) */
+	assert(!wr_mutex_held()); /* the driver may block, and a callback may want the lock (F15) */
 	cudaThreadExchangeStreamCaptureMode(&around.mode);
 	if (device < 0 || cuda->count == 1 || cudaGetDevice(&current) || current == device)
 		return around;
@@ -90,7 +92,8 @@ static weir_status judge(struct cuda *cuda, cudaError_t error, const char *what)
 	if (error == cudaErrorMemoryAllocation || all_answer(cuda))
 		return of_one_call(error, what);
 	wr_store(&cuda->lost, true);
-	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error), cudaGetErrorName(error), what);
+	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error),
+		       cudaGetErrorName(error), what);
 }
 
 static bool lost(struct cuda *cuda)
@@ -271,7 +274,8 @@ static weir_status cuda_stream_create(void *self, int device, unsigned flags, in
 	if (status)
 		return status;
 	struct around around = enter(cuda, device);
-	status = judge(cuda, cudaStreamCreateWithPriority(&stream, native, priority), "cudaStreamCreateWithPriority");
+	status = judge(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
+		       "cudaStreamCreateWithPriority");
 	leave(around);
 	if (!status)
 		*out = stream;
@@ -296,7 +300,8 @@ static weir_status cuda_event_create(void *self, int device, void **out)
 	if (status)
 		return status;
 	struct around around = enter(cuda, device);
-	status = judge(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+	status = judge(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+		       "cudaEventCreateWithFlags");
 	leave(around);
 	if (!status)
 		*out = event;
@@ -343,8 +348,8 @@ static weir_status cuda_wait(void *self, void *stream, void *event)
 
 /* --- work --- */
 
-static weir_status cuda_launch(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments,
-			       size_t bytes)
+static weir_status cuda_launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			       const void *arguments, size_t bytes)
 {
 	weir_status status;
 
@@ -360,7 +365,8 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 static weir_status cuda_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
 {
 	struct around around = enter(self, -1);
-	weir_status status = judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+	weir_status status =
+		judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
 
 	leave(around);
 	return status;
@@ -375,7 +381,10 @@ static weir_status cuda_call(void *self, void *stream, void (*fn)(void *arg), vo
 	return status;
 }
 
-/* The legacy default stream cannot be asked while another one is captured: then it is no place for a signal either. */
+/*
+ * The legacy default stream cannot be asked while another one is captured: then it is no place for a signal
+ * either.
+ */
 static bool cuda_capturing(void *self, void *stream)
 {
 	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

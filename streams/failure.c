@@ -1,6 +1,7 @@
 /*
- * The report of a lost device (E3): the device's error and the suspects. After a fault even completed events return the error, so
- * suspects are all streams with work that was not seen complete before; one is accused only if it is the only one.
+ * The report of a lost device (E3): the device's error and the suspects. After a fault even completed events
+ * return the error, so suspects are all streams with work that was not seen complete before; one is accused
+ * only if it is the only one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "base/clock.h"
 #include "streams/system.h"
 
-enum { SUSPECTS = 8 };	/* named in the report */
+enum { SUSPECTS = 8 }; /* named in the report */
 
 struct suspect {
 	const char *name;
@@ -20,7 +21,10 @@ struct line_up {
 	size_t count;
 };
 
-/* Since when it has had work that was not seen complete; INT64_MAX: enqueued and not recorded yet; -1: it has none. */
+/*
+ * Since when it has had work that was not seen complete; INT64_MAX: enqueued and not recorded yet; -1: it has
+ * none.
+ */
 static int64_t busy_since(weir_stream *stream)
 {
 	uint64_t seen = wr_load(&stream->seen);
@@ -45,7 +49,8 @@ static void insert(struct line_up *line_up, struct suspect suspect)
 static size_t append_suspect(char *text, size_t room, const struct suspect *suspect, int64_t now, bool first)
 {
 	int64_t age = suspect->at == INT64_MAX ? 0 : now - suspect->at;
-	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ", suspect->name, (double)age / 1e6);
+	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ",
+			 suspect->name, (double)age / 1e6);
 
 	return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -1,8 +1,10 @@
 /*
- * Fences: values that name a point of a stream. `seen`, the highest point known to be complete, answers most questions with a load.
+ * Fences: values that name a point of a stream. `seen`, the highest point known to be complete, answers most
+ * questions with a load.
  *
- * A point's event may be recorded again for a later point while somebody asks about it. The place's `point` is changed before
- * that, and only once the old point was seen complete: whoever finds another point there after asking knows the answer is OK.
+ * A point's event may be recorded again for a later point while somebody asks about it. The place's `point`
+ * is changed before that, and only once the old point was seen complete: whoever finds another point there
+ * after asking knows the answer is OK.
  */
 #include "base/clock.h"
 #include "base/status.h"
@@ -36,7 +38,7 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 			       (unsigned long long)fence.stream, (unsigned long long)fence.point);
 	stream = wr_stream_at(system, index_of(fence));
 	if (wr_load(&stream->id) != fence.stream)
-		return WEIR_OK;		/* it was drained before another took its place */
+		return WEIR_OK; /* it was drained before another took its place */
 	if (fence.point > wr_load(&stream->recorded))
 		return wr_fail(WEIR_E_INVALID, "point %llu of the stream of '%s' was never recorded",
 			       (unsigned long long)fence.point, wr_load(&stream->owner));
@@ -99,8 +101,8 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 }
 
 /*
- * On a lost device nothing completes any more; there it is enough that nothing runs. A system may also have failed though its
- * device goes on (a lost callback): then the device is asked all the same.
+ * On a lost device nothing completes any more; there it is enough that nothing runs. A system may also have
+ * failed though its device goes on (a lost callback): then the device is asked all the same.
  */
 bool wr_fence_over(struct wr_system *system, weir_fence fence)
 {
@@ -140,7 +142,8 @@ weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t un
 		wr_system_sleep_until(system, answered, &question, until);
 	if (question.status != WEIR_E_BUSY)
 		return question.status;
-	return wr_fail(WEIR_E_TIMEOUT, "the work of '%s' is not complete yet", wr_fence_producer(system, fence, NULL));
+	return wr_fail(WEIR_E_TIMEOUT, "the work of '%s' is not complete yet",
+		       wr_fence_producer(system, fence, NULL));
 }
 
 const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_t *age_ns)

@@ -1,15 +1,16 @@
 /*
- * A line is ready, due at a time, when its first operation could run; parked when that is a wait for a mark that was not
- * reached; running while a runner is in its first operation; idle when it is empty. Only a ready line is in the list, so a line
- * is run by one runner at a time and its order is kept.
+ * A line is ready, due at a time, when its first operation could run; parked when that is a wait for a mark
+ * that was not reached; running while a runner is in its first operation; idle when it is empty. Only a ready
+ * line is in the list, so a line is run by one runner at a time and its order is kept.
  *
- * A mark counts: `recorded` when a record is enqueued, `reached` when it has run. Query and wait are about `recorded` as it was
- * when they were called, as with CUDA's events.
+ * A mark counts: `recorded` when a record is enqueued, `reached` when it has run. Query and wait are about
+ * `recorded` as it was when they were called, as with CUDA's events.
  *
- * A kernel's failure is sticky: `fault` is set, nothing more is run and no call is made, until everything is destroyed.
+ * A kernel's failure is sticky: `fault` is set, nothing more is run and no call is made, until everything is
+ * destroyed.
  *
- * Calls are made one at a time, as CUDA's driver does, where there are rules; kernels that sleep in a simulated world
- * occupy a runner, so there another one is started when the last idle one begins one.
+ * Calls are made one at a time, as CUDA's driver does, where there are rules; kernels that sleep in a
+ * simulated world occupy a runner, so there another one is started when the last idle one begins one.
  */
 #include "streams/fifo.h"
 
@@ -27,7 +28,7 @@ enum { RUNNERS_MAX = 64 };
 struct task {
 	struct task *next;
 	enum wr_work work;
-	bool again;			/* it was made once already */
+	bool again; /* it was made once already */
 	union {
 		struct {
 			int (*host)(const void *arguments);
@@ -52,24 +53,24 @@ struct task {
 
 struct wr_mark {
 	struct wr_fifo *fifo;
-	uint64_t recorded, reached;	/* guarded by fifo->lock */
-	struct wr_line *parked;		/* linked by next; guarded by fifo->lock */
+	uint64_t recorded, reached; /* guarded by fifo->lock */
+	struct wr_line *parked;     /* linked by next; guarded by fifo->lock */
 };
 
 struct wr_line {
 	struct wr_fifo *fifo;
-	struct task *first, *last;	/* these and the rest: guarded by fifo->lock */
-	struct wr_line *next;		/* in the ready list, or among those parked on a mark */
+	struct task *first, *last; /* these and the rest: guarded by fifo->lock */
+	struct wr_line *next;      /* in the ready list, or among those parked on a mark */
 	int64_t due;
-	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
-	bool running;			/* a runner has left the lock for its first task, and comes back to it */
+	bool busy;    /* ready, parked or running: whoever adds a task leaves it alone */
+	bool running; /* a runner has left the lock for its first task, and comes back to it */
 };
 
 struct runner {
 	struct wr_fifo *fifo;
 	struct wr_thread thread;
 	struct wr_parker parker;
-	struct runner *next;		/* idle; guarded by fifo->lock */
+	struct runner *next; /* idle; guarded by fifo->lock */
 	bool idle;
 };
 
@@ -78,14 +79,14 @@ struct wr_fifo {
 	const struct wr_fifo_rules *rules;
 	void *arg;
 	struct runner runners[RUNNERS_MAX];
-	unsigned started;		/* this and the rest: guarded by lock */
+	unsigned started; /* this and the rest: guarded by lock */
 	struct runner *idle;
 	struct wr_line *ready, **ready_end;
 	struct task *spare;
 	unsigned running;
 	bool calling, stopping, faulted;
-	unsigned leaving;		/* threads that wait on `returned` */
-	struct wr_cond returned;	/* a runner is back from a task */
+	unsigned leaving;        /* threads that wait on `returned` */
+	struct wr_cond returned; /* a runner is back from a task */
 	char fault[160];
 };
 
@@ -107,7 +108,8 @@ static void make_ready_locked(struct wr_line *line)
 	struct wr_fifo *fifo = line->fifo;
 	const struct wr_fifo_rules *rules = fifo->rules;
 
-	line->due = rules ? wr_time_add(rules->now(fifo->arg), rules->delay(fifo->arg, line->first->work)) : 0;
+	line->due =
+		rules ? wr_time_add(rules->now(fifo->arg), rules->delay(fifo->arg, line->first->work)) : 0;
 	line->next = NULL;
 	line->busy = true;
 	*fifo->ready_end = line;
@@ -265,7 +267,10 @@ static bool needs_another_locked(const struct wr_fifo *fifo, const struct task *
 
 static void run_fifo(void *arg);
 
-/* Called without the lock, by a runner. One more is only a convenience: that there is no memory for it is no failure. */
+/*
+ * Called without the lock, by a runner. One more is only a convenience: that there is no memory for it is no
+ * failure.
+ */
 static void start_another(struct wr_fifo *fifo, unsigned i)
 {
 	fifo->runners[i].fifo = fifo;
@@ -411,13 +416,15 @@ static weir_status start_runners(struct wr_fifo *fifo, unsigned runners)
 
 	for (unsigned i = 0; i < runners && !status; i++) {
 		fifo->runners[i].fifo = fifo;
-		status = wr_thread_start(&fifo->runners[i].thread, "weir-stream", run_fifo, &fifo->runners[i]);
+		status =
+			wr_thread_start(&fifo->runners[i].thread, "weir-stream", run_fifo, &fifo->runners[i]);
 		fifo->started += !status;
 	}
-	return fifo->started ? WEIR_OK : status;	/* fewer are enough */
+	return fifo->started ? WEIR_OK : status; /* fewer are enough */
 }
 
-weir_status wr_fifo_create(struct wr_fifo **out, unsigned runners, const struct wr_fifo_rules *rules, void *arg)
+weir_status wr_fifo_create(struct wr_fifo **out, unsigned runners, const struct wr_fifo_rules *rules,
+			   void *arg)
 {
 	struct wr_fifo *fifo = wr_alloc(1, sizeof *fifo);
 	weir_status status;
@@ -492,8 +499,8 @@ weir_status wr_line_create(struct wr_fifo *fifo, struct wr_line **out)
 }
 
 /*
- * After a fault the line may still stand in the ready list. A runner may still be on its way back from a call, though all that the
- * call was to tell is known: its last touch of the line is waited for.
+ * After a fault the line may still stand in the ready list. A runner may still be on its way back from a
+ * call, though all that the call was to tell is known: its last touch of the line is waited for.
  */
 void wr_line_destroy(struct wr_line *line)
 {
@@ -565,7 +572,8 @@ static void end(struct wr_line *line, struct task *task)
 		wr_unpark(&runner->parker);
 }
 
-weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments, size_t bytes)
+weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments,
+			   size_t bytes)
 {
 	weir_status status;
 	struct task *task;
@@ -646,6 +654,6 @@ weir_status wr_mark_query(struct wr_mark *mark)
 	faulted = fifo->faulted;
 	wr_mutex_unlock(&fifo->lock);
 	if (faulted)
-		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault);	/* sticky, also for what is complete (E3) */
+		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault); /* sticky, also for what is complete (E3) */
 	return reached ? WEIR_OK : WEIR_E_BUSY;
 }

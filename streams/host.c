@@ -11,7 +11,8 @@ enum { THREADS = 4, ALIGNMENT = 256 };
 static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
 	struct wr_fifo *fifo;
-	weir_status status = wr_fifo_create(&fifo, options->host_threads ? options->host_threads : THREADS, NULL, NULL);
+	weir_status status =
+		wr_fifo_create(&fifo, options->host_threads ? options->host_threads : THREADS, NULL, NULL);
 
 	if (status)
 		return status;
@@ -75,8 +76,8 @@ static weir_status host_wait(void *self, void *stream, void *event)
 	return wr_line_wait(stream, event);
 }
 
-static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments,
-			       size_t bytes)
+static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			       const void *arguments, size_t bytes)
 {
 	(void)self;
 	(void)device;

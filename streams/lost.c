@@ -1,6 +1,7 @@
 /*
- * Lost callbacks: the work that a signal waits for has been complete for a second, and it has not fired. Thread: the loop, which alone
- * gives signals back, so that one which has waited for long stays what it is meanwhile.
+ * Lost callbacks: the work that a signal waits for has been complete for a second, and it has not fired.
+ * Thread: the loop, which alone gives signals back, so that one which has waited for long stays what it is
+ * meanwhile.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -16,7 +17,8 @@ static bool all_complete(struct wr_system *system, const weir_fence *fences, siz
 	return true;
 }
 
-/* A copy of its fences, if it is armed for long: asking the device goes without the lock. Free with wr_free. */
+/* A copy of its fences, if it is armed for long: asking the device goes without the lock. Free with wr_free.
+ */
 static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 {
 	struct wr_signals *signals = &signal->system->signals;
@@ -51,7 +53,8 @@ static void look_at(struct wr_signal *signal, void *arg)
 		signal->complete_at = 0;
 	else if (!signal->complete_at)
 		signal->complete_at = look->now;
-	else if (look->now - signal->complete_at >= LOST_AFTER && wr_token_outstanding(token) && !look->lost) {
+	else if (look->now - signal->complete_at >= LOST_AFTER && wr_token_outstanding(token) &&
+		 !look->lost) {
 		look->lost = true;
 		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s",
 			wr_fence_producer(system, fences[0], NULL));

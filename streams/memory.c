@@ -1,7 +1,8 @@
 /*
- * The arena: blocks of size classes, four to each power of two, carved from big chunks. A block that comes back waits in its class's list
- * for the next one of that size; chunks go back to the backend with the system. So that nothing is written into device memory, free
- * blocks hang on nodes of their own: each block that is out has left one node behind.
+ * The arena: blocks of size classes, four to each power of two, carved from big chunks. A block that comes
+ * back waits in its class's list for the next one of that size; chunks go back to the backend with the
+ * system. So that nothing is written into device memory, free blocks hang on nodes of their own: each block
+ * that is out has left one node behind.
  */
 #include <assert.h>
 
@@ -9,7 +10,7 @@
 #include "base/status.h"
 #include "streams/system.h"
 
-enum { SMALLEST = 1024, CHUNK = 4 << 20 };	/* so that all sizes are multiples of 256, as alignment wants */
+enum { SMALLEST = 1024, CHUNK = 4 << 20 }; /* so that all sizes are multiples of 256, as alignment wants */
 
 /* --- classes: 1024, 1280, 1536, 1792, 2048, 2560, ... --- */
 
@@ -25,7 +26,7 @@ static unsigned class_of(size_t bytes)
 	while (class < WR_MEMORY_CLASSES - 4 && class_size(class + 4) <= bytes)
 		class += 4;
 	while (class < WR_MEMORY_CLASSES && class_size(class) < bytes)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -111,7 +112,7 @@ static weir_status grow_and_take(struct wr_system *system, int device, unsigned 
 
 	while (!status && !take(arena, class, out, &node))
 		status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
-	wr_free(node);		/* if a block came back meanwhile */
+	wr_free(node); /* if a block came back meanwhile */
 	return status;
 }
 
@@ -151,7 +152,7 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
 		return;
 	wr_mutex_lock(&arena->lock);
 	block = arena->spare;
-	assert(block);		/* it came from here */
+	assert(block); /* it came from here */
 	arena->spare = block->next;
 	block->data = data;
 	block->next = arena->free[class];

@@ -1,6 +1,6 @@
 /*
- * The order of refused entities (G2). A place in it holds a live reference, which is dropped when it is left: by a poke, by its
- * entity, or at the end of the run.
+ * The order of refused entities (G2). A place in it holds a live reference, which is dropped when it is left:
+ * by a poke, by its entity, or at the end of the run.
  */
 #include "base/memory.h"
 #include "streams/signal.h"
@@ -115,7 +115,8 @@ void wr_signals_offer(struct wr_system *system, int device)
 	uint32_t free;
 
 	wr_mutex_lock(&signals->lock);
-	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device] : 0;
+	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device]
+							     : 0;
 	wr_mutex_unlock(&signals->lock);
 	if (waker)
 		wr_refused_poke(system, waker, device, free);

@@ -1,9 +1,11 @@
 /*
- * The retire list (T4): payloads whose last reference is gone, but whose readers on the device may not be done.
+ * The retire list (T4): payloads whose last reference is gone, but whose readers on the device may not be
+ * done.
  *
- * Whoever looks takes the whole list off, asks the device without a lock, releases what is complete and puts the rest back.
- * An entry holds a live reference if it was listed by a worker, who holds one himself; a foreign thread cannot take any. A
- * forfeit meanwhile finds the entries gone: it counts itself, and whoever puts them back sees that and gives theirs up, too.
+ * Whoever looks takes the whole list off, asks the device without a lock, releases what is complete and puts
+ * the rest back. An entry holds a live reference if it was listed by a worker, who holds one himself; a
+ * foreign thread cannot take any. A forfeit meanwhile finds the entries gone: it counts itself, and whoever
+ * puts them back sees that and gives theirs up, too.
  */
 #include "base/bug.h"
 #include "streams/system.h"
@@ -97,7 +99,8 @@ static void give_up(struct wr_retired *entry, struct wr_waker *waker)
 		waker->drop(waker);
 }
 
-static void put_back(struct wr_system *system, struct wr_retired *entry, bool ready, uint64_t forfeits, struct wr_waker *waker)
+static void put_back(struct wr_system *system, struct wr_retired *entry, bool ready, uint64_t forfeits,
+		     struct wr_waker *waker)
 {
 	bool forfeited;
 
@@ -141,8 +144,9 @@ static void look(struct wr_system *system, struct wr_waker *waker, bool ready, b
 		told |= done && !destructors;
 		entry = next;
 	}
+	/* Whoever looks need not be the loop, which sends a worker to the destructors. */
 	if (told && waker && wr_system_retired_ready(system))
-		waker->kick(waker);	/* whoever looks need not be the loop, which sends a worker to the destructors */
+		waker->kick(waker);
 }
 
 void wr_system_retire_look(struct wr_system *system, bool destructors)

@@ -1,14 +1,15 @@
 /*
  * Signals: how the end of device work reaches the scheduler (DESIGN G1-G3; models/m5_token.c, m5_bound.c).
  *
- * A signal is a token, its sink, and what carries its host callback: for `callback` a native stream of its own that waits for the
- * fences, for `callback_inline` the stream itself. A firing pushes the signal onto the fired list and kicks; only the loop (collect)
- * gives it back, and then pokes refused entities: as many as there are free places, since one that is poked may find that it need
- * not wait any more. One that is left over, because those who were poked armed nothing, is found by the watch.
+ * A signal is a token, its sink, and what carries its host callback: for `callback` a native stream of its
+ * own that waits for the fences, for `callback_inline` the stream itself. A firing pushes the signal onto the
+ * fired list and kicks; only the loop (collect) gives it back, and then pokes refused entities: as many as
+ * there are free places, since one that is poked may find that it need not wait any more. One that is left
+ * over, because those who were poked armed nothing, is found by the watch.
  *
- * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back: it orphans what has not
- * fired, waits until nobody is inside any of them, and returns the others to the slab. A carrier whose signal was
- * orphaned is in limbo until its last event is complete.
+ * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back:
+ * it orphans what has not fired, waits until nobody is inside any of them, and returns the others to the
+ * slab. A carrier whose signal was orphaned is in limbo until its last event is complete.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -26,12 +27,12 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 	do
 		signal->next = head;
 	while (!wr_cas(&signals->fired, &head, signal));
-	waker->kick(waker);	/* from the push on the signal may be somebody else's */
+	waker->kick(waker); /* from the push on the signal may be somebody else's */
 }
 
 static void fired(struct wr_sink *sink, bool stale)
 {
-	struct wr_signal *signal = (struct wr_signal *)sink;	/* its first member */
+	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
 	struct wr_waker *waker = signal->waker;
 
 	if (stale)
@@ -152,12 +153,13 @@ struct order {
 	const weir_fence *fences;
 	size_t count;
 	int device;
-	struct wr_carrier *carrier;	/* NULL: inline */
+	struct wr_carrier *carrier; /* NULL: inline */
 	weir_stream *stream;
 	bool bounded;
 };
 
-static weir_status arm(struct wr_system *system, struct wr_waker *waker, const struct order *order, struct wr_signal **out)
+static weir_status arm(struct wr_system *system, struct wr_waker *waker, const struct order *order,
+		       struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -198,7 +200,10 @@ static void disarm(struct wr_signal *signal, wr_token token)
 static weir_status enqueue(struct wr_system *system, void *native, struct wr_signal *signal, wr_token *out)
 {
 	wr_token token = wr_load(&signal->token);
-	/* seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees the token. */
+	/*
+	 * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees
+	 * the token.
+	 */
 	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
 
 	if (!status)
@@ -216,7 +221,8 @@ static weir_status capturing(struct wr_system *system, weir_stream *stream)
 {
 	if (!system->backend->capturing || !system->backend->capturing(system->native, stream->native))
 		return WEIR_OK;
-	return wr_fail(WEIR_E_UNSUPPORTED, "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
+	return wr_fail(WEIR_E_UNSUPPORTED,
+		       "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
 		       wr_load(&stream->owner));
 }
 
@@ -247,13 +253,16 @@ static weir_status wait_for(struct wr_system *system, void *native, const weir_f
 
 		status = wr_fence_find(system, fences[i], &stream);
 		if (!status && stream && fences[i].point > wr_load(&stream->seen))
-			status = wr_system_note(system, system->backend->wait(system->native, native,
-									      wr_stream_point(stream, fences[i].point)->event));
+			status = wr_system_note(
+				system,
+				system->backend->wait(system->native, native,
+						      wr_stream_point(stream, fences[i].point)->event));
 	}
 	return status;
 }
 
-static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct order *order, wr_token *out)
+static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct order *order,
+				  wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -275,8 +284,12 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 	return status;
 }
 
-/* Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference is the caller's. */
-static weir_status claim(struct wr_signals *signals, struct order *order, struct wr_waker *waker, bool *dropped)
+/*
+ * Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference
+ * is the caller's.
+ */
+static weir_status claim(struct wr_signals *signals, struct order *order, struct wr_waker *waker,
+			 bool *dropped)
 {
 	weir_status status = WEIR_OK;
 	bool entered = false;
@@ -290,12 +303,13 @@ static weir_status claim(struct wr_signals *signals, struct order *order, struct
 		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
-		waker->take(waker);	/* under the lock: before anybody can find the entry and drop it */
+		waker->take(waker); /* under the lock: before anybody can find the entry and drop it */
 	wr_mutex_unlock(&signals->lock);
 	return status;
 }
 
-weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out)
+weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			  wr_token *out)
 {
 	struct wr_waker *waker = wr_load(&system->waker);
 	struct order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
@@ -323,7 +337,11 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
-	struct order order = {.entity = entity, .fences = &fence, .count = 1, .device = stream->device, .stream = stream,
+	struct order order = {.entity = entity,
+			      .fences = &fence,
+			      .count = 1,
+			      .device = stream->device,
+			      .stream = stream,
 			      .bounded = true};
 	struct wr_signal *signal;
 	weir_status status;
@@ -333,7 +351,8 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
 	if (!fence.point)
-		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'", wr_load(&stream->owner));
+		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'",
+			       wr_load(&stream->owner));
 	status = capturing(system, stream);
 	if (status)
 		return status;
@@ -355,7 +374,11 @@ weir_status wr_signal_expect(weir_stream *stream)
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
-	struct order order = {.entity = WR_NO_ENTITY, .fences = &fence, .count = 1, .device = stream->device, .stream = stream};
+	struct order order = {.entity = WR_NO_ENTITY,
+			      .fences = &fence,
+			      .count = 1,
+			      .device = stream->device,
+			      .stream = stream};
 	bool dropped;
 	wr_token token;
 	weir_status status;
@@ -378,7 +401,8 @@ void wr_signal_supersede(struct wr_system *system, wr_token token)
 
 uint64_t wr_system_stale(const struct wr_system *system)
 {
-	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() - system->signals.strays;
+	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() -
+	       system->signals.strays;
 }
 
 size_t wr_system_outstanding(const struct wr_system *system)
@@ -423,7 +447,8 @@ static void revoke_one(struct wr_signal *signal, void *arg)
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
 	if (signal->carrier && !wr_system_lost(system))
-		wr_system_note(system, system->backend->record(system->native, signal->carrier->native, signal->carrier->event));
+		wr_system_note(system, system->backend->record(system->native, signal->carrier->native,
+							       signal->carrier->event));
 }
 
 /* Separate from giving back, because the slot of an orphan is asked for those inside, too. */

@@ -1,7 +1,8 @@
 /*
- * The simulated device: the host's queues, but their runners are fibers of a world, in virtual time. Each operation waits for a time
- * drawn from the seed before it begins; among those that are due the seed chooses. A kernel's host form runs on a runner, so that
- * what it sleeps passes in virtual time while other streams go on.
+ * The simulated device: the host's queues, but their runners are fibers of a world, in virtual time. Each
+ * operation waits for a time drawn from the seed before it begins; among those that are due the seed chooses.
+ * A kernel's host form runs on a runner, so that what it sleeps passes in virtual time while other streams go
+ * on.
  */
 #include "streams/sim.h"
 
@@ -18,9 +19,8 @@
 enum { RUNNERS = 2, PATIENCE = 4 };
 #define OF 1000
 
-static const struct wr_sim_knobs usual = {.work_min = 2 * US, .work_max = 60 * US,
-					  .call_min = 5 * US, .call_max = 200 * US,
-					  .inside = 50};
+static const struct wr_sim_knobs usual = {
+	.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US, .inside = 50};
 
 struct device {
 	struct wr_sim *sim;
@@ -138,7 +138,8 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 		return WEIR_E_NOMEM;
 	opening.device->sim = options->sim;
 	opening.device->knobs = usual;
-	wr_random_seed(&opening.device->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)), 1);
+	wr_random_seed(&opening.device->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
+		       1);
 	status = wr_sim_call(options->sim, open_here, &opening);
 	if (!status)
 		status = opening.status;
@@ -225,8 +226,8 @@ static weir_status sim_wait(void *self, void *stream, void *event)
 	return lingered(self, wr_line_wait(stream, event));
 }
 
-static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel, const void *arguments,
-			      size_t bytes)
+static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel,
+			      const void *arguments, size_t bytes)
 {
 	(void)number;
 	return lingered(self, wr_line_kernel(stream, kernel, arguments, bytes));

@@ -1,11 +1,12 @@
 /*
  * Streams: opened, given back, used by their owner.
  *
- * The live reference (S4, E2). `held` is the point until which a stream holds one, or 0. begin sets it to the next point and
- * takes a reference if it was 0; record moves it to the point that was recorded; whoever sees a point complete that is not below it
- * changes it to 0 and drops the reference. All of these are read-modify-writes of one word, so each take has one drop. A tick
- * that enqueued nothing leaves `held` one above `recorded`: the loop then gives the reference back (wr_stream_let_go), and should
- * the tick be merely slow, its record takes another one: its worker holds one meanwhile.
+ * The live reference (S4, E2). `held` is the point until which a stream holds one, or 0. begin sets it to the
+ * next point and takes a reference if it was 0; record moves it to the point that was recorded; whoever sees
+ * a point complete that is not below it changes it to 0 and drops the reference. All of these are
+ * read-modify-writes of one word, so each take has one drop. A tick that enqueued nothing leaves `held` one
+ * above `recorded`: the loop then gives the reference back (wr_stream_let_go), and should the tick be merely
+ * slow, its record takes another one: its worker holds one meanwhile.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -78,8 +79,8 @@ static bool known_drained(weir_stream *stream)
 
 static bool same_kind(const weir_stream *stream, const weir_stream *like)
 {
-	return stream->device == like->device && stream->flags == like->flags && stream->priority == like->priority &&
-	       stream->wrapped == like->wrapped;
+	return stream->device == like->device && stream->flags == like->flags &&
+	       stream->priority == like->priority && stream->wrapped == like->wrapped;
 }
 
 static weir_stream *reuse(struct wr_system *system, const weir_stream *like, const char *owner)
@@ -147,18 +148,24 @@ void wr_stream_free(weir_stream *stream)
 	wr_free(stream);
 }
 
-static weir_status make(struct wr_system *system, const weir_stream *like, const char *owner, weir_stream **out)
+static weir_status make(struct wr_system *system, const weir_stream *like, const char *owner,
+			weir_stream **out)
 {
 	weir_stream *stream = wr_alloc(1, sizeof *stream);
 	weir_status status = WEIR_OK;
 
 	if (!stream)
 		return WEIR_E_NOMEM;
-	*stream = (weir_stream){.system = system, .device = like->device, .priority = like->priority, .flags = like->flags,
-				.wrapped = like->wrapped, .native = like->native};
+	*stream = (weir_stream){.system = system,
+				.device = like->device,
+				.priority = like->priority,
+				.flags = like->flags,
+				.wrapped = like->wrapped,
+				.native = like->native};
 	if (!stream->wrapped)
-		status = wr_system_note(system, system->backend->stream_create(system->native, like->device, like->flags,
-									       like->priority, &stream->native));
+		status = wr_system_note(system, system->backend->stream_create(system->native, like->device,
+									       like->flags, like->priority,
+									       &stream->native));
 	if (!status) {
 		wr_store(&stream->ring, make_ring(stream, WR_RING, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
@@ -177,14 +184,16 @@ static weir_status make(struct wr_system *system, const weir_stream *like, const
 	return status;
 }
 
-static weir_status open_like(struct wr_system *system, const weir_stream *like, const char *owner, weir_stream **out)
+static weir_status open_like(struct wr_system *system, const weir_stream *like, const char *owner,
+			     weir_stream **out)
 {
 	weir_stream *stream;
 
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	if (like->device < 0 || like->device >= system->devices)
-		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", like->device, system->devices);
+		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", like->device,
+			       system->devices);
 	stream = reuse(system, like, owner);
 	if (!stream)
 		return make(system, like, owner, out);
@@ -192,8 +201,8 @@ static weir_status open_like(struct wr_system *system, const weir_stream *like, 
 	return WEIR_OK;
 }
 
-weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority, const char *owner,
-			   weir_stream **out)
+weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority,
+			   const char *owner, weir_stream **out)
 {
 	weir_stream like = {.device = device, .flags = flags, .priority = priority};
 
@@ -205,7 +214,8 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 	weir_stream like = {.device = device, .wrapped = true, .native = native};
 
 	if (!system->backend->native_streams)
-		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap", system->backend->name);
+		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap",
+			       system->backend->name);
 	return open_like(system, &like, "a wrapped stream", out);
 }
 
@@ -234,9 +244,9 @@ static void hold(weir_stream *stream, uint64_t point)
 		return;
 	while (held)
 		if (wr_cas(&stream->held, &held, point))
-			return;		/* the one it has goes on */
+			return; /* the one it has goes on */
 	waker->take(waker);
-	wr_store(&stream->held, point);	/* from 0 only the owner changes it */
+	wr_store(&stream->held, point); /* from 0 only the owner changes it */
 }
 
 void wr_stream_begin(weir_stream *stream)
@@ -248,7 +258,8 @@ void wr_stream_begin(weir_stream *stream)
 
 void wr_stream_let_go(weir_stream *stream)
 {
-	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->recorded), seen = wr_load(&stream->seen);
+	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->recorded),
+		 seen = wr_load(&stream->seen);
 	bool idle_tick = held == recorded + 1 && seen >= recorded && !wr_load(&stream->dirty);
 	struct wr_waker *waker;
 
@@ -314,18 +325,19 @@ uint64_t weir_stream_id(const weir_stream *stream)
 
 /* --- work --- */
 
-weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments, size_t bytes)
+weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
+			       size_t bytes)
 {
 	struct wr_system *system = stream->system;
 
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
-		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go", kernel->name,
-			       bytes, WEIR_ARGUMENTS_MAX);
+		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
+			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->launch(system->native, stream->device, stream->native, kernel,
-							      arguments, bytes));
+	return wr_system_note(system, system->backend->launch(system->native, stream->device, stream->native,
+							      kernel, arguments, bytes));
 }
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
@@ -359,7 +371,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other || ordered(stream, fence, other))
 		return status;
-	wr_store(&stream->dirty, true);		/* what is recorded next means more than what was recorded last */
+	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
 	status = wr_system_note(system, system->backend->wait(system->native, stream->native,
 							      wr_stream_point(other, fence.point)->event));
 	if (!status)
@@ -406,9 +418,11 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	place = place_of(stream, point);
 	if (!place)
 		return wr_system_failed(system) ? wr_system_dead(system) : WEIR_E_NOMEM;
-	wr_store(&place->point, point);		/* before the event changes: who still asks for the old point sees it */
+	wr_store(&place->point,
+		 point); /* before the event changes: who still asks for the old point sees it */
 	wr_store_relaxed(&place->at, wr_now());
-	status = wr_system_note(system, system->backend->record(system->native, stream->native, place->event));
+	status =
+		wr_system_note(system, system->backend->record(system->native, stream->native, place->event));
 	if (status)
 		return status;
 	hold(stream, point);

@@ -1,9 +1,11 @@
 /*
- * A system: one backend, its streams, memory, retire list and signals; from its making to its end, and how it is tied to a run.
+ * A system: one backend, its streams, memory, retire list and signals; from its making to its end, and how it
+ * is tied to a run.
  *
- * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are counted at their slots
- * (signal.c), and by whoever else sees work complete: those are counted in `inside`. Detach gives back what references are left,
- * takes the waker away, revokes the tokens, and waits until all who may have had it are out: nobody touches it again.
+ * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are
+ * counted at their slots (signal.c), and by whoever else sees work complete: those are counted in `inside`.
+ * Detach gives back what references are left, takes the waker away, revokes the tokens, and waits until all
+ * who may have had it are out: nobody touches it again.
  */
 #include "streams/system.h"
 
@@ -16,13 +18,13 @@
 #include "base/sim.h"
 #include "base/status.h"
 
-#define DRAIN 2000000000
+#define DRAIN          2000000000
 #define SHORTEST_SLEEP 1000
-#define LONGEST_SLEEP 200000
-#define SERIALS (1 << 24)
+#define LONGEST_SLEEP  200000
+#define SERIALS        (1 << 24)
 
 static _Atomic uint64_t serials;
-static _Atomic(struct wr_system *) abandoned;	/* what a hung device may touch stays, and stays findable */
+static _Atomic(struct wr_system *) abandoned; /* what a hung device may touch stays, and stays findable */
 
 /* --- waiting --- */
 
@@ -227,7 +229,8 @@ static weir_status abandon(struct wr_system *system)
 	do
 		system->abandoned = head;
 	while (!wr_cas(&abandoned, &head, system));
-	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone", system->where);
+	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone",
+		       system->where);
 }
 
 weir_status wr_system_destroy(struct wr_system *system)

@@ -1,9 +1,10 @@
 /*
  * The token slab (DESIGN G1; models/m5_token.c).
  *
- * One word decides: {generation, state}, changed by read-modify-writes alone, so that whoever succeeds has acquired what the others
- * did before. The sink is written before the word becomes PENDING and never cleared; it is read only after a successful change from
- * PENDING or SUPERSEDED, and nobody frees it before the slot's count of callbacks inside is 0. Chunks are never freed.
+ * One word decides: {generation, state}, changed by read-modify-writes alone, so that whoever succeeds has
+ * acquired what the others did before. The sink is written before the word becomes PENDING and never cleared;
+ * it is read only after a successful change from PENDING or SUPERSEDED, and nobody frees it before the slot's
+ * count of callbacks inside is 0. Chunks are never freed.
  *
  *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
  *              PENDING(g) -> SUPERSEDED(g) -> FIRED(g)		(stale)
@@ -20,10 +21,10 @@ enum state { FREE, PENDING, FIRED, SUPERSEDED, ORPHAN };
 enum { CHUNK = 256, CHUNKS = 16384, SLOT_BITS = 24 };
 
 struct slot {
-	_Atomic uint64_t word;		/* generation << 3 | state */
+	_Atomic uint64_t word; /* generation << 3 | state */
 	_Atomic(struct wr_sink *) sink;
 	_Atomic uint32_t inside;
-	_Atomic uint32_t next;		/* in the free list: slot + 1, 0 = last */
+	_Atomic uint32_t next; /* in the free list: slot + 1, 0 = last */
 };
 
 struct chunk {
@@ -31,7 +32,8 @@ struct chunk {
 };
 
 static _Atomic(struct chunk *) chunks[CHUNKS];
-static _Atomic uint64_t free_slots;	/* a stack: change count << 32 | slot + 1. The count makes an old head differ (F33) */
+static _Atomic uint64_t
+	free_slots; /* a stack: change count << 32 | slot + 1. The count makes an old head differ (F33) */
 static _Atomic uint64_t strays;
 
 static struct slot *slot_at(uint32_t index)
@@ -127,7 +129,7 @@ wr_token wr_token_arm(uint32_t index, struct wr_sink *sink)
 	struct slot *slot = slot_at(index);
 	uint64_t generation = wr_load(&slot->word) >> 3;
 
-	wr_store_relaxed(&slot->sink, sink);	/* released by the exchange */
+	wr_store_relaxed(&slot->sink, sink); /* released by the exchange */
 	wr_exchange(&slot->word, word_of(generation, PENDING));
 	return generation << SLOT_BITS | index;
 }
@@ -166,14 +168,15 @@ bool wr_token_outstanding(wr_token token)
 {
 	uint64_t word = wr_load(&slot_at(slot_of(token))->word);
 
-	return word == word_of(generation_of(token), PENDING) || word == word_of(generation_of(token), SUPERSEDED);
+	return word == word_of(generation_of(token), PENDING) ||
+	       word == word_of(generation_of(token), SUPERSEDED);
 }
 
 /* --- the callback --- */
 
 static void fired(struct slot *slot, bool stale)
 {
-	struct wr_sink *sink = wr_load_relaxed(&slot->sink);	/* acquired with the word */
+	struct wr_sink *sink = wr_load_relaxed(&slot->sink); /* acquired with the word */
 
 	sink->fired(sink, stale);
 }
@@ -207,7 +210,7 @@ void wr_token_fire(void *argument)
 		wr_fetch_add(&strays, orphan ? 0 : 1);
 		break;
 	}
-	wr_fetch_sub(&slot->inside, 1);		/* the last touch of what the token named */
+	wr_fetch_sub(&slot->inside, 1); /* the last touch of what the token named */
 	if (orphan)
 		wr_slot_give(slot_of(token));
 }
@@ -218,7 +221,10 @@ uint64_t wr_token_strays(void)
 }
 
 #ifdef WR_SEAM
-/* For tests alone, between two worlds: what came before must not show in the next one's schedule. Nobody may hold a token. */
+/*
+ * For tests alone, between two worlds: what came before must not show in the next one's schedule. Nobody may
+ * hold a token.
+ */
 void wr_tokens_forget(void)
 {
 	for (uint32_t at = 0; at < CHUNKS && wr_load_relaxed(&chunks[at]); at++) {

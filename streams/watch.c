@@ -1,9 +1,9 @@
 /*
- * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams with old work, the
- * retire list, callbacks that do not come, refused entities whose turn was not taken.
+ * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams
+ * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken.
  *
- * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the last look, adding is
- * done before the announcement is read, both seq_cst: one of the two sees the other.
+ * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the
+ * last look, adding is done before the announcement is read, both seq_cst: one of the two sees the other.
  */
 #include <stdio.h>
 
@@ -11,9 +11,9 @@
 #include "base/status.h"
 #include "streams/system.h"
 
-#define MS 1000000
-#define OLD (100 * MS)
-#define PERIOD (50 * MS)
+#define MS           1000000
+#define OLD          (100 * MS)
+#define PERIOD       (50 * MS)
 #define OFFER_PERIOD (1 * MS)
 enum { HARDWARE_QUEUES = 32, NAMES = 8 };
 
@@ -48,7 +48,7 @@ static int64_t look_at_stream(weir_stream *stream, int64_t now)
 
 	if (!has_work(stream))
 		return WR_FOREVER;
-	wr_stream_let_go(stream);		/* a tick that enqueued nothing */
+	wr_stream_let_go(stream); /* a tick that enqueued nothing */
 	if (wr_load(&stream->recorded) <= wr_load(&stream->seen))
 		return wr_load(&stream->held) ? now + PERIOD : WR_FOREVER;
 	old = since(stream) + OLD;
@@ -66,10 +66,14 @@ static void name_busy(struct wr_system *system, int device)
 		weir_stream *stream = wr_stream_at(system, i);
 
 		if (stream->device == device && has_work(stream) && at < sizeof text)
-			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", named++ ? ", " : "", wr_load(&stream->owner));
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", named++ ? ", " : "",
+					       wr_load(&stream->owner));
 	}
-	wr_log(WR_LOG_WARN, "device %d: more than %d streams have work in flight; they share hardware queues and wait for each "
-	       "other (%s, ...)", device, HARDWARE_QUEUES, text);
+	wr_log(WR_LOG_WARN,
+	       "device %d: more than %d streams have work in flight; they share hardware queues and wait for "
+	       "each "
+	       "other (%s, ...)",
+	       device, HARDWARE_QUEUES, text);
 }
 
 static void warn_of_crowd(struct wr_system *system)
@@ -78,7 +82,8 @@ static void warn_of_crowd(struct wr_system *system)
 		size_t busy = 0;
 
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
-			busy += wr_stream_at(system, i)->device == device && has_work(wr_stream_at(system, i));
+			busy += wr_stream_at(system, i)->device == device &&
+				has_work(wr_stream_at(system, i));
 		if (busy > HARDWARE_QUEUES) {
 			system->warned = true;
 			name_busy(system, device);

@@ -1,6 +1,6 @@
 /*
- * What every backend keeps: run as `contract BACKEND`, and, because it loses the device for the rest of the process, the part
- * about failure as `contract BACKEND failure`. Exit code 77: there is no such device.
+ * What every backend keeps: run as `contract BACKEND`, and, because it loses the device for the rest of the
+ * process, the part about failure as `contract BACKEND failure`. Exit code 77: there is no such device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,17 @@
 #include "rig.h"
 #include "test.h"
 
-#define MS 1000000
+#define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
 
 /* A test is a body that gets a rig; the seed matters on sim alone. */
-#define BODY(name)                              \
-	static void name##_body(struct rig *);  \
-	static void name(void **state)          \
-	{                                       \
-		(void)state;                    \
-		rig_run(name##_body, 7);        \
-	}                                       \
+#define BODY(name)                                                                                           \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
 	static void name##_body(struct rig *rig)
 
 /* --- streams and fences --- */
@@ -44,7 +44,7 @@ BODY(t1_an_id_is_never_given_again)
 	rig_wait(rig, fence);
 	rig->c = rig_stream(rig, "next");
 	assert_int_not_equal(weir_stream_id(rig->c), old);
-	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);	/* an old fence is complete */
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK); /* an old fence is complete */
 }
 
 BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
@@ -126,7 +126,7 @@ BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 	rig_wait(rig, fence);
 	assert_int_equal(wr_fence_query(rig->system, first), WEIR_OK);
 	assert_true(wr_fence_seen(rig->system, first));
-	assert_ptr_equal(rig->a->ring->older, NULL);		/* the first events were enough */
+	assert_ptr_equal(rig->a->ring->older, NULL); /* the first events were enough */
 }
 
 BODY(t2_more_points_than_events_are_pending)
@@ -151,15 +151,15 @@ BODY(t2_waits_that_change_nothing_are_left_out)
 	first = rig_record(rig->a);
 	second = rig_record(rig->a);
 	assert_int_equal(weir_stream_wait(rig->a, second), WEIR_OK);
-	assert_false(wr_stream_dirty(rig->a));			/* its own */
+	assert_false(wr_stream_dirty(rig->a)); /* its own */
 	assert_int_equal(weir_stream_wait(rig->b, second), WEIR_OK);
 	assert_true(wr_stream_dirty(rig->b));
 	rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
-	assert_false(wr_stream_dirty(rig->b));			/* it waits for a later one already */
+	assert_false(wr_stream_dirty(rig->b)); /* it waits for a later one already */
 	rig_wait(rig, second);
 	assert_int_equal(weir_stream_wait(rig->c, first), WEIR_OK);
-	assert_false(wr_stream_dirty(rig->c));			/* it is complete */
+	assert_false(wr_stream_dirty(rig->c)); /* it is complete */
 }
 
 BODY(t2_a_host_wait_ends_in_time)
@@ -206,7 +206,7 @@ BODY(t1_only_cuda_wraps)
 		assert_int_equal(wr_stream_wrap(rig->system, 0, rig, &stream), WEIR_E_UNSUPPORTED);
 		return;
 	}
-	assert_true(wr_stream_dirty(rig->a));		/* whoever has the handle may use it */
+	assert_true(wr_stream_dirty(rig->a)); /* whoever has the handle may use it */
 	assert_int_equal(wr_stream_wrap(rig->system, 0, native, &stream), WEIR_OK);
 	rig_store(rig, rig->a, 3, 5 * MS);
 	rig_add(rig, stream, 4, 0);
@@ -251,7 +251,7 @@ BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 	wr_stream_begin(rig->a);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(rig->waker.live, 0);
-	rig_store(rig, rig->a, 1, MS);			/* it was only slow */
+	rig_store(rig, rig->a, 1, MS); /* it was only slow */
 	rig_record(rig->a);
 	assert_int_equal(rig->waker.live, 1);
 	rig_wait(rig, rig_record(rig->a));
@@ -356,11 +356,12 @@ BODY(g2_at_the_bound_entities_wait_in_order)
 	rig->system->signals.bound = 2;
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
-	wr_signal_supersede(rig->system, arm(rig, 1, fence));	/* counts until it has fired */
+	wr_signal_supersede(rig->system, arm(rig, 1, fence)); /* counts until it has fired */
 	arm(rig, 2, fence);
 	for (uint32_t entity = 3; entity <= 6; entity++)
 		assert_int_equal(wr_signal_arm(rig->system, entity, &fence, 1, &token), WEIR_E_BUSY);
-	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token), WEIR_E_BUSY);	/* stands there already */
+	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token),
+			 WEIR_E_BUSY); /* stands there already */
 	assert_int_equal(rig->waker.live, 4);
 	wr_signal_leave(rig->system, 4);
 	wr_signal_leave(rig->system, 4);
@@ -392,7 +393,7 @@ BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 		wr_thread_sleep(10000);
 	wr_system_collect(rig->system);
 	assert_int_equal(rig->waker.poked[2], 1);
-	assert_int_equal(rig->waker.poked[3], 0);		/* 2 is ready and arms nothing */
+	assert_int_equal(rig->waker.poked[3], 0); /* 2 is ready and arms nothing */
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(rig->waker.poked[3], 1);
 	assert_int_equal(rig->waker.live, 0);
@@ -420,7 +421,7 @@ BODY(g2_inline_signals_have_a_bound_of_their_own)
 	wr_token token;
 
 	rig->system->signals.bound = 2;
-	assert_int_equal(wr_signal_inline(rig->b, 1, &token), WEIR_E_INVALID);	/* nothing was recorded */
+	assert_int_equal(wr_signal_inline(rig->b, 1, &token), WEIR_E_INVALID); /* nothing was recorded */
 	rig_store(rig, rig->a, 1, 10 * MS);
 	rig_record(rig->a);
 	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_OK);
@@ -446,7 +447,7 @@ BODY(f08_a_signal_of_a_run_that_is_over_touches_nobody)
 	arm(rig, 1, fence);
 	assert_int_equal(wr_signal_inline(rig->a, 2, &token), WEIR_OK);
 	wr_system_detach(rig->system);
-	memset(&rig->waker.waker, 0, sizeof rig->waker.waker);	/* a call through it would crash */
+	memset(&rig->waker.waker, 0, sizeof rig->waker.waker); /* a call through it would crash */
 	rig_fill_waker(&next);
 	wr_system_attach(rig->system, &next.waker);
 	arm(rig, 3, fence);
@@ -497,7 +498,7 @@ BODY(f69_what_is_asked_meanwhile_breaks_no_capture)
 
 	if (!rig_is("cuda"))
 		return;
-	rig_cuda_capture(weir_stream_native(rig->a), true);	/* in global mode */
+	rig_cuda_capture(weir_stream_native(rig->a), true); /* in global mode */
 	rig_wait(rig, fence);
 	assert_int_equal(wr_system_alloc(rig->system, 0, 100 << 20, &memory), WEIR_OK);
 	assert_true(rig_cuda_capture(weir_stream_native(rig->a), false));
@@ -536,7 +537,7 @@ BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
 	wr_store(&rig->waker.kicked, 0);
 	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
 	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
-	assert_int_equal(wr_system_outstanding(rig->system), 1);	/* one for its last point */
+	assert_int_equal(wr_system_outstanding(rig->system), 1); /* one for its last point */
 	while (wr_system_outstanding(rig->system))
 		wr_thread_sleep(10000);
 	rig_until_kicked(rig, 1);
@@ -553,7 +554,7 @@ BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 	assert_true(next == INT64_MAX);
 	wr_store(&rig->waker.kicked, 0);
 	wr_stream_begin(rig->a);
-	assert_int_equal(rig->waker.kicked, 1);		/* something was added */
+	assert_int_equal(rig->waker.kicked, 1); /* something was added */
 	rig_store(rig, rig->a, 1, MS);
 	fence = rig_record(rig->a);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
@@ -628,8 +629,8 @@ static void release(struct wr_retired *retired)
 static bool retire(struct rig *rig, struct payload *payload, weir_fence fence, bool destructor)
 {
 	*payload = (struct payload){.fence = fence};
-	payload->retired = (struct wr_retired){.fences = &payload->fence, .count = 1, .release = release,
-					       .destructor = destructor};
+	payload->retired = (struct wr_retired){
+		.fences = &payload->fence, .count = 1, .release = release, .destructor = destructor};
 	return wr_retire(rig->system, &payload->retired);
 }
 
@@ -646,7 +647,7 @@ BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
 	rig_wait(rig, fence);
 	wr_system_retire_look(rig->system, false);
 	assert_int_equal(payload.released, 1);
-	assert_true(retire(rig, &payload, fence, true));	/* complete: the caller releases */
+	assert_true(retire(rig, &payload, fence, true)); /* complete: the caller releases */
 	assert_int_equal(payload.released, 0);
 }
 
@@ -657,7 +658,7 @@ BODY(t4_a_worker_lists_with_a_reference)
 
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = rig_record(rig->a);
-	wr_thread_set_local(rig);		/* as a worker has it */
+	wr_thread_set_local(rig); /* as a worker has it */
 	assert_false(retire(rig, &payload, fence, false));
 	wr_thread_set_local(NULL);
 	assert_int_equal(rig->waker.live, 1);
@@ -709,7 +710,7 @@ BODY(e4_destroying_waits_for_work)
 {
 	int *cell = rig->cell;
 
-	rig_store(rig, rig->a, 7, 30 * MS);		/* not even recorded */
+	rig_store(rig, rig->a, 7, 30 * MS); /* not even recorded */
 	wr_system_detach(rig->system);
 	wr_stream_close(rig->a);
 	assert_ptr_equal(cell, rig->cell);
@@ -727,7 +728,7 @@ static void fail_device(struct rig *rig)
 
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
 	if (weir_stream_record(rig->b, &fence))
-		return;			/* the fault was faster */
+		return; /* the fault was faster */
 	while ((status = wr_fence_query(rig->system, fence)) == WEIR_E_BUSY && wr_now() < deadline)
 		wr_thread_sleep(100000);
 	assert_int_equal(status, WEIR_E_DEVICE);
@@ -744,7 +745,7 @@ BODY(f60_a_fault_is_a_named_failure)
 	assert_true(wr_system_failed(rig->system));
 	assert_non_null(strstr(wr_system_failure(rig->system), rig_is("cuda") ? "CUDA" : "broken"));
 	assert_string_equal(wr_system_accused(rig->system), "b");
-	assert_int_equal(wr_fence_query(rig->system, done), WEIR_OK);		/* remembered */
+	assert_int_equal(wr_fence_query(rig->system, done), WEIR_OK); /* remembered */
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_DEVICE);
 	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, 1), WEIR_E_DEVICE);
 	assert_int_equal(wr_system_alloc(rig->system, 0, 1, &memory), WEIR_E_DEVICE);
@@ -767,7 +768,7 @@ BODY(f61_nothing_succeeds_after_a_fault)
 
 	rig_store(rig, rig->a, 1, 0);
 	complete = rig_record(rig->a);
-	wr_thread_sleep(100 * MS);		/* complete, and nobody has asked */
+	wr_thread_sleep(100 * MS); /* complete, and nobody has asked */
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
 	(void)weir_stream_record(rig->b, &fence);
 	wr_thread_sleep(500 * MS);
@@ -809,7 +810,7 @@ BODY(t4_payloads_come_back_after_a_failure)
 	fence = rig_record(rig->a);
 	assert_false(retire(rig, &payload, fence, true));
 	fail_device(rig);
-	wr_thread_sleep(50 * MS);		/* on the host other streams' kernels still end */
+	wr_thread_sleep(50 * MS); /* on the host other streams' kernels still end */
 	wr_system_retire_look(rig->system, true);
 	assert_int_equal(payload.released, 1);
 }
@@ -844,7 +845,7 @@ BODY(f13_a_slow_callback_is_not_lost)
 	if (!rig_is("sim"))
 		return;
 	wr_system_set_knobs(rig->system, &knobs);
-	rig_store(rig, rig->a, 1, 3 * SECOND);		/* long work is no failure either */
+	rig_store(rig, rig->a, 1, 3 * SECOND); /* long work is no failure either */
 	arm(rig, 1, rig_record(rig->a));
 	while (!wr_load(&rig->waker.poked[1])) {
 		assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
@@ -953,10 +954,8 @@ static const struct CMUnitTest tests[] = {
 
 /* On cuda each needs a process of its own: the device is lost for the process. */
 static const struct CMUnitTest failures[] = {
-	T(f60_a_fault_is_a_named_failure),
-	T(e3_two_suspects_are_named_and_none_accused),
-	T(f61_nothing_succeeds_after_a_fault),
-	T(f10_a_failure_pokes_each_waiting_entity_once),
+	T(f60_a_fault_is_a_named_failure),        T(e3_two_suspects_are_named_and_none_accused),
+	T(f61_nothing_succeeds_after_a_fault),    T(f10_a_failure_pokes_each_waiting_entity_once),
 	T(t4_payloads_come_back_after_a_failure),
 };
 

@@ -86,9 +86,12 @@ bool rig_cuda_capture(void *stream, bool begin)
 
 #define CUDA_FORM(function) .cuda = NULL
 #endif
-static const weir_kernel store_kernel = {.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};
-static const weir_kernel add_kernel = {.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
-const weir_kernel rig_broken = {.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
+static const weir_kernel store_kernel = {
+	.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};
+static const weir_kernel add_kernel = {
+	.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
+const weir_kernel rig_broken = {
+	.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
 
 /* --- words --- */
 
@@ -180,7 +183,7 @@ static void begin(struct rig *rig, uint64_t seed)
 static void end(struct rig *rig)
 {
 	if (!rig->system)
-		return;			/* the body has destroyed it */
+		return; /* the body has destroyed it */
 	wr_system_detach(rig->system);
 	wr_stream_close(rig->a);
 	wr_stream_close(rig->b);

@@ -1,8 +1,8 @@
 /*
- * Many worlds: a few producers and readers with their streams, a loop, a simulated device with delays, second callbacks and slow
- * enqueueing, each under a schedule of its own. What must hold in all of them: whoever is poked for an armed signal finds its fences
- * complete, nobody waits for ever, memory is not given to the next one while a kernel still uses it, references balance.
- * The seeded bugs of this room must each be found.
+ * Many worlds: a few producers and readers with their streams, a loop, a simulated device with delays, second
+ * callbacks and slow enqueueing, each under a schedule of its own. What must hold in all of them: whoever is
+ * poked for an armed signal finds its fences complete, nobody waits for ever, memory is not given to the next
+ * one while a kernel still uses it, references balance. The seeded bugs of this room must each be found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,17 @@
 #include "test.h"
 
 #define US 1000
-enum { WORKERS = 3, ROUNDS = 4, WORDS = 64, BOUND = 2, SEEDS = 3000, BUG_SEEDS = 1000, CUT_SEEDS = 1000, ENTITIES = WORKERS * ROUNDS,
-       DONE = 1000 };
+enum {
+	WORKERS = 3,
+	ROUNDS = 4,
+	WORDS = 64,
+	BOUND = 2,
+	SEEDS = 3000,
+	BUG_SEEDS = 1000,
+	CUT_SEEDS = 1000,
+	ENTITIES = WORKERS * ROUNDS,
+	DONE = 1000
+};
 
 struct world;
 
@@ -46,7 +55,7 @@ struct world {
 	struct wr_parker loop;
 	struct payload payloads[ENTITIES];
 	_Atomic int live, working, poked[ENTITIES];
-	_Atomic int torn, early;	/* memory changed under a reader; poked too soon */
+	_Atomic int torn, early; /* memory changed under a reader; poked too soon */
 	_Atomic int released;
 	uint64_t seed;
 };
@@ -147,7 +156,8 @@ static void produce(struct worker *self, struct payload *payload, uint32_t entit
 {
 	void *memory;
 
-	assert_int_equal(wr_system_alloc(self->world->system, 0, WORDS * sizeof *payload->words, &memory), WEIR_OK);
+	assert_int_equal(wr_system_alloc(self->world->system, 0, WORDS * sizeof *payload->words, &memory),
+			 WEIR_OK);
 	*payload = (struct payload){.world = self->world, .words = memory, .value = entity + 1};
 	wr_stream_begin(self->stream);
 	wr_stream_begin(self->reader);
@@ -175,7 +185,7 @@ static void await(struct worker *self, const weir_fence *fences, uint32_t entity
 
 		assert_true(status == WEIR_OK || status == WEIR_E_BUSY);
 		if (status == WEIR_E_BUSY)
-			drop(&world->waker);		/* its place in the order holds one; an armed signal does not */
+			drop(&world->waker); /* its place in the order holds one; an armed signal does not */
 		while (!wr_load(&world->poked[entity]))
 			wr_park(&self->parker, WR_FOREVER);
 		drop_many(world, wr_exchange(&world->poked[entity], 0) - (status == WEIR_E_BUSY));
@@ -273,7 +283,9 @@ static void run(void *arg)
 
 	open_world(world);
 	for (int i = 0; i < WORKERS; i++)
-		assert_int_equal(wr_thread_start(&world->workers[i].thread, "worker", work, &world->workers[i]), WEIR_OK);
+		assert_int_equal(
+			wr_thread_start(&world->workers[i].thread, "worker", work, &world->workers[i]),
+			WEIR_OK);
 	loop(world);
 	for (int i = 0; i < WORKERS; i++)
 		wr_thread_join(&world->workers[i].thread);
@@ -291,7 +303,7 @@ static const char *verdict(uint64_t seed)
 	weir_status status;
 
 	assert_non_null(world);
-	wr_tokens_forget();		/* a seed means the same whatever came before */
+	wr_tokens_forget(); /* a seed means the same whatever came before */
 	world->seed = seed;
 	assert_int_equal(wr_sim_create(&world->sim, seed, WR_SIM_BY_SEED), WEIR_OK);
 	status = wr_sim_call(world->sim, run, world);
@@ -329,7 +341,7 @@ struct cut {
 	struct wr_random random;
 	uint64_t seed;
 	_Atomic bool over;
-	int run, live;			/* live: references that were not given back */
+	int run, live; /* live: references that were not given back */
 };
 
 static void keep(struct wr_retired *retired)
@@ -354,7 +366,8 @@ static void retire_as_worker(struct cut *cut, const weir_fence *fences)
 	struct payload *payload = &cut->payloads[cut->run++];
 
 	memcpy(payload->fences, fences, sizeof payload->fences);
-	payload->retired = (struct wr_retired){.fences = payload->fences, .count = 2, .release = keep, .destructor = true};
+	payload->retired = (struct wr_retired){
+		.fences = payload->fences, .count = 2, .release = keep, .destructor = true};
 	wr_thread_set_local(cut);
 	if (wr_retire(cut->system, &payload->retired))
 		keep(&payload->retired);
@@ -398,7 +411,7 @@ static void run_and_cut(struct cut *cut)
 	wr_system_collect(cut->system);
 	wr_system_detach(cut->system);
 	cut->live += wr_load(&waker->live);
-	memset(waker, 0, sizeof *waker);	/* whoever still calls it crashes */
+	memset(waker, 0, sizeof *waker); /* whoever still calls it crashes */
 	wr_free(waker);
 	wr_store(&cut->over, true);
 	wr_thread_join(&onlooker);
@@ -408,7 +421,8 @@ static void run_cuts(void *arg)
 {
 	struct cut *cut = arg;
 	struct wr_system_options options = {.backend = "sim", .seed = cut->seed, .sim = cut->sim};
-	struct wr_sim_knobs knobs = {.work_max = 50 * US, .call_max = 100 * US, .fault = 30, .inside = 200, .after_fault = true};
+	struct wr_sim_knobs knobs = {
+		.work_max = 50 * US, .call_max = 100 * US, .fault = 30, .inside = 200, .after_fault = true};
 
 	assert_int_equal(wr_system_create(&cut->system, &options), WEIR_OK);
 	wr_system_set_knobs(cut->system, &knobs);
@@ -420,7 +434,7 @@ static void run_cuts(void *arg)
 	assert_int_equal(wr_system_outstanding(cut->system), 0);
 	assert_int_equal(wr_system_destroy(cut->system), WEIR_OK);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(cut->payloads[i].value, 1);	/* each came back once */
+		assert_int_equal(cut->payloads[i].value, 1); /* each came back once */
 }
 
 static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
@@ -433,7 +447,8 @@ static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
 		wr_random_seed(&cut.random, seed, 5);
 		assert_int_equal(wr_sim_create(&cut.sim, seed, WR_SIM_BY_SEED), WEIR_OK);
 		if (wr_sim_call(cut.sim, run_cuts, &cut) || cut.live)
-			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, cut.live, weir_last_error());
+			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, cut.live,
+				 weir_last_error());
 		wr_sim_destroy(cut.sim);
 	}
 }
