@@ -46,7 +46,7 @@ static void add(struct sum *sum, weir_verdict *child, const char *of)
 
 	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
 		sum->at = join && sum->at < child->at ? sum->at : child->at;
-		sum->external |= child->external;
+		sum->external = child->external;	/* of the chosen one alone: a message that is missing may never come */
 		sum->fences = child->fence_count;
 		sum->rank = rank;
 		sum->why = child->why;
