@@ -79,7 +79,10 @@ static weir_status make_world(weir_graph *graph, uint64_t seed)
 	if (graph->world)
 		return WEIR_OK;
 	graph->owns_world = true;
-	return wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
+	weir_status status = wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
+	if (!status)
+		wr_sim_set_limit(graph->world, UINT64_MAX);	/* a run may be long: its ticks take time, so deadlines come */
+	return status;
 }
 
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)

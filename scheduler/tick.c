@@ -4,8 +4,11 @@
  */
 #include "base/bug.h"
 #include "base/clock.h"
+#include "base/sim.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
+
+#define SIM_TICK_NS 2000
 
 /* The tick has freed room: who waits for it is poked. */
 static void poke_senders(struct wr_worker *worker, weir_entity *entity)
@@ -135,6 +138,13 @@ static weir_status deliver(struct wr_worker *worker, weir_entity *entity)
 
 /* --- compute --- */
 
+/* A simulated compute takes some time, drawn from the seed: so deadlines come, and others work meanwhile. */
+static void take_time(const weir_graph *graph)
+{
+	if (graph->owns_world)
+		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
+}
+
 static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
@@ -143,6 +153,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 
 	if (entity->contentful && entity->graph->system && wr_system_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
+	take_time(entity->graph);
 	if (!kind->compute)
 		return WEIR_OK;
 	context->computing = true;
