@@ -21,10 +21,11 @@ static void tell(const weir_report *report, void *arg)
 	if (report->file)
 		fprintf(stderr, "%s:", report->file);
 	if (report->line)
-		fprintf(stderr, "%u:%u: ", report->line, report->column);
-	else if (report->pointer && *report->pointer)
-		fprintf(stderr, "%s%s: ", report->file ? " " : "", report->pointer);
-	fprintf(stderr, "%s W%03d: %s\n", report->warning ? "warning" : "error", report->number, report->text);
+		fprintf(stderr, "%u:%u:", report->line, report->column);
+	fprintf(stderr, "%s%s W%03d: ", report->file || report->line ? " " : "", report->warning ? "warning" : "error", report->number);
+	if (report->pointer && *report->pointer)
+		fprintf(stderr, "%s: ", report->pointer);
+	fprintf(stderr, "%s\n", report->text);
 }
 
 static weir_status read_and_set(struct cli_graph *graph, const struct cli_options *options, bool *usage)
