@@ -331,7 +331,10 @@ WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, s
 /* A new tensor like `like` (its data, strides and size are ignored); memory of like->device: zero-cost pooled, not cleared.
  * Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler was created only WEIR_HOST works. */
 WEIR_API weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like);
-/* Wraps a caller's memory. destroy(arg) runs once, on a worker (or on the caller of a later destroy), when host and GPU are done with it. */
+/*
+ * Wraps a caller's memory. destroy(arg) runs once, when host and GPU are done with it: on a worker, on the caller's thread that drops the last
+ * reference, or, for what a run or a graph leaves, on the thread that ends it. Never on the driver's.
+ */
 WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *arg), void *arg);
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *pointer));
 WEIR_API weir_message *weir_message_ref(weir_message *message);		/* returns it */
