@@ -151,7 +151,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	weir_context *context = &entity->context;
 	weir_status status = WEIR_OK;
 
-	if (entity->contentful && entity->graph->system && wr_system_failed(entity->graph->system))
+	if (entity->contentful && entity->graph->system && wr_system_doomed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	take_time(entity->graph);
 	if (!kind->compute)

@@ -52,6 +52,11 @@ void wr_system_forfeit(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
 bool wr_system_failed(const struct wr_system *system);		/* one relaxed load: workers ask before each gated compute */
+/*
+ * The same for whoever may just have heard it from a fence, which answers a moment before the report is written: waits for that.
+ * Thread: any that holds no lock.
+ */
+bool wr_system_doomed(struct wr_system *system);
 /* One line: the device's error and the suspects: producers of fences not seen complete, oldest first. Borrowed while the system lives. */
 const char *wr_system_failure(struct wr_system *system);
 /* The name of the only suspect, or NULL. */

@@ -317,6 +317,15 @@ bool wr_system_failed(const struct wr_system *system)
 	return wr_load_relaxed(&((struct wr_system *)system)->failed);
 }
 
+bool wr_system_doomed(struct wr_system *system)
+{
+	if (!wr_load(&system->failing))
+		return false;
+	while (!wr_load(&system->failed))
+		wr_thread_yield();
+	return true;
+}
+
 void wr_system_fail(struct wr_system *system, const char *what)
 {
 	struct wr_waker *waker;

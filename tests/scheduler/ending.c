@@ -466,6 +466,33 @@ static void f17_stop_while_the_run_begins(void **state)
 	rig_on_host(stop_as_it_starts);
 }
 
+static weir_status stop_at_start(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	weir_scheduler_stop(rig->scheduler, false);
+	return WEIR_OK;
+}
+
+/* The loop obeys as soon as the run is open, while the starter is still about it; the inlets are more steps on the way. */
+static void stop_in_start(void)
+{
+	struct rig *rig = rig_of("c:call; end");
+	weir_inlet *inlets[2];
+
+	rig_entity(rig, "c")->start = stop_at_start;
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlets[0]), WEIR_OK);
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in2", &inlets[1]), WEIR_OK);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void f17_stop_from_an_operators_start_function(void **state)
+{
+	(void)state;
+	rig_everywhere(stop_in_start);
+}
+
 static void s07_destroy_stops_a_run_that_is_on(void **state)
 {
 	struct rig *rig = rig_of("source delay=1ms work=20ms -> end gate=in");
@@ -655,6 +682,7 @@ int main(void)
 		cmocka_unit_test(s07_f17_stop_from_compute_twice_and_after_the_end),
 		cmocka_unit_test(s07_f17_stop_from_two_threads_at_once),
 		cmocka_unit_test(f17_stop_while_the_run_begins),
+		cmocka_unit_test(f17_stop_from_an_operators_start_function),
 		cmocka_unit_test(s07_destroy_stops_a_run_that_is_on),
 		cmocka_unit_test(s08_a_hundred_runs_of_one_graph_count_alike),
 		cmocka_unit_test(s08_outside_a_run_a_poke_is_refused_and_changes_nothing),

@@ -1,0 +1,290 @@
+/*
+ * Two operators make nearly all graphs of the simulation. `source` emits payloads {source, number, mark}, written by the host or by a kernel that
+ * takes its time. `node` receives them, by a kernel that reads them when the device gets there, or on the host behind a gate; it passes
+ * them on, or makes new ones from them. Every reader checks that a payload is whole (its writer was done, nobody has
+ * reused its memory) and that numbers of one source grow along one connection.
+ */
+#include "dst.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/graph.h"
+
+static _Thread_local struct dst *graphs[DST_GRAPHS];
+
+void dst_use(struct dst *dst, unsigned number)
+{
+	dst->graph = number;
+	graphs[number] = dst;
+}
+
+void dst_break(struct dst *dst, const char *format, ...)
+{
+	va_list list;
+
+	if (dst->broken[0])
+		return;
+	va_start(list, format);
+	vsnprintf(dst->broken, sizeof dst->broken, format, list);
+	va_end(list);
+}
+
+static uint64_t mark_of(uint32_t source, uint32_t number)
+{
+	return ((uint64_t)source << 32 | number) * 0x9e3779b97f4a7c15u + 1;
+}
+
+struct dst_payload dst_payload_of(uint32_t source, uint32_t number)
+{
+	return (struct dst_payload){source, number, mark_of(source, number)};
+}
+
+void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *who)
+{
+	uint32_t due;
+
+	if (payload->source >= DST_ENTITIES || payload->mark != mark_of(payload->source, payload->number)) {
+		dst_break(dst, "%s read a payload that is not whole", who);
+		return;
+	}
+	due = seen->next[payload->source];
+	if (payload->number < due)
+		dst_break(dst, "%s: number %u of source %u after %u", who, payload->number, payload->source, due);
+	if (dst->strict && payload->number != due)
+		dst_break(dst, "%s: number %u of source %u came, %u was due", who, payload->number, payload->source, due);
+	seen->next[payload->source] = payload->number + 1;
+}
+
+struct work {
+	struct dst_payload *to;
+	const struct dst_payload *from;
+	struct dst_payload value;
+	struct dst_seen *seen;
+	struct dst *dst;
+	const char *who;
+	int64_t ns;
+};
+
+static int run_work(const void *arguments)
+{
+	const struct work *work = arguments;
+
+	weir_sleep(work->ns);
+	if (work->from)
+		dst_check(work->dst, work->from, work->seen, work->who);
+	if (work->to)
+		*work->to = work->value;
+	return 0;
+}
+
+static const weir_kernel kernel = {sizeof(weir_kernel), "dst", run_work, NULL};
+static const int64_t one = sizeof(struct dst_payload);
+static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
+
+struct node {
+	bool busy, device, gated, passes, last;
+	uint32_t id, number;
+	int64_t ns;
+	struct dst_seen seen[2][DST_ENTITIES];
+	struct dst *dst;
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct node *node = state;
+
+	node->dst = graphs[weir_values_int(values, "graph")];
+	node->id = (uint32_t)weir_values_int(values, "id");
+	node->device = weir_values_bool(values, "device");
+	node->gated = weir_values_bool(values, "gated");
+	node->passes = weir_values_bool(values, "passes");
+	node->ns = weir_values_int(values, "work");
+	node->last = weir_values_bool(values, "last");
+	if (!node->last || !node->dst->bad_starts)
+		return WEIR_OK;
+	node->dst->bad_starts--;
+	return weir_context_fail(context, "start was told to fail");
+}
+
+/* S3, C4: a queue never holds more than its capacity; `pop` one more. */
+static void check_bounds(struct node *node, const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].count; k++) {
+			struct wr_queue *queue = &entity->outputs[i].connections[k]->queue;
+			uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
+			if (held > queue->capacity + (queue->policy == WEIR_POP))
+				dst_break(node->dst, "a queue of %u behind %s holds %llu", queue->capacity,
+					  weir_entity_name(entity), (unsigned long long)held);
+		}
+	}
+}
+
+static void enter(struct node *node, weir_context *context)
+{
+	const weir_entity *entity = weir_context_entity(context);
+
+	if (node->busy)
+		dst_break(node->dst, "%s runs twice at once", weir_entity_name(entity));
+	node->busy = true;
+	check_bounds(node, entity);
+}
+
+/* Of the last entity alone: what the world has in store for it. */
+static weir_status mishap(weir_context *context, const struct node *node)
+{
+	struct dst *dst = node->dst;
+
+	if (!node->last)
+		return WEIR_OK;
+	if (weir_context_tick(context) + 1 == dst->stops_at) {
+		dst->stopped = true;
+		weir_scheduler_stop(dst->scheduler, true);
+	}
+	if (weir_context_tick(context) + 1 != dst->fails_at)
+		return WEIR_OK;
+	dst->failed = true;
+	return weir_context_fail(context, "compute was told to fail");
+}
+
+/* A new payload on output 0, written by the device or here. */
+static weir_status produce(weir_context *context, struct node *node, const struct dst_payload *from, struct dst_seen *seen)
+{
+	struct work work = {.from = from, .seen = seen, .ns = node->ns, .dst = node->dst,
+			    .who = weir_entity_name(weir_context_entity(context))};
+	weir_message *message = NULL;
+	weir_status status = weir_context_alloc(context, &like, !node->device, &message);
+
+	if (status)
+		return status;
+	work.value = dst_payload_of(node->id, node->number);
+	node->number++;
+	work.to = weir_message_data(message);
+	if (node->device) {
+		weir_stream *stream = weir_context_stream(context);
+		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
+	} else {
+		*work.to = work.value;
+	}
+	if (status) {
+		weir_message_unref(message);
+		return status;
+	}
+	return weir_context_emit(context, 0, message);
+}
+
+static weir_status source_compute(weir_context *context, void *state)
+{
+	struct node *node = state;
+	weir_status status;
+
+	enter(node, context);
+	status = mishap(context, node);
+	if (!status)
+		status = produce(context, node, NULL, NULL);
+	node->busy = false;
+	return status;
+}
+
+/* A gate holds compute back until the producers are done. */
+static void check_gate(weir_context *context, struct node *node, const weir_message *message)
+{
+	weir_fence fences[DST_ENTITIES];
+	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
+
+	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
+		if (weir_fence_query(weir_context_graph(context), fences[i]) == WEIR_E_BUSY)
+			dst_break(node->dst, "%s was called before its fences", weir_entity_name(weir_context_entity(context)));
+}
+
+/* One message: read by a kernel, or here if a gate, or its maker, has seen to it; then passed on, copied, or swallowed. */
+static weir_status receive(weir_context *context, struct node *node, weir_message *message, struct dst_seen *seen, bool emits)
+{
+	const struct dst_payload *payload = weir_message_data(message);
+	const char *who = weir_entity_name(weir_context_entity(context));
+	weir_status status = WEIR_OK;
+
+	if (node->gated)
+		check_gate(context, node, message);
+	if (emits && !node->passes && node->device)
+		return produce(context, node, payload, seen);
+	if (node->device) {
+		struct work work = {.from = payload, .seen = seen, .who = who, .ns = node->ns, .dst = node->dst};
+		weir_stream *stream = weir_context_stream(context);
+		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
+	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
+		dst_check(node->dst, payload, seen, who);
+	}
+	if (status || !emits)
+		return status;
+	return node->passes ? weir_context_emit(context, 0, weir_message_ref(message)) : produce(context, node, NULL, NULL);
+}
+
+static weir_status node_compute(weir_context *context, void *state)
+{
+	struct node *node = state;
+	bool emitted = false;
+	weir_status status;
+
+	enter(node, context);
+	status = mishap(context, node);
+	for (unsigned input = 0; input < 2; input++) {
+		size_t i = 0;
+		for (size_t k = 0; !status && k < DST_ENTITIES; k++) {
+			for (size_t n = weir_context_queue_count(context, input, k); !status && n; n--) {
+				weir_message *message = weir_context_message(context, input, i++);
+				status = receive(context, node, message, &node->seen[input][k], !emitted);
+				emitted = true;
+			}
+		}
+	}
+	node->busy = false;
+	return status;
+}
+
+#define PARAMETERS                                                                                        \
+	{sizeof(weir_parameter), "id", WEIR_INT, "0", "its number", 0, 0, NULL},                          \
+	{sizeof(weir_parameter), "device", WEIR_BOOL, "false", "works on the device", 0, 0, NULL},        \
+	{sizeof(weir_parameter), "gated", WEIR_BOOL, "false", "its inputs are gated", 0, 0, NULL},        \
+	{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},         \
+	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},            \
+	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
+	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
+	{0}
+
+static const weir_parameter parameters[] = {PARAMETERS};
+static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out", .flags = WEIR_PORT_OPTIONAL}, {0}};
+static const weir_port in[] = {
+	{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_OPTIONAL},
+	{.size = sizeof(weir_port), .name = "in2", .flags = WEIR_PORT_OPTIONAL},
+	{0},
+};
+static const weir_port many[] = {
+	{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_ANY_SIZE},
+	{0},
+};
+static const weir_operator source_operator = {
+	.size = sizeof(weir_operator), .name = "dst_source", .help = "emits numbered payloads", .state_size = sizeof(struct node),
+	.parameters = parameters, .outputs = out, .start = start, .compute = source_compute,
+};
+static const weir_operator node_operator = {
+	.size = sizeof(weir_operator), .name = "dst_node", .help = "receives payloads", .state_size = sizeof(struct node),
+	.parameters = parameters, .inputs = in, .outputs = out, .start = start, .compute = node_compute,
+};
+
+static const weir_operator gather_operator = {
+	.size = sizeof(weir_operator), .name = "dst_gather", .help = "receives from all at once", .state_size = sizeof(struct node),
+	.parameters = parameters, .inputs = many, .outputs = out, .start = start, .compute = node_compute,
+};
+
+weir_status dst_register(weir_registry *registry)
+{
+	weir_status status = weir_registry_add_operator(registry, &source_operator);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, &node_operator);
+	return status ? status : weir_registry_add_operator(registry, &gather_operator);
+}
