@@ -476,7 +476,7 @@ static weir_status stop_at_start(struct rig *rig, weir_context *context)
 /* The loop obeys as soon as the run is open, while the starter is still about it; the inlets are more steps on the way. */
 static void stop_in_start(void)
 {
-	struct rig *rig = rig_of("c:call; end");
+	struct rig *rig = rig_of("c:call period=10us; end");
 	weir_inlet *inlets[2];
 
 	rig_entity(rig, "c")->start = stop_at_start;
