@@ -1,0 +1,107 @@
+"""What the checks on a GPU share: arguments, a device or a skip, processes with a limit, figures for the report.
+
+Every script takes the command's path, --programs FOLDER, --backend, --signal, and runs as well on host where that makes sense.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+EDGES = ROOT / "examples" / "edges.json"
+SKIPPED = 77
+LIMIT = 60  # seconds: nothing hangs
+
+
+def graph(name):
+    return str(HERE / "graphs" / name)
+
+
+def environment(**more):
+    """Without settings of whoever runs the checks; English messages of the system."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+    return {**kept, "LC_ALL": "C", **more}
+
+
+def end(child):
+    """A process that hangs in the driver may outlive even SIGKILL: nobody waits for it for ever."""
+    child.kill()
+    try:
+        child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        print(f"process {child.pid} survives SIGKILL", flush=True)
+
+
+def run(command, limit=LIMIT, env=None):
+    """Runs it from the top of the tree."""
+    command = [str(word) for word in command]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env or environment()
+    )
+    try:
+        out, err = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        end(child)
+        raise AssertionError(f"still there after {limit} s: {' '.join(command)}") from None
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+def run_json(command, limit=LIMIT):
+    """The line of JSON that a program prints."""
+    ended = run(command, limit)
+    assert ended.returncode == 0, (ended.returncode, ended.stdout, ended.stderr)
+    return json.loads(ended.stdout)
+
+
+def report(line):
+    """A figure: on stdout and, for ctest keeps that to itself, in the file WEIR_REPORT."""
+    print(line, flush=True)
+    if os.environ.get("WEIR_REPORT"):
+        with open(os.environ["WEIR_REPORT"], "a") as file:
+            file.write(line + "\n")
+
+
+def skip(why):
+    print(f"skipped: {why}", flush=True)
+    sys.exit(1 if os.environ.get("WEIR_REQUIRE_CUDA", "0") not in ("", "0") else SKIPPED)
+
+
+def arguments(**more):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weir", type=os.path.abspath)
+    parser.add_argument("--programs", type=os.path.abspath, default=".", help="where probe, one_worker and recorder.so are")
+    parser.add_argument("--backend", default="cuda")
+    parser.add_argument("--signal", default=os.environ.get("WEIR_CUDA_SIGNAL", "callback"))
+    for name, default in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+    given = parser.parse_args()
+    given.program = lambda name: os.path.join(given.programs, name)
+    return given
+
+
+def need_device(given):
+    if given.backend != "cuda":
+        return
+    ended = run([given.weir, "run", graph("one.json"), "--backend", "cuda", "--quiet"], limit=60)
+    if ended.returncode:
+        skip(ended.stderr.strip())
+
+
+def main(checks, given):
+    """Runs every check, reports every failure."""
+    sys.stdout.reconfigure(line_buffering=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    need_device(given)
+    failed = 0
+    for check in checks:
+        try:
+            check(given)
+            print(f"ok      {check.__name__}")
+        except AssertionError as error:
+            failed += 1
+            report(f"FAILED  {check.__name__} ({given.backend}, {given.signal}): {error}")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,45 @@
+"""One worker beside 1, 8 and 24 kernels of a second each: the free entity keeps 95 % of its ticks, the gated one its latency within 2.
+
+one_worker.c says what is measured: in one run, while the kernels are in flight and when they are over.
+"""
+import acceptance
+
+RATE, LATENCY = 0.95, 2.0
+
+
+def measure(given, streams):
+    came = acceptance.run_json(
+        [given.program("one_worker"), "--backend", given.backend, "--signal", given.signal, "--busy", streams]
+        + ["--kernel", given.kernel, "--seconds", given.seconds],
+        limit=40,
+    )
+    assert came["busy"]["unfinished"] >= streams, f"the long kernels were done before the measurement: {came}"
+    for phase in ("busy", "quiet"):
+        assert came[phase]["samples"] >= 200 * given.seconds, f"too few results of short kernels: {came}"
+    return came
+
+
+def compare(given, streams):
+    """Reports; gives what was missed, or nothing."""
+    came = measure(given, streams)
+    busy, quiet = came["busy"], came["quiet"]
+    kept, longer = busy["ticks_per_s"] / quiet["ticks_per_s"], busy["p50_us"] / quiet["p50_us"]
+    acceptance.report(
+        f"one worker ({came['where']}, {given.signal}): beside {streams} long kernels {busy['ticks_per_s']:.0f} ticks/s, after "
+        f"{quiet['ticks_per_s']:.0f} ({kept:.1%}); READY latency p50 {busy['p50_us']:.1f} us, after {quiet['p50_us']:.1f} us "
+        f"({longer:.2f} x); p99 {busy['p99_us']:.0f} us, after {quiet['p99_us']:.0f} us"
+    )
+    if kept < RATE or longer > LATENCY:
+        return f"beside {streams}: {kept:.3f} of the rate (least {RATE}), {longer:.2f} x the latency (most {LATENCY})"
+    return None
+
+
+def one_worker_keeps_its_rate_and_its_latency_beside_long_kernels(given):
+    missed = [compare(given, int(streams)) for streams in given.busy.split(",")]
+    assert not any(missed), "; ".join(filter(None, missed))
+
+
+acceptance.main(
+    [one_worker_keeps_its_rate_and_its_latency_beside_long_kernels],
+    acceptance.arguments(kernel=1000, seconds=2.0, busy="1,8,24"),
+)
