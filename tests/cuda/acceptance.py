@@ -1,6 +1,7 @@
 """What the checks on a GPU share: arguments, a device or a skip, processes with a limit, figures for the report.
 
-Every script takes the command's path, --programs FOLDER, --backend, --signal, and runs as well on host where that makes sense.
+Every script takes the command's path, --programs FOLDER, --backend and --signal; with --backend host all can be tried
+without a GPU (one_worker with --busy 1: the host has only a few threads that run kernels).
 """
 import argparse
 import json
@@ -73,7 +74,7 @@ def skip(why):
 def arguments(**more):
     parser = argparse.ArgumentParser()
     parser.add_argument("weir", type=os.path.abspath)
-    parser.add_argument("--programs", type=os.path.abspath, default=".", help="where probe, one_worker and recorder.so are")
+    parser.add_argument("--programs", type=os.path.abspath, default=".", help="of this folder's programs")
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--signal", default=os.environ.get("WEIR_CUDA_SIGNAL", "callback"))
     for name, default in more.items():

@@ -1,6 +1,7 @@
 """SIGINT at random instants: exit 130 within the drain and a second, nothing lost; the second one exits at once.
 
---runs N or WEIR_SIGINT_RUNS: how many; --random-only 1: nothing else. A failure names the seed, WEIR_SIGINT_SEED repeats it.
+--runs N or WEIR_SIGINT_RUNS: how many; --random-only 1: nothing else. A failure names the seed, WEIR_SIGINT_SEED repeats
+it.
 """
 import concurrent.futures
 import os
@@ -62,7 +63,7 @@ class Child:
 
 
 def conserved(out):
-    """What a table of the summary says went out came in, or is named as left: along the chain. True if there was a table."""
+    """What went out by the summary's table came in, or is named as left: along the chain. True if there was a table."""
     rows = {row[0]: row for row in re.findall(r"^  (\w+) +(\d+) +(\d+) +(\d+) ", out, re.M)}
     if not {*CHAIN} <= {*rows}:
         return False
@@ -127,7 +128,9 @@ def s07_the_second_sigint_exits_at_once(given):
     child.process.send_signal(signal.SIGINT)
     child.await_taken()
     code, out, err, seconds = child.interrupt()
-    acceptance.report(f"Ctrl-C ({given.backend}, {given.signal}): twice, a kernel of 20 s, exit {code} after {seconds:.3f} s")
+    acceptance.report(
+        f"Ctrl-C ({given.backend}, {given.signal}): twice, a kernel of 20 s, exit {code} after {seconds:.3f} s"
+    )
     assert code == 130, (code, out, err)
     assert seconds < 1, f"the second SIGINT took {seconds:.2f} s"
 

@@ -1,4 +1,4 @@
-"""A kernel that faults ends the run within 2 s, with the error, the suspects and exit code 1, whoever waits for it or not."""
+"""A kernel that faults ends the run within 2 s, with the error, the suspects and exit code 1, whoever waits for it."""
 import re
 
 import acceptance
@@ -31,7 +31,9 @@ def check_text(given, text):
 
 
 def check_command(given, name):
-    ended = acceptance.run([given.weir, "run", acceptance.graph(name), "--backend", given.backend, "--signal", given.signal])
+    ended = acceptance.run(
+        [given.weir, "run", acceptance.graph(name), "--backend", given.backend, "--signal", given.signal]
+    )
     lines = ended.stderr.splitlines()
     assert ended.returncode == 1, ended
     assert len(lines) == 1 and "device failed" in lines[0], f"not one line about the device: {ended.stderr}"
@@ -55,7 +57,9 @@ def check_outcome(given, name):
 
 def check_both(given, name):
     took = [check_command(given, name), check_outcome(given, name)]
-    acceptance.report(f"fault ({given.backend}, {given.signal}): {name} ended after {took[0]:.3f} s and {took[1]:.3f} s")
+    acceptance.report(
+        f"fault ({given.backend}, {given.signal}): {name} ended after {took[0]:.3f} s and {took[1]:.3f} s"
+    )
 
 
 def f60_a_fault_that_a_condition_waits_for_ends_the_run(given):

@@ -1,14 +1,15 @@
 /*
- * One worker, and N kernels of a second each on the streams of other entities: what becomes of an entity that runs freely on the CPU, and of one
- * that waits for short kernels? Prints one line of JSON: both while the kernels run, and in the same run after them. one_worker.py compares.
+ * One worker, and N kernels of a second each on the streams of other entities: what becomes of an entity
+ * that runs freely on the CPU, and of one that waits for short kernels? Prints one line of JSON: both while
+ * the kernels run, and in the same run after them. one_worker.py compares.
  *
  *   free              ticks as often as it can, a fixed bit of arithmetic each time
  *   short -> gated    each ms a kernel of 10 us; `gated` waits for it by a cuda_stream condition
  *   busy -> end       N times: kernels of the given length back to back until the first measurement is over
  *
- * READY latency: from the entry into the tick that launches the short kernel to the entry into compute of `gated` on its result, less
- * the 10 us of the kernel. So the launch, the way of the completion back to the host, and the scheduling are in it: all that
- * the busy ones could hold up. The clock is the host's alone.
+ * READY latency: from the entry into the tick that launches the short kernel to the entry into compute of
+ * `gated` on its result, less the 10 us of the kernel. So the launch, the way of the completion back to the
+ * host, and the scheduling are in it: all that the busy ones could hold up. The clock is the host's alone.
  *
  *   one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] [--seconds S]
  */
@@ -43,11 +44,11 @@ static int64_t now(void)
 
 static weir_status free_compute(weir_context *context, void *state)
 {
-	volatile uint64_t sum = 0;
+	volatile uint64_t left = WORK;
 
 	(void)context, (void)state;
-	for (uint64_t i = 0; i < WORK; i++)
-		sum += i;
+	while (left)
+		left--;
 	atomic_fetch_add_explicit(&free_ticks, 1, memory_order_relaxed);
 	return WEIR_OK;
 }
@@ -68,7 +69,10 @@ static weir_status gated_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
-static const weir_port gated_inputs[] = {{.size = sizeof(weir_port), .name = "in", .capacity = 4}, {.name = NULL}};
+static const weir_port gated_inputs[] = {
+	{.size = sizeof(weir_port), .name = "in", .capacity = 4},
+	{.name = NULL},
+};
 static const weir_operator free_running = {
 	.size = sizeof(weir_operator),
 	.name = "free_running",
@@ -127,10 +131,11 @@ static const char base[] =
 	"{\"name\": \"free\", \"operator\": \"free_running\"},"
 	"{\"name\": \"short\", \"operator\": \"stamped_spin\", \"parameters\": {\"duration\": \"10us\"},"
 	" \"conditions\": [{\"type\": \"periodic\", \"period\": \"1ms\"}]},"
-	"{\"name\": \"gated\", \"operator\": \"gated\", \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
+	"{\"name\": \"gated\", \"operator\": \"gated\","
+	" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 	"\"connections\": [[\"short.out\", \"gated.in\"]]}";
 
-/* As many kernels as fill warm-up and measurement, and the next one: all are queued on the stream at the beginning. */
+/* As many kernels as fill warm-up and measurement, and one more: all are queued on the stream at the beginning. */
 static weir_status add_busy(weir_description *description, const struct settings *settings, unsigned i)
 {
 	int64_t kernels = (WARM_NS + settings->window_ns) / settings->kernel_ns + 1;
@@ -152,7 +157,8 @@ static weir_status add_busy(weir_description *description, const struct settings
 	return status ? status : weir_description_connect(description, name, connection);
 }
 
-static weir_status make_graph(weir_graph **out, const weir_registry *registry, const struct settings *settings)
+static weir_status make_graph(weir_graph **out, const weir_registry *registry,
+			      const struct settings *settings)
 {
 	weir_description *description = NULL;
 	weir_status status = weir_description_parse(&description, base, strlen(base), NULL, NULL);
@@ -288,7 +294,7 @@ int main(int argc, char **argv)
 	weir_graph *graph = NULL;
 	weir_status status;
 
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* before CUDA starts: or busy streams alias with the short one */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* or busy streams alias with the short one */
 	if (argc < 1 || !take_options(&settings, argv + 1)) {
 		fprintf(stderr, "usage: one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] [--seconds S]\n");
 		return 2;

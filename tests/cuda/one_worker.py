@@ -1,4 +1,5 @@
-"""One worker beside 1, 8 and 24 kernels of a second each: the free entity keeps 95 % of its ticks, the gated one its latency within 2.
+"""One worker beside 1, 8 and 24 kernels of a second each: the free entity keeps 95 % of its ticks, the gated one its
+latency within a factor of 2.
 
 one_worker.c says what is measured: in one run, while the kernels are in flight and when they are over.
 """
@@ -25,9 +26,10 @@ def compare(given, streams):
     busy, quiet = came["busy"], came["quiet"]
     kept, longer = busy["ticks_per_s"] / quiet["ticks_per_s"], busy["p50_us"] / quiet["p50_us"]
     acceptance.report(
-        f"one worker ({came['where']}, {given.signal}): beside {streams} long kernels {busy['ticks_per_s']:.0f} ticks/s, after "
-        f"{quiet['ticks_per_s']:.0f} ({kept:.1%}); READY latency p50 {busy['p50_us']:.1f} us, after {quiet['p50_us']:.1f} us "
-        f"({longer:.2f} x); p99 {busy['p99_us']:.0f} us, after {quiet['p99_us']:.0f} us"
+        f"one worker ({came['where']}, {given.signal}): beside {streams} long kernels "
+        f"{busy['ticks_per_s']:.0f} ticks/s, after {quiet['ticks_per_s']:.0f} ({kept:.1%}); READY latency "
+        f"p50 {busy['p50_us']:.1f} us, after {quiet['p50_us']:.1f} us ({longer:.2f} x), "
+        f"p99 {busy['p99_us']:.0f} us, after {quiet['p99_us']:.0f} us"
     )
     if kept < RATE or longer > LATENCY:
         return f"beside {streams}: {kept:.3f} of the rate (least {RATE}), {longer:.2f} x the latency (most {LATENCY})"

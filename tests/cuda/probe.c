@@ -1,12 +1,13 @@
 /*
- * Runs a graph as an embedder does and prints what came of it as one line of JSON: the outcome, and the CPU time of the workers beside
- * the time inside compute.
+ * Runs a graph as an embedder does and prints what came of it as one line of JSON: the outcome, and the CPU
+ * time of the workers beside the time inside compute.
  *
  *   probe GRAPH [--backend B] [--signal S] [--workers N] [--until ENTITY] [--set E.P=VALUE]...
  *
- * CPU time: while the run is on, every few ms the CPU clocks of the threads named weir:0, weir:1, ... are read beside compute_ns. What
- * counts is what was added between the first sample in which ENTITY has ticked (default: any entity) and the last one: neither
- * starting nor stopping is in it. compute_ns is read first and grows at the end of a tick only: the error is against us.
+ * CPU time: while the run is on, every few ms the CPU clocks of the threads named weir:0, weir:1, ... are
+ * read beside compute_ns. What counts is what was added between the first sample in which ENTITY has ticked
+ * (default: any entity) and the last one: neither starting nor stopping is in it. compute_ns is read first
+ * and grows at the end of a tick only: the error is against us.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -36,7 +37,7 @@ struct probe {
 
 /* --- CPU time --- */
 
-/* The CPU clock of a thread of this process, as the kernel numbers them (clock_getcpuclockid is for processes alone). */
+/* The CPU clock of a thread of this process, as the kernel numbers them (there is no call for it by thread id). */
 static bool read_thread_clock(int thread, int64_t *ns)
 {
 	struct timespec time;
@@ -190,7 +191,10 @@ static weir_status run(struct probe *probe)
 
 int main(int argc, char **argv)
 {
-	struct probe probe = {.path = argc > 1 ? argv[1] : "", .options = {.size = sizeof probe.options, .measure = true}};
+	struct probe probe = {
+		.path = argc > 1 ? argv[1] : "",
+		.options = {.size = sizeof probe.options, .measure = true},
+	};
 	weir_status status, destroyed;
 
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

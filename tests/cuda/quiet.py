@@ -1,5 +1,5 @@
-"""From the first to the last frame of edges: no call that waits, allocates or makes anything, and hardly any CPU time of the workers
-beside compute. recorder.c records the calls, probe.c the CPU time."""
+"""From the first to the last frame of edges: no call that waits, allocates or makes anything, and hardly any CPU time of
+the workers beside compute. recorder.c records the calls, probe.c the CPU time."""
 import glob
 import os
 import re
@@ -110,13 +110,15 @@ def no_call_waits_or_allocates_between_the_first_and_the_last_frame(given):
 def what_is_forbidden_is_known(_given):
     """The pattern itself."""
     for name in (
-        "cudaStreamSynchronize cuCtxSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cudaMemcpy2D cuMemcpyHtoD_v2 "
+        "cudaStreamSynchronize cuCtxSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cudaMemcpy2D "
+        "cuMemcpyHtoD_v2 "
         "cudaMalloc cudaFree cudaFreeHost cudaHostAlloc cudaMallocHost cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc "
         "cudaEventCreateWithFlags cuEventCreate cudaStreamCreateWithPriority cuStreamCreate cudaMemset cudaMemcpy_v3020"
     ).split():
         assert FORBIDDEN.fullmatch(name), name
     for name in (
-        "cudaMemcpyAsync cuMemcpyHtoDAsync_v2 cuMemcpyAsync cudaLaunchKernel cudaEventRecord cudaEventQuery cudaStreamWaitEvent "
+        "cudaMemcpyAsync cuMemcpyHtoDAsync_v2 cuMemcpyAsync cudaLaunchKernel cudaEventRecord cudaEventQuery "
+        "cudaStreamWaitEvent "
         "cudaLaunchHostFunc cudaMemcpyAsync_v3020 cudaMemsetAsync cuMemsetD8Async cudaStreamIsCapturing"
     ).split():
         assert not FORBIDDEN.fullmatch(name), name

@@ -1,10 +1,11 @@
 /*
- * What a run asks of CUDA, and when: a shared object that the driver loads (CUDA_INJECTION64_PATH) and the NVTX header too
- * (NVTX_INJECTION64_PATH). CUPTI tells of every call of the runtime and of the driver, NVTX of every tick; both with the same clock and thread
- * id, so that calls can be sorted into ticks. The runtime is linked statically into weir: no other way in sees its calls.
+ * What a run asks of CUDA, and when: a shared object that the driver loads (CUDA_INJECTION64_PATH) and the
+ * NVTX header too (NVTX_INJECTION64_PATH). CUPTI tells of every call of the runtime and of the driver, NVTX
+ * of every tick; both with the same clock and thread id, so that calls can be sorted into ticks. The
+ * runtime is linked statically into weir: no other way in sees its calls.
  *
- * WEIR_RECORD names the file that is written at exit, a line per event: ns, thread, kind (runtime, driver, push, pop), name.
- * WEIR_CUPTI names libcupti; without it there are only ticks.
+ * WEIR_RECORD names the file that is written at exit, a line per event: ns, thread, kind (runtime, driver,
+ * push, pop), name. WEIR_CUPTI names libcupti; without it there are only ticks.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -155,7 +156,8 @@ EXPORT int InitializeInjection(void)
 	*(void **)&enable = find(library, "cuptiEnableDomain");
 	if (!subscribe || !enable || subscribe(&subscriber, see, NULL))
 		return 0;
-	return !enable(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API) && !enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+	return !enable(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API) &&
+	       !enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
 }
 
 #endif
