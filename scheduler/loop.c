@@ -36,11 +36,16 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+void wr_loop_init(struct wr_loop *loop)
+{
+	*loop = (struct wr_loop){.set = -1, .wake = -1, .timer = -1, .signals = -1};
+}
+
 weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals)
 {
 	weir_status status = WEIR_OK;
 
-	*loop = (struct wr_loop){.set = -1, .wake = -1, .timer = -1, .signals = -1, .simulated = simulated};
+	loop->simulated = simulated;
 	if (handle_signals)
 		loop->signals = open_signals();
 	if (simulated)
@@ -61,7 +66,7 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 
 static void close_one(int *fd)
 {
-	if (*fd > 0)
+	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }

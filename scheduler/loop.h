@@ -17,8 +17,9 @@ struct wr_loop {
 	void *event;			/* struct event of the caller's base */
 };
 
+void wr_loop_init(struct wr_loop *loop);		/* nothing is open; kicks and closing are fine */
 weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);
-void wr_loop_close(struct wr_loop *loop);		/* a zeroed or half-opened one is fine */
+void wr_loop_close(struct wr_loop *loop);		/* a half-opened one is fine */
 void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signal handlers */
 void wr_loop_arm(struct wr_loop *loop, int64_t until);	/* sets the deadline; the caller looks at its lists after it (loop.until) */
 void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */

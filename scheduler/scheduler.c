@@ -189,6 +189,7 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph, const
 	scheduler->graph = graph;
 	scheduler->waker = (struct wr_waker){wr_poke_by_id, kick, take, drop};
 	wr_store(&scheduler->live, WR_LIVE_CLOSED);
+	wr_loop_init(&scheduler->loop);
 	call.scheduler = scheduler;
 	give_entities(scheduler, scheduler);
 	status = settle_options(scheduler, options);

@@ -60,21 +60,26 @@ static weir_status start_operator(weir_entity *entity)
 	return status;
 }
 
-static weir_status start_operators(weir_scheduler *scheduler)
+static void stop_started(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_status status = start_operator(&graph->entities[i]);
-		if (!status)
-			continue;
-		wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
-		for (size_t k = i + 1; k--;)
-			if (graph->entities[k].started && graph->entities[k].plan->kind->stop)
-				graph->entities[k].plan->kind->stop(&graph->entities[k].context, graph->entities[k].operator_state);
-		return status;
+	for (size_t i = graph->entity_count; i--;)
+		if (graph->entities[i].started && graph->entities[i].plan->kind->stop)
+			graph->entities[i].plan->kind->stop(&graph->entities[i].context, graph->entities[i].operator_state);
+}
+
+static weir_status start_operators(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->entity_count; i++) {
+		status = start_operator(&graph->entities[i]);
+		if (status)
+			wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
 	}
-	return WEIR_OK;
+	return status;
 }
 
 static void clear_scheduler(weir_scheduler *scheduler)
@@ -134,6 +139,17 @@ static void open_run(weir_scheduler *scheduler)
 	wr_loop_kick(&scheduler->loop);
 }
 
+static weir_status start_all(weir_scheduler *scheduler)
+{
+	weir_status status = start_operators(scheduler);
+
+	if (!status)
+		status = start_workers(scheduler);
+	if (status)
+		stop_started(scheduler);
+	return status;
+}
+
 weir_status wr_start_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -151,9 +167,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	if (!status)
 		status = open_streams(scheduler);
 	if (!status)
-		status = start_operators(scheduler);
-	if (!status)
-		status = start_workers(scheduler);
+		status = start_all(scheduler);
 	if (status)
 		return status;
 	wr_outlets_open(graph);

@@ -474,6 +474,11 @@ void rig_make(struct rig *rig)
 		fail_msg("%s", weir_last_error());
 }
 
+void rig_here(struct rig *rig)
+{
+	here = rig;
+}
+
 void rig_start(struct rig *rig)
 {
 	if (!rig->scheduler)

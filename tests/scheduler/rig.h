@@ -62,6 +62,7 @@ struct rig *rig_of(const char *text);			/* on rig_backend, two workers; options 
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute);	/* of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
 void rig_make(struct rig *rig);				/* the scheduler */
+void rig_here(struct rig *rig);				/* before a start by this thread that is not rig_start's */
 void rig_start(struct rig *rig);			/* makes it, if there is none */
 weir_status rig_wait(struct rig *rig);			/* for the end; then asserts conservation (E5) and that nothing broke */
 weir_status rig_run(struct rig *rig);			/* start, wait */
