@@ -1,12 +1,13 @@
 /*
  * Streams: opened, given back, used by their owner.
  *
- * The live reference (S4, E2). `held` is the point until which a stream holds one, or 0. begin sets it to the
- * next point and takes a reference if it was 0; record moves it to the point that was recorded; whoever sees
- * a point complete that is not below it changes it to 0 and drops the reference. All of these are
- * read-modify-writes of one word, so each take has one drop. A tick that enqueued nothing leaves `held` one
- * above `recorded`: the loop then gives the reference back (wr_stream_let_go), and should the tick be merely
- * slow, its record takes another one: its worker holds one meanwhile.
+ * The live reference (S4, E2). `held` says until which point a stream holds one, or 0: begin sets it to the
+ * next point, as one that is only BEGUN, and takes a reference if it was 0; record moves it to the point that
+ * was recorded; whoever sees a point complete that is not below it changes it to 0 and drops the reference.
+ * All of these are read-modify-writes of one word, so each take has one drop. A tick that enqueued nothing
+ * leaves `held` BEGUN: the loop then gives the reference back (wr_stream_let_go), and should the tick be
+ * merely slow, its record takes another one: its worker holds one meanwhile. BEGUN and recorded differ, so
+ * that whoever was about to let go of the first does not let go of the second.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -234,25 +235,32 @@ void wr_stream_close(weir_stream *stream)
 
 /* --- the live reference --- */
 
+enum { BEGUN = 1 };
+
+static uint64_t until(uint64_t point)
+{
+	return point << 1;
+}
+
 /* The reference is taken before the word says so: whoever sees the word may give it back at once. */
-static void hold(weir_stream *stream, uint64_t point)
+static void hold(weir_stream *stream, uint64_t word)
 {
 	struct wr_waker *waker = wr_load(&stream->system->waker);
 	uint64_t held = wr_load(&stream->held);
 
-	if (!stream->begun || !waker || held == point)
+	if (!stream->begun || !waker)
 		return;
 	while (held)
-		if (wr_cas(&stream->held, &held, point))
+		if (wr_cas(&stream->held, &held, word))
 			return; /* the one it has goes on */
 	waker->take(waker);
-	wr_store(&stream->held, point); /* from 0 only the owner changes it */
+	wr_store(&stream->held, word); /* from 0 only the owner changes it */
 }
 
 void wr_stream_begin(weir_stream *stream)
 {
 	stream->begun = true;
-	hold(stream, wr_load(&stream->recorded) + 1);
+	hold(stream, until(wr_load(&stream->recorded) + 1) | BEGUN);
 	wr_system_added(stream->system);
 }
 
@@ -260,10 +268,10 @@ void wr_stream_let_go(weir_stream *stream)
 {
 	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->recorded),
 		 seen = wr_load(&stream->seen);
-	bool idle_tick = held == recorded + 1 && seen >= recorded && !wr_load(&stream->dirty);
+	bool idle_tick = held & BEGUN && seen >= recorded && !wr_load(&stream->dirty);
 	struct wr_waker *waker;
 
-	if (!held || (seen < held && !idle_tick))
+	if (!held || (until(seen) < held && !idle_tick))
 		return;
 	waker = wr_system_enter(stream->system);
 	if (wr_cas(&stream->held, &held, 0) && waker)
@@ -425,7 +433,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 		wr_system_note(system, system->backend->record(system->native, stream->native, place->event));
 	if (status)
 		return status;
-	hold(stream, point);
+	hold(stream, until(point));
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->trailing, false);
 	wr_store(&stream->recorded, point);

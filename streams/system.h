@@ -43,7 +43,7 @@ struct weir_stream {
 	_Atomic(struct wr_ring *) ring;	/* written by the owner */
 	_Atomic uint64_t recorded;	/* the last point, written by the owner; goes on from id to id */
 	_Atomic uint64_t seen;		/* highest point seen complete; only grows */
-	_Atomic uint64_t held;		/* the point until which it holds a live reference, or 0 (S4) */
+	_Atomic uint64_t held;		/* until when it holds a live reference, or 0 (S4): point << 1 | only begun */
 	_Atomic bool dirty;		/* work since the last record */
 	_Atomic bool trailing;		/* a host callback since the last record */
 	bool begun;			/* by a tick, whose worker holds a live reference. Owner */

@@ -24,6 +24,7 @@ enum {
 	SEEDS = 3000,
 	BUG_SEEDS = 1000,
 	CUT_SEEDS = 3000,
+	TICK_SEEDS = 1000,
 	ENTITIES = WORKERS * ROUNDS,
 	DONE = 1000
 };
@@ -466,6 +467,83 @@ static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
 	}
 }
 
+/* --- a tick whose stream somebody looks at between its beginning and its record --- */
+
+struct ticking {
+	struct rig_waker waker;
+	struct wr_system *system;
+	weir_stream *stream;
+	_Atomic bool over, let_go; /* let_go: without a reference, though it had work */
+};
+
+/* The last reference but the stream's own is the worker's: it ends with the tick. */
+static void tick(struct ticking *ticking)
+{
+	const struct rig_work nothing = {NULL, 500 * US, 0};
+
+	wr_fetch_add(&ticking->waker.live, 1);
+	wr_stream_begin(ticking->stream);
+	wr_switch();
+	assert_int_equal(weir_stream_launch(ticking->stream, &sleep_kernel, &nothing, sizeof nothing), WEIR_OK);
+	rig_record(ticking->stream);
+	wr_fetch_sub(&ticking->waker.live, 1);
+}
+
+static void look_at_tick(void *arg)
+{
+	struct ticking *ticking = arg;
+	int64_t next;
+
+	for (int i = 1; !wr_load(&ticking->over); i++) {
+		assert_int_equal(wr_system_watch(ticking->system, wr_now(), &next), WEIR_OK);
+		if (i % 8 == 0)
+			wr_thread_sleep(50 * US);
+	}
+}
+
+static void run_ticks(void *arg)
+{
+	struct ticking *ticking = arg;
+	struct wr_system_options options = {.backend = "sim", .sim = wr_sim_current()};
+	struct wr_sim_knobs knobs = {0};
+	struct wr_thread looker;
+
+	assert_int_equal(wr_system_create(&ticking->system, &options), WEIR_OK);
+	wr_system_set_knobs(ticking->system, &knobs);
+	rig_fill_waker(&ticking->waker);
+	wr_system_attach(ticking->system, &ticking->waker.waker);
+	assert_int_equal(wr_stream_open(ticking->system, 0, 0, 0, "s", &ticking->stream), WEIR_OK);
+	assert_int_equal(wr_thread_start(&looker, "looker", look_at_tick, ticking), WEIR_OK);
+	for (int i = 0; i < 4; i++) {
+		tick(ticking);
+		while (!wr_stream_idle(ticking->stream)) {
+			if (!wr_load(&ticking->waker.live) && !wr_stream_idle(ticking->stream))
+				wr_store(&ticking->let_go, true);
+			wr_thread_sleep(50 * US);
+		}
+	}
+	wr_store(&ticking->over, true);
+	wr_thread_join(&looker);
+	wr_system_detach(ticking->system);
+	assert_int_equal(wr_system_destroy(ticking->system), WEIR_OK);
+}
+
+static void s4_e2_a_stream_with_work_holds_a_reference(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= TICK_SEEDS; seed++) {
+		struct wr_sim *sim;
+		struct ticking ticking = {.system = NULL};
+
+		wr_tokens_forget();
+		assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+		if (wr_sim_call(sim, run_ticks, &ticking) || wr_load(&ticking.let_go) || wr_load(&ticking.waker.live))
+			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, wr_load(&ticking.waker.live),
+				 weir_last_error());
+		wr_sim_destroy(sim);
+	}
+}
+
 static void assert_found(enum wr_bug bug)
 {
 	uint64_t seed = 1;
@@ -494,6 +572,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s4_g1_g2_t4_hold_in_all_worlds),
 		cmocka_unit_test(s4_f08_a_run_that_is_cut_short_leaves_nothing_behind),
+		cmocka_unit_test(s4_e2_a_stream_with_work_holds_a_reference),
 		cmocka_unit_test(t4_a_payload_that_returns_early_is_found),
 		cmocka_unit_test(g1_a_token_without_generation_is_found),
 	};
