@@ -2,7 +2,7 @@
  * What one tick costs beside its compute: a chain source -> pass -> ... -> sink on one worker, against the bare chain of calls through pointers
  * and, if it was there at build time, oneTBB's flow graph. Time of the run / sum of ticks. No pass or fail.
  *
- * usage: chain [--quick]
+ * usage: chain [--quick] [--workers N] [ENTITIES [CAPACITY]]
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -272,39 +272,83 @@ static void measure(size_t entities, unsigned capacity, unsigned workers, size_t
 	print_row(entities, capacity, &weir, &calls, &tbb);
 }
 
-static void measure_all(unsigned workers, size_t repetitions)
+/* All rows, or the one that was asked for. */
+struct options {
+	bool quick;
+	unsigned workers;
+	size_t entities;
+	unsigned capacity;
+};
+
+static void measure_row(const struct options *options, size_t entities, void *tbb)
+{
+	static const unsigned capacities[] = {1, 4, 64};
+	size_t repetitions = options->quick ? 1 : REPETITIONS;
+
+	for (size_t i = 0; i < 3; i++)
+		if (!options->capacity || options->capacity == capacities[i])
+			measure(entities, capacities[i], options->workers, repetitions, tbb);
+}
+
+static void measure_length(const struct options *options, size_t entities)
+{
+	void *tbb = NULL;
+
+#ifdef BENCH_WITH_TBB
+	tbb = tbb_chain_create(entities);
+#endif
+	measure_row(options, entities, tbb);
+#ifdef BENCH_WITH_TBB
+	tbb_chain_destroy(tbb);
+#endif
+}
+
+static void measure_all(const struct options *options)
 {
 	static const size_t lengths[] = {3, 8, 100};
-	static const unsigned capacities[] = {1, 4, 64};
 
-	printf("ns per tick, %u worker%s, at least %llu ticks a repetition, minimum and median of %zu\n\n", workers,
-	       workers == 1 ? "" : "s", (unsigned long long)ticks_least, repetitions);
+	printf("ns per tick (minimum, median), %u worker%s, %llu ticks a repetition\n\n", options->workers,
+	       options->workers == 1 ? "" : "s", (unsigned long long)ticks_least);
 	printf("%8s %8s  %15s  %15s  %15s  %10s %8s\n", "entities", "capacity", "weir", "calls", "oneTBB", "weir/calls",
 	       "weir/TBB");
-	for (size_t i = 0; i < 3; i++) {
-		void *tbb = NULL;
-#ifdef BENCH_WITH_TBB
-		tbb = tbb_chain_create(lengths[i]);
-#endif
-		for (size_t k = 0; k < 3; k++)
-			measure(lengths[i], capacities[k], workers, repetitions, tbb);
-#ifdef BENCH_WITH_TBB
-		tbb_chain_destroy(tbb);
-#endif
+	for (size_t i = 0; i < 3; i++)
+		if (!options->entities || options->entities == lengths[i])
+			measure_length(options, lengths[i]);
+}
+
+static unsigned number(const char *text)
+{
+	return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+static bool read_options(char **argv, struct options *options)
+{
+	for (argv++; *argv; argv++) {
+		if (!strcmp(*argv, "--quick"))
+			options->quick = true;
+		else if (!strcmp(*argv, "--workers"))
+			options->workers = number(*++argv);
+		else if (!options->entities)
+			options->entities = number(*argv);
+		else
+			options->capacity = number(*argv);
+		if (!*argv)
+			break;
 	}
+	return options->workers && options->entities <= 100;
 }
 
 int main(int argc, char **argv)
 {
-	bool quick = argc > 1 && !strcmp(argv[1], "--quick");
-	unsigned workers = argc > 2 && !strcmp(argv[1], "--workers") ? (unsigned)atoi(argv[2]) : 1;
+	struct options options = {.workers = 1};
 
-	if (argc > 1 && !quick && argc != 3) {
-		fprintf(stderr, "usage: chain [--quick | --workers N]\n");
+	(void)argc;
+	if (!read_options(argv, &options)) {
+		fprintf(stderr, "usage: chain [--quick] [--workers N] [ENTITIES [CAPACITY]]\n");
 		return 2;
 	}
-	if (quick)
+	if (options.quick)
 		ticks_least = 20000;
-	measure_all(workers, quick ? 1 : REPETITIONS);
+	measure_all(&options);
 	return 0;
 }

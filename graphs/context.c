@@ -49,6 +49,7 @@ size_t weir_context_queue_count(const weir_context *context, unsigned input, siz
 	return entity->inputs[input].taken_by[k];
 }
 
+/* Says what is wrong with it. */
 static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
@@ -62,17 +63,23 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output, entity->output_count);
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
-	if (entity->outputs[output].emitted_count == entity->outputs[output].plan->max_emits)
-		return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
-			       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
-	return WEIR_OK;
+	return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
+		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
+}
+
+static bool may_emit(const weir_context *context, unsigned output, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+
+	return message && context->computing && output < entity->output_count &&
+	       wr_message_pool(message) == entity->graph->pool &&
+	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
 {
-	weir_status status = refuse_emit(context, output, message);
-
-	if (status) {
+	if (!may_emit(context, output, message)) {
+		weir_status status = refuse_emit(context, output, message);
 		weir_message_unref(message);
 		return status;
 	}

@@ -61,18 +61,16 @@ static void ask_one(weir_view *view, const struct wr_condition *condition)
 	clear(&view->entity->verdict);
 	view->condition = condition;
 	view->counted = false;
-	condition->plan->kind->ask(condition->state, view, &view->entity->verdict);
+	condition->ask(condition->state, view, &view->entity->verdict);
 }
 
-/* Asks the conditions of one phase. False: one of them is NEVER. */
-static bool ask_phase(weir_view *view, weir_phase phase, struct sum *sum)
+/* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
+static bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
-	for (size_t i = 0; i < entity->condition_count; i++) {
+	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		if (condition->plan->kind->phase != phase)
-			continue;
 		ask_one(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
@@ -143,15 +141,12 @@ static void close_in_turn(struct wr_input *input, size_t n)
 
 static void close_front(struct wr_input *input)
 {
-	uint32_t take = input->plan->take;
-	bool each = take == WEIR_ALL || input->plan->port->flags & WEIR_PORT_ANY_SIZE || input->count == 1;
-
-	if (!each) {
-		close_in_turn(input, take);
+	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
+		close_in_turn(input, input->take);
 		return;
 	}
 	for (size_t i = 0; i < input->count; i++)
-		wr_queue_close_front(&input->connections[i]->queue, take == WEIR_ALL ? SIZE_MAX : take);
+		wr_queue_close_front(&input->connections[i]->queue, input->take);
 }
 
 static void close_fronts(weir_entity *entity)
@@ -187,7 +182,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
 		return settle(entity, WR_NEVER, &sum);
 	}
-	if (!ask_phase(&view, WEIR_GATHERING, &sum))
+	if (!ask_phase(&view, 0, entity->gathering_count, &sum))
 		return settle(entity, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
 		return settle(entity, WR_NEVER, &sum);
@@ -196,7 +191,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (sum.rank != RANK_READY)
 		return settle(entity, WR_WAIT, &sum);
 	close_fronts(entity);
-	if (entity->contentful && !ask_phase(&view, WEIR_CONTENT, &sum))
+	if (entity->contentful && !ask_phase(&view, entity->gathering_count, entity->condition_count, &sum))
 		return settle(entity, WR_NEVER, &sum);
 	if (sum.rank != RANK_READY)
 		return settle(entity, WR_WAIT, &sum);
@@ -262,15 +257,13 @@ static const char *port_of(const weir_entity *entity, const struct wr_condition 
 	return condition->plan->name;
 }
 
-static void explain_phase(weir_view *view, weir_phase phase, bool *met, weir_explain_fn *fn, void *arg)
+static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
 	char name[160];
 
-	for (size_t i = 0; i < entity->condition_count; i++) {
+	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		if (condition->plan->kind->phase != phase)
-			continue;
 		entity->verdict.fence_count = 0;
 		ask_one(view, condition);
 		if (entity->verdict.answer == WR_READY)
@@ -304,10 +297,10 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
 	bool met = true;
 
 	entity->verdict.fence_count = 0;
-	explain_phase(&view, WEIR_GATHERING, &met, fn, arg);
+	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
 	explain_content_ports(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
-		explain_phase(&view, WEIR_CONTENT, &met, fn, arg);
+		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
 	if (met && draining && entity->root)
 		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
 }
@@ -327,7 +320,7 @@ bool wr_entity_lacks_room(weir_entity *entity)
 	weir_view view = {.entity = entity};
 
 	for (unsigned i = 0; i < entity->output_count; i++)
-		if (weir_view_room(&view, i) < entity->outputs[i].plan->max_emits)
+		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
 			return true;
 	return false;
 }
@@ -349,6 +342,13 @@ void wr_entity_take(weir_entity *entity)
 	entity->fronts_closed = false;
 }
 
+static void release_made(weir_context *context)
+{
+	for (size_t i = 0; i < context->made_count; i++)
+		weir_message_unref(context->made[i]);
+	context->made_count = 0;
+}
+
 void wr_entity_release(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
@@ -357,9 +357,8 @@ void wr_entity_release(weir_entity *entity)
 			weir_message_unref(input->taken[k].message);
 		input->taken_count = 0;
 	}
-	for (size_t i = 0; i < entity->context.made_count; i++)
-		weir_message_unref(entity->context.made[i]);
-	entity->context.made_count = 0;
+	if (entity->context.made_count)
+		release_made(&entity->context);
 }
 
 void wr_entity_discard(weir_entity *entity)

@@ -28,8 +28,9 @@ struct weir_verdict {
 };
 
 struct wr_condition {
-	const struct wr_plan_condition *plan;
+	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);	/* the kind's */
 	void *state;
+	const struct wr_plan_condition *plan;
 	_Atomic int told;		/* any thread: weir_told */
 };
 
@@ -67,12 +68,15 @@ struct wr_connection {
 struct wr_input {
 	const struct wr_plan_input *plan;
 	struct wr_connection **connections;	/* in connection order; inlets last */
-	size_t count, turn;			/* turn: whom the rotation serves first next time (C4) */
-	size_t need;				/* messages that a content condition implies: take, 1 for all */
-	bool content;				/* a content condition names it */
+	size_t count;
 	struct wr_slot *taken;			/* what the tick received, room for the largest front */
 	size_t *taken_by;			/* per connection, how many */
 	size_t taken_count;
+	size_t take;				/* most that a tick receives; SIZE_MAX: all */
+	size_t need;				/* messages that a content condition implies: take, 1 for all */
+	size_t turn;				/* whom the rotation serves first next time (C4) */
+	bool any_size;				/* `take` counts per connection */
+	bool content;				/* a content condition names it */
 };
 
 struct wr_output {
@@ -80,7 +84,7 @@ struct wr_output {
 	struct wr_connection **connections;
 	size_t count;
 	weir_message **emitted;			/* by the running compute; max_emits places */
-	size_t emitted_count;
+	size_t emitted_count, max_emits;
 	uint64_t total;				/* emitted in this run while connected (E5) */
 };
 
@@ -121,10 +125,13 @@ struct weir_entity {
 	struct wr_output *outputs;
 	struct wr_condition *conditions;
 	size_t input_count, output_count, condition_count;
+	size_t gathering_count;			/* of the conditions: they come first, then the content ones */
 	size_t receivers;			/* connections that leave */
+	bool hears;				/* has conditions that want to know of ticks */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
 	bool unguarded;				/* has an output that no default condition watches */
+	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
 

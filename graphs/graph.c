@@ -46,8 +46,12 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 		return WEIR_E_NOMEM;
 	entity->input_count = plan->input_count;
 	for (size_t i = 0; i < plan->input_count; i++) {
-		entity->inputs[i].plan = &plan->inputs[i];
-		entity->inputs[i].need = plan->inputs[i].take == WEIR_ALL ? 1 : plan->inputs[i].take;
+		struct wr_input *input = &entity->inputs[i];
+		bool all = plan->inputs[i].take == WEIR_ALL;
+		input->plan = &plan->inputs[i];
+		input->take = all ? SIZE_MAX : plan->inputs[i].take;
+		input->need = all ? 1 : plan->inputs[i].take;
+		input->any_size = plan->inputs[i].port->flags & WEIR_PORT_ANY_SIZE;
 	}
 	return WEIR_OK;
 }
@@ -61,6 +65,7 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 	for (size_t i = 0; i < plan->output_count; i++) {
 		struct wr_output *output = &entity->outputs[i];
 		output->plan = &plan->outputs[i];
+		output->max_emits = output->plan->max_emits;
 		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
 		if (!output->emitted)
 			return WEIR_E_NOMEM;
@@ -80,24 +85,38 @@ static void mark_content(weir_entity *entity, const struct wr_plan_condition *co
 	}
 }
 
+static weir_status add_condition(weir_entity *entity, const struct wr_plan_condition *plan)
+{
+	struct wr_condition *condition = &entity->conditions[entity->condition_count];
+
+	condition->plan = plan;
+	condition->ask = plan->kind->ask;
+	condition->state = wr_alloc(1, plan->kind->state_size + 1);
+	if (!condition->state)
+		return WEIR_E_NOMEM;
+	entity->condition_count++;
+	entity->hears |= plan->kind->ticked != NULL;
+	if (plan->kind->phase == WEIR_GATHERING) {
+		entity->gathering_count++;
+	} else {
+		entity->contentful = true;
+		mark_content(entity, plan);
+	}
+	return WEIR_OK;
+}
+
 static weir_status make_conditions(weir_entity *entity, const struct wr_plan_entity *plan)
 {
+	weir_status status = WEIR_OK;
+
 	entity->conditions = wr_alloc(plan->condition_count ? plan->condition_count : 1, sizeof *entity->conditions);
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
-	entity->condition_count = plan->condition_count;
-	for (size_t i = 0; i < plan->condition_count; i++) {
-		struct wr_condition *condition = &entity->conditions[i];
-		condition->plan = &plan->conditions[i];
-		condition->state = wr_alloc(1, condition->plan->kind->state_size + 1);
-		if (!condition->state)
-			return WEIR_E_NOMEM;
-		if (condition->plan->kind->phase == WEIR_CONTENT) {
-			entity->contentful = true;
-			mark_content(entity, condition->plan);
-		}
-	}
-	return WEIR_OK;
+	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
+		for (size_t i = 0; !status && i < plan->condition_count; i++)
+			if ((int)plan->conditions[i].kind->phase == phase)
+				status = add_condition(entity, &plan->conditions[i]);
+	return status;
 }
 
 static weir_status make_entity(weir_graph *graph, uint32_t id)
@@ -110,6 +129,7 @@ static weir_status make_entity(weir_graph *graph, uint32_t id)
 	entity->graph = graph;
 	entity->plan = plan;
 	entity->context.entity = entity;
+	entity->compute = plan->kind->compute;
 	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
 	if (!entity->operator_state)
 		return WEIR_E_NOMEM;

@@ -24,28 +24,6 @@
 _Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's line");
 _Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's line");
 
-static bool evicts(const struct wr_queue *queue)
-{
-	return queue->policy == WEIR_POP;
-}
-
-static void lock(struct wr_queue *queue)
-{
-	if (evicts(queue))
-		wr_mutex_lock(&queue->lock);
-}
-
-static void unlock(struct wr_queue *queue)
-{
-	if (evicts(queue))
-		wr_mutex_unlock(&queue->lock);
-}
-
-static struct wr_slot *slot(const struct wr_queue *queue, uint64_t position)
-{
-	return &queue->slots[position & queue->mask];
-}
-
 static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 {
 	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
@@ -86,7 +64,7 @@ static size_t discard(struct wr_queue *queue)
 	size_t n = (size_t)(tail - head);
 
 	for (; head != tail; head++)
-		weir_message_unref(slot(queue, head)->message);
+		weir_message_unref(wr_queue_slot(queue, head)->message);
 	queue->tail_seen = tail;
 	wr_store_relaxed(&queue->look, tail);
 	wr_store_release(&queue->head, tail);
@@ -98,7 +76,7 @@ void wr_queue_finish(struct wr_queue *queue)
 	if (!queue->slots)
 		return;
 	discard(queue);
-	if (evicts(queue))
+	if (wr_queue_evicts(queue))
 		wr_mutex_finish(&queue->lock);
 	wr_free(queue->slots);
 	queue->slots = NULL;
@@ -121,23 +99,7 @@ size_t wr_queue_reset(struct wr_queue *queue)
 
 /* --- sender --- */
 
-/* Reads the receiver's position: acquire, since the slots before it may be filled again. */
-static size_t newest_room(struct wr_queue *queue, uint64_t tail)
-{
-	uint64_t filled;
-
-	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->look : &queue->head);
-	filled = tail - queue->head_seen;
-	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
-}
-
-static void append(struct wr_queue *queue, uint64_t tail, struct wr_slot filled)
-{
-	*slot(queue, tail) = filled;
-	wr_store_release(&queue->tail, tail + 1);
-}
-
-static enum wr_pushed refuse(struct wr_queue *queue, struct weir_message *message)
+enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message)
 {
 	if (queue->policy == WEIR_BLOCK)
 		return WR_PUSH_FULL;
@@ -153,22 +115,22 @@ static enum wr_pushed refuse(struct wr_queue *queue, struct weir_message *messag
 static struct weir_message *evict_locked(struct wr_queue *queue)
 {
 	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look), tail = wr_read(&queue->tail);
-	struct weir_message *oldest = slot(queue, look)->message;
+	struct weir_message *oldest = wr_queue_slot(queue, look)->message;
 
 	if (look - head < tail - look) {
 		for (uint64_t i = look; i != head; i--)
-			*slot(queue, i) = *slot(queue, i - 1);
+			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i - 1);
 		wr_store_relaxed(&queue->head, head + 1);
 		wr_store_relaxed(&queue->look, look + 1);
 	} else {
 		for (uint64_t i = look; i + 1 != tail; i++)
-			*slot(queue, i) = *slot(queue, i + 1);
+			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i + 1);
 		wr_store_relaxed(&queue->tail, tail - 1);
 	}
 	return oldest;
 }
 
-static enum wr_pushed push_evicting(struct wr_queue *queue, struct wr_slot filled)
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
 {
 	struct weir_message *evicted = NULL;
 	uint64_t tail;
@@ -177,7 +139,9 @@ static enum wr_pushed push_evicting(struct wr_queue *queue, struct wr_slot fille
 	tail = wr_read(&queue->tail);
 	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->look))
 		evicted = evict_locked(queue);
-	append(queue, wr_read(&queue->tail), filled);
+	tail = wr_read(&queue->tail);	/* evicting may have moved it */
+	*wr_queue_slot(queue, tail) = filled;
+	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);
 	if (evicted) {
@@ -185,25 +149,6 @@ static enum wr_pushed push_evicting(struct wr_queue *queue, struct wr_slot fille
 		weir_message_unref(evicted);
 	}
 	return WR_PUSHED;
-}
-
-enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled)
-{
-	struct wr_slot filled = {.message = message, .signalled = signalled};
-	uint64_t tail = wr_read(&queue->tail);
-
-	if (evicts(queue))
-		return push_evicting(queue, filled);
-	if (tail - queue->head_seen >= queue->capacity && newest_room(queue, tail) == 0)
-		return refuse(queue, message);
-	append(queue, tail, filled);
-	wr_count(&queue->counters.pushed, 1);
-	return WR_PUSHED;
-}
-
-size_t wr_queue_room(struct wr_queue *queue)
-{
-	return queue->policy == WEIR_BLOCK ? newest_room(queue, wr_read(&queue->tail)) : SIZE_MAX;
 }
 
 void wr_queue_close(struct wr_queue *queue)
@@ -221,107 +166,50 @@ size_t wr_queue_take_back(struct wr_queue *queue)
 
 /* --- receiver --- */
 
-bool wr_queue_closed(struct wr_queue *queue)
-{
-	/* Acquire: the last push is seen by the count that follows. */
-	return wr_load_acquire(&queue->closed);
-}
-
-static uint64_t newest_tail(struct wr_queue *queue)
-{
-	return queue->tail_seen = wr_load_acquire(&queue->tail);
-}
-
-/*
- * How far it is from *from to the tail. One load after the other: only the lock keeps them together in a
- * `pop` queue.
- */
-static size_t up_to_tail(struct wr_queue *queue, _Atomic uint64_t *from)
-{
-	uint64_t tail, start;
-
-	lock(queue);
-	tail = newest_tail(queue);
-	start = wr_load_relaxed(from);
-	unlock(queue);
-	return (size_t)(tail - start);
-}
-
-size_t wr_queue_count(struct wr_queue *queue)
-{
-	return up_to_tail(queue, &queue->head);
-}
-
 size_t wr_queue_inbox(struct wr_queue *queue)
 {
-	return up_to_tail(queue, &queue->look);
+	uint64_t tail, look;
+
+	wr_queue_lock(queue);
+	tail = wr_queue_newest_tail(queue);
+	look = wr_load_relaxed(&queue->look);
+	wr_queue_unlock(queue);
+	return (size_t)(tail - look);
 }
 
 size_t wr_queue_front(struct wr_queue *queue)
 {
 	uint64_t head, look;
 
-	lock(queue);
+	wr_queue_lock(queue);
 	head = wr_load_relaxed(&queue->head);
 	look = wr_load_relaxed(&queue->look);
-	unlock(queue);
+	wr_queue_unlock(queue);
 	return (size_t)(look - head);
-}
-
-void wr_queue_close_front(struct wr_queue *queue, size_t n)
-{
-	uint64_t look, tail;
-
-	lock(queue);
-	look = wr_read(&queue->look);
-	tail = evicts(queue) || queue->tail_seen - look < n ? newest_tail(queue) : queue->tail_seen;
-	/* Relaxed: the receiver's own; a next owner gets it by the entity's state. */
-	wr_store_relaxed(&queue->look, tail - look < n ? tail : look + n);
-	unlock(queue);
 }
 
 struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
 {
 	struct wr_slot found;
 
-	lock(queue);
-	found = *slot(queue, wr_read(&queue->head) + i);
-	unlock(queue);
+	wr_queue_lock(queue);
+	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);
+	wr_queue_unlock(queue);
 	return found;
 }
 
 /* The seeded bug: what compute receives is not what the conditions saw, but the newest of the inbox. */
-static void swap_with_newest(struct wr_queue *queue, uint64_t head, uint64_t look)
+void wr_queue_swap_with_newest(struct wr_queue *queue)
 {
-	uint64_t newest = newest_tail(queue);
+	uint64_t head = wr_read(&queue->head), newest = wr_queue_newest_tail(queue), look = wr_read(&queue->look);
 
 	for (uint64_t i = look; i != head && newest != look; i--) {
-		struct wr_slot older = *slot(queue, i - 1);
+		struct wr_slot older = *wr_queue_slot(queue, i - 1);
 
 		newest--;
-		*slot(queue, i - 1) = *slot(queue, newest);
-		*slot(queue, newest) = older;
+		*wr_queue_slot(queue, i - 1) = *wr_queue_slot(queue, newest);
+		*wr_queue_slot(queue, newest) = older;
 	}
-}
-
-size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out)
-{
-	uint64_t head, look;
-	size_t n;
-
-	lock(queue);
-	head = wr_read(&queue->head);
-	look = wr_read(&queue->look);
-	n = (size_t)(look - head);
-	if (WR_BUG(READY_NOT_BOUND))
-		swap_with_newest(queue, head, look);
-	for (size_t i = 0; i < n; i++)
-		out[i] = *slot(queue, head + i);
-	/* Release: the slots are read before the sender may fill them again. */
-	wr_store_release(&queue->head, look);
-	unlock(queue);
-	wr_count(&queue->counters.delivered, n);
-	return n;
 }
 
 /* Takes the oldest of all out; NULL: empty. */
@@ -330,15 +218,15 @@ static struct weir_message *take_oldest(struct wr_queue *queue)
 	struct weir_message *message = NULL;
 	uint64_t head;
 
-	lock(queue);
+	wr_queue_lock(queue);
 	head = wr_read(&queue->head);
-	if (newest_tail(queue) != head) {
-		message = slot(queue, head)->message;
+	if (wr_queue_newest_tail(queue) != head) {
+		message = wr_queue_slot(queue, head)->message;
 		if (wr_read(&queue->look) == head)
 			wr_store_relaxed(&queue->look, head + 1);
 		wr_store_release(&queue->head, head + 1);
 	}
-	unlock(queue);
+	wr_queue_unlock(queue);
 	return message;
 }
 

@@ -8,6 +8,7 @@
 #ifndef WR_GRAPHS_QUEUE_H
 #define WR_GRAPHS_QUEUE_H
 
+#include "base/bug.h"
 #include "base/thread.h"
 #include "trace/trace.h"
 
@@ -58,8 +59,8 @@ enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
  * (unref'd, counted pushed and dropped); `pop` evicts the oldest of the inbox (unref'd after the critical
  * section) and answers PUSHED. With a full front `pop` admits one more.
  */
-enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
-size_t wr_queue_room(struct wr_queue *queue);			/* `block`: least sure room; other policies SIZE_MAX */
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
+static inline size_t wr_queue_room(struct wr_queue *queue);	/* `block`: least sure room; other policies SIZE_MAX */
 void wr_queue_close(struct wr_queue *queue);
 /*
  * The receiver is DONE and has dropped what it saw: takes back all that is left, counted. From then on the
@@ -68,16 +69,129 @@ void wr_queue_close(struct wr_queue *queue);
 size_t wr_queue_take_back(struct wr_queue *queue);
 
 /* --- receiver --- */
-bool wr_queue_closed(struct wr_queue *queue);			/* read it before the count (S5) */
-size_t wr_queue_count(struct wr_queue *queue);			/* inbox + front */
+static inline bool wr_queue_closed(struct wr_queue *queue);	/* read it before the count (S5) */
+static inline size_t wr_queue_count(struct wr_queue *queue);	/* inbox + front */
 size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
-void wr_queue_close_front(struct wr_queue *queue, size_t n);	/* moves up to n from the inbox to the front */
+static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);	/* moves up to n from the inbox to the front */
 struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i);	/* i-th of the front */
 /* The tick takes the front: moves it to out[0..front), counts delivered, frees the room. Returns how many. */
-size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
+static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
 size_t wr_queue_drop(struct wr_queue *queue);			/* became DONE: unrefs inbox and front, counted `closed` */
 /* After the run, alone: what is left is counted abandoned and unref'd. */
 size_t wr_queue_abandon(struct wr_queue *queue);
+
+/* --- what every review and every tick does, inline: queue.c says why the orders are enough --- */
+
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
+enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message);
+void wr_queue_swap_with_newest(struct wr_queue *queue);		/* seeded bug READY_NOT_BOUND */
+
+static inline bool wr_queue_evicts(const struct wr_queue *queue)
+{
+	return queue->policy == WEIR_POP;
+}
+
+static inline void wr_queue_lock(struct wr_queue *queue)
+{
+	if (wr_queue_evicts(queue))
+		wr_mutex_lock(&queue->lock);
+}
+
+static inline void wr_queue_unlock(struct wr_queue *queue)
+{
+	if (wr_queue_evicts(queue))
+		wr_mutex_unlock(&queue->lock);
+}
+
+static inline struct wr_slot *wr_queue_slot(const struct wr_queue *queue, uint64_t position)
+{
+	return &queue->slots[position & queue->mask];
+}
+
+/* Reads the receiver's position: acquire, since the slots before it may be filled again. */
+static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
+{
+	uint64_t filled;
+
+	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->look : &queue->head);
+	filled = tail - queue->head_seen;
+	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
+}
+
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled)
+{
+	struct wr_slot filled = {.message = message, .signalled = signalled};
+	uint64_t tail = wr_read(&queue->tail);
+
+	if (wr_queue_evicts(queue))
+		return wr_queue_push_evicting(queue, filled);
+	if (tail - queue->head_seen >= queue->capacity && wr_queue_newest_room(queue, tail) == 0)
+		return wr_queue_refuse(queue, message);
+	*wr_queue_slot(queue, tail) = filled;
+	wr_store_release(&queue->tail, tail + 1);
+	wr_count(&queue->counters.pushed, 1);
+	return WR_PUSHED;
+}
+
+static inline size_t wr_queue_room(struct wr_queue *queue)
+{
+	return queue->policy == WEIR_BLOCK ? wr_queue_newest_room(queue, wr_read(&queue->tail)) : SIZE_MAX;
+}
+
+static inline bool wr_queue_closed(struct wr_queue *queue)
+{
+	/* Acquire: the last push is seen by the count that follows. */
+	return wr_load_acquire(&queue->closed);
+}
+
+static inline uint64_t wr_queue_newest_tail(struct wr_queue *queue)
+{
+	return queue->tail_seen = wr_load_acquire(&queue->tail);
+}
+
+/* One load after the other: only the lock keeps them together in a `pop` queue. */
+static inline size_t wr_queue_count(struct wr_queue *queue)
+{
+	uint64_t tail, head;
+
+	wr_queue_lock(queue);
+	tail = wr_queue_newest_tail(queue);
+	head = wr_load_relaxed(&queue->head);
+	wr_queue_unlock(queue);
+	return (size_t)(tail - head);
+}
+
+static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
+{
+	uint64_t look, tail;
+
+	wr_queue_lock(queue);
+	look = wr_read(&queue->look);
+	tail = wr_queue_evicts(queue) || queue->tail_seen - look < n ? wr_queue_newest_tail(queue) : queue->tail_seen;
+	/* Relaxed: the receiver's own; a next owner gets it by the entity's state. */
+	wr_store_relaxed(&queue->look, tail - look < n ? tail : look + n);
+	wr_queue_unlock(queue);
+}
+
+static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out)
+{
+	uint64_t head, look;
+	size_t n;
+
+	wr_queue_lock(queue);
+	head = wr_read(&queue->head);
+	look = wr_read(&queue->look);
+	n = (size_t)(look - head);
+	if (WR_BUG(READY_NOT_BOUND))
+		wr_queue_swap_with_newest(queue);
+	for (size_t i = 0; i < n; i++)
+		out[i] = *wr_queue_slot(queue, head + i);
+	/* Release: the slots are read before the sender may fill them again. */
+	wr_store_release(&queue->head, look);
+	wr_queue_unlock(queue);
+	wr_count(&queue->counters.delivered, n);
+	return n;
+}
 
 #endif

@@ -53,7 +53,7 @@ size_t weir_view_take(const weir_view *view, unsigned input)
 
 bool weir_view_any_size(const weir_view *view, unsigned input)
 {
-	return view->entity->inputs[input].plan->port->flags & WEIR_PORT_ANY_SIZE;
+	return view->entity->inputs[input].any_size;
 }
 
 bool weir_view_connected(const weir_view *view, unsigned input)
@@ -93,7 +93,7 @@ size_t weir_view_room(const weir_view *view, unsigned output)
 
 size_t weir_view_emits(const weir_view *view, unsigned output)
 {
-	return view->entity->outputs[output].plan->max_emits;
+	return view->entity->outputs[output].max_emits;
 }
 
 weir_told weir_view_told(const weir_view *view)
