@@ -47,15 +47,6 @@ static bool poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 	return true;
 }
 
-bool wr_poke_held(struct wr_worker *worker, weir_entity *entity)
-{
-	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
-
-	if (before == WR_IDLE)
-		wr_push_next(worker, entity);
-	return !(before & WR_DONE);
-}
-
 bool wr_poke(weir_entity *entity)
 {
 	weir_scheduler *scheduler = wr_load_acquire(&entity->scheduler);

@@ -2,9 +2,10 @@
  * The ready queues (S9). An entity is in at most one of them, at most once.
  *
  * Each worker has a ring (it pushes at the tail; it and thieves take at the head by CAS) and a `next` slot before it, so that a
- * message passed on stays on the warm core; a thief may take from the slot, too. Foreign threads, the driver's among them, push to
- * the injector: an intrusive stack, one CAS, no lock. A worker empties that stack by one exchange, turns it round, and appends
- * it to the backlog, a list behind a lock that only workers take.
+ * message passed on stays on the warm core; a thief may take from the slot, too. Who waited for room goes to the ring's end: room brings
+ * no message, and by its turn the entity often has one, too (one review instead of two). Foreign threads, the driver's among them,
+ * push to the injector: an intrusive stack, one CAS, no lock. A worker empties that stack by one exchange, turns it round, and
+ * appends it to the backlog, a list behind a lock that only workers take.
  *
  * No wake-up is lost: whoever pushes does so by a sequentially consistent store or read-modify-write and then looks at the announced sleeps;
  * whoever sleeps announces by one and then looks at every queue. One of the two sees the other. While a batch is on its way
@@ -12,9 +13,9 @@
  */
 #include "scheduler/scheduler.h"
 
-void wr_wake_one(weir_scheduler *scheduler)
+void wr_wake_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
-	for (uint64_t sleepers = wr_load(&scheduler->sleepers); sleepers; sleepers = wr_load(&scheduler->sleepers)) {
+	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
 		uint64_t bit = sleepers & -sleepers;
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);

@@ -25,7 +25,8 @@ static enum step review(struct wr_worker *worker, weir_entity *entity)
 		wr_trace_ready(scheduler->trace, entity->id);
 		return STEP_TICK;
 	case WR_WAIT:
-		wr_arm(worker, entity);
+		if (wr_wait_armed(&entity->wait) || wr_verdict_arms(&entity->verdict))
+			wr_arm(worker, entity);
 		return STEP_PARK;
 	case WR_NEVER:
 		break;

@@ -85,7 +85,8 @@ struct weir_scheduler {
 
 /* --- poke.c --- */
 bool wr_poke(weir_entity *entity);			/* any thread; false: refused, no run is on */
-bool wr_poke_held(struct wr_worker *worker, weir_entity *entity);	/* a worker of that run; false: the entity is DONE */
+static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity);	/* a worker of that run; false: the entity is DONE */
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);	/* the same, for room: it brings no message */
 struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);	/* the calling thread, if it is one of its workers */
 void wr_drop(weir_scheduler *scheduler);		/* a live reference; the last one kicks the loop */
 void wr_poke_by_id(struct wr_waker *waker, uint32_t entity);
@@ -97,7 +98,7 @@ void wr_inject(weir_scheduler *scheduler, weir_entity *entity);		/* any thread; 
 void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity);	/* the same before a run: wakes nobody */
 weir_entity *wr_pop(struct wr_worker *worker);
 bool wr_work_waits(weir_scheduler *scheduler);				/* a look at every queue (S9) */
-void wr_wake_one(weir_scheduler *scheduler);				/* after a push, by a full fence: see ready.c */
+static inline void wr_wake_one(weir_scheduler *scheduler);		/* after a push, by a full fence: see ready.c */
 void wr_wake_all(weir_scheduler *scheduler);
 size_t wr_ready_clear(weir_scheduler *scheduler);			/* nobody works: forgets all entries, returns the injector's */
 
@@ -145,5 +146,43 @@ void wr_inlet_room(weir_inlet *inlet);			/* its receiver freed room */
 void wr_outlets_open(weir_graph *graph);
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message);
 void wr_outlet_end(weir_outlet *outlet, bool abandon);	/* the sender is done, or the run has ended */
+
+/* --- on the way of every tick --- */
+
+void wr_wake_of(weir_scheduler *scheduler, uint64_t sleepers);	/* one of those that announced a sleep */
+
+static inline void wr_wake_one(weir_scheduler *scheduler)
+{
+	uint64_t sleepers = wr_load(&scheduler->sleepers);
+
+	if (sleepers)
+		wr_wake_of(scheduler, sleepers);
+}
+
+static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity)
+{
+	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
+
+	if (before == WR_IDLE)
+		wr_push_next(worker, entity);
+	return !(before & WR_DONE);
+}
+
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
+{
+	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
+		wr_push_last(worker, entity);
+}
+
+/* A wait that was armed, or that the verdict names now? */
+static inline bool wr_wait_armed(const struct wr_wait *wait)
+{
+	return wait->held || wait->token || wait->refused;
+}
+
+static inline bool wr_verdict_arms(const weir_verdict *verdict)
+{
+	return verdict->external || verdict->fence_count || verdict->at != INT64_MAX;
+}
 
 #endif

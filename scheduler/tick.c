@@ -20,7 +20,7 @@ static void poke_senders(struct wr_worker *worker, weir_entity *entity)
 			if (!input->taken_by[k] || connection->queue.policy != WEIR_BLOCK)
 				continue;
 			if (connection->sender)
-				wr_poke_held(worker, connection->sender);
+				wr_poke_room(worker, connection->sender);
 			else
 				wr_inlet_room(connection->inlet);
 		}
@@ -42,14 +42,14 @@ static weir_status overflow(const struct wr_connection *connection, weir_message
 		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
 }
 
-/* callback_inline: right after the fence, before the push, so that the slot can say whether a signal will come (G2). */
+/* The receiver is gated by callback_inline: right after the fence, before the push, so that the slot can say whether a signal will come (G2). */
 static bool signal_inline(const struct wr_connection *connection, const weir_message *message)
 {
 	weir_entity *sender = connection->sender;
 	wr_token token;
 	weir_fence fence;
 
-	if (!connection->inlined || !sender->stream || !wr_message_has_fences(message))
+	if (!sender->stream || !wr_message_has_fences(message))
 		return false;
 	if (wr_message_fences(message, &fence, 1) != 1 || fence.stream != weir_stream_id(sender->stream))
 		return false;	/* others produced it, too: the receiver's review arms by callback */
@@ -65,7 +65,8 @@ static void taken_over(struct wr_connection *connection)
 static weir_status push_one(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
 	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;	/* the relaxed store lands later */
-	enum wr_pushed pushed = wr_queue_push(&connection->queue, message, signal_inline(connection, message));
+	bool signalled = connection->inlined && signal_inline(connection, message);
+	enum wr_pushed pushed = wr_queue_push(&connection->queue, message, signalled);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {
@@ -147,19 +148,18 @@ static void take_time(const weir_graph *graph)
 
 static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 {
-	const weir_operator *kind = entity->plan->kind;
 	weir_context *context = &entity->context;
 	weir_status status = WEIR_OK;
 
 	if (entity->contentful && entity->graph->system && wr_system_doomed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	take_time(entity->graph);
-	if (!kind->compute)
+	if (!entity->compute)
 		return WEIR_OK;
 	context->computing = true;
 	worker->local.context = context;
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
-	status = kind->compute(context, entity->operator_state);
+	status = entity->compute(context, entity->operator_state);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	worker->local.context = NULL;
 	context->computing = false;
@@ -194,20 +194,22 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	int64_t begin = timed ? wr_now() : 0;
 	weir_status status;
 
-	wr_disarm(worker, entity);
+	if (wr_wait_armed(&entity->wait))
+		wr_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->draining);
 	wr_entity_take(entity);
 	poke_senders(worker, entity);
 	status = compute(worker, entity);
 	if (timed)
 		wr_count(&entity->counters.compute_ns, wr_now() - begin);
-	if (!status)
+	if (!status && entity->stream)
 		status = wr_entity_fence(entity);
 	if (status)
 		return fail(scheduler, entity, status);
 	wr_count(&entity->counters.ticks, 1);
 	entity->context.tick++;
-	tell_conditions(entity);
+	if (entity->hears)
+		tell_conditions(entity);
 	status = deliver(worker, entity);
 	wr_entity_release(entity);
 	if (status)

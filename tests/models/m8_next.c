@@ -6,6 +6,7 @@
  * Rule as modelled:
  *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring; then it looks at the
  *                     announcements and wakes one. An entity that ticked its share goes to the end of the ring (S2).
+ *                     ROOM: whoever is poked for freed room goes to the end of the ring instead.
  *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements, wakes one.
  *   pop:              next (at most ROW times in a row before the ring is looked at), ring, next, overflow, injector, others'
  *                     rings, others' next slots (by exchange). Every TURN-th pop looks at overflow and injector first.
@@ -19,7 +20,7 @@
  * sleeps; nothing is left in the end. GOAL settings go on for ever until one entity has run: a weakly fair cycle is a starvation.
  * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order m3_sleep's.
  * Run: build/m8_next [-v [NAME]]
- * Result: holds (up to 1.3 million states a run). One look for a whole batch is too little with 3 workers; a wake-up must be passed
+ * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a wake-up must be passed
  * on unless the second look has the order of the pop; the overflow comes before the injector. LAZY is right too: a push into next
  * wakes nobody, but before each compute the worker looks at the announcements if its next slot or ring holds something.
  */
@@ -39,7 +40,7 @@ enum { WORKERS_2 = 16, WORKERS_3 = 32 };
 enum mutation {
 	NONE, RECHECK_SKIPS_NEXT, NEXT_NOT_STOLEN, NO_ROW_BOUND, INJECTOR_NEVER_FIRST, BATCH_WAKES_NOBODY, BATCH_WAKES_ONE, NO_PASS_ON,
 	INJECTOR_BEFORE_OVERFLOW, FIRST_SKIPS_OVERFLOW, NEXT_WAKES_NOBODY, LAZY, NEXT_BY_STORE, STOLEN_BY_STORE, OLD_AFTER_WAKE,
-	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON
+	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY
 };
 struct state {
 	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
@@ -377,10 +378,26 @@ static void poked(struct state *s, int e)
 	s->word[e] |= POKED;
 }
 
+/* Who is poked for freed room: to the end of the ring, past the next slot. */
+static bool push_room(struct state *s, int w)
+{
+	int e = s->new[w] - 1;
+
+	put(s->ring[w], &s->rings[w], e);
+	s->new[w] = 0;
+	s->wakes[w] = 1;
+	s->then[w] = POKE;
+	s->pc[w] = mutation == ROOM_WAKES_NOBODY ? POKE : WAKE;
+	say("E%d to the end of its ring", e);
+	return true;
+}
+
 static bool push_next(struct state *s, int w)
 {
 	int e = s->new[w] - 1;
 
+	if ((mutation == ROOM || mutation == ROOM_WAKES_NOBODY) && choose(2))
+		return push_room(s, w);
 	s->carried[w] = mutation == NEXT_BY_STORE && s->pc[w] == PUSH_LATE ? s->carried[w] : s->next[w];
 	if (mutation == NEXT_BY_STORE && s->pc[w] == PUSH) {
 		s->pc[w] = PUSH_LATE;
@@ -637,6 +654,20 @@ static const struct run runs[] = {
 	{"LAZY: next wakes nobody; a look before each compute instead", LAZY, LONG | WORKERS_2, HOLDS},
 	{"LAZY, two behind it in next and ring, 3 workers", LAZY, LONG_TWO | WORKERS_3, HOLDS},
 	{"LAZY, 2 workers, 4 entities, late pokes", LAZY, FINITE | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end, 1 worker, 4 entities, late pokes", ROOM, FINITE, HOLDS},
+	{"a poke for room goes to the ring's end, 2 workers, 4 entities, late pokes", ROOM, FINITE | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end, 3 workers, 4 entities, late pokes", ROOM, FINITE | WORKERS_3, HOLDS},
+	{"a poke for room goes to the ring's end, a long compute", ROOM, LONG | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end, two behind a long compute, 2 workers", ROOM, LONG_TWO | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end, two behind a long compute, 3 workers", ROOM, LONG_TWO | WORKERS_3, HOLDS},
+	{"a poke for room goes to the ring's end, one from outside, 3 workers", ROOM, LONG_MIXED | WORKERS_3, HOLDS},
+	{"a poke for room goes to the ring's end for ever, one waits in the ring", ROOM, PING_RING, HOLDS},
+	{"a poke for room goes to the ring's end for ever, one waits in the injector", ROOM, PING_INJECTOR, HOLDS},
+	{"a poke for room goes to the ring's end for ever, one waits in the overflow", ROOM, PING_OVERFLOW, HOLDS},
+	{"a poke for room goes to the ring's end, two pairs for ever, 2 workers", ROOM, PINGS | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end, two pairs for ever, one in a ring, 2 workers", ROOM, PINGS_RING | WORKERS_2, HOLDS},
+	{"a poke for room goes to the ring's end for ever, an always-ready one too", ROOM, ALWAYS_RING, HOLDS},
+	{"MUTANT a poke for room that goes to the ring's end wakes nobody", ROOM_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
 	{"MUTANT next slots are not looked at before sleeping", RECHECK_SKIPS_NEXT, LONG | WORKERS_2, BREAKS},
 	{"MUTANT next cannot be stolen, long compute", NEXT_NOT_STOLEN, LONG | WORKERS_2, BREAKS},
 	{"MUTANT no bound on next in a row: the ring starves", NO_ROW_BOUND, PING_RING, BREAKS},
