@@ -127,10 +127,11 @@ static void release(struct wr_retired *entry, struct wr_waker *waker)
 		waker->drop(waker);
 }
 
-static void look(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
+/* True: some are not complete yet. */
+static bool look(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
 {
 	uint64_t forfeits;
-	bool told = false;
+	bool told = false, kept = false;
 	struct wr_retired *entry = take(system, ready, &forfeits);
 
 	while (entry) {
@@ -142,24 +143,35 @@ static void look(struct wr_system *system, struct wr_waker *waker, bool ready, b
 		else
 			put_back(system, entry, done, forfeits, waker);
 		told |= done && !destructors;
+		kept |= !done;
 		entry = next;
 	}
 	/* Whoever looks need not be the loop, which sends a worker to the destructors. */
 	if (told && waker && wr_system_retired_ready(system))
 		waker->kick(waker);
+	return kept;
 }
 
-void wr_system_retire_look(struct wr_system *system, bool destructors)
+bool wr_retire_look(struct wr_system *system, bool destructors)
 {
 	struct wr_waker *waker;
+	bool kept;
 
 	if (!wr_load(&system->retire.count) && !(destructors && wr_system_retired_ready(system)))
-		return;
+		return false;
 	waker = wr_system_enter(system);
-	look(system, waker, false, destructors);
+	kept = look(system, waker, false, destructors);
 	if (destructors && wr_system_retired_ready(system))
 		look(system, waker, true, true);
 	wr_system_leave(system);
+	return kept;
+}
+
+/* While the list was taken off, the watch may have found it empty, and rest. */
+void wr_system_retire_look(struct wr_system *system, bool destructors)
+{
+	if (wr_retire_look(system, destructors))
+		wr_system_added(system);
 }
 
 static size_t forfeit_locked(struct wr_retired *entry)

@@ -326,12 +326,19 @@ bool wr_system_doomed(struct wr_system *system)
 	return true;
 }
 
+/*
+ * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go on
+ * with what is not complete, or report the failure as his own.
+ */
 void wr_system_fail(struct wr_system *system, const char *what)
 {
 	struct wr_waker *waker;
 
-	if (wr_exchange(&system->failing, true))
+	if (wr_exchange(&system->failing, true)) {
+		while (!wr_load(&system->failed))
+			wr_thread_yield();
 		return;
+	}
 	wr_failure_describe(system, what);
 	wr_store(&system->failed, true);
 	waker = wr_system_enter(system);

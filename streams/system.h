@@ -209,6 +209,7 @@ weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds los
 /* retire.c */
 weir_status wr_retire_init(struct wr_system *system);
 void wr_retire_finish(struct wr_system *system);
+bool wr_retire_look(struct wr_system *system, bool destructors);	/* the watch's: kicks nobody. True: some are left */
 void wr_retire_forfeit(struct wr_system *system, struct wr_waker *waker);
 
 #endif

@@ -463,7 +463,7 @@ BODY(g1_a_signal_that_was_given_up_delays_nobody)
 	struct rig_waker next;
 	weir_fence slow;
 
-	rig_store(rig, rig->a, 1, 500 * MS);
+	rig_store(rig, rig->a, 1, 300 * MS);
 	slow = rig_record(rig->a);
 	arm(rig, 1, slow);
 	wr_system_detach(rig->system);
