@@ -109,8 +109,12 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message)
 		return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
 			       connection->receiver->inputs[connection->input].plan->port->name);
 	}
-	/* Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. */
-	if (!wr_poke(connection->receiver) || wr_load(&connection->receiver->state) & WR_DONE)
+	/*
+	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke says nothing of the
+	 * receiver: the run is being cut short, and it may still be looking; what was pushed is abandoned with the rest.
+	 */
+	wr_poke(connection->receiver);
+	if (wr_load(&connection->receiver->state) & WR_DONE)
 		wr_queue_take_back(&connection->queue);
 	return WEIR_OK;
 }
