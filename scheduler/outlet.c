@@ -87,7 +87,7 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 	struct wr_queue *queue = &outlet->connection->queue;
 	struct wr_slot slot;
 
-	while (!wr_queue_count(queue)) {
+	while (!outlet->holding) {	/* what a cut has left is no longer the taker's: the loop abandons it without this lock */
 		if (outlet->ended)
 			return wr_fail(WEIR_E_CLOSED, "outlet: empty, and nothing will come any more");
 		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
