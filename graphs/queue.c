@@ -57,6 +57,18 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 	return WEIR_OK;
 }
 
+/*
+ * For onlookers: writes nothing (tail_seen is the receiver's). The head first: it never passes a tail that was read after it.
+ */
+size_t wr_queue_snapshot(const struct wr_queue *queue)
+{
+	struct wr_queue *own = (struct wr_queue *)queue;
+	uint64_t head = wr_load_acquire(&own->head), filled = wr_load_acquire(&own->tail) - head;
+	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
+
+	return filled < most ? (size_t)filled : most;	/* many came and went between the two loads */
+}
+
 /* Unrefs all that is in it and makes it empty. The caller is the only one who touches the queue. */
 static size_t discard(struct wr_queue *queue)
 {

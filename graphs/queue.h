@@ -45,6 +45,7 @@ struct wr_queue {
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
 void wr_queue_finish(struct wr_queue *queue);			/* unrefs what is left; a zeroed one is fine */
+size_t wr_queue_snapshot(const struct wr_queue *queue);		/* how many it holds, roughly. Thread: any */
 /*
  * Before a run, alone: discards leftovers (unref) and clears counters and `closed`. Returns how many were
  * discarded.

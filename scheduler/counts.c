@@ -52,7 +52,7 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		.delivered = wr_read(&counters->delivered),
 		.dropped = wr_read(&counters->dropped),
 		.closed = wr_read(&counters->closed) + wr_read(&counters->taken_back),
-		.queued = wr_queue_count(&connection->queue),
+		.queued = wr_queue_snapshot(&connection->queue),
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
