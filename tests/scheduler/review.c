@@ -1,0 +1,157 @@
+/* Outsiders at bad moments: they take, push and look while a run begins, is cut short or ends. On the build whose atomics are switching points. */
+
+#include "base/thread.h"
+#include "rig.h"
+
+enum { SEEDS = 3000 };
+
+static void in_worlds(void (*body)(void))
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		rig_in_world(seed, body);
+}
+
+/* --- a run that is cut short --- */
+
+struct outsider {
+	struct rig *rig;
+	weir_inlet *inlet;
+	weir_outlet *outlet;
+	struct wr_thread thread;
+	uint64_t count;
+};
+
+static void take_all(void *arg)
+{
+	struct outsider *outsider = arg;
+	weir_message *message = NULL;
+	weir_status status;
+
+	do {
+		status = weir_outlet_take(outsider->outlet, &message, 4 * US);
+		if (status)
+			continue;
+		outsider->count++;
+		weir_message_unref(message);
+	} while (status != WEIR_E_CLOSED);
+}
+
+static void cut_short_beside_a_taker(void)
+{
+	struct rig *rig = rig_of("source delay=1us -> p:pass");
+	struct outsider outsider = {.rig = rig};
+	weir_queue_counts counts;
+
+	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, &outsider.outlet), WEIR_OK);
+	rig_start(rig);
+	weir_sleep(21 * US);	/* it is full, and the workers are asleep */
+	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	wr_thread_join(&outsider.thread);
+	counts = rig_queue(rig, "outlet");
+	assert_int_equal(counts.delivered, outsider.count);
+	assert_int_equal(counts.pushed, counts.delivered + counts.abandoned);
+	rig_destroy(rig);
+}
+
+static void b02_e05_what_a_cut_left_in_an_outlet_is_abandoned_or_taken_never_both(void **state)
+{
+	(void)state;
+	in_worlds(cut_short_beside_a_taker);
+}
+
+static void push_on(void *arg)
+{
+	struct outsider *outsider = arg;
+	weir_message *message = NULL;
+	weir_status status = WEIR_OK;
+
+	while (status != WEIR_E_CLOSED) {
+		if (weir_message_empty(&message, outsider->rig->graph))
+			return;
+		status = weir_inlet_push(outsider->inlet, message, 5 * US);
+		if (status)
+			weir_message_unref(message);
+		else
+			outsider->count++;
+		weir_sleep(1 * US);
+	}
+}
+
+static void cut_short_beside_a_pusher(void)
+{
+	struct rig *rig = rig_of("end capacity=4 take=2 delay=1us");
+	struct outsider outsider = {.rig = rig};
+	weir_queue_counts counts;
+
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &outsider.inlet), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(wr_thread_start(&outsider.thread, "pusher", push_on, &outsider), WEIR_OK);
+	weir_sleep(21 * US);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	wr_thread_join(&outsider.thread);
+	counts = rig_queue(rig, "end.in");
+	assert_int_equal(counts.pushed, outsider.count);
+	assert_int_equal(counts.closed, 0);	/* nobody took back what the receiver was still looking at */
+	rig_destroy(rig);
+}
+
+static void b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue(void **state)
+{
+	(void)state;
+	in_worlds(cut_short_beside_a_pusher);
+}
+
+/* --- counts --- */
+
+struct look {
+	struct rig *rig;
+	struct wr_thread thread;
+	_Atomic bool over;
+};
+
+static void look_at_counts(void *arg)
+{
+	struct look *look = arg;
+	weir_queue_counts counts = {.size = sizeof counts};
+
+	while (!wr_load(&look->over)) {
+		for (size_t i = 0; weir_scheduler_queue_counts(look->rig->scheduler, i, &counts); i++)
+			if (counts.queued > counts.capacity + 1u)
+				rig_break(look->rig);
+		weir_sleep(1);
+	}
+}
+
+static void run_beside_a_looker(void)
+{
+	struct rig *rig = rig_of("source ticks=40 -> p:pass -> end; p.out2 -> other:end policy=pop");
+	struct look look = {.rig = rig};
+
+	rig_start(rig);
+	assert_int_equal(wr_thread_start(&look.thread, "looker", look_at_counts, &look), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	wr_store(&look.over, true);
+	wr_thread_join(&look.thread);
+	rig_destroy(rig);
+}
+
+static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
+{
+	(void)state;
+	in_worlds(run_beside_a_looker);
+	rig_on_host(run_beside_a_looker);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(b02_e05_what_a_cut_left_in_an_outlet_is_abandoned_or_taken_never_both),
+		cmocka_unit_test(b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue),
+		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
