@@ -90,7 +90,7 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 	if (cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);
-	scheduler->settle_at = wr_time_add(now, SETTLE_NS);
+	scheduler->settle_at = scheduler->timed_out ? now : wr_time_add(now, SETTLE_NS);	/* a drain has waited already */
 	wr_wake_all(scheduler);
 }
 
@@ -113,6 +113,13 @@ static bool obey(weir_scheduler *scheduler, int64_t now)
 
 /* --- the device (E2) --- */
 
+/* All asleep, no timer set, no signal outstanding: streams that still have work are all that holds the run open. */
+static bool nobody_comes(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->sleepers) == scheduler->all_asleep && !scheduler->heap_count &&
+	       !wr_system_outstanding(scheduler->graph->system);
+}
+
 static int64_t watch(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
@@ -128,7 +135,7 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_retired_ready(system))
 		wr_wake_one(scheduler);
-	if (!wr_load(&scheduler->undone) || wr_load(&scheduler->sleepers) == scheduler->all_asleep)
+	if (!wr_load(&scheduler->undone) || nobody_comes(scheduler))
 		wr_system_expect(system);
 	return scheduler->watch_at;
 }

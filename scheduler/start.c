@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
+#define SIGNALS_MAX 256
+
 static void trace_entities(weir_scheduler *scheduler)
 {
 	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
@@ -30,6 +32,18 @@ static weir_status open_streams(weir_scheduler *scheduler)
 }
 
 /* Memory and messages that lie ready: no frame waits for an allocator. */
+/* Two for each gated entity (the loop gives one back a little after it has fired) and one for each stream's end. */
+static weir_status reserve_signals(weir_graph *graph)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		count += graph->entities[i].contentful ? 2 : 0;
+		count += graph->entities[i].plan->kind->flags & WEIR_OPERATOR_STREAM ? 1 : 0;
+	}
+	return wr_signals_reserve(graph->system, 0, count < SIGNALS_MAX ? count : SIGNALS_MAX);
+}
+
 static weir_status reserve(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -43,6 +57,8 @@ static weir_status reserve(weir_scheduler *scheduler)
 		status = wr_system_reserve(graph->system, 0, (size_t)graph->plan->scheduler.device_memory);
 	if (!status && wr_system_is_cuda(graph->system))
 		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)graph->plan->scheduler.host_memory);
+	if (!status && wr_system_is_cuda(graph->system))
+		status = reserve_signals(graph);
 	return status;
 }
 
@@ -132,7 +148,8 @@ static void open_run(weir_scheduler *scheduler)
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
-	wr_live_open(&scheduler->live, graph->entity_count + scheduler->worker_count + wr_inlets_open(graph));
+	wr_live_open(&scheduler->live, graph->entity_count + scheduler->worker_count + wr_inlets_count(graph));
+	wr_inlets_open(graph);
 	wr_store(&scheduler->phase, WR_OPEN);	/* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_unpark(&scheduler->workers[i].parker);
@@ -150,14 +167,22 @@ static weir_status start_all(weir_scheduler *scheduler)
 	return status;
 }
 
-weir_status wr_start_run(weir_scheduler *scheduler)
+/* From here until the run is open nobody else looks at an entity. */
+static void set_starting(weir_scheduler *scheduler, bool starting)
+{
+	wr_mutex_lock(&scheduler->lock);
+	while (scheduler->asking)
+		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
+	scheduler->starting = starting;
+	wr_mutex_unlock(&scheduler->lock);
+}
+
+static weir_status prepare(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	size_t discarded = 0;
-	weir_status status = wr_graph_ready(graph);
+	weir_status status;
 
-	if (status)
-		return status;
 	clear_scheduler(scheduler);
 	status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;
@@ -166,11 +191,21 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 		status = reserve(scheduler);
 	if (!status)
 		status = open_streams(scheduler);
-	if (!status)
-		status = start_all(scheduler);
+	return status ? status : start_all(scheduler);
+}
+
+weir_status wr_start_run(weir_scheduler *scheduler)
+{
+	weir_status status = wr_graph_ready(scheduler->graph);
+
 	if (status)
 		return status;
-	wr_outlets_open(graph);
-	open_run(scheduler);
-	return WEIR_OK;
+	set_starting(scheduler, true);
+	status = prepare(scheduler);
+	if (!status) {
+		wr_outlets_open(scheduler->graph);
+		open_run(scheduler);
+	}
+	set_starting(scheduler, false);
+	return status;
 }

@@ -101,3 +101,22 @@ void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier)
 		carrier = next;
 	}
 }
+
+weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count)
+{
+	struct wr_signals *signals = &system->signals;
+	size_t ready = 0;
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&signals->lock);
+	for (struct wr_carrier *carrier = signals->carriers; carrier; carrier = carrier->next)
+		ready += carrier->device == device;
+	wr_mutex_unlock(&signals->lock);
+	for (; !status && ready < count; ready++) {
+		struct wr_carrier *carrier = NULL;
+
+		status = make_carrier(system, device, &carrier);
+		wr_carrier_push(signals, &signals->carriers, carrier);
+	}
+	return status;
+}

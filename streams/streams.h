@@ -129,6 +129,10 @@ typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out);
 /* `callback_inline`: a host callback on the stream itself, right after its last record. WEIR_E_BUSY at the bound (256 a stream): nothing is enqueued. */
 weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out);
+/*
+ * Makes sure that so many signal streams lie ready: making one may wait for a busy GPU, with it the worker, so none is made while frames are on their way.
+ */
+weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count);
 /* The entity no longer waits for it: its firing will be stale. It counts against the bound until it has fired. 0 is fine. */
 void wr_signal_supersede(struct wr_system *system, wr_token token);
 /* An entity that became DONE or waits for something else leaves the FIFO of refused ones (its live reference is dropped). */

@@ -18,7 +18,7 @@
 #include "base/sim.h"
 #include "base/status.h"
 
-#define DRAIN          500000000	/* a run that ended well leaves idle streams: more is waited for a GPU that hangs */
+#define DRAIN          200000000	/* a run that ended well leaves idle streams: more is waited for a GPU that hangs */
 #define SHORTEST_SLEEP 1000
 #define LONGEST_SLEEP  200000
 #define SERIALS        (1 << 24)
