@@ -18,7 +18,7 @@
 
 static weir_status add(struct wr_loop *loop, int fd, const char *what)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	struct epoll_event event = {.events = fd == loop->signals ? 0 : EPOLLIN};
 
 	if (fd < 0 || epoll_ctl(loop->set, EPOLL_CTL_ADD, fd, &event))
 		return wr_fail(WEIR_E_IO, "the loop's %s: %s", what, strerror(errno));
@@ -135,6 +135,16 @@ void wr_loop_wait(struct wr_loop *loop)
 		wr_park(&loop->parker, wr_load(&loop->until));
 	else
 		poll(&fd, 1, -1);	/* EINTR: the caller looks, and comes back */
+}
+
+void wr_loop_listen(struct wr_loop *loop, bool on)
+{
+	struct epoll_event event = {.events = on ? EPOLLIN : 0};
+
+	if (loop->signals < 0 || loop->set < 0 || loop->listening == on)
+		return;
+	loop->listening = on;
+	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
 }
 
 int wr_loop_signal(struct wr_loop *loop)

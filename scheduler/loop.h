@@ -10,7 +10,7 @@
 
 struct wr_loop {
 	int set, wake, timer, signals;	/* descriptors, -1 = none */
-	bool simulated;
+	bool simulated, listening;
 	struct wr_parker parker;
 	_Atomic bool kicked;
 	_Atomic int64_t until;		/* when the waiter wakes by itself; INT64_MIN while it is awake */
@@ -24,6 +24,8 @@ void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signa
 void wr_loop_arm(struct wr_loop *loop, int64_t until);	/* sets the deadline; the caller looks at its lists after it (loop.until) */
 void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */
 void wr_loop_clear(struct wr_loop *loop);		/* forgets kicks that were seen: before the caller looks at its lists */
+/* Does a pending SIGINT or SIGTERM end the wait? At first not: while nobody takes it, it would end every wait at once. */
+void wr_loop_listen(struct wr_loop *loop, bool on);
 int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
 /* Calls fn(arg) on the base's thread whenever there is something. Fails: WEIR_E_IO. */
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);

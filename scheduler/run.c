@@ -230,6 +230,7 @@ void wr_turn(weir_scheduler *scheduler)
 		next = turn_closing(scheduler, now);
 	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN && next > now + OUTSIDE_NS)
 		next = now + OUTSIDE_NS;
+	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	wr_loop_arm(&scheduler->loop, next);
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);	/* listed after this turn took the list and before the loop was armed */

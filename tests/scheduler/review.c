@@ -1,5 +1,9 @@
 /* Outsiders at bad moments: they take, push and look while a run begins, is cut short or ends. On the build whose atomics are switching points. */
 
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include "base/thread.h"
 #include "rig.h"
 
@@ -145,12 +149,43 @@ static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
 	rig_on_host(run_beside_a_looker);
 }
 
+/* --- POSIX signals --- */
+
+static bool readable(struct rig *rig)
+{
+	struct pollfd fd = {.fd = weir_scheduler_fd(rig->scheduler), .events = POLLIN};
+
+	assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
+	return poll(&fd, 1, 0) > 0;
+}
+
+static void b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy(void **state)
+{
+	struct rig *rig = rig_of("source period=1ms -> end");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = rig->options.handle_signals = true;
+	rig_make(rig);
+	kill(getpid(), SIGTERM);	/* blocked here, and the loop's to take */
+	assert_false(readable(rig));
+	rig_start(rig);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig->outcome.posix_signal, SIGTERM);
+	kill(getpid(), SIGTERM);
+	assert_false(readable(rig));
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig->outcome.posix_signal, SIGTERM);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(b02_e05_what_a_cut_left_in_an_outlet_is_abandoned_or_taken_never_both),
 		cmocka_unit_test(b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue),
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
+		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
