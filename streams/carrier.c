@@ -7,10 +7,10 @@
 
 static void free_carrier(struct wr_system *system, struct wr_carrier *carrier)
 {
-	if (carrier->event)
-		system->backend->event_destroy(system->native, carrier->event);
 	if (carrier->native)
 		system->backend->stream_destroy(system->native, carrier->native);
+	if (carrier->event) /* a record of it may have been on the stream (lost.c) */
+		system->backend->event_destroy(system->native, carrier->event);
 	wr_free(carrier);
 }
 

@@ -1,8 +1,15 @@
 /*
- * Lost callbacks: the work that a signal waits for has been complete for a second, and it has not fired.
+ * Lost callbacks: the work that a signal waits for has been complete for a second, it has not fired, and the
+ * stream that carries the callback has come past it.
+ *
+ * Without the last it is only late: enqueueing it still blocks (F16), a long host function of somebody else's
+ * occupies the thread that makes the calls, all threads of the host backend are in long kernels, the process
+ * was stopped (F36). Then the entity is poked in its place, which is always right, and nothing has failed.
+ *
  * Thread: the loop, which alone gives signals back, so that one which has waited for long stays what it is
  * meanwhile.
  */
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/signal.h"
@@ -39,6 +46,59 @@ struct look {
 	bool lost;
 };
 
+static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
+{
+	struct wr_system *system = signal->system;
+	struct wr_carrier *carrier = signal->carrier;
+
+	if (signal->probed == token)
+		return wr_system_note(system, system->backend->query(system->native, carrier->event));
+	if (!wr_system_note(system, system->backend->record(system->native, carrier->native, carrier->event)))
+		signal->probed = token;
+	return WEIR_E_BUSY;
+}
+
+/* Inline: any later point of the stream tells. While there is none, nobody knows. */
+static weir_status ask_stream(struct wr_signal *signal, weir_fence fence)
+{
+	weir_fence last = {fence.stream, wr_load(&signal->stream->recorded)};
+
+	return last.point > fence.point ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
+}
+
+static bool went_past(struct wr_signal *signal, wr_token token, weir_fence fence)
+{
+	if (wr_load(&signal->enqueued) != token)
+		return false;
+	return signal->carrier ? !ask_carrier(signal, token) : !ask_stream(signal, fence);
+}
+
+static void call_late(struct wr_signal *signal, wr_token token, const char *producer)
+{
+	if (signal->late == token)
+		return;
+	signal->late = token;
+	wr_log(WR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made yet: "
+	       "the thread that makes them is busy, or too many streams are", producer);
+	if (signal->entity != WR_NO_ENTITY)
+		signal->waker->poke(signal->waker, signal->entity);
+}
+
+static void decide(struct wr_signal *signal, struct look *look, wr_token token, weir_fence fence)
+{
+	const char *producer = wr_fence_producer(signal->system, fence, NULL);
+	bool probed = !signal->carrier || signal->probed == token;
+	bool past = went_past(signal, token, fence);
+
+	if (!wr_token_outstanding(token) || look->lost)
+		return;
+	look->lost = past;
+	if (past)
+		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s", producer);
+	else if (probed)
+		call_late(signal, token, producer);
+}
+
 static void look_at(struct wr_signal *signal, void *arg)
 {
 	struct look *look = arg;
@@ -53,12 +113,8 @@ static void look_at(struct wr_signal *signal, void *arg)
 		signal->complete_at = 0;
 	else if (!signal->complete_at)
 		signal->complete_at = look->now;
-	else if (look->now - signal->complete_at >= LOST_AFTER && wr_token_outstanding(token) &&
-		 !look->lost) {
-		look->lost = true;
-		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s",
-			wr_fence_producer(system, fences[0], NULL));
-	}
+	else if (look->now - signal->complete_at >= LOST_AFTER)
+		decide(signal, look, token, fences[0]);
 	wr_free(fences);
 }
 

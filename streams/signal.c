@@ -179,6 +179,7 @@ static weir_status arm(struct wr_system *system, struct wr_waker *waker, const s
 			signal->fences[i] = order->fences[i];
 		signal->armed_at = wr_now();
 		signal->complete_at = 0;
+		wr_store(&signal->enqueued, 0);
 		wr_fetch_add(&signals->pending, 1);
 		wr_store(&signal->token, wr_token_arm(signal->slot, &signal->sink));
 		*out = signal;
@@ -194,6 +195,15 @@ static void disarm(struct wr_signal *signal, wr_token token)
 		return;
 	wr_fetch_sub(&signal->system->signals.pending, 1);
 	give_back(signal);
+}
+
+/* The signal may be armed anew by now: a later token stays. */
+static void note_enqueued(struct wr_signal *signal, wr_token token)
+{
+	wr_token known = wr_load(&signal->enqueued);
+
+	while (known < token && !wr_cas(&signal->enqueued, &known, token))
+		;
 }
 
 /* The last step: from here on the callback may come, also before this returns (F05). */
@@ -212,6 +222,8 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	if (status)
 		disarm(signal, token);
 	else
+		note_enqueued(signal, token);
+	if (!status)
 		*out = token;
 	wr_system_added(system);
 	return status;

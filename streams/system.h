@@ -76,6 +76,8 @@ struct wr_signal {
 	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
 	size_t count, room;
 	int64_t armed_at, complete_at;	/* guarded by signals.lock */
+	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
+	wr_token probed, late;		/* carrier's event recorded behind it; told that it is late. Loop thread */
 };
 
 #define WR_SIGNALS 64

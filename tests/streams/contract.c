@@ -463,7 +463,7 @@ BODY(g1_a_signal_that_was_given_up_delays_nobody)
 	struct rig_waker next;
 	weir_fence slow;
 
-	rig_store(rig, rig->a, 1, 300 * MS);
+	rig_store(rig, rig->a, 1, 150 * MS);
 	slow = rig_record(rig->a);
 	arm(rig, 1, slow);
 	wr_system_detach(rig->system);
@@ -853,6 +853,43 @@ BODY(f13_a_slow_callback_is_not_lost)
 	}
 }
 
+/* A kernel on each thread of the host backend, or a callback that takes its time: what was complete is not lost. */
+BODY(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked)
+{
+	struct wr_sim_knobs knobs = {.call_min = 9 * SECOND, .call_max = 9 * SECOND};
+	int64_t next, until;
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_store(rig, rig->a, 1, MS);
+	arm(rig, 1, rig_record(rig->a));
+	for (until = wr_now() + 8 * SECOND; wr_now() < until; wr_thread_sleep(20 * MS))
+		assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(rig->waker.poked[1], 1);
+	assert_int_equal(wr_system_outstanding(rig->system), 1);
+	wr_thread_sleep(2 * SECOND);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+BODY(f12_an_inline_callback_that_does_not_come_is_found_by_later_work)
+{
+	struct wr_sim_knobs knobs = {.lost = 1000};
+	int64_t next, begun = wr_now();
+	wr_token token;
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_store(rig, rig->a, 1, MS);
+	rig_record(rig->a);
+	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_OK);
+	rig_record(rig->a);
+	while (!wr_system_watch(rig->system, wr_now(), &next))
+		wr_thread_sleep(next - wr_now());
+	assert_true(wr_now() - begun < 3 * SECOND);
+}
+
 BODY(f11_a_callback_after_a_fault_is_stale)
 {
 	struct wr_sim_knobs knobs = {.call_min = 50 * MS, .call_max = 50 * MS, .after_fault = true};
@@ -947,6 +984,8 @@ static const struct CMUnitTest tests[] = {
 	T(e4_destroying_waits_for_work),
 	T(f12_a_callback_that_does_not_come_is_found),
 	T(f13_a_slow_callback_is_not_lost),
+	T(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked),
+	T(f12_an_inline_callback_that_does_not_come_is_found_by_later_work),
 	T(f11_a_callback_after_a_fault_is_stale),
 	T(f06_a_second_callback_of_the_same_token_is_stale),
 	T(e4_hung_work_is_abandoned_and_left_alone),
