@@ -80,6 +80,8 @@ void wr_worker_main(void *arg)
 		weir_entity *entity = wr_pop(worker);
 		if (entity) {
 			wr_run_entity(worker, entity);
+			if (worker->pops % WR_INJECTOR_EVERY == 0)
+				look_at_retired(worker);	/* workers that never idle run destructors, too */
 			continue;
 		}
 		look_at_retired(worker);

@@ -149,6 +149,57 @@ static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
 	rig_on_host(run_beside_a_looker);
 }
 
+/* --- destructors --- */
+
+static int nap(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(1 * US);
+	return 0;
+}
+
+static const weir_kernel napping = {sizeof(weir_kernel), "nap", nap, NULL};
+
+static void count_up(void *counter)
+{
+	wr_fetch_add((_Atomic uint64_t *)counter, 1);
+}
+
+/* A message that its reader drops while the device still works on it; so its destructor is due later, on a worker. */
+static weir_status make_counted(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+	weir_message *message = NULL;
+	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
+
+	if (!status)
+		status = weir_message_user(&message, weir_context_graph(context), &rig->told, count_up);
+	weir_sleep(1 * US);
+	if (weir_context_tick(context) == 999999 || wr_load(&rig->told) > 10)
+		weir_context_finish(context);
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static void run_without_a_pause(void)
+{
+	struct rig *rig = rig_of("a:call -> end");
+
+	rig->options.workers = 1;
+	rig->options.max_duration_ns = 20 * SECOND;
+	rig_on(rig, "a", make_counted);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(rig_ticks(rig, "a"), 1, 999999);
+	assert_in_range(rig->outcome.duration_ns, 1, 10 * SECOND);
+	assert_int_equal(wr_load(&rig->told), rig_ticks(rig, "a"));
+	rig_destroy(rig);
+}
+
+static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **state)
+{
+	(void)state;
+	rig_in_world(1, run_without_a_pause);
+}
+
 /* --- POSIX signals --- */
 
 static bool readable(struct rig *rig)
@@ -185,6 +236,7 @@ int main(void)
 		cmocka_unit_test(b02_e05_what_a_cut_left_in_an_outlet_is_abandoned_or_taken_never_both),
 		cmocka_unit_test(b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue),
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
+		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
 
