@@ -21,6 +21,10 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
 	if (capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port, WR_CAPACITY_MAX);
+	capacity = capacity ? capacity : 1;
+	if (capacity < sender->outputs[output].max_emits)	/* there would never be room for a tick */
+		return wr_fail(WEIR_E_INVALID, "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity", port,
+			       sender->outputs[output].max_emits, capacity);
 	outlet = wr_alloc(1, sizeof *outlet);
 	if (!outlet)
 		return WEIR_E_NOMEM;
@@ -30,7 +34,7 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
 	if (!status)
-		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity ? capacity : 1, &outlet->connection);
+		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity, &outlet->connection);
 	if (status) {
 		wr_cond_finish(&outlet->changed);
 		wr_mutex_finish(&outlet->lock);
