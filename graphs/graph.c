@@ -410,6 +410,16 @@ static void guard_ports(weir_entity *entity)
 	}
 }
 
+/* One by one: onlookers may be reading them. */
+static void reset_counters(struct wr_entity_counters *counters)
+{
+	wr_store_relaxed(&counters->ticks, 0);
+	wr_store_relaxed(&counters->received, 0);
+	wr_store_relaxed(&counters->emitted, 0);
+	wr_store_relaxed(&counters->unconnected, 0);
+	wr_store_relaxed(&counters->compute_ns, 0);
+}
+
 static weir_status reset_entity(weir_entity *entity)
 {
 	bool fed = false, rooted = false;
@@ -430,7 +440,7 @@ static weir_status reset_entity(weir_entity *entity)
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->timer_place = 0;
 	entity->context.tick = 0;
-	memset(&entity->counters, 0, sizeof entity->counters);
+	reset_counters(&entity->counters);
 	memset(entity->operator_state, 0, entity->plan->kind->state_size);
 	return status ? status : reset_conditions(entity);
 }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -106,6 +107,20 @@ static void b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue(void 
 {
 	(void)state;
 	in_worlds(cut_short_beside_a_pusher);
+}
+
+static void b02_e06_an_outlet_that_cannot_hold_one_tick_is_refused(void **state)
+{
+	struct rig *rig = rig_of("source ticks=2 emits=3 source.out max_emits=3");
+	weir_outlet *outlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 2, &outlet), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "source.out: one tick may emit 3, but only 2 fit"));
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 0, &outlet), WEIR_E_INVALID);
+	assert_null(outlet);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, &outlet), WEIR_OK);
+	rig_destroy(rig);
 }
 
 /* --- counts --- */
@@ -235,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(b02_e05_what_a_cut_left_in_an_outlet_is_abandoned_or_taken_never_both),
 		cmocka_unit_test(b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue),
+		cmocka_unit_test(b02_e06_an_outlet_that_cannot_hold_one_tick_is_refused),
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
