@@ -133,7 +133,7 @@ static void chain_open(struct chain *chain, size_t entities, unsigned capacity, 
 {
 	const weir_scheduler_options options = {.size = sizeof options, .workers = workers, .backend = "host"};
 
-	*chain = (struct chain){NULL};
+	*chain = (struct chain){0};
 	check(weir_registry_create(&chain->registry), "registry");
 	check(weir_registry_add_operator(chain->registry, &source), "source");
 	check(weir_registry_add_operator(chain->registry, &pass), "pass");

@@ -39,7 +39,7 @@ struct sum {
 	const char *why, *of;
 };
 
-static void add(struct sum *sum, weir_verdict *child, const char *of)
+__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
 {
 	enum rank rank = rank_of(child, sum->fences);
 	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
@@ -65,7 +65,7 @@ static void ask_one(weir_view *view, const struct wr_condition *condition)
 }
 
 /* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
-static bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
+__attribute__((always_inline)) static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
@@ -114,13 +114,10 @@ static void ask_room(weir_entity *entity, struct sum *sum)
 	add(sum, &entity->verdict, "room");
 }
 
-bool wr_entity_unheard(const weir_entity *entity)
+/* It has connected receivers, and all are DONE (S5). */
+static bool unheard(weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].count; k++)
-			if (!wr_load_acquire(&entity->outputs[i].connections[k]->gone))
-				return false;
-	return entity->receivers > 0;
+	return entity->receivers && !wr_load_acquire(&entity->listeners);
 }
 
 /* Moves one message of each connection in turn, until n have moved or nobody has more. */
@@ -178,7 +175,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	weir_view view = {.entity = entity};
 
 	entity->verdict.fence_count = 0;
-	if (entity->finished || (draining && entity->root) || (entity->receivers && wr_entity_unheard(entity))) {
+	if (entity->finished || (draining && entity->root) || unheard(entity)) {
 		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
 		return settle(entity, WR_NEVER, &sum);
 	}
@@ -326,21 +323,6 @@ bool wr_entity_lacks_room(weir_entity *entity)
 }
 
 /* --- the tick --- */
-
-void wr_entity_take(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++) {
-		struct wr_input *input = &entity->inputs[i];
-		size_t count = 0;
-		for (size_t k = 0; k < input->count; k++) {
-			input->taken_by[k] = wr_queue_take(&input->connections[k]->queue, input->taken + count);
-			count += input->taken_by[k];
-		}
-		input->taken_count = count;
-		wr_count(&entity->counters.received, count);
-	}
-	entity->fronts_closed = false;
-}
 
 static void release_made(weir_context *context)
 {

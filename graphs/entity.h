@@ -127,6 +127,7 @@ struct weir_entity {
 	size_t input_count, output_count, condition_count;
 	size_t gathering_count;			/* of the conditions: they come first, then the content ones */
 	size_t receivers;			/* connections that leave */
+	_Atomic size_t listeners;		/* those whose receiver is not DONE: counted down by it, before it pokes */
 	bool hears;				/* has conditions that want to know of ticks */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
@@ -164,12 +165,10 @@ struct weir_view {
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
 /* One call of fn per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
 void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
-bool wr_entity_unheard(const weir_entity *entity);	/* has connected receivers, and all are DONE (S5) */
 size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
 bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it has less room than a tick may emit */
 
 /* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
-void wr_entity_take(weir_entity *entity);		/* fronts -> inputs[].taken; the caller pokes the senders */
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
 weir_status wr_entity_fence(weir_entity *entity);	/* records the stream if it was used, adds the fence to all payloads (T4) */

@@ -437,6 +437,7 @@ static weir_status reset_entity(weir_entity *entity)
 		entity->outputs[i].total = 0;
 	guard_ports(entity);
 	entity->root = !fed || rooted;
+	wr_store(&entity->listeners, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->timer_place = 0;
 	entity->context.tick = 0;

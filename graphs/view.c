@@ -22,6 +22,8 @@ static size_t count_of(const struct wr_input *input)
 {
 	size_t count = 0;
 
+	if (input->count == 1)	/* nearly always */
+		return wr_queue_count(&input->connections[0]->queue);
 	for (size_t i = 0; i < input->count; i++)
 		count += wr_queue_count(&input->connections[i]->queue);
 	return count;
@@ -151,9 +153,11 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 		}
 		n = wr_message_fences(message, entity->scratch, entity->scratch_room);
 	}
-	for (size_t i = 0; i < n; i++)
-		if (wr_fence_query(entity->graph->system, entity->scratch[i]) == WEIR_E_BUSY)
+	for (size_t i = 0; i < n; i++) {
+		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
+		if (status && status != WEIR_E_DEVICE)	/* a lost device: compute refuses. Cannot be asked: arming says why */
 			count = note(out, count, room, entity->scratch[i]);
+	}
 	return count;
 }
 

@@ -49,10 +49,12 @@ static void tell_senders(struct wr_worker *worker, weir_entity *entity)
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			struct wr_connection *connection = entity->inputs[i].connections[k];
 			wr_store(&connection->gone, true);
-			if (connection->sender)
-				wr_poke_held(worker, connection->sender);
-			else
+			if (!connection->sender) {
 				wr_inlet_end(connection->inlet);
+				continue;
+			}
+			wr_fetch_sub(&connection->sender->listeners, 1);
+			wr_poke_held(worker, connection->sender);
 		}
 	}
 }

@@ -10,21 +10,35 @@
 
 #define SIM_TICK_NS 2000
 
-/* The tick has freed room: who waits for it is poked. */
-static void poke_senders(struct wr_worker *worker, weir_entity *entity)
+/* Who waits for room is poked. */
+static void room_freed(struct wr_worker *worker, struct wr_connection *connection)
+{
+	if (connection->queue.policy != WEIR_BLOCK)
+		return;
+	if (connection->sender)
+		wr_poke_room(worker, connection->sender);
+	else
+		wr_inlet_room(connection->inlet);
+}
+
+/* The fronts become the tick's inputs. */
+static void take(struct wr_worker *worker, weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
-		const struct wr_input *input = &entity->inputs[i];
+		struct wr_input *input = &entity->inputs[i];
+		size_t count = 0;
 		for (size_t k = 0; k < input->count; k++) {
 			struct wr_connection *connection = input->connections[k];
-			if (!input->taken_by[k] || connection->queue.policy != WEIR_BLOCK)
-				continue;
-			if (connection->sender)
-				wr_poke_room(worker, connection->sender);
-			else
-				wr_inlet_room(connection->inlet);
+			size_t n = wr_queue_take(&connection->queue, input->taken + count);
+			input->taken_by[k] = n;
+			count += n;
+			if (n)
+				room_freed(worker, connection);
 		}
+		input->taken_count = count;
+		wr_count(&entity->counters.received, count);
 	}
+	entity->fronts_closed = false;
 }
 
 /* --- delivery --- */
@@ -197,8 +211,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	if (wr_wait_armed(&entity->wait))
 		wr_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->draining);
-	wr_entity_take(entity);
-	poke_senders(worker, entity);
+	take(worker, entity);
 	status = compute(worker, entity);
 	if (timed)
 		wr_count(&entity->counters.compute_ns, wr_now() - begin);
