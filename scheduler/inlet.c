@@ -42,17 +42,22 @@ weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **o
 	return WEIR_OK;
 }
 
-size_t wr_inlets_open(weir_graph *graph)
+size_t wr_inlets_count(const weir_graph *graph)
 {
 	size_t count = 0;
 
+	for (const weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		count++;
+	return count;
+}
+
+void wr_inlets_open(weir_graph *graph)
+{
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next) {
 		wr_mutex_lock(&inlet->lock);
 		inlet->open = true;
 		wr_mutex_unlock(&inlet->lock);
-		count++;
 	}
-	return count;
 }
 
 void wr_inlet_end(weir_inlet *inlet)

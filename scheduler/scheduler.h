@@ -77,6 +77,7 @@ struct weir_scheduler {
 	/* under `lock` */
 	struct wr_mutex lock;
 	struct wr_cond changed;
+	bool asking, starting;				/* between two runs: somebody explains; a run is being started */
 	weir_outcome outcome;
 	char *text, *culprit;				/* of the outcome */
 	weir_status failure;				/* first kept (E1) */
@@ -140,7 +141,8 @@ char *wr_deadlock_text(weir_scheduler *scheduler, uint64_t *leftover);
 weir_status wr_conservation(weir_scheduler *scheduler);	/* E5 */
 
 /* --- inlet.c, outlet.c --- */
-size_t wr_inlets_open(weir_graph *graph);		/* before a run; returns how many: start counts their references */
+size_t wr_inlets_count(const weir_graph *graph);	/* start counts their references */
+void wr_inlets_open(weir_graph *graph);			/* after the counter is open: what an open inlet takes must find a run */
 void wr_inlet_end(weir_inlet *inlet);			/* closes it and drops its reference: drain, receiver DONE, abandonment */
 void wr_inlet_room(weir_inlet *inlet);			/* its receiver freed room */
 void wr_outlets_open(weir_graph *graph);

@@ -1,0 +1,789 @@
+/* weir inside another program: its loops, its threads, its signals, its plugins (B1 to B6, F45, F46). */
+#include <dirent.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "rig.h"
+
+static const char *plugin_path;
+
+static void assert_says(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
+}
+
+/* The value of a line of /proc/self/task/ID/status, of every thread whose name begins so; returns how many. */
+static int each_thread(const char *name, const char *line, void (*fn)(const char *value))
+{
+	DIR *folder = opendir("/proc/self/task");
+	int count = 0;
+
+	assert_non_null(folder);
+	for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+		char path[320], text[256], own[64] = "";
+		snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+		FILE *file = fopen(path, "r");
+		while (file && fgets(text, sizeof text, file)) {
+			sscanf(text, "Name: %63s", own);
+			if (!strncmp(own, name, strlen(name)) && !strncmp(text, line, strlen(line))) {
+				count++;
+				if (fn)
+					fn(text + strlen(line));
+			}
+		}
+		if (file)
+			fclose(file);
+	}
+	closedir(folder);
+	return count;
+}
+
+/* --- B1 --- */
+
+static void count_beat(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	++*(int *)arg;
+}
+
+static void b01_a_base_of_the_callers_runs_it_beside_the_callers_own_events(void **state)
+{
+	struct rig *rig = rig_of("source period=1ms count=30 -> end");
+	struct event_base *base = event_base_new();
+	struct timeval beat = {0, 2000};
+	int beats = 0;
+	struct event *own = event_new(base, -1, EV_PERSIST, count_beat, &beats);
+
+	(void)state;
+	event_add(own, &beat);
+	rig->options.backend = "host";
+	rig->options.event_base = base;
+	rig_start(rig);
+	assert_int_equal(each_thread("weir:loop", "Name:", NULL), 0);
+	while (weir_scheduler_wait(rig->scheduler, 0, NULL) == WEIR_E_TIMEOUT)
+		assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 30);
+	assert_true(beats >= 3);
+	rig_destroy(rig);
+	event_free(own);
+	event_base_free(base);
+}
+
+static void b01_a_descriptor_to_poll_and_a_turn_to_take(void **state)
+{
+	struct rig *rig = rig_of("source period=1ms count=30 work=100us -> end gate=in");
+	struct pollfd fd = {.events = POLLIN};
+	unsigned turns = 0;
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig_start(rig);
+	assert_int_equal(each_thread("weir:loop", "Name:", NULL), 0);
+	fd.fd = weir_scheduler_fd(rig->scheduler);
+	do {
+		assert_true(poll(&fd, 1, 5000) == 1);	/* whatever is due shows at the descriptor */
+		assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
+		turns++;
+	} while (weir_scheduler_wait(rig->scheduler, 0, NULL) == WEIR_E_TIMEOUT);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 30);
+	assert_true(turns < 2000);	/* it does not spin */
+	rig_destroy(rig);
+}
+
+static void b01_without_own_loop_there_is_nothing_to_turn(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig_make(rig);
+	assert_int_equal(weir_scheduler_fd(rig->scheduler), -1);
+	assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_E_INVALID);
+	rig_destroy(rig);
+}
+
+static void b01_the_callers_loop_serves_many_runs(void **state)
+{
+	struct rig *rig = rig_of("source count=5 -> end");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_ticks(rig, "end"), 5);
+	}
+	rig_destroy(rig);
+}
+
+/* --- B2: inlets --- */
+
+static weir_inlet *inlet_of(struct rig *rig, const char *port)
+{
+	weir_inlet *inlet = NULL;
+
+	assert_int_equal(weir_graph_inlet(rig->graph, port, &inlet), WEIR_OK);
+	return inlet;
+}
+
+static weir_status push(struct rig *rig, weir_inlet *inlet, int64_t number, int64_t timeout_ns)
+{
+	weir_message *message = rig_message(rig, number);
+	weir_status status = weir_inlet_push(inlet, message, timeout_ns);
+
+	if (status)
+		weir_message_unref(message);
+	return status;
+}
+
+static void push_some(void)
+{
+	struct rig *rig = rig_of("end");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+
+	rig_start(rig);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(push(rig, inlet, i, SECOND), WEIR_OK);	/* waits for room: the capacity is 1 */
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);	/* it holds the run open */
+	weir_inlet_close(inlet);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2 3 4");
+	assert_true(rig_done(rig, "end"));
+	assert_string_equal(rig_queue(rig, "end.in").from, "inlet");
+	rig_destroy(rig);
+}
+
+static void b02_what_is_pushed_arrives_in_order_until_the_inlet_is_closed(void **state)
+{
+	(void)state;
+	rig_everywhere(push_some);
+}
+
+static void b02_a_full_queue_pushes_back(void **state)
+{
+	struct rig *rig = rig_of("end enabled=false capacity=2");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(push(rig, inlet, 0, 0), WEIR_OK);
+	assert_int_equal(push(rig, inlet, 1, 0), WEIR_OK);
+	assert_int_equal(push(rig, inlet, 2, 0), WEIR_E_BUSY);
+	assert_int_equal(push(rig, inlet, 2, MS), WEIR_E_TIMEOUT);
+	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "end"), true), WEIR_OK);
+	assert_int_equal(push(rig, inlet, 2, SECOND), WEIR_OK);
+	weir_inlet_close(inlet);
+	assert_int_equal(push(rig, inlet, 3, 0), WEIR_E_CLOSED);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2");
+	rig_destroy(rig);
+}
+
+static void b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done(void **state)
+{
+	struct rig *rig = rig_of("end count=1");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+
+	(void)state;
+	assert_int_equal(push(rig, inlet, 0, 0), WEIR_E_CLOSED);
+	rig_make(rig);
+	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_E_CLOSED);
+	rig_start(rig);
+	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);	/* its only receiver is DONE: the inlet does not hold the run */
+	assert_int_equal(push(rig, inlet, 1, SECOND), WEIR_E_CLOSED);
+	rig_destroy(rig);
+}
+
+static void b02_a_drain_closes_inlets(void **state)
+{
+	struct rig *rig = rig_of("end delay=5ms capacity=3");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+
+	(void)state;
+	rig_start(rig);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(push(rig, inlet, i, 0), WEIR_OK);
+	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_wait(rig->scheduler, MS, NULL);
+	assert_int_equal(push(rig, inlet, 3, SECOND), WEIR_E_CLOSED);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2");
+	rig_destroy(rig);
+}
+
+static weir_status push_from_a_worker(struct rig *rig, weir_context *context)
+{
+	weir_message *message = rig_number(context, 5);
+
+	if (weir_inlet_push(rig->own, message, MS) != WEIR_E_INVALID || !strstr(weir_last_error(), "worker"))
+		rig_break(rig);
+	if (weir_inlet_push(rig->own, message, 0) != WEIR_OK)
+		rig_break(rig);
+	weir_inlet_close(rig->own);
+	return WEIR_OK;
+}
+
+static void b02_a_worker_may_push_but_never_wait(void **state)
+{
+	struct rig *rig = rig_of("c:call count=1; end");
+
+	(void)state;
+	rig->own = inlet_of(rig, "end.in");
+	rig_on(rig, "c", push_from_a_worker);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "5");
+	rig_destroy(rig);
+}
+
+/* Four threads, one inlet: one sender at a time, nothing lost, also when the run is stopped under them. */
+struct pushers {
+	struct rig *rig;
+	weir_inlet *inlet;
+	_Atomic unsigned pushed;
+};
+
+static void push_many(void *arg)
+{
+	struct pushers *pushers = arg;
+
+	for (int i = 0; i < 200; i++) {
+		weir_message *message = NULL;
+		weir_status status = weir_message_bytes(&message, pushers->rig->graph, 8);
+		if (!status)
+			status = weir_inlet_push(pushers->inlet, message, 10 * SECOND);
+		if (status) {
+			weir_message_unref(message);
+			return;
+		}
+		wr_fetch_add(&pushers->pushed, 1);
+	}
+}
+
+static void push_together(bool stop)
+{
+	struct pushers pushers = {.rig = rig_of("p:pass capacity=2 -> end")};
+	struct wr_thread threads[4] = {{0}};
+
+	pushers.inlet = inlet_of(pushers.rig, "p.in");
+	rig_start(pushers.rig);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "pusher", push_many, &pushers), WEIR_OK);
+	if (stop)
+		weir_scheduler_stop(pushers.rig->scheduler, true);
+	for (int i = 0; i < 4; i++)
+		wr_thread_join(&threads[i]);
+	weir_inlet_close(pushers.inlet);
+	assert_int_equal(rig_wait(pushers.rig), WEIR_OK);
+	assert_int_equal(rig_queue(pushers.rig, "p.in").pushed, wr_load(&pushers.pushed));
+	assert_int_equal(rig_ticks(pushers.rig, "end") + rig_queue(pushers.rig, "p.in").closed, wr_load(&pushers.pushed));
+	rig_destroy(pushers.rig);
+}
+
+static void push_to_the_end(void)
+{
+	push_together(false);
+}
+
+static void push_until_stopped(void)
+{
+	push_together(true);
+}
+
+static void b02_many_threads_push_into_one_inlet(void **state)
+{
+	(void)state;
+	rig_everywhere(push_to_the_end);
+	rig_everywhere(push_until_stopped);
+}
+
+static void push_while_starting(void *arg)
+{
+	struct pushers *pushers = arg;
+	int64_t until = wr_now() + 5 * SECOND;
+
+	while (wr_now() < until) {
+		weir_message *message = NULL;
+		if (weir_message_bytes(&message, pushers->rig->graph, 8))
+			return;
+		*(int64_t *)weir_message_data(message) = 3;
+		if (!weir_inlet_push(pushers->inlet, message, 0)) {
+			weir_inlet_close(pushers->inlet);
+			return;
+		}
+		weir_message_unref(message);
+		wr_thread_yield();
+	}
+}
+
+/* What an inlet has taken with OK in a run that was just beginning is delivered in it. */
+static void push_as_it_starts(void)
+{
+	struct pushers pushers = {.rig = rig_of("end")};
+
+	pushers.inlet = inlet_of(pushers.rig, "end.in");
+	rig_make(pushers.rig);
+	for (int i = 0; i < 100; i++) {
+		struct wr_thread thread = {0};
+		assert_int_equal(wr_thread_start(&thread, "pusher", push_while_starting, &pushers), WEIR_OK);
+		rig_start(pushers.rig);
+		assert_int_equal(rig_wait(pushers.rig), WEIR_OK);
+		wr_thread_join(&thread);
+		assert_int_equal(rig_queue(pushers.rig, "end.in").delivered, 1);
+	}
+	rig_destroy(pushers.rig);
+}
+
+static void b02_the_first_push_of_a_run_may_come_while_it_starts(void **state)
+{
+	(void)state;
+	rig_everywhere(push_as_it_starts);
+}
+
+static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+	weir_inlet *inlet = NULL;
+	weir_outlet *outlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.out", &inlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_inlet(rig->graph, "and.in", &inlet), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "and");
+	assert_int_equal(weir_graph_outlet(rig->graph, "source", 1, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 65537, &outlet), WEIR_E_INVALID);
+	rig_make(rig);
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlet), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, &outlet), WEIR_E_BUSY);
+	rig_destroy(rig);
+}
+
+/* --- B2: outlets --- */
+
+static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capacity)
+{
+	weir_outlet *outlet = NULL;
+
+	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, &outlet), WEIR_OK);
+	return outlet;
+}
+
+/* The number that was taken, or the status. */
+static int64_t take(weir_outlet *outlet, int64_t timeout_ns)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
+	int64_t number = status ? (int64_t)status : rig_value(message);
+
+	weir_message_unref(message);
+	return number;
+}
+
+static void take_all(void)
+{
+	struct rig *rig = rig_of("source ticks=5 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 2);
+
+	rig_start(rig);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(take(outlet, SECOND), i);
+	assert_int_equal(take(outlet, SECOND), WEIR_E_CLOSED);	/* the sender is done */
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_queue(rig, "outlet").delivered, 5);
+	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	rig_destroy(rig);
+}
+
+static void b02_an_outlet_gives_all_that_was_emitted(void **state)
+{
+	(void)state;
+	rig_everywhere(take_all);
+}
+
+static void b02_an_outlet_that_is_full_holds_its_sender_and_the_run(void **state)
+{
+	struct rig *rig = rig_of("source ticks=5 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 3);
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 60 * SECOND, NULL), WEIR_E_TIMEOUT);
+	assert_int_equal(rig_ticks(rig, "source"), 3);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(take(outlet, SECOND), i);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void b02_an_empty_outlet_times_out(void **state)
+{
+	struct rig *rig = rig_of("source period=1s count=2 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(take(outlet, MS), 0);
+	assert_int_equal(take(outlet, 0), WEIR_E_TIMEOUT);
+	assert_int_equal(take(outlet, 500 * MS), WEIR_E_TIMEOUT);
+	assert_int_equal(take(outlet, SECOND), 1);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static weir_status take_on_a_worker(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+
+	(void)context;
+	if (weir_outlet_take(rig->own, &message, 0) != WEIR_E_INVALID)
+		rig_break(rig);
+	return WEIR_OK;
+}
+
+static void b02_a_worker_takes_from_no_outlet(void **state)
+{
+	struct rig *rig = rig_of("c:call count=1");
+
+	(void)state;
+	rig->own = outlet_of(rig, "c.out", 1);
+	rig_on(rig, "c", take_on_a_worker);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* Somebody takes all the time, also while the run is cut short and begins again. */
+struct taker {
+	weir_outlet *outlet;
+	_Atomic bool over;
+};
+
+static void keep_taking(void *arg)
+{
+	struct taker *taker = arg;
+
+	while (!wr_load(&taker->over)) {
+		take(taker->outlet, 10 * US);
+		wr_thread_yield();
+	}
+}
+
+static void cut_short_under_a_taker(void)
+{
+	struct rig *rig = rig_of("source delay=1us -> end capacity=4");
+	struct taker taker = {.outlet = outlet_of(rig, "source.out", 8)};
+	struct wr_thread thread = {0};
+
+	rig_make(rig);
+	assert_int_equal(wr_thread_start(&thread, "taker", keep_taking, &taker), WEIR_OK);
+	for (int i = 0; i < 100; i++) {
+		rig_start(rig);
+		weir_sleep(i % 7 * 30 * US);
+		weir_scheduler_stop(rig->scheduler, false);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+	}
+	wr_store(&taker.over, true);
+	wr_thread_join(&thread);
+	rig_destroy(rig);
+}
+
+static void b02_e05_a_taker_and_the_end_of_a_run_do_not_meet_in_the_queue(void **state)
+{
+	(void)state;
+	rig_everywhere(cut_short_under_a_taker);
+}
+
+/* --- B4 --- */
+
+static uint64_t mask_of(const char *hex)
+{
+	return strtoull(hex, NULL, 16);
+}
+
+static uint64_t caught;
+
+static void note_caught(const char *value)
+{
+	caught = mask_of(value);
+}
+
+static void assert_blocked(const char *value)
+{
+	const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD, SIGALRM, SIGUSR1, SIGUSR2, SIGWINCH};
+
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+		assert_true(mask_of(value) >> (wanted[i] - 1) & 1);
+}
+
+static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void **state)
+{
+	struct rig *rig = rig_of("source period=1ms -> end");
+	uint64_t before;
+	sigset_t own;
+
+	(void)state;
+	each_thread("", "SigCgt:", note_caught);
+	before = caught;
+	rig->options.backend = "host";
+	rig_start(rig);
+	for (int i = 0; i < 5000 && each_thread("weir", "Name:", NULL) < 3; i++)
+		weir_sleep(MS);		/* threads name themselves */
+	assert_true(each_thread("weir", "SigBlk:", assert_blocked) >= 3);
+	each_thread("", "SigCgt:", note_caught);
+	assert_true(caught == before);
+	pthread_sigmask(SIG_BLOCK, NULL, &own);
+	assert_false(sigismember(&own, SIGINT));
+	weir_scheduler_stop(rig->scheduler, true);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* Everything that has something to say: a deadlock, a failure, a fault, an abandoned drain. */
+static void say_much(const char *backend)
+{
+	const char *const graphs[] = {"source ticks=2 -> end enabled=false", "source ticks=1 work=1ms fault=true -> end gate=in",
+				      "source period=1ms -> end policy=fault enabled=false"};
+
+	for (int i = 0; i < 3; i++) {
+		struct rig *rig = rig_of(graphs[i]);
+		rig->options.backend = backend;
+		assert_int_not_equal(rig_run(rig), WEIR_OK);
+		rig_destroy(rig);
+	}
+}
+
+static void b04_the_library_prints_nothing(void **state)
+{
+	char text[200] = "";
+	int ends[2], out = dup(1), err = dup(2);
+	ssize_t length;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	fflush(stdout);
+	dup2(ends[1], 1);
+	dup2(ends[1], 2);
+	say_much("sim");
+	say_much("host");
+	fflush(stdout);
+	dup2(out, 1);
+	dup2(err, 2);
+	close(ends[1]);
+	length = read(ends[0], text, sizeof text - 1);
+	close(ends[0]);
+	close(out);
+	close(err);
+	assert_int_equal(length, 0);
+}
+
+/* --- B5 --- */
+
+static void run_often(void *arg)
+{
+	rig_backend = arg;
+	for (int i = 0; i < 20; i++) {
+		struct rig *rig = rig_of("source count=20 work=10us -> p:pass -> end gate=in");
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_ticks(rig, "end"), 20);
+		rig_destroy(rig);
+	}
+}
+
+static void b05_schedulers_of_many_threads_do_not_know_of_each_other(void **state)
+{
+	const char *const places[] = {"host", "host", "sim", "sim"};
+	struct wr_thread threads[4] = {{0}};
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "one of four", run_often, (void *)(uintptr_t)places[i]), WEIR_OK);
+	for (int i = 0; i < 4; i++)
+		wr_thread_join(&threads[i]);
+}
+
+static void b05_two_graphs_run_at_once(void **state)
+{
+	struct rig *a = rig_of("source period=1ms count=20 -> end"), *b = rig_of("source period=1ms count=20 work=100us -> end gate=in");
+
+	(void)state;
+	a->options.backend = b->options.backend = "host";
+	rig_start(a);
+	rig_start(b);
+	assert_int_equal(rig_wait(a), WEIR_OK);
+	assert_int_equal(rig_wait(b), WEIR_OK);
+	assert_true(a->outcome.duration_ns < 10 * SECOND);
+	rig_destroy(a);
+	rig_destroy(b);
+}
+
+/* --- B6 --- */
+
+static void b06_operators_and_conditions_come_from_plugins(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"source\"},"
+		"{\"name\": \"b\", \"operator\": \"doubler\", \"conditions\": [{\"type\": \"thrice\"}]}, {\"name\": \"end\", \"operator\": \"end\"}],"
+		"\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"end.in\"]]}";
+	weir_description *description = NULL;
+	struct rig *rig = rig_of("a:source -> b:call -> end");
+
+	(void)state;
+	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_OK);
+	assert_int_equal(weir_registry_load(rig->registry, plugin_path), WEIR_OK);
+	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_graph_create(&rig->graph, rig->registry, description), WEIR_OK);
+	weir_description_destroy(description);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 2 4");
+	rig_destroy(rig);
+}
+
+/* --- F45, F46: in processes of their own --- */
+
+/* Runs the body as a process and returns how it ended: its exit status, or 1000 + the signal that killed it. */
+static int in_a_process(void (*body)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		body();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static struct rig *with_signals(const char *text)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.backend = "host";
+	rig->options.handle_signals = true;
+	rig_make(rig);
+	return rig;
+}
+
+/* Exits with what the outcome says. */
+static void interrupt(int number, bool before)
+{
+	struct rig *rig = with_signals("source period=1ms -> end");
+
+	if (before)
+		kill(getpid(), number);
+	rig_start(rig);
+	if (!before)
+		kill(getpid(), number);
+	if (weir_scheduler_wait(rig->scheduler, 10 * SECOND, &rig->outcome) || rig->outcome.abandoned)
+		_exit(1);
+	_exit(100 + rig->outcome.posix_signal);
+}
+
+static void interrupt_in_the_run(void)
+{
+	interrupt(SIGINT, false);
+}
+
+static void interrupt_before_the_run(void)
+{
+	interrupt(SIGINT, true);
+}
+
+static void terminate_in_the_run(void)
+{
+	interrupt(SIGTERM, false);
+}
+
+/* The drain would take 5 s: the entity waits for something outside. */
+static void interrupt_twice(void)
+{
+	struct rig *rig = with_signals("source -> end asynchronous=");
+
+	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);	/* until there is something to wait for */
+	kill(getpid(), SIGINT);
+	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);
+	kill(getpid(), SIGTERM);
+	weir_scheduler_wait(rig->scheduler, 3 * SECOND, NULL);
+	_exit(1);
+}
+
+static void f45_f46_sigint_and_sigterm_drain_when_asked_to(void **state)
+{
+	(void)state;
+	assert_int_equal(in_a_process(interrupt_in_the_run), 100 + SIGINT);
+	assert_int_equal(in_a_process(interrupt_before_the_run), 100 + SIGINT);
+	assert_int_equal(in_a_process(terminate_in_the_run), 100 + SIGTERM);
+}
+
+static void f45_s07_a_second_signal_exits_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(in_a_process(interrupt_twice), 128 + SIGTERM);
+}
+
+static void unasked(void)
+{
+	struct rig *rig = rig_of("source period=1ms -> end");
+
+	rig->options.backend = "host";
+	rig_start(rig);
+	kill(getpid(), SIGINT);
+	weir_scheduler_wait(rig->scheduler, 3 * SECOND, NULL);
+	_exit(1);
+}
+
+static void b04_f45_unasked_a_signal_is_the_programs_own_affair(void **state)
+{
+	(void)state;
+	assert_int_equal(in_a_process(unasked), 1000 + SIGINT);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(b01_a_base_of_the_callers_runs_it_beside_the_callers_own_events),
+		cmocka_unit_test(b01_a_descriptor_to_poll_and_a_turn_to_take),
+		cmocka_unit_test(b01_without_own_loop_there_is_nothing_to_turn),
+		cmocka_unit_test(b01_the_callers_loop_serves_many_runs),
+		cmocka_unit_test(b02_what_is_pushed_arrives_in_order_until_the_inlet_is_closed),
+		cmocka_unit_test(b02_a_full_queue_pushes_back),
+		cmocka_unit_test(b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done),
+		cmocka_unit_test(b02_a_drain_closes_inlets),
+		cmocka_unit_test(b02_a_worker_may_push_but_never_wait),
+		cmocka_unit_test(b02_many_threads_push_into_one_inlet),
+		cmocka_unit_test(b02_the_first_push_of_a_run_may_come_while_it_starts),
+		cmocka_unit_test(b02_inlets_and_outlets_are_made_before_the_scheduler),
+		cmocka_unit_test(b02_an_outlet_gives_all_that_was_emitted),
+		cmocka_unit_test(b02_an_outlet_that_is_full_holds_its_sender_and_the_run),
+		cmocka_unit_test(b02_an_empty_outlet_times_out),
+		cmocka_unit_test(b02_a_worker_takes_from_no_outlet),
+		cmocka_unit_test(b02_e05_a_taker_and_the_end_of_a_run_do_not_meet_in_the_queue),
+		cmocka_unit_test(b04_threads_block_all_posix_signals_and_no_handler_is_installed),
+		cmocka_unit_test(b04_the_library_prints_nothing),
+		cmocka_unit_test(b05_schedulers_of_many_threads_do_not_know_of_each_other),
+		cmocka_unit_test(b05_two_graphs_run_at_once),
+		cmocka_unit_test(b06_operators_and_conditions_come_from_plugins),
+		cmocka_unit_test(f45_f46_sigint_and_sigterm_drain_when_asked_to),
+		cmocka_unit_test(f45_s07_a_second_signal_exits_at_once),
+		cmocka_unit_test(b04_f45_unasked_a_signal_is_the_programs_own_affair),
+	};
+
+	plugin_path = argc > 1 ? argv[1] : "plugin.so";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
