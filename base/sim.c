@@ -15,7 +15,7 @@
  *   PCT          the highest of random priorities runs; at up to three points drawn per world its priority drops below all
  *                others (Burckhardt et al., A randomized scheduler with probabilistic guarantees of finding bugs, 2010)
  *   round robin  in turn, after a number of points drawn per world
- * and, if it is asked for, pauses: at up to eight points of one world a fiber sleeps for a drawn time, as if its core had been taken
+ * and, if it is asked for, pauses: at up to 512 points of one world a fiber sleeps for a drawn time, as if its core had been taken
  * away. All others go on as far as they can, and time passes, which no priority brings about: what is wrong only if one
  * thread stands still between two steps while a whole run goes by is found by a pause there and nothing else.
  * Who yields says that he waits for others: PCT lowers his priority, the others leave him if they can. If for a while
@@ -40,7 +40,8 @@ enum {
 	PCT_PATIENCE = 2000,		/* points in a row of one fiber that others wait for: it spins without a yield */
 	IDLE_YIELDS = 16,		/* of every ready fiber, until time goes on */
 	SPIN_POINTS = 64,		/* who passes more points than that between two yields does something */
-	MOST_PAUSES = 8,
+	PAUSES_LOG = 10,		/* at most 512 pauses a world */
+	PAUSE_ROLES = 5,
 	SPURIOUS_IN = 16,		/* one wait on a condition variable in so many returns for nothing */
 };
 #define START_TIME 1000000000		/* not 0, which code likes to take for "never" */
@@ -69,6 +70,7 @@ struct wr_fiber {
 	unsigned yields, points;	/* yields in this epoch; points since the last one */
 	uint64_t priority;		/* PCT */
 	char name[NAME_BYTES];
+	uint64_t role;			/* drawn from its name: equal for those that do the same */
 	char error[WR_ERROR_BYTES];
 };
 
@@ -99,7 +101,7 @@ struct wr_sim {
 	unsigned pauses;		/* left */
 	uint64_t pause_in;		/* one point in so many */
 	uint64_t pause_ns;		/* at most */
-	uint64_t pause_of, pause_who;	/* fibers whose index is `who` modulo `of` */
+	uint64_t pause_of, pause_who;	/* fibers whose role is `who` modulo `of`: all, or some that do the same */
 };
 
 #ifdef WR_SEAM
@@ -192,10 +194,10 @@ static void draw_pauses(struct wr_sim *sim, uint64_t seed)
 	struct wr_random *random = &sim->pausing;
 
 	wr_random_seed(random, seed, STREAM_PAUSES);
-	sim->pauses = 1 + (unsigned)wr_random_below(random, MOST_PAUSES);
-	sim->pause_in = (uint64_t)8 << wr_random_below(random, 7);
-	sim->pause_ns = (uint64_t)64 << wr_random_below(random, 8);
-	sim->pause_of = (uint64_t)1 << wr_random_below(random, 3);
+	sim->pauses = 1u << wr_random_below(random, PAUSES_LOG);
+	sim->pause_in = (uint64_t)4 << wr_random_below(random, 6);
+	sim->pause_ns = (uint64_t)512 << wr_random_below(random, 7);
+	sim->pause_of = wr_random_below(random, 3) ? PAUSE_ROLES : 1;
 	sim->pause_who = wr_random_below(random, sim->pause_of);
 }
 
@@ -342,7 +344,7 @@ static bool pauses_here(struct wr_fiber *self)
 {
 	struct wr_sim *sim = self->sim;
 
-	if (!sim->pauses || self->index % sim->pause_of != sim->pause_who || wr_random_below(&sim->pausing, sim->pause_in))
+	if (!sim->pauses || self->role % sim->pause_of != sim->pause_who || wr_random_below(&sim->pausing, sim->pause_in))
 		return false;
 	sim->pauses--;
 	return true;
@@ -482,6 +484,15 @@ static weir_status enter(struct wr_sim *sim, struct wr_fiber *fiber)
 	return WEIR_OK;
 }
 
+static uint64_t role_of(const char *name)
+{
+	uint64_t role = 5381;
+
+	while (*name)
+		role = role * 33 + (unsigned char)*name++;
+	return role;
+}
+
 static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg)
 {
 	struct wr_fiber *fiber = wr_alloc(1, sizeof(*fiber));
@@ -496,6 +507,7 @@ static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const ch
 	fiber->index = sim->next_index++;
 	fiber->priority = (uint64_t)1 << 63 | wr_random_next(&sim->schedule) >> 1;
 	snprintf(fiber->name, sizeof(fiber->name), "%s", name);
+	fiber->role = role_of(fiber->name);
 	status = enter(sim, fiber);
 	if (status) {
 		wr_free(fiber);

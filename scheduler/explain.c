@@ -1,6 +1,6 @@
 /*
  * Why an entity is not ready, told while a run is on (C5): a live reference, then ownership (CAS IDLE -> RUNNING), then its conditions are asked. A busy
- * entity shows its last published verdict. After a run whoever holds the lock is the only one who asks.
+ * entity shows its last published verdict. Between two runs one thread at a time asks, and start waits for it.
  */
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
@@ -44,18 +44,39 @@ struct explaining {
 	void *arg;
 };
 
-static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+/* Between two runs: whoever has this is the only one who asks, and no run starts meanwhile. No lock is held while fn runs (S11). */
+static bool begin_asking(weir_scheduler *scheduler)
 {
-	weir_graph *graph = scheduler->graph;
 	bool ended;
 
 	wr_mutex_lock(&scheduler->lock);
-	ended = wr_load(&scheduler->phase) == WR_ENDED;
+	while (scheduler->asking)
+		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
+	ended = wr_load(&scheduler->phase) == WR_ENDED && !scheduler->starting;
+	scheduler->asking = ended;
 	wr_mutex_unlock(&scheduler->lock);
-	for (size_t i = 0; ended && i < graph->entity_count; i++)
+	return ended;
+}
+
+static void end_asking(weir_scheduler *scheduler)
+{
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->asking = false;
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
+}
+
+static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+{
+	weir_graph *graph = scheduler->graph;
+
+	if (!begin_asking(scheduler))
+		return false;
+	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!(wr_load(&graph->entities[i].state) & WR_DONE))
 			wr_entity_explain(&graph->entities[i], false, fn, arg);
-	return ended;
+	end_asking(scheduler);
+	return true;
 }
 
 static void explain_inside(void *arg)

@@ -753,10 +753,10 @@ static void fibers_pause_if_it_is_asked_for(void **state)
 		assert_int_equal(time_of_turns(seed, WR_SIM_PAUSES, &hashes[1]), took);
 		assert_true(hashes[0] == hashes[1]);
 		assert_int_equal(time_of_turns(seed, WR_SIM_BY_SEED, &hashes[2]), 0);
-		assert_in_range(took, 0, 8 * 8192);
+		assert_in_range(took, 0, 512 * 32768);
 		paused += took > 0;
 	}
-	assert_in_range(paused, SEEDS / 2, SEEDS);
+	assert_in_range(paused, SEEDS / 4, SEEDS);
 }
 
 static void draw(void *arg)

@@ -58,13 +58,13 @@ static void put_parameters(struct text *text, struct dst *dst, const struct enti
 
 static void put_source(struct text *text, struct dst *dst, unsigned id, bool last)
 {
-	unsigned count = 1 + dst->knot + (unsigned)draw(dst, dst->tiny ? 2 : 6);
+	unsigned count = 1 + (dst->knot || dst->tiny) + (unsigned)draw(dst, dst->tiny ? 3 : 6);
 	struct entity source = {.id = id, .source = true, .last = last, .device = !dst->tiny && chance(dst, 2)};
 
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_source\",", id);
 	put_parameters(text, dst, &source, 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
-	if (dst->tiny ? !chance(dst, 3) : chance(dst, 3))
+	if (dst->tiny ? !chance(dst, 5) : chance(dst, 3))
 		put(text, ",{\"type\":\"periodic\",\"period\":%u}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
@@ -73,7 +73,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 static void put_ports(struct text *text, struct dst *dst, const struct entity *entity)
 {
 	static const char *const policies[] = {"block", "block", "block", "block", "pop", "reject"};
-	unsigned capacity = 1 + (unsigned)draw(dst, 3), take = entity->joined ? 1 : 1 + (unsigned)draw(dst, capacity);
+	unsigned capacity = 1 + (unsigned)draw(dst, dst->tiny ? 2 : 3), take = entity->joined ? 1 : 1 + (unsigned)draw(dst, capacity);
 	const char *policy = policies[entity->joined ? 0 : draw(dst, 6)];
 	bool all = !entity->joined && chance(dst, 5);
 

@@ -109,17 +109,16 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return weir_context_fail(context, "start was told to fail");
 }
 
-/* S3, C4: a queue never holds more than its capacity; `pop` one more. */
-static void check_bounds(struct node *node, const weir_entity *entity)
+/* S3, C4: a queue never holds more than its capacity; `pop` one more. Whoever comes by looks at all of them. */
+static void check_bounds(struct node *node, const weir_graph *graph)
 {
-	for (size_t i = 0; i < entity->output_count; i++) {
-		for (size_t k = 0; k < entity->outputs[i].count; k++) {
-			struct wr_queue *queue = &entity->outputs[i].connections[k]->queue;
-			uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
-			if (held > queue->capacity + (queue->policy == WEIR_POP))
-				dst_break(node->dst, "a queue of %u behind %s holds %llu", queue->capacity,
-					  weir_entity_name(entity), (unsigned long long)held);
-		}
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		const struct wr_connection *connection = graph->connections[i];
+		const struct wr_queue *queue = &connection->queue;
+		uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
+		if (held > queue->capacity + (queue->policy == WEIR_POP))
+			dst_break(node->dst, "the queue from %s to %s is for %u and holds %llu", connection->from, connection->to,
+				  queue->capacity, (unsigned long long)held);
 	}
 }
 
@@ -130,7 +129,7 @@ static void enter(struct node *node, weir_context *context)
 	if (node->busy)
 		dst_break(node->dst, "%s runs twice at once", weir_entity_name(entity));
 	node->busy = true;
-	check_bounds(node, entity);
+	check_bounds(node, entity->graph);
 }
 
 /* Of the last entity alone: what the world has in store for it. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/sim.h"
 #include "base/thread.h"
 #include "dst.h"
@@ -19,7 +20,7 @@
 #define MS 1000000
 #define LIMIT 600000		/* switching points of a world */
 
-enum { POKERS = 2, OUTSIDERS_MAX = 8 };
+enum { POKERS = 4, OUTSIDERS_MAX = 10 };
 enum stop { STOP_NONE, STOP_DRAIN, STOP_AT_ONCE };
 
 struct run {
@@ -102,11 +103,11 @@ static void draw_options(struct run *run)
 	options->size = sizeof *options;
 	options->backend = "sim";
 	options->seed = run->seed;
-	options->workers = 1 + (unsigned)draw(run, dst->tiny ? 2 : 3);
+	options->workers = dst->tiny ? 2 - (unsigned)chance(run, 8) : 1 + (unsigned)draw(run, 3);
 	options->drain_ns = 10 * INT64_C(1000) * MS;
-	options->deadlock_grace_ns = chance(run, 4) ? 20 * US : 0;
+	options->deadlock_grace_ns = chance(run, dst->tiny ? 20 : 4) ? 20 * US : 0;
 	if (dst->told)
-		options->deadlock_grace_ns = MS;	/* who is disabled is enabled again before that */
+		options->deadlock_grace_ns = 100 * MS;	/* who is disabled is enabled again before that */
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
 	options->spin_ns = chance(run, 8) ? 2 * US : 0;
@@ -116,14 +117,14 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 {
 	run->world = world;
 	run->seed = seed;
-	run->knobs = (struct wr_sim_knobs){.work_min = 1, .work_max = 4000, .call_min = 1, .call_max = 3000, .inside = 100, .twice = 30};
+	run->knobs = (struct wr_sim_knobs){.work_min = 1, .work_max = 4000, .call_min = 1, .call_max = 3000, .inside = 100, .twice = 100};
 	wr_random_seed(&run->dst.random, seed, 5 + number);
 	dst_use(&run->dst, number);
 	draw_shape(run, tiny);
 	draw_mishaps(run);
 	draw_options(run);
 	run->pokers = tiny ? (unsigned)draw(run, 4) ? 1 + (unsigned)draw(run, POKERS) : 0 : (unsigned)draw(run, 2);
-	run->runs = 1 + (unsigned)draw(run, 2);
+	run->runs = tiny ? 4 + (unsigned)draw(run, 9) : 1 + (unsigned)draw(run, 2);	/* cheap: many chances a seed */
 }
 
 static void draw_world(struct world *world, uint64_t seed)
@@ -145,7 +146,23 @@ struct outsider {
 	struct wr_thread thread;
 };
 
-/* Useless pokes, also before and after runs. In a tiny graph together with the source's beat, and so in any order with it. */
+/* In a tiny graph mostly the instant of the source's next beat: what comes together comes in any order. */
+static void idle_about(struct run *run, struct wr_random *random)
+{
+	int64_t beat = DST_BEAT - wr_now() % DST_BEAT;
+
+	if (run->dst.tiny)
+		weir_sleep(wr_random_below(random, 3) ? beat : 1 + (int64_t)wr_random_below(random, DST_BEAT));
+	else if (wr_random_below(random, 3))
+		wr_thread_yield();
+	else
+		weir_sleep((int64_t)wr_random_below(random, 900));
+}
+
+/*
+ * Useless pokes, also before and after runs. In a tiny graph few, and mostly to the receiver, which has more to lose: every poke makes
+ * good what was lost before it.
+ */
 static void poke(void *arg)
 {
 	struct outsider *self = arg;
@@ -153,14 +170,11 @@ static void poke(void *arg)
 	struct wr_random random;
 
 	wr_random_seed(&random, run->seed, 77 + self->number);
-	for (int i = 0; i < 40 && !wr_load(&run->over); i++) {
-		if (run->dst.tiny && i)
-			weir_sleep(DST_BEAT);
-		else if (wr_random_below(&random, 3))
-			wr_thread_yield();
-		else
-			weir_sleep((int64_t)wr_random_below(&random, 900));
-		weir_entity_poke(&run->graph->entities[wr_random_below(&random, run->graph->entity_count)]);
+	for (uint64_t i = 0, n = 1 + wr_random_below(&random, run->dst.tiny ? 5 : 20); i < n && !wr_load(&run->over); i++) {
+		if (i || wr_random_below(&random, 4))
+			idle_about(run, &random);
+		uint64_t whom = wr_random_below(&random, run->dst.tiny ? 4 : run->graph->entity_count);
+		weir_entity_poke(&run->graph->entities[run->dst.tiny ? whom > 0 : whom]);
 	}
 }
 
@@ -227,6 +241,7 @@ static void take(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
 	struct dst_seen seen = {{0}};
+	bool all = true;	/* those that came before were read */
 	weir_message *message;
 	weir_status status = WEIR_OK;
 
@@ -240,7 +255,8 @@ static void take(void *arg)
 			dst_break(&run->dst, "take: %s", weir_last_error());
 			return;
 		}
-		if (weir_message_data(message) && readable(run, message))
+		all = all && readable(run, message);
+		if (all && weir_message_data(message))
 			dst_check(&run->dst, weir_message_data(message), &seen, "the outlet");
 		weir_message_unref(message);
 	}
@@ -342,6 +358,16 @@ static void check_counts(struct run *run, bool whole)
 	}
 }
 
+/* S5: sources that have no more, and inlets that are closed, end everything behind them. */
+static void check_done(struct run *run)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_entity_counts(run->scheduler, i, &counts); i++)
+		if (!counts.done)
+			dst_break(&run->dst, "%s is not done after a run that has finished", counts.entity);
+}
+
 /* S4: nothing holds a run open that has ended; a poke that was on its way may take a moment. */
 static void check_references(struct run *run)
 {
@@ -385,7 +411,10 @@ static void run_once(struct run *run)
 		wr_thread_join(&outsiders[i].thread);
 	if (run->dst.broken[0])
 		return;
-	check_counts(run, wr_load(&run->opened) && run->dst.strict && !status && !cut(run));
+	bool whole = wr_load(&run->opened) && !status && !cut(run);
+	if (whole)
+		check_done(run);
+	check_counts(run, whole && run->dst.strict);
 	check_references(run);
 }
 
