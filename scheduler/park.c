@@ -24,17 +24,20 @@ static bool same_fences(const struct wr_wait *wait, const weir_verdict *verdict)
 	       !memcmp(wait->fences, verdict->fences, sizeof *wait->fences * wait->fence_count);
 }
 
-static void supersede(weir_scheduler *scheduler, weir_entity *entity)
+static void drop_token(weir_scheduler *scheduler, struct wr_wait *wait)
 {
-	struct wr_wait *wait = &entity->wait;
-
 	if (wait->token)
 		wr_signal_supersede(scheduler->graph->system, wait->token);
-	if (wait->refused)
-		wr_signal_leave(scheduler->graph->system, entity->id);
 	wait->token = 0;
-	wait->refused = false;
 	wait->fence_count = 0;
+}
+
+static void supersede(weir_scheduler *scheduler, weir_entity *entity)
+{
+	drop_token(scheduler, &entity->wait);
+	if (entity->wait.refused)
+		wr_signal_leave(scheduler->graph->system, entity->id);
+	entity->wait.refused = false;
 }
 
 /* An inline signal of the producer's will come for every message of the front that is pending (G2): nothing to arm. */
@@ -61,9 +64,11 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 
 	if (same_fences(wait, verdict))
 		return WEIR_OK;
-	supersede(scheduler, entity);
-	if (signalled_inline(entity))
+	drop_token(scheduler, wait);	/* a place among the refused is kept until there is a token: pokes must not cost it (G2) */
+	if (signalled_inline(entity)) {
+		supersede(scheduler, entity);
 		return WEIR_OK;
+	}
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
 	if (status)
 		return status;
@@ -74,6 +79,7 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	}
 	if (status)
 		return status;
+	wait->refused = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
 	wr_trace_arm(scheduler->trace, entity->id, wait->token);

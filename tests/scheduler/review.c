@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "graphs/graph.h"
 #include "rig.h"
+#include "streams/system.h"
 
 enum { SEEDS = 3000 };
 
@@ -164,6 +166,38 @@ static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
 	rig_on_host(run_beside_a_looker);
 }
 
+/* --- refused --- */
+
+/* A bound of one token: one of three has it, two stand in line. Who is poked there keeps his place. */
+static void poke_who_stands_in_line(void)
+{
+	struct rig *rig = rig_of("a:source ticks=1 work=1ms -> x:end gate=in; b:source ticks=1 work=1ms -> y:end gate=in; "
+				 "c:source ticks=1 work=1ms -> z:end gate=in");
+	struct wr_signals *signals;
+	uint32_t first;
+
+	rig_make(rig);
+	signals = &rig->graph->system->signals;
+	signals->bound = 1;
+	rig_start(rig);
+	weir_sleep(500 * US);
+	assert_non_null(signals->first);
+	assert_non_null(signals->first->next);
+	first = signals->first->entity;
+	assert_int_equal(weir_entity_poke(&rig->graph->entities[first]), WEIR_OK);
+	weir_sleep(100 * US);
+	assert_int_equal(signals->first->entity, first);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void g02_a_poke_does_not_cost_a_refused_entity_its_turn(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, poke_who_stands_in_line);
+}
+
 /* --- destructors --- */
 
 static int nap(const void *arguments)
@@ -252,6 +286,7 @@ int main(void)
 		cmocka_unit_test(b02_c04_a_push_beside_a_cut_does_not_empty_the_receivers_queue),
 		cmocka_unit_test(b02_e06_an_outlet_that_cannot_hold_one_tick_is_refused),
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
+		cmocka_unit_test(g02_a_poke_does_not_cost_a_refused_entity_its_turn),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
