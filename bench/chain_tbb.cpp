@@ -2,6 +2,7 @@
 #include "chain.h"
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <new>
 #include <vector>
@@ -44,11 +45,14 @@ struct chain {
 	double run(uint64_t messages)
 	{
 		left = messages;
+		seen = 0;
 		auto begin = std::chrono::steady_clock::now();
 		source.activate();
 		graph.wait_for_all();
 		std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
 		graph.reset();
+		if (seen != messages)
+			return std::nan("");	/* some were lost: no figure */
 		return took.count() / (static_cast<double>(messages) * static_cast<double>(nodes.size() + 2));
 	}
 };
