@@ -281,8 +281,11 @@ static void copy_outcome(weir_scheduler *scheduler, weir_outcome *out)
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status = wr_in_world(scheduler, wait_inside, &call);
+	weir_status status;
 
+	if (wr_worker_here(scheduler))
+		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
+	status = wr_in_world(scheduler, wait_inside, &call);
 	if (!status && call.status)
 		return wr_fail(call.status, "graph %s goes on", scheduler->graph->plan->name);
 	if (status)
@@ -357,6 +360,8 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 
 	if (!scheduler)
 		return WEIR_OK;
+	if (wr_worker_here(scheduler))
+		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
 	wr_in_world(scheduler, end_inside, &call);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);
