@@ -86,8 +86,7 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 	char *text = NULL;
 
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
-		text = wr_deadlock_text(scheduler, &outcome->leftover);
-		outcome->status = text ? WEIR_E_DEADLOCK : WEIR_OK;
+		outcome->status = wr_deadlocked(scheduler, &text, &outcome->leftover) ? WEIR_E_DEADLOCK : WEIR_OK;
 	} else {
 		outcome->abandoned = abandon_queues(scheduler->graph);
 		outcome->status = scheduler->failure;

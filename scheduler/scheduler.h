@@ -136,8 +136,8 @@ void wr_finish_run(weir_scheduler *scheduler);		/* workers have left, the count 
 void wr_give_back(weir_scheduler *scheduler);		/* the references of what an abandoned run left (S4) */
 
 /* --- verdict.c --- */
-/* The stuck entities, as the text of a deadlock; NULL: finished. *leftover: messages still queued. */
-char *wr_deadlock_text(weir_scheduler *scheduler, uint64_t *leftover);
+/* False: finished. Else *text names the stuck entities (NULL: no memory for words). *leftover: messages still queued. */
+bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover);
 weir_status wr_conservation(weir_scheduler *scheduler);	/* E5 */
 
 /* --- inlet.c, outlet.c --- */

@@ -34,7 +34,7 @@ static bool stuck(weir_entity *entity)
 	return !is_done(entity) && (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
 }
 
-char *wr_deadlock_text(weir_scheduler *scheduler, uint64_t *leftover)
+bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 {
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};
@@ -53,13 +53,12 @@ char *wr_deadlock_text(weir_scheduler *scheduler, uint64_t *leftover)
 		if (report.last == before)
 			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for", &report);
 	}
-	if (!found)
-		return NULL;
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return wr_strdup("entities wait for each other");
+		report.text.text = wr_strdup("entities wait for each other");
 	}
-	return report.text.text;
+	*text = report.text.text;
+	return found;
 }
 
 static weir_status conserve_queue(weir_graph *graph, const struct wr_connection *connection)
