@@ -37,6 +37,14 @@ void wr_give_back(weir_scheduler *scheduler)
 		wr_system_forfeit(graph->system);
 }
 
+/* It may use its stream: what it makes outlives that work, too (T4), and the next run's ticks begin anew (T3). */
+void wr_stop_operator(weir_entity *entity)
+{
+	entity->plan->kind->stop(&entity->context, entity->operator_state);
+	wr_entity_fence(entity);
+	wr_entity_release(entity);
+}
+
 static void stop_operators(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -50,8 +58,7 @@ static void stop_operators(weir_scheduler *scheduler)
 			wr_log(WR_LOG_WARN, "%s: its stream still has work; its stop function is not called", entity->plan->name);
 			continue;
 		}
-		entity->plan->kind->stop(&entity->context, entity->operator_state);
-		wr_entity_release(entity);
+		wr_stop_operator(entity);
 	}
 }
 

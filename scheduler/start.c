@@ -82,7 +82,7 @@ static void stop_started(weir_scheduler *scheduler)
 
 	for (size_t i = graph->entity_count; i--;)
 		if (graph->entities[i].started && graph->entities[i].plan->kind->stop)
-			graph->entities[i].plan->kind->stop(&graph->entities[i].context, graph->entities[i].operator_state);
+			wr_stop_operator(&graph->entities[i]);
 }
 
 static weir_status start_operators(weir_scheduler *scheduler)
