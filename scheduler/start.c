@@ -205,6 +205,9 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	if (!status) {
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
+	} else {
+		scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
+		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};
 	}
 	set_starting(scheduler, false);
 	return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/thread.h"
 #include "graphs/graph.h"
 #include "rig.h"
@@ -249,6 +250,94 @@ static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **s
 	rig_in_world(1, run_without_a_pause);
 }
 
+/* --- words at the end --- */
+
+static weir_status wait_for_oneself(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	if (weir_scheduler_wait(rig->scheduler, -1, NULL) != WEIR_E_INVALID)
+		rig_break(rig);
+	return weir_scheduler_destroy(rig->scheduler);
+}
+
+static void e01_a_worker_that_waits_for_its_own_run_is_refused(void **state)
+{
+	struct rig *rig = rig_of("a:call");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig_on(rig, "a", wait_for_oneself);
+	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+	assert_string_equal(rig->outcome.text, "a worker must not destroy its own scheduler");
+	rig_destroy(rig);
+}
+
+static weir_status do_not_start(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_fail(context, "no camera");
+}
+
+static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
+{
+	struct rig *rig = rig_of("a:call");
+
+	(void)state;
+	rig_entity(rig, "a")->start = do_not_start;
+	rig_make(rig);
+	rig_here(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
+	assert_int_equal(rig_wait(rig), WEIR_E_FAILED);
+	assert_string_equal(rig->outcome.text, "a: no camera");
+	rig_destroy(rig);
+}
+
+static void s06_f40_a_deadlock_without_memory_for_words_is_one(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end enabled=false");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig->options.deadlock_grace_ns = 200 * MS;
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * MS, NULL), WEIR_E_TIMEOUT);
+	wr_memory_fail_at(0, true);
+	assert_int_equal(rig_wait(rig), WEIR_E_DEADLOCK);
+	wr_memory_fail_at(-1, false);
+	assert_int_equal(rig->outcome.leftover, 1);
+	rig_destroy(rig);
+}
+
+/* --- streams in stop --- */
+
+static void use_stream_at_stop(struct rig *rig, weir_context *context)
+{
+	static const int64_t one = 1;
+	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
+	weir_message *message = NULL;
+	weir_stream *stream = weir_context_stream(context);
+
+	if (!stream || weir_context_alloc(context, &like, false, &message) || weir_stream_launch(stream, &napping, "", 1))
+		rig_break(rig);
+	weir_message_unref(message);
+}
+
+static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(void **state)
+{
+	struct rig *rig = rig_of("a:call");
+
+	(void)state;
+	rig_entity(rig, "a")->stop = use_stream_at_stop;
+	rig->options.max_duration_ns = MS;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_false(weir_graph_entity(rig->graph, "a")->context.stream_used);
+		assert_false(wr_stream_dirty(weir_graph_entity(rig->graph, "a")->stream));
+	}
+	rig_destroy(rig);
+}
+
 /* --- POSIX signals --- */
 
 static bool readable(struct rig *rig)
@@ -288,6 +377,10 @@ int main(void)
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
 		cmocka_unit_test(g02_a_poke_does_not_cost_a_refused_entity_its_turn),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
+		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
+		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
+		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
+		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
 
