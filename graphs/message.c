@@ -81,15 +81,16 @@ static bool listed(weir_message *message)
 	struct wr_system *system = wr_pool_system(message->pool);
 	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
-	bool foreign = destructor && !wr_thread_local();
+	const struct wr_local *local = wr_thread_local();
 
-	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && !foreign))
+	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
 		return false;
 	message->retired = (struct wr_retired){
 		.fences = message->uses.items,
 		.count = uses,
 		.release = release,
 		.destructor = destructor,
+		.foreign = !local || local->pool != message->pool,
 	};
 	return !wr_retire(system, &message->retired);
 }

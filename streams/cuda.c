@@ -8,8 +8,8 @@
  *
  * Whether an error is sticky is asked, not looked up: an event of ours that was never recorded answers
  * "complete" on a healthy device and the sticky error on a lost one. cudaGetLastError is no answer: it clears
- * itself. After a sticky error no CUDA call is made any more; what the driver holds is left to the end of the
- * process.
+ * itself; it is called for that alone. After a sticky error no CUDA call is made any more; what the driver
+ * holds is left to the end of the process.
  */
 #include "streams/backend.h"
 
@@ -84,13 +84,18 @@ static weir_status of_one_call(cudaError_t error, const char *what)
 	return wr_fail(status, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-/* Called between enter and leave. */
+/*
+ * Called between enter and leave. What one call alone has met is forgotten by the thread, or the next launcher on
+ * it would find it there and report it as its own.
+ */
 static weir_status judge(struct cuda *cuda, cudaError_t error, const char *what)
 {
 	if (error == cudaSuccess)
 		return WEIR_OK;
-	if (error == cudaErrorMemoryAllocation || all_answer(cuda))
+	if (error == cudaErrorMemoryAllocation || all_answer(cuda)) {
+		cudaGetLastError();
 		return of_one_call(error, what);
+	}
 	wr_store(&cuda->lost, true);
 	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error),
 		       cudaGetErrorName(error), what);
@@ -157,7 +162,8 @@ static weir_status initialize_locked(struct cuda *cuda, int number)
 		return status;
 	wr_thread_join(&thread);
 	if (initialization.error)
-		return wr_fail(WEIR_E_DEVICE, "cuda: device %d cannot be used: %s", number,
+		return wr_fail(number ? WEIR_E_FAILED : WEIR_E_DEVICE, /* of several, the others go on */
+			       "cuda: device %d cannot be used: %s", number,
 			       cudaGetErrorString(initialization.error));
 	wr_store(&cuda->devices[number].ready, true);
 	return WEIR_OK;
@@ -357,6 +363,7 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 	if (!kernel->cuda)
 		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for CUDA", kernel->name);
 	struct around around = enter(self, device);
+	cudaGetLastError(); /* launchers return what they find there: nothing older than they are */
 	status = judge(self, (cudaError_t)kernel->cuda(stream, arguments), kernel->name);
 	leave(around);
 	return status;
@@ -392,6 +399,8 @@ static bool cuda_capturing(void *self, void *stream)
 	cudaError_t error = cudaStreamIsCapturing(stream, &capture);
 
 	leave(around);
+	if (error == cudaErrorStreamCaptureImplicit)
+		cudaGetLastError();
 	return error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone;
 }
 

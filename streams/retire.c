@@ -3,9 +3,9 @@
  * done.
  *
  * Whoever looks takes the whole list off, asks the device without a lock, releases what is complete and puts
- * the rest back. An entry holds a live reference if it was listed by a worker, who holds one himself; a
- * foreign thread cannot take any. A forfeit meanwhile finds the entries gone: it counts itself, and whoever
- * puts them back sees that and gives theirs up, too.
+ * the rest back. An entry holds a live reference if it was listed by a worker of the run, who holds one
+ * himself; a foreign thread, or a worker of another run, cannot take any. A forfeit meanwhile finds the entries
+ * gone: it counts itself, and whoever puts them back sees that and gives theirs up, too.
  */
 #include "base/bug.h"
 #include "streams/system.h"
@@ -54,7 +54,7 @@ bool wr_retire(struct wr_system *system, struct wr_retired *entry)
 	entry->referenced = false;
 	if (seen(system, entry) || complete(system, entry))
 		return true;
-	waker = wr_thread_local() ? wr_load(&system->waker) : NULL;
+	waker = wr_thread_local() && !entry->foreign ? wr_load(&system->waker) : NULL;
 	if (waker)
 		waker->take(waker);
 	entry->referenced = waker != NULL;

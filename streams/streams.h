@@ -113,6 +113,7 @@ struct wr_retired {
 	size_t count;
 	void (*release)(struct wr_retired *);	/* memory goes back, destructor runs; not under a lock */
 	bool destructor;			/* release calls a user's function: only on a worker */
+	bool foreign;				/* dropped by a worker of another run, who holds no reference of this one */
 	bool referenced;			/* holds a live reference */
 };
 /* True: the use set is complete already, nothing was listed, the caller releases. False: listed, release is called later. Thread: any. */

@@ -668,6 +668,22 @@ BODY(t4_a_worker_lists_with_a_reference)
 	assert_int_equal(payload.released, 1);
 }
 
+BODY(b5_a_worker_of_another_run_lists_without_a_reference)
+{
+	struct payload payload = {.retired = {.count = 1, .release = release, .foreign = true}};
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	payload.fence = rig_record(rig->a);
+	payload.retired.fences = &payload.fence;
+	wr_thread_set_local(rig);
+	assert_false(wr_retire(rig->system, &payload.retired));
+	wr_thread_set_local(NULL);
+	assert_int_equal(rig->waker.live, 0);
+	rig_wait(rig, payload.fence);
+	wr_system_retire_look(rig->system, false);
+	assert_int_equal(payload.released, 1);
+}
+
 BODY(b3_destructors_run_only_where_they_may)
 {
 	struct payload payload;
@@ -979,6 +995,7 @@ static const struct CMUnitTest tests[] = {
 	T(t4_what_is_reserved_is_not_asked_of_the_device_again),
 	T(t4_a_payload_is_released_when_its_use_set_is_complete),
 	T(t4_a_worker_lists_with_a_reference),
+	T(b5_a_worker_of_another_run_lists_without_a_reference),
 	T(b3_destructors_run_only_where_they_may),
 	T(s4_an_abandoned_run_gets_the_references_of_its_payloads_back),
 	T(e4_destroying_waits_for_work),
