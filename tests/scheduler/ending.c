@@ -447,10 +447,9 @@ static void stop_as_it_starts(void)
 	struct rig *rig = rig_of("source delay=10us -> end");
 	struct wr_thread thread = {0};
 
+	rig_make(rig);
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(wr_thread_start(&thread, "stopper", stop_twice, rig), WEIR_OK);
-		if (!rig->scheduler)
-			rig_make(rig);
 		weir_sleep(2 * MS - i);
 		rig_start(rig);
 		wr_thread_join(&thread);

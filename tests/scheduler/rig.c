@@ -138,17 +138,36 @@ void rig_note(struct rig *rig, weir_context *context, const char *word)
 	add_text(entity, word);
 }
 
+/* The host must not read what the device has not finished: that is written "?", and a gated entity never sees it. */
+static bool finished(weir_context *context, const weir_message *message)
+{
+	weir_fence fences[8];
+	size_t count = weir_message_fences(message, fences, 8);
+
+	for (size_t i = 0; i < count; i++)
+		if (weir_fence_query(weir_context_graph(context), fences[i]))
+			return false;
+	return true;
+}
+
+static void note_message(struct node *node, weir_context *context, const char *before, const weir_message *message)
+{
+	char number[32] = "?";
+
+	if (finished(context, message))
+		snprintf(number, sizeof number, "%lld", (long long)rig_value(message));
+	add_text(node->entity, before);
+	add_text(node->entity, number);
+}
+
 static void note_received(struct node *node, weir_context *context)
 {
-	char number[32];
 
 	add_text(node->entity, node->entity->length ? " " : "");
 	for (unsigned input = 0; input < 3; input++) {
 		for (size_t i = 0; i < weir_context_count(context, input); i++) {
 			const char *before = i ? "," : input ? "|" : "";
-			snprintf(number, sizeof number, "%s%lld", before,
-				 (long long)rig_value(weir_context_message(context, input, i)));
-			add_text(node->entity, number);
+			note_message(node, context, before, weir_context_message(context, input, i));
 		}
 	}
 }

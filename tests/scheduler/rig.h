@@ -38,7 +38,7 @@ struct rig_entity {
 	char name[64];
 	rig_fn *compute, *start;
 	void (*stop)(struct rig *rig, weir_context *context);
-	char text[RIG_TEXT];		/* "0 1,2": numbers received, a tick each; "|" before those of in2 */
+	char text[RIG_TEXT];		/* "0 1,2": numbers received, a tick each; "|" before those of in2; "?": unfinished */
 	size_t length;
 	_Atomic unsigned computing;	/* S2: never above 1 */
 };
