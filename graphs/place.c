@@ -73,6 +73,30 @@ weir_status wr_graph_displace(weir_graph *graph)
 	return status;
 }
 
+static void look_inside(void *arg)
+{
+	struct placing *placing = arg;
+
+	wr_system_retire_look(placing->graph->system, true);
+}
+
+/* Payloads lie in the system's memory: it is not replaced under those that somebody holds or that a device still works on. */
+static weir_status nobody_holds(weir_graph *graph)
+{
+	struct placing placing = {.graph = graph};
+	uint64_t held;
+
+	if (!graph->system)
+		return WEIR_OK;
+	let_go(graph);
+	in_world(graph, look_inside, &placing);
+	held = wr_pool_live(graph->pool);
+	if (!held)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY, "graph %s: %llu messages of its run on %s are still held: drop them before it runs elsewhere",
+		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
+}
+
 static weir_status make_world(weir_graph *graph, uint64_t seed)
 {
 	graph->world = wr_sim_current();
@@ -94,7 +118,9 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	if (graph->system && !simulated && !graph->world && !wr_system_failed(graph->system) &&
 	    !strcmp(graph->backend, backend))
 		return WEIR_OK;
-	status = wr_graph_displace(graph);
+	status = nobody_holds(graph);
+	if (!status)
+		status = wr_graph_displace(graph);
 	if (!status && simulated)
 		status = make_world(graph, seed);
 	if (status)
