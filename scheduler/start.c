@@ -184,7 +184,9 @@ static weir_status prepare(weir_scheduler *scheduler)
 	weir_status status;
 
 	clear_scheduler(scheduler);
-	status = wr_graph_reset(graph, &discarded);
+	status = wr_graph_ready(graph);
+	if (!status)
+		status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;
 	trace_entities(scheduler);
 	if (!status)
@@ -196,10 +198,8 @@ static weir_status prepare(weir_scheduler *scheduler)
 
 weir_status wr_start_run(weir_scheduler *scheduler)
 {
-	weir_status status = wr_graph_ready(scheduler->graph);
+	weir_status status;
 
-	if (status)
-		return status;
 	set_starting(scheduler, true);
 	status = prepare(scheduler);
 	if (!status) {

@@ -250,6 +250,29 @@ static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **s
 	rig_in_world(1, run_without_a_pause);
 }
 
+static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 work=1us");
+	weir_message *message = NULL;
+	weir_outlet *outlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, &outlet), WEIR_OK);
+	rig->options.backend = "host";
+	rig_start(rig);
+	assert_int_equal(weir_outlet_take(outlet, &message, SECOND), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+	rig->scheduler = NULL;
+	rig->options.backend = "sim";
+	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_BUSY);
+	assert_non_null(strstr(weir_last_error(), "1 messages of its run on host are still held"));
+	assert_int_equal(rig_value(message), 0);
+	weir_message_unref(message);
+	rig_make(rig);
+	rig_destroy(rig);
+}
+
 /* --- words at the end --- */
 
 static weir_status wait_for_oneself(struct rig *rig, weir_context *context)
@@ -289,6 +312,18 @@ static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
 	assert_int_equal(rig_wait(rig), WEIR_E_FAILED);
 	assert_string_equal(rig->outcome.text, "a: no camera");
+	rig_destroy(rig);
+}
+
+static void e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port(void **state)
+{
+	struct rig *rig = rig_of("source");
+
+	(void)state;
+	rig_make(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_INVALID);
+	assert_int_equal(rig_wait(rig), WEIR_E_INVALID);
+	assert_non_null(strstr(rig->outcome.text, "source.out"));
 	rig_destroy(rig);
 }
 
@@ -377,8 +412,10 @@ int main(void)
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
 		cmocka_unit_test(g02_a_poke_does_not_cost_a_refused_entity_its_turn),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
+		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
 		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
+		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
 		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
 		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
