@@ -34,7 +34,7 @@ void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	if (system && wr_system_failed(system))
+	if (system && !wr_system_well(system))
 		status = blame_device(scheduler, &entity);
 	const char *text = weir_last_error();
 	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;

@@ -57,6 +57,8 @@ bool wr_system_failed(const struct wr_system *system);		/* one relaxed load: wor
  * Thread: any that holds no lock.
  */
 bool wr_system_doomed(struct wr_system *system);
+/* Asks the device first: who has failed may have met its loss before anybody else, through a call of his own (E3). Thread: any. */
+bool wr_system_well(struct wr_system *system);
 /* One line: the device's error and the suspects: producers of fences not seen complete, oldest first. Borrowed while the system lives. */
 const char *wr_system_failure(struct wr_system *system);
 /* The name of the only suspect, or NULL. */

@@ -107,6 +107,17 @@ static int64_t look_at_streams(struct wr_system *system, int64_t now)
 	return next;
 }
 
+/* Any event answers with a lost device's error, also one that is complete: one a stream, since devices differ. */
+bool wr_system_well(struct wr_system *system)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
+		const struct wr_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
+
+		wr_system_note(system, system->backend->query(system->native, ring->points[0].event));
+	}
+	return !wr_system_failed(system);
+}
+
 /* --- all of it --- */
 
 static int64_t look(struct wr_system *system, int64_t now)

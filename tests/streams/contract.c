@@ -778,6 +778,20 @@ BODY(e3_two_suspects_are_named_and_none_accused)
 	assert_non_null(strstr(wr_system_failure(rig->system), ", b ("));
 }
 
+BODY(e1_who_failed_by_a_call_of_his_own_asks_the_device)
+{
+	int64_t until = wr_now() + 2 * SECOND;
+
+	rig_store(rig, rig->a, 1, 0);
+	rig_wait(rig, rig_record(rig->a));
+	assert_true(wr_system_well(rig->system));
+	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
+	while (wr_system_well(rig->system) && wr_now() < until)
+		wr_thread_sleep(MS);
+	assert_true(wr_system_failed(rig->system));
+	assert_string_equal(wr_system_accused(rig->system), "b");
+}
+
 BODY(f61_nothing_succeeds_after_a_fault)
 {
 	weir_fence complete, fence;
@@ -1011,6 +1025,7 @@ static const struct CMUnitTest tests[] = {
 /* On cuda each needs a process of its own: the device is lost for the process. */
 static const struct CMUnitTest failures[] = {
 	T(f60_a_fault_is_a_named_failure),        T(e3_two_suspects_are_named_and_none_accused),
+	T(e1_who_failed_by_a_call_of_his_own_asks_the_device),
 	T(f61_nothing_succeeds_after_a_fault),    T(f10_a_failure_pokes_each_waiting_entity_once),
 	T(t4_payloads_come_back_after_a_failure),
 };
