@@ -31,6 +31,8 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
+#define RESERVE_MOST 32768	/* messages, 12 MiB: graphs that hold more get them when they do */
+
 /* Memory and messages that lie ready: no frame waits for an allocator. */
 /* Two for each gated entity (the loop gives one back a little after it has fired) and one for each stream's end. */
 static weir_status reserve_signals(weir_graph *graph)
@@ -52,7 +54,8 @@ static weir_status reserve(weir_scheduler *scheduler)
 
 	for (size_t i = 0; i < graph->connection_count; i++)
 		messages += graph->connections[i]->queue.capacity < 1024 ? graph->connections[i]->queue.capacity + 1 : 1024;
-	status = wr_pool_reserve(graph->pool, messages + graph->entity_count);
+	messages += graph->entity_count;
+	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
 	if (!status && wr_system_is_cuda(graph->system))
 		status = wr_system_reserve(graph->system, 0, (size_t)graph->plan->scheduler.device_memory);
 	if (!status && wr_system_is_cuda(graph->system))

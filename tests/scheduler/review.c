@@ -2,12 +2,14 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
 #include "graphs/graph.h"
+#include "graphs/pool.h"
 #include "rig.h"
 #include "streams/system.h"
 
@@ -273,6 +275,25 @@ static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void *
 	rig_destroy(rig);
 }
 
+/* --- large graphs --- */
+
+static void f40_deep_queues_do_not_cost_memory_before_they_are_filled(void **state)
+{
+	char text[4000] = "end";
+	size_t length = strlen(text);
+	struct rig *rig;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		length += (size_t)snprintf(text + length, sizeof text - length, "; s%d:source ticks=1 -> end.any", i);
+	snprintf(text + length, sizeof text - length, " capacity=65536");
+	rig = rig_of(text);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_queue(rig, "end.any").capacity, 65536);
+	assert_in_range(rig->graph->pool->total, 40, 33000);
+	rig_destroy(rig);
+}
+
 /* --- words at the end --- */
 
 static weir_status wait_for_oneself(struct rig *rig, weir_context *context)
@@ -413,6 +434,7 @@ int main(void)
 		cmocka_unit_test(g02_a_poke_does_not_cost_a_refused_entity_its_turn),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
 		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
+		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
 		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
 		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
