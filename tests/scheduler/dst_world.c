@@ -124,7 +124,7 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 	draw_mishaps(run);
 	draw_options(run);
 	run->pokers = tiny ? (unsigned)draw(run, 4) ? 1 + (unsigned)draw(run, POKERS) : 0 : (unsigned)draw(run, 2);
-	run->runs = tiny ? 4 + (unsigned)draw(run, 9) : 1 + (unsigned)draw(run, 2);	/* cheap: many chances a seed */
+	run->runs = tiny ? 8 + (unsigned)draw(run, 17) : 1 + (unsigned)draw(run, 2);	/* cheap: many chances a seed */
 }
 
 static void draw_world(struct world *world, uint64_t seed)
