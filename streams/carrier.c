@@ -115,7 +115,7 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 	for (; !status && ready < count; ready++) {
 		struct wr_carrier *carrier = NULL;
 
-		status = make_carrier(system, device, &carrier);
+		status = wr_carrier_other(system, device, &carrier); /* or runs that are cut short add up */
 		wr_carrier_push(signals, &signals->carriers, carrier);
 	}
 	return status;

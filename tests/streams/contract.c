@@ -476,6 +476,22 @@ BODY(g1_a_signal_that_was_given_up_delays_nobody)
 	wr_system_detach(rig->system);
 }
 
+BODY(g1_carriers_that_were_given_up_are_used_again)
+{
+	struct wr_carrier *first;
+
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
+	first = rig->system->signals.carriers;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	arm(rig, 1, rig_record(rig->a));
+	wr_system_detach(rig->system);
+	assert_ptr_equal(rig->system->signals.limbo, first);
+	wr_thread_sleep(SECOND / 2);
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
+	assert_ptr_equal(rig->system->signals.carriers, first);
+	assert_null(rig->system->signals.limbo);
+}
+
 BODY(g3_a_captured_stream_carries_no_signal)
 {
 	weir_fence fence = rig_record(rig->a);
@@ -998,6 +1014,7 @@ static const struct CMUnitTest tests[] = {
 	T(g2_inline_signals_have_a_bound_of_their_own),
 	T(f08_a_signal_of_a_run_that_is_over_touches_nobody),
 	T(g1_a_signal_that_was_given_up_delays_nobody),
+	T(g1_carriers_that_were_given_up_are_used_again),
 	T(g3_a_captured_stream_carries_no_signal),
 	T(f69_what_is_asked_meanwhile_breaks_no_capture),
 	T(f08_without_a_run_nothing_is_armed),
