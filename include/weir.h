@@ -406,7 +406,8 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
 
 /*
  * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port ("blur.out") emits. Made before the first
- * scheduler of the graph; owned by the graph. A port that only an inlet or outlet uses counts as connected.
+ * scheduler of the graph; owned by the graph. A port that only an inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must
+ * hold what one tick may emit.
  */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out);
@@ -454,7 +455,8 @@ WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);		/* start + 
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);		/* may be called again after a run has ended */
 /*
  * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched (weir_scheduler_running tells it from a compute that
- * returned the same). Otherwise the outcome's status; outcome may be NULL. With event_base or own_loop it turns the loop meanwhile.
+ * returned the same). Otherwise the outcome's status (of a start that failed, too); outcome may be NULL. With event_base or own_loop it turns
+ * the loop meanwhile. Refused on a worker of the run (WEIR_E_INVALID).
  */
 WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome);
 /* Thread: any, also inside compute and in signal handlers; any number of times. drain = false: cut short at once, the rest is abandoned. */
@@ -484,7 +486,10 @@ typedef struct {
 /* Snapshots of the current or last run. i: 0, 1, ... until false. Thread: any. */
 WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
 WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
-/* Fails: WEIR_E_ABANDONED: see weir_graph_destroy. Stops a run that is on. NULL is fine. */
+/*
+ * Stops a run that is on. NULL is fine. By then no other thread may be in, or come to, a call about the scheduler or about its graph's entities,
+ * inlets and outlets: join who pokes, pushes or takes before. Refused on a worker of the run (WEIR_E_INVALID).
+ */
 WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
 
 #ifdef __cplusplus
