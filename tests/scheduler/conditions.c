@@ -90,7 +90,7 @@ static void tick_at_the_latest(const char *text)
 	set_times(5 * MS, 10 * MS);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 9 * MS, 11 * MS);
-	assert_in_range(wr_load(&asked), 2, 3);	/* nobody came back for the earlier time */
+	assert_int_equal(wr_load(&asked), 2);	/* nobody came back for the earlier time */
 	rig_destroy(rig);
 }
 
@@ -308,13 +308,13 @@ static void c05_after_a_deadlock_the_reason_can_still_be_asked_for(void **state)
 
 static void poke_and_explain(void)
 {
-	struct rig *rig = rig_of("source count=200 -> p:pass -> end");
+	struct rig *rig = rig_of("source count=5000 -> p:pass -> end");
 
 	rig_start(rig);
-	for (int i = 0; i < 50; i++)
+	while (weir_scheduler_wait(rig->scheduler, US, NULL) == WEIR_E_TIMEOUT)
 		assert_non_null(rig_explain(rig));	/* owns each entity for a moment: nobody's wake-up may get lost */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_int_equal(rig_ticks(rig, "end"), 200);
+	assert_int_equal(rig_ticks(rig, "end"), 5000);
 	rig_destroy(rig);
 }
 

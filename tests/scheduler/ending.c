@@ -140,6 +140,30 @@ static void s05_done_spreads_up_a_chain(void **state)
 	rig_destroy(rig);
 }
 
+/* Everybody sleeps when the one at the end of the chain is told never: the others must hear of it. */
+static void tell_never(const char *text, const char *entity)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.deadlock_grace_ns = 3600 * SECOND;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, entity), "asynchronous", WEIR_TOLD_NEVER), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	for (size_t i = 0; i < rig->entity_count; i++)
+		assert_true(rig_done(rig, rig->entities[i].name));
+	assert_true(rig->outcome.duration_ns < SECOND);
+	rig_destroy(rig);
+}
+
+static void s05_done_wakes_those_who_sleep(void **state)
+{
+	(void)state;
+	tell_never("source period=1h asynchronous= -> a:pass -> b:pass -> end", "source");
+	tell_never("source period=1h -> a:pass -> b:pass -> end asynchronous=", "end");
+	tell_never("source -> a:pass period=1h -> b:pass -> end asynchronous=", "end");
+}
+
 static void s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others(void **state)
 {
 	struct rig *rig = rig_of("source ticks=10 -> a:end count=2; source -> b:end");
@@ -663,6 +687,7 @@ int main(void)
 		cmocka_unit_test(s04_when_all_are_done_no_grace_time_is_waited_for),
 		cmocka_unit_test(s05_done_spreads_down_a_chain),
 		cmocka_unit_test(s05_done_spreads_up_a_chain),
+		cmocka_unit_test(s05_done_wakes_those_who_sleep),
 		cmocka_unit_test(s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others),
 		cmocka_unit_test(s05_too_few_for_a_tick_and_nobody_sends_any_more),
 		cmocka_unit_test(f19_who_is_done_stays_done),
