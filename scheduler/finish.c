@@ -66,8 +66,14 @@ static uint64_t abandon_queues(weir_graph *graph)
 {
 	uint64_t abandoned = 0;
 
-	for (size_t i = 0; i < graph->connection_count; i++)
-		abandoned += wr_queue_abandon(&graph->connections[i]->queue);
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		if (connection->outlet)	/* somebody may be taking from it */
+			wr_mutex_lock(&connection->outlet->lock);
+		abandoned += wr_queue_abandon(&connection->queue);
+		if (connection->outlet)
+			wr_mutex_unlock(&connection->outlet->lock);
+	}
 	return abandoned;
 }
 
@@ -80,12 +86,6 @@ static uint64_t count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-static char *timed_out_text(weir_scheduler *scheduler, uint64_t abandoned)
-{
-	return wr_format("the drain took longer than %.3g s; %llu messages were abandoned",
-			 (double)scheduler->options.drain_ns / 1e9, (unsigned long long)abandoned);
-}
-
 /* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
 static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 {
@@ -95,12 +95,12 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
 		outcome->status = wr_deadlocked(scheduler, &text, &outcome->leftover) ? WEIR_E_DEADLOCK : WEIR_OK;
 	} else {
-		outcome->abandoned = abandon_queues(scheduler->graph);
 		outcome->status = scheduler->failure;
 		if (!scheduler->failure && scheduler->timed_out) {
 			outcome->status = WEIR_E_ABANDONED;
-			text = timed_out_text(scheduler, outcome->abandoned);
+			text = wr_left_behind(scheduler);
 		}
+		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
 	if (text)
 		scheduler->text = text;

@@ -139,6 +139,7 @@ void wr_give_back(weir_scheduler *scheduler);		/* the references of what an aban
 /* --- verdict.c --- */
 /* False: finished. Else *text names the stuck entities (NULL: no memory for words). *leftover: messages still queued. */
 bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover);
+char *wr_left_behind(weir_scheduler *scheduler);	/* the entities that a drain did not see DONE, as one line (S7); before their queues are emptied */
 weir_status wr_conservation(weir_scheduler *scheduler);	/* E5 */
 
 /* --- inlet.c, outlet.c --- */

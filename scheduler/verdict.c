@@ -61,6 +61,38 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 	return found;
 }
 
+/* One entity that a drain left behind, and what it was about. */
+static void add_left_behind(struct report *report, weir_entity *entity)
+{
+	size_t held = wr_entity_held(entity);
+
+	wr_text_add(&report->text, "%s%s", report->last ? ", " : "", entity->plan->name);
+	report->last = entity->plan->name;
+	if (held)
+		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
+	else if (entity->stream && !wr_system_failed(entity->graph->system) && !wr_stream_idle(entity->stream))
+		wr_text_add(&report->text, " (its stream has work)");
+}
+
+char *wr_left_behind(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	struct report report = {{0}, NULL};
+
+	wr_text_add(&report.text, "the drain took longer than %.3g s; left behind: ",
+		    (double)scheduler->options.drain_ns / 1e9);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!is_done(&graph->entities[i]))
+			add_left_behind(&report, &graph->entities[i]);
+	if (!report.last)
+		wr_text_add(&report.text, "work on the device");
+	if (report.text.status) {
+		wr_text_finish(&report.text);
+		return NULL;	/* the status says enough */
+	}
+	return report.text.text;
+}
+
 static weir_status conserve_queue(weir_graph *graph, const struct wr_connection *connection)
 {
 	struct wr_connection *own = (struct wr_connection *)connection;
