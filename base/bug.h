@@ -1,5 +1,5 @@
 /*
- * Seeded bugs: run-time switches of the seam build, so that CI can prove that the tests find them (FAULTS 2). Elsewhere
+ * Seeded bugs: run-time switches of the seam build, so that CI can prove that the tests find them. Elsewhere
  * WR_BUG(x) is the constant false and costs nothing.
  */
 #ifndef WR_BASE_BUG_H

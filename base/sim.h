@@ -17,7 +17,7 @@
 struct wr_sim;
 
 enum wr_sim_strategy {
-	WR_SIM_BY_SEED,		/* one of the next three: 50 %, 40 %, 10 % of seeds (FAULTS 2) */
+	WR_SIM_BY_SEED,		/* one of the next three: 50 %, 40 %, 10 % of seeds */
 	WR_SIM_UNIFORM,
 	WR_SIM_PCT,
 	WR_SIM_ROUND_ROBIN,

@@ -28,7 +28,7 @@ struct wr_observer {
 	void (*sleep_end)(void *self, unsigned worker);
 };
 
-extern const struct wr_observer wr_nvtx;	/* trace/nvtx.c: NVTX ranges of one domain "weir" (PROFILING.md); silent when no tool listens */
+extern const struct wr_observer wr_nvtx;	/* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens */
 
 struct wr_trace;	/* the observers that listen in one scheduler; NULL: nobody, which costs one load per call */
 weir_status wr_trace_open(struct wr_trace **out);	/* *out stays NULL when nobody listens */

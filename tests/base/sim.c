@@ -653,7 +653,7 @@ static void different_seeds_give_different_orders(void **state)
 		assert_true(hash_of(seed, WR_SIM_UNIFORM) != hash_of(seed + 1, WR_SIM_UNIFORM));
 }
 
-/* FAULTS 2: half of them uniform, four in ten PCT, the others round robin. */
+/* Half of them uniform, four in ten PCT, the others round robin. */
 static void the_seed_draws_the_strategy(void **state)
 {
 	int seen[4] = {0};

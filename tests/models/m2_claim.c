@@ -1,5 +1,5 @@
 /*
- * M2: claims on what entities share (DESIGN S3: bytes and blocks of an allocator, in-flight places; FAULTS F25, F26).
+ * M2: claims on what entities share (DESIGN S3: bytes and blocks of an allocator, in-flight places; faults F25, F26).
  *
  * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2 resources, per resource
  * the thread that brings back what ticks have used (a retire list, a consumer), a timer. An entity: poked -> review (may say WAIT

@@ -1,5 +1,5 @@
 /*
- * M8: the ready queues (DESIGN S9; FAULTS F31): rings, `next` slots, the injector and its overflow, sleep and wake.
+ * M8: the ready queues (DESIGN S9; F31): rings, `next` slots, the injector and its overflow, sleep and wake.
  *
  * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next` slot. Every look at a
  * queue, every push and every look at the announcements is a step of its own.
