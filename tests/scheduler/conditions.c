@@ -43,7 +43,7 @@ static const weir_condition *const conditions[] = {&never, &soon, &later, NULL};
 
 static void set_times(int64_t soon_ns, int64_t later_ns)
 {
-	soon_at = SECOND + soon_ns;	/* a world begins at 1 s */
+	soon_at = SECOND + soon_ns; /* a world begins at 1 s */
 	later_at = SECOND + later_ns;
 	wr_store(&asked, 0);
 }
@@ -90,7 +90,7 @@ static void tick_at_the_latest(const char *text)
 	set_times(5 * MS, 10 * MS);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 9 * MS, 11 * MS);
-	assert_int_equal(wr_load(&asked), 2);	/* nobody came back for the earlier time */
+	assert_int_equal(wr_load(&asked), 2); /* nobody came back for the earlier time */
 	rig_destroy(rig);
 }
 
@@ -124,7 +124,9 @@ static void end_although_told(const char *text)
 	struct rig *rig = rig_of(text);
 
 	rig_make(rig);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous",
+					  WEIR_TOLD_EVENT_WAITING),
+			 WEIR_OK);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_true(rig->outcome.duration_ns < SECOND);
 	rig_destroy(rig);
@@ -156,7 +158,8 @@ static void c03_useless_reviews_change_nothing(void **state)
 
 /* --- C4 --- */
 
-/* Kernels of 20 ms, a message each ms, into a gated `pop` queue: 0 is in the front while 1 to 8 push each other out of the inbox. */
+/* Kernels of 20 ms, a message each ms, into a gated `pop` queue: 0 is in the front while 1 to 8 push each
+ * other out of the inbox. */
 static void c04_what_the_front_holds_is_not_evicted(void **state)
 {
 	struct rig *rig = rig_of("source count=10 period=1ms work=20ms -> end gate=in policy=pop");
@@ -175,7 +178,7 @@ static void c04_room_is_freed_by_the_tick_not_by_looking(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	assert_int_equal(rig_ticks(rig, "source"), 1);	/* the front is closed, the kernel runs */
+	assert_int_equal(rig_ticks(rig, "source"), 1); /* the front is closed, the kernel runs */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0 1 2");
 	rig_destroy(rig);
@@ -196,7 +199,8 @@ static struct rig *fill_then_run(const char *text)
 
 static void c04_connections_of_a_port_take_turns(void **state)
 {
-	struct rig *rig = fill_then_run("a:source ticks=3 -> end enabled=false capacity=3; b:source ticks=3 first=10 -> end");
+	struct rig *rig = fill_then_run(
+		"a:source ticks=3 -> end enabled=false capacity=3; b:source ticks=3 first=10 -> end");
 
 	(void)state;
 	assert_string_equal(rig_text(rig, "end"), "0 10 1 11 2 12");
@@ -205,7 +209,8 @@ static void c04_connections_of_a_port_take_turns(void **state)
 
 static void c04_take_counts_over_all_queues_of_the_port(void **state)
 {
-	struct rig *rig = fill_then_run("a:source ticks=3 -> end enabled=false capacity=3 take=2; b:source ticks=3 first=10 -> end");
+	struct rig *rig = fill_then_run(
+		"a:source ticks=3 -> end enabled=false capacity=3 take=2; b:source ticks=3 first=10 -> end");
 
 	(void)state;
 	assert_string_equal(rig_text(rig, "end"), "0,10 1,11 2,12");
@@ -214,7 +219,8 @@ static void c04_take_counts_over_all_queues_of_the_port(void **state)
 
 static void c04_take_all_receives_what_there_is(void **state)
 {
-	struct rig *rig = fill_then_run("a:source ticks=3 -> end enabled=false capacity=3 take=all; b:source ticks=2 first=10 -> end");
+	struct rig *rig = fill_then_run("a:source ticks=3 -> end enabled=false capacity=3 take=all; b:source "
+					"ticks=2 first=10 -> end");
 
 	(void)state;
 	assert_string_equal(rig_text(rig, "end"), "0,1,2,10,11");
@@ -223,17 +229,20 @@ static void c04_take_all_receives_what_there_is(void **state)
 
 static void c04_an_any_size_port_takes_from_each_queue_in_connection_order(void **state)
 {
-	struct rig *rig = fill_then_run("a:source ticks=3 -> end.any enabled=false capacity=3 take=2; b:source ticks=3 first=10 -> end.any");
+	struct rig *rig = fill_then_run("a:source ticks=3 -> end.any enabled=false capacity=3 take=2; "
+					"b:source ticks=3 first=10 -> end.any");
 
 	(void)state;
 	assert_string_equal(rig_text(rig, "end"), "|0,1,10,11");
-	assert_int_equal(rig_queue(rig, "end.any").closed, 1);	/* too few for another tick, and nobody sends any more */
+	assert_int_equal(rig_queue(rig, "end.any").closed,
+			 1); /* too few for another tick, and nobody sends any more */
 	rig_destroy(rig);
 }
 
 static weir_status note_lists(struct rig *rig, weir_context *context)
 {
-	wr_store(&rig->told, 10 * weir_context_queue_count(context, 2, 0) + weir_context_queue_count(context, 2, 1));
+	wr_store(&rig->told,
+		 10 * weir_context_queue_count(context, 2, 0) + weir_context_queue_count(context, 2, 1));
 	return WEIR_OK;
 }
 
@@ -263,9 +272,10 @@ static void c05_a_gated_entity_shows_its_fences_and_their_producer(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	assert_says(rig_explain(rig), "end: cuda_stream on in: WAIT_EVENT (1 fence pending, oldest 10.0 ms, producer camera)");
+	assert_says(rig_explain(rig),
+		    "end: cuda_stream on in: WAIT_EVENT (1 fence pending, oldest 10.0 ms, producer camera)");
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_string_equal(rig_explain(rig), "");	/* all are done */
+	assert_string_equal(rig_explain(rig), ""); /* all are done */
 	rig_destroy(rig);
 }
 
@@ -301,7 +311,8 @@ static void c05_after_a_deadlock_the_reason_can_still_be_asked_for(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_says(rig_explain(rig), "source: downstream_message_affordable on out: WAIT (no room behind the output)\n");
+	assert_says(rig_explain(rig),
+		    "source: downstream_message_affordable on out: WAIT (no room behind the output)\n");
 	assert_says(rig_explain(rig), "end: boolean: WAIT (disabled)\n");
 	rig_destroy(rig);
 }
@@ -312,7 +323,8 @@ static void poke_and_explain(void)
 
 	rig_start(rig);
 	while (weir_scheduler_wait(rig->scheduler, US, NULL) == WEIR_E_TIMEOUT)
-		assert_non_null(rig_explain(rig));	/* owns each entity for a moment: nobody's wake-up may get lost */
+		assert_non_null(
+			rig_explain(rig)); /* owns each entity for a moment: nobody's wake-up may get lost */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "end"), 5000);
 	rig_destroy(rig);
@@ -378,9 +390,12 @@ static void c06_told_never_ends_the_entity(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_NEVER), WEIR_OK);
+	assert_int_equal(
+		weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_NEVER),
+		WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "nothing", WEIR_TOLD_READY), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "nothing", WEIR_TOLD_READY),
+			 WEIR_E_INVALID);
 	rig_destroy(rig);
 }
 

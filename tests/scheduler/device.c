@@ -104,7 +104,8 @@ static void t01_a_stream_is_one_entitys_and_keeps_its_identity_over_runs(void **
 static void chain_on_the_device(void)
 {
 	for (int i = 0; i < 2; i++) {
-		struct rig *rig = rig_of("source ticks=5 work=2ms -> c:call capacity=4 -> end capacity=4 gate=in");
+		struct rig *rig =
+			rig_of("source ticks=5 work=2ms -> c:call capacity=4 -> end capacity=4 gate=in");
 		rig->options.signal = signals[i];
 		rig_on(rig, "c", add_on_the_device);
 		assert_int_equal(rig_run(rig), WEIR_OK);
@@ -132,7 +133,8 @@ static int write_late(const void *arguments)
 
 static const weir_kernel late = {sizeof(weir_kernel), "late", write_late, NULL};
 
-/* The first tick lets a temporary go while its kernel has 10 ms to run; the second one must be given other memory. */
+/* The first tick lets a temporary go while its kernel has 10 ms to run; the second one must be given other
+ * memory. */
 static weir_status use_a_temporary(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {0};
@@ -237,7 +239,8 @@ static void t04_a_run_that_is_cut_short_keeps_payloads_until_the_device_is_done(
 static void destroy_at_any_time(void)
 {
 	for (int64_t at = 0; at < 12; at++) {
-		struct rig *rig = rig_of("a:source work=2ms -> x:end gate=in; b:source work=3ms -> y:end gate=in capacity=2");
+		struct rig *rig = rig_of(
+			"a:source work=2ms -> x:end gate=in; b:source work=3ms -> y:end gate=in capacity=2");
 		rig->options.signal = signals[at & 1];
 		rig_start(rig);
 		weir_scheduler_wait(rig->scheduler, at * MS / 2, NULL);
@@ -256,7 +259,8 @@ static void g02_refused_entities_are_served_in_turn(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct rig *rig = rig_of("a:source ticks=5 work=1ms -> x:end gate=in; b:source ticks=5 work=1ms -> y:end gate=in; "
+		struct rig *rig = rig_of("a:source ticks=5 work=1ms -> x:end gate=in; b:source ticks=5 "
+					 "work=1ms -> y:end gate=in; "
 					 "c:source ticks=5 work=1ms -> z:end gate=in");
 		rig->options.signal = signals[i];
 		rig_make(rig);
@@ -271,7 +275,8 @@ static void g02_refused_entities_are_served_in_turn(void **state)
 
 static void g03_many_fences_are_one_signal(void **state)
 {
-	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=2 take=2; b:source ticks=1 first=10 work=20ms -> end");
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=2 take=2; b:source "
+				 "ticks=1 first=10 work=20ms -> end");
 
 	(void)state;
 	rig_start(rig);
@@ -300,11 +305,12 @@ static void g03_nothing_pending_is_ready_at_once(void **state)
 static void run_in_mood(struct wr_sim_knobs knobs)
 {
 	for (int i = 0; i < 2; i++) {
-		struct rig *rig = with_knobs("source count=30 work=10us -> p:pass capacity=2 work=5us -> end gate=in; p.out2 -> other:end gate=in",
+		struct rig *rig = with_knobs("source count=30 work=10us -> p:pass capacity=2 work=5us -> end "
+					     "gate=in; p.out2 -> other:end gate=in",
 					     signals[i], knobs);
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_int_equal(rig_ticks(rig, "end"), 30);
-		assert_null(strpbrk(rig_text(rig, "end"), "-?"));	/* nothing unfinished was seen */
+		assert_null(strpbrk(rig_text(rig, "end"), "-?")); /* nothing unfinished was seen */
 		rig_destroy(rig);
 	}
 }
@@ -393,7 +399,8 @@ static weir_status wait(void *self, void *stream, void *event)
 	return under->wait(self, stream, event);
 }
 
-static weir_status launch(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments, size_t bytes)
+static weir_status launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			  const void *arguments, size_t bytes)
 {
 	look();
 	return under->launch(self, device, stream, kernel, arguments, bytes);
@@ -414,7 +421,8 @@ static weir_status alloc(void *self, int device, size_t bytes, void **out)
 static void s11_f15_no_lock_is_held_across_a_call_of_the_backend(void **state)
 {
 	struct wr_backend looking;
-	struct rig *rig = rig_of("source count=20 work=10us -> c:call -> end gate=in; p:source count=20 work=10us -> q:end gate=in");
+	struct rig *rig = rig_of("source count=20 work=10us -> c:call -> end gate=in; p:source count=20 "
+				 "work=10us -> q:end gate=in");
 
 	(void)state;
 	wr_store(&calls, 0);
@@ -451,7 +459,8 @@ static void faults(void)
 {
 	for (int i = 0; i < 2; i++) {
 		fail_run("source ticks=1 work=1ms fault=true -> end gate=in", signals[i]);
-		fail_run("source ticks=1 work=1ms fault=true -> end", signals[i]);	/* ungated, in the last tick */
+		fail_run("source ticks=1 work=1ms fault=true -> end",
+			 signals[i]); /* ungated, in the last tick */
 		fail_run("source work=1ms fault=true -> p:pass -> end gate=in", signals[i]);
 	}
 }
@@ -464,7 +473,8 @@ static void e02_e03_f10_f60_a_kernel_that_faults_ends_the_run_and_is_named(void 
 
 static void e03_of_two_suspects_none_is_accused(void **state)
 {
-	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> x:end gate=in; b:source ticks=1 work=5ms fault=true -> y:end gate=in");
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> x:end gate=in; b:source ticks=1 work=5ms "
+				 "fault=true -> y:end gate=in");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEVICE);
@@ -482,7 +492,7 @@ static void e02_f11_after_a_fault_no_gated_compute_runs(void **state)
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEVICE);
 	assert_string_equal(rig_text(rig, "end"), "");
-	assert_int_equal(rig_run(rig), WEIR_E_DEVICE);	/* the device stays lost */
+	assert_int_equal(rig_run(rig), WEIR_E_DEVICE); /* the device stays lost */
 	assert_string_equal(rig_text(rig, "end"), "");
 	rig_destroy(rig);
 }
@@ -493,12 +503,15 @@ static void e02_f67_a_device_that_is_lost_at_any_moment_is_an_error_never_a_wait
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
-		struct rig *rig = rig_of("source count=20 work=10us -> p:pass work=10us -> end gate=in; p.out2 -> other:end");
+		struct rig *rig = rig_of(
+			"source count=20 work=10us -> p:pass work=10us -> end gate=in; p.out2 -> other:end");
 		weir_status status;
 		rig->options.seed = seed;
 		rig->options.signal = signals[seed & 1];
 		rig_make(rig);
-		wr_system_set_knobs(system_of(rig), &(struct wr_sim_knobs){.fault = 25, .work_max = 10 * US, .call_max = 10 * US});
+		wr_system_set_knobs(
+			system_of(rig),
+			&(struct wr_sim_knobs){.fault = 25, .work_max = 10 * US, .call_max = 10 * US});
 		status = rig_run(rig);
 		lost += status == WEIR_E_DEVICE;
 		assert_true(status == WEIR_OK || status == WEIR_E_DEVICE);
@@ -510,7 +523,8 @@ static void e02_f67_a_device_that_is_lost_at_any_moment_is_an_error_never_a_wait
 
 static void e02_f12_a_callback_that_never_comes_is_found(void **state)
 {
-	struct rig *rig = with_knobs("source ticks=1 work=1ms -> end gate=in", "callback", (struct wr_sim_knobs){.lost = 1000});
+	struct rig *rig = with_knobs("source ticks=1 work=1ms -> end gate=in", "callback",
+				     (struct wr_sim_knobs){.lost = 1000});
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEVICE);
@@ -530,7 +544,8 @@ static void e04_f62_a_kernel_that_never_ends_is_abandoned(void **state)
 	assert_int_equal(rig->outcome.abandoned, 1);
 	assert_in_range(rig->outcome.duration_ns, 2 * SECOND, 3 * SECOND);
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
-	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_ABANDONED);	/* what the kernel may touch is left alone */
+	assert_int_equal(weir_graph_destroy(rig->graph),
+			 WEIR_E_ABANDONED); /* what the kernel may touch is left alone */
 	weir_registry_destroy(rig->registry);
 	free(rig);
 }

@@ -21,7 +21,8 @@ static void assert_says(const char *text, const char *part)
 		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
 }
 
-/* The value of a line of /proc/self/task/ID/status, of every thread whose name begins so; returns how many. */
+/* The value of a line of /proc/self/task/ID/status, of every thread whose name begins so; returns how many.
+ */
 static int each_thread(const char *name, const char *line, void (*fn)(const char *value))
 {
 	DIR *folder = opendir("/proc/self/task");
@@ -93,13 +94,13 @@ static void b01_a_descriptor_to_poll_and_a_turn_to_take(void **state)
 	assert_int_equal(each_thread("weir:loop", "Name:", NULL), 0);
 	fd.fd = weir_scheduler_fd(rig->scheduler);
 	do {
-		assert_true(poll(&fd, 1, 5000) == 1);	/* whatever is due shows at the descriptor */
+		assert_true(poll(&fd, 1, 5000) == 1); /* whatever is due shows at the descriptor */
 		assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
 		turns++;
 	} while (weir_scheduler_wait(rig->scheduler, 0, NULL) == WEIR_E_TIMEOUT);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "end"), 30);
-	assert_true(turns < 2000);	/* it does not spin */
+	assert_true(turns < 2000); /* it does not spin */
 	rig_destroy(rig);
 }
 
@@ -156,8 +157,10 @@ static void push_some(void)
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(push(rig, inlet, i, SECOND), WEIR_OK);	/* waits for room: the capacity is 1 */
-	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);	/* it holds the run open */
+		assert_int_equal(push(rig, inlet, i, SECOND),
+				 WEIR_OK); /* waits for room: the capacity is 1 */
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL),
+			 WEIR_E_TIMEOUT); /* it holds the run open */
 	weir_inlet_close(inlet);
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -204,7 +207,8 @@ static void b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver
 	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_E_CLOSED);
 	rig_start(rig);
 	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_OK);
-	assert_int_equal(rig_wait(rig), WEIR_OK);	/* its only receiver is DONE: the inlet does not hold the run */
+	assert_int_equal(rig_wait(rig),
+			 WEIR_OK); /* its only receiver is DONE: the inlet does not hold the run */
 	assert_int_equal(push(rig, inlet, 1, SECOND), WEIR_E_CLOSED);
 	rig_destroy(rig);
 }
@@ -290,7 +294,8 @@ static void push_together(bool stop)
 	weir_inlet_close(pushers.inlet);
 	assert_int_equal(rig_wait(pushers.rig), WEIR_OK);
 	assert_int_equal(rig_queue(pushers.rig, "p.in").pushed, wr_load(&pushers.pushed));
-	assert_int_equal(rig_ticks(pushers.rig, "end") + rig_queue(pushers.rig, "p.in").closed, wr_load(&pushers.pushed));
+	assert_int_equal(rig_ticks(pushers.rig, "end") + rig_queue(pushers.rig, "p.in").closed,
+			 wr_load(&pushers.pushed));
 	rig_destroy(pushers.rig);
 }
 
@@ -401,7 +406,7 @@ static void take_all(void)
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(take(outlet, SECOND), i);
-	assert_int_equal(take(outlet, SECOND), WEIR_E_CLOSED);	/* the sender is done */
+	assert_int_equal(take(outlet, SECOND), WEIR_E_CLOSED); /* the sender is done */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_queue(rig, "outlet").delivered, 5);
 	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
@@ -540,7 +545,7 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 	rig->options.backend = "host";
 	rig_start(rig);
 	for (int i = 0; i < 5000 && each_thread("weir", "Name:", NULL) < 3; i++)
-		weir_sleep(MS);		/* threads name themselves */
+		weir_sleep(MS); /* threads name themselves */
 	assert_true(each_thread("weir", "SigBlk:", assert_blocked) >= 3);
 	each_thread("", "SigCgt:", note_caught);
 	assert_true(caught == before);
@@ -554,7 +559,8 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 /* Everything that has something to say: a deadlock, a failure, a fault, an abandoned drain. */
 static void say_much(const char *backend)
 {
-	const char *const graphs[] = {"source ticks=2 -> end enabled=false", "source ticks=1 work=1ms fault=true -> end gate=in",
+	const char *const graphs[] = {"source ticks=2 -> end enabled=false",
+				      "source ticks=1 work=1ms fault=true -> end gate=in",
 				      "source period=1ms -> end policy=fault enabled=false"};
 
 	for (int i = 0; i < 3; i++) {
@@ -609,14 +615,17 @@ static void b05_schedulers_of_many_threads_do_not_know_of_each_other(void **stat
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(wr_thread_start(&threads[i], "one of four", run_often, (void *)(uintptr_t)places[i]), WEIR_OK);
+		assert_int_equal(
+			wr_thread_start(&threads[i], "one of four", run_often, (void *)(uintptr_t)places[i]),
+			WEIR_OK);
 	for (int i = 0; i < 4; i++)
 		wr_thread_join(&threads[i]);
 }
 
 static void b05_two_graphs_run_at_once(void **state)
 {
-	struct rig *a = rig_of("source period=1ms count=20 -> end"), *b = rig_of("source period=1ms count=20 work=100us -> end gate=in");
+	struct rig *a = rig_of("source period=1ms count=20 -> end"),
+		   *b = rig_of("source period=1ms count=20 work=100us -> end gate=in");
 
 	(void)state;
 	a->options.backend = b->options.backend = "host";
@@ -633,10 +642,10 @@ static void b05_two_graphs_run_at_once(void **state)
 
 static void b06_operators_and_conditions_come_from_plugins(void **state)
 {
-	static const char text[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"source\"},"
-		"{\"name\": \"b\", \"operator\": \"doubler\", \"conditions\": [{\"type\": \"thrice\"}]}, {\"name\": \"end\", \"operator\": \"end\"}],"
-		"\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"end.in\"]]}";
+	static const char text[] = "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"source\"},"
+				   "{\"name\": \"b\", \"operator\": \"doubler\", \"conditions\": [{\"type\": "
+				   "\"thrice\"}]}, {\"name\": \"end\", \"operator\": \"end\"}],"
+				   "\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"end.in\"]]}";
 	weir_description *description = NULL;
 	struct rig *rig = rig_of("a:source -> b:call -> end");
 
@@ -653,7 +662,8 @@ static void b06_operators_and_conditions_come_from_plugins(void **state)
 
 /* --- F45, F46: in processes of their own --- */
 
-/* Runs the body as a process and returns how it ended: its exit status, or 1000 + the signal that killed it. */
+/* Runs the body as a process and returns how it ended: its exit status, or 1000 + the signal that killed it.
+ */
 static int in_a_process(void (*body)(void))
 {
 	int status;
@@ -715,7 +725,7 @@ static void interrupt_twice(void)
 
 	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
 	rig_start(rig);
-	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);	/* until there is something to wait for */
+	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL); /* until there is something to wait for */
 	kill(getpid(), SIGINT);
 	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);
 	kill(getpid(), SIGTERM);
@@ -763,7 +773,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(b01_the_callers_loop_serves_many_runs),
 		cmocka_unit_test(b02_what_is_pushed_arrives_in_order_until_the_inlet_is_closed),
 		cmocka_unit_test(b02_a_full_queue_pushes_back),
-		cmocka_unit_test(b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done),
+		cmocka_unit_test(
+			b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done),
 		cmocka_unit_test(b02_a_drain_closes_inlets),
 		cmocka_unit_test(b02_a_worker_may_push_but_never_wait),
 		cmocka_unit_test(b02_many_threads_push_into_one_inlet),

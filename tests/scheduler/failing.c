@@ -1,4 +1,5 @@
-/* What goes wrong: failures of operators, full queues, bad options, short memory, threads and descriptors (E1, E5, E6, F25 to F44). */
+/* What goes wrong: failures of operators, full queues, bad options, short memory, threads and descriptors
+ * (E1, E5, E6, F25 to F44). */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -101,9 +102,11 @@ static weir_status emit_too_much(struct rig *rig, weir_context *context)
 {
 	if (weir_context_emit(context, 0, rig_number(context, 1)) != WEIR_OK)
 		rig_break(rig);
-	if (weir_context_emit(context, 0, rig_number(context, 2)) != WEIR_E_INVALID || !strstr(weir_last_error(), "max_emits"))
+	if (weir_context_emit(context, 0, rig_number(context, 2)) != WEIR_E_INVALID ||
+	    !strstr(weir_last_error(), "max_emits"))
 		rig_break(rig);
-	if (weir_context_emit(context, 9, rig_number(context, 3)) != WEIR_E_INVALID || !strstr(weir_last_error(), "output 9"))
+	if (weir_context_emit(context, 9, rig_number(context, 3)) != WEIR_E_INVALID ||
+	    !strstr(weir_last_error(), "output 9"))
 		rig_break(rig);
 	if (weir_context_emit(context, 0, NULL) != WEIR_E_INVALID)
 		rig_break(rig);
@@ -179,8 +182,9 @@ static void e05_f25_fault_ends_the_run(void **state)
 
 static void e05_f26_each_queue_of_a_fan_out_has_its_own_policy(void **state)
 {
-	struct rig *rig = fill("source period=1ms count=10 -> end enabled=false capacity=2 policy=pop; source -> a:end; "
-			       "source -> b:end policy=reject delay=3ms");
+	struct rig *rig = fill(
+		"source period=1ms count=10 -> end enabled=false capacity=2 policy=pop; source -> a:end; "
+		"source -> b:end policy=reject delay=3ms");
 
 	(void)state;
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -202,7 +206,7 @@ static void e05_what_is_emitted_without_a_connection_is_counted(void **state)
 	assert_true(weir_scheduler_entity_counts(rig->scheduler, 1, &counts));
 	assert_string_equal(counts.entity, "p");
 	assert_int_equal(counts.received, 4);
-	assert_int_equal(counts.emitted, 8);	/* on both outputs */
+	assert_int_equal(counts.emitted, 8); /* on both outputs */
 	assert_int_equal(counts.unconnected, 4);
 	assert_false(weir_scheduler_entity_counts(rig->scheduler, 3, &counts));
 	rig_destroy(rig);
@@ -265,7 +269,7 @@ static void e06_b04_a_refused_scheduler_writes_to_no_descriptor_of_the_callers(v
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	dup2(ends[1], 0);	/* where a descriptor that was never opened would lead */
+	dup2(ends[1], 0); /* where a descriptor that was never opened would lead */
 	rig->options.workers = 65;
 	refuse(rig, "65 workers");
 	dup2(kept, 0);
@@ -304,7 +308,8 @@ static void e06_a_port_that_nobody_connected_is_named_at_the_start(void **state)
 /* Creates, runs and destroys while the n-th allocation fails; true: there was none so late. */
 static bool run_with_failure(int64_t n, bool all)
 {
-	struct rig *rig = rig_of("source ticks=3 work=1us -> p:pass -> end gate=in; p.out2 -> other:end policy=pop");
+	struct rig *rig =
+		rig_of("source ticks=3 work=1us -> p:pass -> end gate=in; p.out2 -> other:end policy=pop");
 	int64_t before = wr_memory_count();
 	weir_status status;
 
@@ -314,7 +319,8 @@ static bool run_with_failure(int64_t n, bool all)
 		rig_here(rig);
 		status = weir_scheduler_run(rig->scheduler);
 	}
-	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED || status == WEIR_E_DEVICE);
+	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED ||
+		    status == WEIR_E_DEVICE);
 	wr_memory_fail_at(-1, false);
 	rig_destroy(rig);
 	return wr_memory_count() - before <= n;
@@ -356,12 +362,15 @@ static void f40_memory_may_run_out_for_good(void **state)
 
 static _Atomic int threads_left = 1000000;
 
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *),
+			  void *arg);
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
 {
-	return wr_fetch_sub(&threads_left, 1) > 0 ? __real_pthread_create(thread, attributes, fn, arg) : 11 /* EAGAIN */;
+	return wr_fetch_sub(&threads_left, 1) > 0 ? __real_pthread_create(thread, attributes, fn, arg)
+						  : 11 /* EAGAIN */;
 }
 
 /* Returns whether the run could be had with so many threads. */
@@ -395,7 +404,7 @@ static void f41_without_all_threads_it_runs_on_fewer_or_fails_in_words(void **st
 	(void)state;
 	while (!run_with_threads(least) && least < 20)
 		least++;
-	assert_in_range(least, 2, 6);	/* a worker, the loop, a thread of the backend or more */
+	assert_in_range(least, 2, 6); /* a worker, the loop, a thread of the backend or more */
 	for (int n = least + 1; n < least + 4; n++)
 		assert_true(run_with_threads(n));
 }
@@ -438,9 +447,9 @@ static void f43_a_full_wake_up_descriptor_is_a_wake_up(void **state)
 	rig_start(rig);
 	for (int i = 0; i < 3; i++)
 		wrote = write(rig->scheduler->loop.wake, &most[i], sizeof most[i]);
-	assert_int_equal(wrote, -1);	/* EAGAIN */
+	assert_int_equal(wrote, -1); /* EAGAIN */
 	wr_store(&rig->scheduler->loop.kicked, false);
-	weir_scheduler_stop(rig->scheduler, true);	/* does not block */
+	weir_scheduler_stop(rig->scheduler, true); /* does not block */
 	fd = (struct pollfd){.fd = weir_scheduler_fd(rig->scheduler), .events = POLLIN};
 	assert_int_equal(poll(&fd, 1, 0), 1);
 	assert_int_equal(rig_wait(rig), WEIR_OK);

@@ -9,11 +9,11 @@
 
 _Thread_local const char *rig_backend = "sim";
 const weir_condition *const *rig_conditions;
-static _Thread_local struct rig *here;	/* whose start functions run on this thread */
+static _Thread_local struct rig *here; /* whose start functions run on this thread */
 
 #define PARAMETER .size = sizeof(weir_parameter)
-#define PORT .size = sizeof(weir_port)
-#define OPERATOR .size = sizeof(weir_operator)
+#define PORT      .size = sizeof(weir_port)
+#define OPERATOR  .size = sizeof(weir_operator)
 
 void rig_break(struct rig *rig)
 {
@@ -63,7 +63,8 @@ static int write_number(const void *arguments)
 static const weir_kernel writer = {sizeof(weir_kernel), "rig", write_number, NULL};
 
 /* A tensor that a kernel of the entity's stream writes; -1 until it has. */
-static weir_status number_by_kernel(weir_context *context, int64_t number, int64_t ns, bool fault, weir_message **out)
+static weir_status number_by_kernel(weir_context *context, int64_t number, int64_t ns, bool fault,
+				    weir_message **out)
 {
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
@@ -93,7 +94,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct node *node = state;
 	const char *kind = weir_entity_operator(weir_context_entity(context))->name;
 
-	*node = (struct node){.rig = here, .entity = rig_entity(here, weir_entity_name(weir_context_entity(context)))};
+	*node = (struct node){.rig = here,
+			      .entity = rig_entity(here, weir_entity_name(weir_context_entity(context)))};
 	wr_fetch_add(&here->started, 1);
 	if (!strcmp(kind, "call"))
 		return node->entity->start ? node->entity->start(here, context) : WEIR_OK;
@@ -138,7 +140,8 @@ void rig_note(struct rig *rig, weir_context *context, const char *word)
 	add_text(entity, word);
 }
 
-/* The host must not read what the device has not finished: that is written "?", and a gated entity never sees it. */
+/* The host must not read what the device has not finished: that is written "?", and a gated entity never sees
+ * it. */
 static bool finished(weir_context *context, const weir_message *message)
 {
 	weir_fence fences[8];
@@ -150,7 +153,8 @@ static bool finished(weir_context *context, const weir_message *message)
 	return true;
 }
 
-static void note_message(struct node *node, weir_context *context, const char *before, const weir_message *message)
+static void note_message(struct node *node, weir_context *context, const char *before,
+			 const weir_message *message)
 {
 	char number[32] = "?";
 
@@ -213,7 +217,8 @@ static weir_status pass_on(struct node *node, weir_context *context)
 		weir_message *message = weir_context_message(context, 0, i);
 		for (unsigned output = 0; !status && output < 2; output++) {
 			if (node->device)
-				status = emit_number(node, context, output, (int64_t)weir_context_tick(context));
+				status = emit_number(node, context, output,
+						     (int64_t)weir_context_tick(context));
 			else
 				status = weir_context_emit(context, output, weir_message_ref(message));
 		}
@@ -261,14 +266,31 @@ static weir_status call_compute(weir_context *context, void *state)
 	return status;
 }
 
-#define INT(text, value, about) {PARAMETER, .name = text, .type = WEIR_INT, .fallback = value, .help = about}
-#define TIME(text, about) {PARAMETER, .name = text, .type = WEIR_DURATION, .fallback = "0", .max = INT64_MAX, .help = about}
-#define FAULT {PARAMETER, .name = "fault", .type = WEIR_BOOL, .fallback = "false", .help = "the kernel faults"}
+#define INT(text, value, about)                                                                              \
+	{                                                                                                    \
+		PARAMETER, .name = text, .type = WEIR_INT, .fallback = value, .help = about                  \
+	}
+#define TIME(text, about)                                                                                    \
+	{                                                                                                    \
+		PARAMETER, .name = text, .type = WEIR_DURATION, .fallback = "0", .max = INT64_MAX,           \
+			   .help = about                                                                     \
+	}
+#define FAULT                                                                                                \
+	{                                                                                                    \
+		PARAMETER, .name = "fault", .type = WEIR_BOOL, .fallback = "false",                          \
+			   .help = "the kernel faults"                                                       \
+	}
 
 static const weir_parameter source_parameters[] = {
-	INT("ticks", "0", "then it finishes; 0: never"), INT("first", "0", "number"), INT("emits", "1", "messages a tick"),
-	TIME("work", "of the kernel that writes the number; 0: the host does"), TIME("delay", "of a tick"), FAULT, {.name = NULL}};
-static const weir_parameter pass_parameters[] = {TIME("work", "of a kernel"), TIME("delay", "of a tick"), FAULT, {.name = NULL}};
+	INT("ticks", "0", "then it finishes; 0: never"),
+	INT("first", "0", "number"),
+	INT("emits", "1", "messages a tick"),
+	TIME("work", "of the kernel that writes the number; 0: the host does"),
+	TIME("delay", "of a tick"),
+	FAULT,
+	{.name = NULL}};
+static const weir_parameter pass_parameters[] = {
+	TIME("work", "of a kernel"), TIME("delay", "of a tick"), FAULT, {.name = NULL}};
 static const weir_parameter end_parameters[] = {TIME("delay", "of a tick"), {.name = NULL}};
 static const weir_port two_outputs[] = {
 	{PORT, .name = "out"}, {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
@@ -279,18 +301,19 @@ static const weir_port three_inputs[] = {
 	{PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL},
 	{PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE},
 	{.name = NULL}};
-static const weir_port optional_outputs[] = {
-	{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL}, {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+static const weir_port optional_outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
+					     {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL},
+					     {.name = NULL}};
 
 static const weir_operator kinds[] = {
-	{OPERATOR, .name = "source", .state_size = sizeof(struct node), .parameters = source_parameters, .outputs = two_outputs,
-	 .start = start, .compute = source_compute, .stop = stop},
-	{OPERATOR, .name = "pass", .state_size = sizeof(struct node), .parameters = pass_parameters, .inputs = two_inputs,
-	 .outputs = two_outputs, .start = start, .compute = pass_compute, .stop = stop},
-	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters, .inputs = three_inputs,
-	 .start = start, .compute = end_compute, .stop = stop},
-	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = three_inputs, .outputs = optional_outputs,
-	 .start = start, .compute = call_compute, .stop = stop},
+	{OPERATOR, .name = "source", .state_size = sizeof(struct node), .parameters = source_parameters,
+	 .outputs = two_outputs, .start = start, .compute = source_compute, .stop = stop},
+	{OPERATOR, .name = "pass", .state_size = sizeof(struct node), .parameters = pass_parameters,
+	 .inputs = two_inputs, .outputs = two_outputs, .start = start, .compute = pass_compute, .stop = stop},
+	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters,
+	 .inputs = three_inputs, .start = start, .compute = end_compute, .stop = stop},
+	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = three_inputs,
+	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
 };
 
 void rig_add_kinds(weir_registry *registry)
@@ -306,7 +329,7 @@ void rig_add_kinds(weir_registry *registry)
 struct parser {
 	struct rig *rig;
 	weir_description *description;
-	char from[130], name[64], port[64];	/* what the arrow leaves; the item */
+	char from[130], name[64], port[64]; /* what the arrow leaves; the item */
 	bool item, arrow;
 	int initial;
 };
@@ -335,8 +358,8 @@ static void end_item(struct parser *parser)
 	if (!parser->item)
 		return;
 	if (parser->arrow) {
-		snprintf(json, sizeof json, "{\"from\":\"%s\",\"to\":\"%s.%s\",\"initial\":%d}", parser->from, parser->name, port,
-			 parser->initial);
+		snprintf(json, sizeof json, "{\"from\":\"%s\",\"to\":\"%s.%s\",\"initial\":%d}", parser->from,
+			 parser->name, port, parser->initial);
 		put(parser, "/connections/-", json);
 	}
 	parser->item = parser->arrow = false;
@@ -357,7 +380,8 @@ static void begin_item(struct parser *parser, char *word)
 	if (index_of(parser, word) == parser->rig->entity_count) {
 		struct rig_entity *entity = &parser->rig->entities[parser->rig->entity_count++];
 		snprintf(entity->name, sizeof entity->name, "%s", word);
-		assert_int_equal(weir_description_add(parser->description, word, kind ? kind : word), WEIR_OK);
+		assert_int_equal(weir_description_add(parser->description, word, kind ? kind : word),
+				 WEIR_OK);
 	}
 	parser->item = true;
 }
@@ -389,8 +413,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 	if (!strcmp(key, "count"))
 		snprintf(json, sizeof json, "{\"type\":\"count\",\"count\":%s}", value);
 	else if (!strcmp(key, "period") && comma)
-		snprintf(json, sizeof json, "{\"type\":\"periodic\",\"period\":\"%.*s\",\"policy\":\"%s\"}", (int)(comma - value), value,
-			 comma + 1);
+		snprintf(json, sizeof json, "{\"type\":\"periodic\",\"period\":\"%.*s\",\"policy\":\"%s\"}",
+			 (int)(comma - value), value, comma + 1);
 	else if (!strcmp(key, "period"))
 		snprintf(json, sizeof json, "{\"type\":\"periodic\",\"period\":\"%s\"}", value);
 	else if (!strcmp(key, "enabled"))
@@ -400,7 +424,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 	else if (!strcmp(key, "gate"))
 		snprintf(json, sizeof json, "{\"type\":\"cuda_stream\",\"port\":\"%s\"}", value);
 	else if (!strcmp(key, "min"))
-		snprintf(json, sizeof json, "{\"type\":\"message_available\",\"port\":\"in\",\"min_size\":%s}", value);
+		snprintf(json, sizeof json,
+			 "{\"type\":\"message_available\",\"port\":\"in\",\"min_size\":%s}", value);
 	else if (!strcmp(key, "condition"))
 		snprintf(json, sizeof json, "{\"type\":\"%s\"}", value);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/conditions/-", index_of(parser, parser->name));
@@ -423,9 +448,11 @@ static void set(struct parser *parser, char *word)
 	if (add_condition(parser, word, value))
 		return;
 	if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
-		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i, input && parser->port[0] ? parser->port : "in", word);
+		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
+			 input && parser->port[0] ? parser->port : "in", word);
 	else if (!strcmp(word, "max_emits"))
-		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i, input ? "out" : parser->port, word);
+		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
+			 input ? "out" : parser->port, word);
 	else
 		snprintf(pointer, sizeof pointer, "/entities/%zu/parameters/%s", i, word);
 	put(parser, pointer, quoted(value, room, sizeof room));
@@ -460,7 +487,8 @@ struct rig *rig_of(const char *text)
 	struct parser parser = {.rig = rig};
 
 	assert_non_null(rig);
-	rig->options = (weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 2, .seed = 1};
+	rig->options = (weir_scheduler_options){
+		.size = sizeof rig->options, .backend = rig_backend, .workers = 2, .seed = 1};
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&parser.description), WEIR_OK);
@@ -512,8 +540,8 @@ static void assert_conserved(struct rig *rig)
 	weir_queue_counts counts = {.size = sizeof counts};
 
 	for (size_t i = 0; weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
-		assert_int_equal(counts.pushed,
-				 counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned);
+		assert_int_equal(counts.pushed, counts.delivered + counts.dropped + counts.closed +
+							counts.queued + counts.abandoned);
 }
 
 weir_status rig_wait(struct rig *rig)
@@ -583,10 +611,12 @@ weir_queue_counts rig_queue(struct rig *rig, const char *to)
 	return counts;
 }
 
-static void explain_line(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void explain_line(const char *entity, const char *condition, const char *verdict, const char *detail,
+			 void *arg)
 {
 	char **text = arg, *longer = NULL;
-	size_t room = strlen(*text) + strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail) + 10;
+	size_t room =
+		strlen(*text) + strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail) + 10;
 
 	longer = malloc(room);
 	if (!longer)

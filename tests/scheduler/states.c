@@ -26,21 +26,23 @@ static void poke_all(void *arg)
 
 	while (!wr_load(&poking->over)) {
 		for (size_t i = 0; i < poking->rig->entity_count; i++)
-			weir_entity_poke(weir_graph_entity(poking->rig->graph, poking->rig->entities[i].name));
+			weir_entity_poke(
+				weir_graph_entity(poking->rig->graph, poking->rig->entities[i].name));
 		weir_sleep(US);
 	}
 }
 
 static void poke_a_run(void)
 {
-	struct poking poking = {.rig = rig_of("source ticks=300 -> p:pass -> end; p.out2 -> other:end capacity=3")};
+	struct poking poking = {
+		.rig = rig_of("source ticks=300 -> p:pass -> end; p.out2 -> other:end capacity=3")};
 	struct wr_thread threads[2] = {{0}};
 
 	poking.rig->options.workers = 4;
 	rig_start(poking.rig);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(wr_thread_start(&threads[i], "poker", poke_all, &poking), WEIR_OK);
-	assert_int_equal(rig_wait(poking.rig), WEIR_OK);	/* no entity was seen twice at once, too */
+	assert_int_equal(rig_wait(poking.rig), WEIR_OK); /* no entity was seen twice at once, too */
 	wr_store(&poking.over, true);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&threads[i]);
@@ -115,7 +117,8 @@ static void s02_s09_f31_every_ready_entity_runs_within_a_bound(void **state)
 
 static void s03_room_that_a_review_saw_is_there_at_the_tick(void **state)
 {
-	struct rig *rig = rig_of("source ticks=50 emits=3 max_emits=3 -> p:pass capacity=4 take=3 -> end capacity=3; p.out max_emits=3; p.out2 max_emits=3");
+	struct rig *rig = rig_of("source ticks=50 emits=3 max_emits=3 -> p:pass capacity=4 take=3 -> end "
+				 "capacity=3; p.out max_emits=3; p.out2 max_emits=3");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -150,8 +153,9 @@ static void s03_freed_room_wakes_the_sender(void **state)
 /* A source wakes four receivers that sleep 10 ms each: they share the time only if four workers find work. */
 static void s09_sleeping_workers_find_what_one_of_them_pushed(void **state)
 {
-	struct rig *rig = rig_of("source period=100ms count=3 -> a:end delay=10ms; source -> b:end delay=10ms; "
-				 "source -> c:end delay=10ms; source -> d:end delay=10ms");
+	struct rig *rig =
+		rig_of("source period=100ms count=3 -> a:end delay=10ms; source -> b:end delay=10ms; "
+		       "source -> c:end delay=10ms; source -> d:end delay=10ms");
 
 	(void)state;
 	rig->options.workers = 4;
@@ -168,7 +172,9 @@ static weir_status meet(struct rig *rig, weir_context *context)
 	wr_fetch_add(&rig->told, 1);
 	while (wr_load(&rig->told) < 4 && wr_now() < until)
 		wr_thread_yield();
-	return wr_load(&rig->told) == 4 ? WEIR_OK : weir_context_fail(context, "a worker sleeps although there is work");
+	return wr_load(&rig->told) == 4
+		       ? WEIR_OK
+		       : weir_context_fail(context, "a worker sleeps although there is work");
 }
 
 static void s09_f20_four_threads_run_four_entities_at_once(void **state)
@@ -187,8 +193,10 @@ static void s09_f20_four_threads_run_four_entities_at_once(void **state)
 /* More entities than a worker's ring has places: the rest goes to the injector, and each still runs. */
 static void s09_a_full_ring_overflows_into_the_injector(void **state)
 {
-	struct rig *rig = rig_of("source ticks=40 -> e0:end; source -> e1:end; source -> e2:end; source -> e3:end; source -> e4:end; "
-				 "source -> e5:end; source -> e6:end; source -> e7:end; source -> e8:end; source -> e9:end");
+	struct rig *rig = rig_of(
+		"source ticks=40 -> e0:end; source -> e1:end; source -> e2:end; source -> e3:end; source -> "
+		"e4:end; "
+		"source -> e5:end; source -> e6:end; source -> e7:end; source -> e8:end; source -> e9:end");
 
 	(void)state;
 	rig->options.backend = "host";
@@ -281,7 +289,8 @@ static void s10_the_latest_request_counts(void **state)
 	assert_in_range(run_moved(10 * MS, 50 * MS), 49 * MS, 51 * MS);
 }
 
-/* Six entities with periods that grow or shrink in the order of their timers: each second tick comes at its own time. */
+/* Six entities with periods that grow or shrink in the order of their timers: each second tick comes at its
+ * own time. */
 static void fire_in_order(const int periods_ms[6], const char *order)
 {
 	char text[600];
@@ -289,7 +298,8 @@ static void fire_in_order(const int periods_ms[6], const char *order)
 	struct rig *rig;
 
 	for (int i = 0; i < 6; i++)
-		length += (size_t)snprintf(text + length, sizeof text - length, "s%d:source first=%d period=%dms count=2 -> end%s; ", i,
+		length += (size_t)snprintf(text + length, sizeof text - length,
+					   "s%d:source first=%d period=%dms count=2 -> end%s; ", i,
 					   10 * periods_ms[i], periods_ms[i], i ? "" : " capacity=20");
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);

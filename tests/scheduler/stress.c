@@ -1,6 +1,7 @@
 /*
- * Random graphs with random delays on real threads: every count must be conserved, whatever stops them and when. What a seed draws
- * is printed when it fails. Label `stress`; the run under ThreadSanitizer is the point of it.
+ * Random graphs with random delays on real threads: every count must be conserved, whatever stops them and
+ * when. What a seed draws is printed when it fails. Label `stress`; the run under ThreadSanitizer is the point
+ * of it.
  *
  *	stress [SECONDS [SEED]]
  */
@@ -20,7 +21,7 @@ struct drawing {
 	struct wr_random random;
 	char text[2048];
 	size_t length;
-	bool strict;	/* `block` queues alone, nobody ends early: all that is emitted arrives */
+	bool strict; /* `block` queues alone, nobody ends early: all that is emitted arrives */
 };
 
 static unsigned draw(struct drawing *drawing, unsigned below)
@@ -35,7 +36,8 @@ static void add(struct drawing *drawing, const char *format, ...)
 	va_list list;
 
 	va_start(list, format);
-	drawing->length += (size_t)vsnprintf(drawing->text + drawing->length, sizeof drawing->text - drawing->length, format, list);
+	drawing->length += (size_t)vsnprintf(drawing->text + drawing->length,
+					     sizeof drawing->text - drawing->length, format, list);
 	va_end(list);
 }
 
@@ -68,22 +70,25 @@ static void draw_graph(struct drawing *drawing)
 	for (unsigned i = 0; i < middle + ends; i++) {
 		bool end = i >= middle;
 		unsigned from = draw(drawing, sources + (end ? middle : i));
-		add(drawing, "%c%u -> n%u:%s", from < sources ? 's' : 'n', from < sources ? from : from - sources, i, end ? "end" : "pass");
+		add(drawing, "%c%u -> n%u:%s", from < sources ? 's' : 'n',
+		    from < sources ? from : from - sources, i, end ? "end" : "pass");
 		add_queue(drawing);
 		add(drawing, "; ");
 	}
-	for (unsigned i = 0; i < sources + middle; i++)	/* whoever is not listened to */
-		add(drawing, "%c%u -> rest%u:end capacity=3; ", i < sources ? 's' : 'n', i < sources ? i : i - sources, i);
+	for (unsigned i = 0; i < sources + middle; i++) /* whoever is not listened to */
+		add(drawing, "%c%u -> rest%u:end capacity=3; ", i < sources ? 's' : 'n',
+		    i < sources ? i : i - sources, i);
 }
 
 struct outsider {
 	struct rig *rig;
 	struct wr_random random;
-	int stop;	/* 0 none, 1 drain, 2 at once */
+	int stop; /* 0 none, 1 drain, 2 at once */
 	_Atomic bool over;
 };
 
-static void ignore_line(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void ignore_line(const char *entity, const char *condition, const char *verdict, const char *detail,
+			void *arg)
 {
 	*(size_t *)arg += strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail);
 }
@@ -94,9 +99,11 @@ static void meddle(void *arg)
 	weir_queue_counts counts = {.size = sizeof counts};
 	size_t said = 0;
 
-	for (uint64_t i = 0, n = wr_random_below(&outsider->random, 60); i < n && !wr_load(&outsider->over); i++) {
+	for (uint64_t i = 0, n = wr_random_below(&outsider->random, 60); i < n && !wr_load(&outsider->over);
+	     i++) {
 		size_t entity = (size_t)wr_random_below(&outsider->random, outsider->rig->entity_count);
-		weir_entity_poke(weir_graph_entity(outsider->rig->graph, outsider->rig->entities[entity].name));
+		weir_entity_poke(
+			weir_graph_entity(outsider->rig->graph, outsider->rig->entities[entity].name));
 		weir_scheduler_queue_counts(outsider->rig->scheduler, entity, &counts);
 		if (i % 16 == 0)
 			weir_scheduler_explain(outsider->rig->scheduler, ignore_line, &said);
