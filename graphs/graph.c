@@ -16,10 +16,9 @@ struct wr_pool *wr_graph_pool(weir_graph *graph)
 
 weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
 {
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!strcmp(graph->entities[i].plan->name, name))
-			return &graph->entities[i];
-	return NULL;
+	size_t i = wr_names_find(&graph->names, name);
+
+	return i == WR_NO_INDEX ? NULL : &graph->entities[i];
 }
 
 const char *weir_entity_name(const weir_entity *entity)
@@ -133,7 +132,9 @@ static weir_status make_entity(weir_graph *graph, uint32_t id)
 	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
 	if (!entity->operator_state)
 		return WEIR_E_NOMEM;
-	status = make_inputs(entity, plan);
+	status = wr_names_add(&graph->names, plan->name, id);
+	if (!status)
+		status = make_inputs(entity, plan);
 	if (!status)
 		status = make_outputs(entity, plan);
 	return status ? status : make_conditions(entity, plan);
@@ -165,6 +166,34 @@ static weir_status append(struct wr_connection ***list, size_t *count, struct wr
 	return status;
 }
 
+/* To the lists of both ends, or to none. */
+static weir_status attach(struct wr_connection *connection)
+{
+	weir_entity *sender = connection->sender, *receiver = connection->receiver;
+	struct wr_output *output = sender ? &sender->outputs[connection->output] : NULL;
+	struct wr_input *input = receiver ? &receiver->inputs[connection->input] : NULL;
+	weir_status status = WEIR_OK;
+
+	if (input)
+		status = append(&input->connections, &input->count, connection);
+	if (status || !output)
+		return status;
+	status = append(&output->connections, &output->count, connection);
+	if (!status)
+		sender->receivers++;
+	else if (input)
+		input->count--;
+	return status;
+}
+
+static void free_connection(struct wr_connection *connection)
+{
+	wr_queue_finish(&connection->queue);
+	wr_free(connection->from);
+	wr_free(connection->to);
+	wr_free(connection);
+}
+
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver, uint32_t input,
 			     uint32_t capacity, struct wr_connection **out)
 {
@@ -177,30 +206,25 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	status = wr_queue_init(&connection->queue, (uint32_t)graph->connection_count, capacity, policy);
 	if (!status)
 		status = wr_grow(&graph->connections, &graph->connection_room, graph->connection_count + 1, sizeof connection);
-	if (status) {
-		wr_queue_finish(&connection->queue);
-		wr_free(connection);
-		return status;
-	}
-	graph->connections[graph->connection_count++] = connection;	/* from here on the graph frees it */
 	connection->sender = sender;
 	connection->receiver = receiver;
+	connection->output = output;
+	connection->input = input;
 	connection->from = sender ? wr_format("%s.%s", sender->plan->name, sender->outputs[output].plan->port->name)
 				  : wr_strdup("inlet");
 	connection->to = receiver ? wr_format("%s.%s", receiver->plan->name, receiver->inputs[input].plan->port->name)
 				  : wr_strdup("outlet");
-	if (!connection->from || !connection->to)
-		return WEIR_E_NOMEM;
-	connection->output = output;
-	connection->input = input;
-	if (sender)
-		status = append(&sender->outputs[output].connections, &sender->outputs[output].count, connection);
-	if (!status && receiver)
-		status = append(&receiver->inputs[input].connections, &receiver->inputs[input].count, connection);
-	if (sender)
-		sender->receivers++;
+	if (!status && (!connection->from || !connection->to))
+		status = WEIR_E_NOMEM;
+	if (!status)
+		status = attach(connection);
+	if (status) {
+		free_connection(connection);
+		return status;
+	}
+	graph->connections[graph->connection_count++] = connection;
 	*out = connection;
-	return status;
+	return WEIR_OK;
 }
 
 static weir_status make_connections(weir_graph *graph)
@@ -279,12 +303,8 @@ static void finish_entity(weir_entity *entity)
 
 static void finish_connections(weir_graph *graph)
 {
-	for (size_t i = 0; i < graph->connection_count; i++) {
-		wr_queue_finish(&graph->connections[i]->queue);
-		wr_free(graph->connections[i]->from);
-		wr_free(graph->connections[i]->to);
-		wr_free(graph->connections[i]);
-	}
+	for (size_t i = 0; i < graph->connection_count; i++)
+		free_connection(graph->connections[i]);
 	wr_free(graph->connections);
 	for (weir_inlet *inlet = graph->inlets; inlet;) {
 		weir_inlet *next = inlet->next;
@@ -317,6 +337,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	if (!status)
 		wr_pool_destroy(graph->pool);	/* else leaked with what the GPU may touch (E4) */
 	wr_free(graph->entities);
+	wr_names_finish(&graph->names);
 	wr_free(graph->backend);
 	wr_plan_destroy(graph->plan);
 	wr_free(graph);

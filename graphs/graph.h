@@ -3,6 +3,7 @@
 #define WR_GRAPHS_GRAPH_H
 
 #include "graphs/entity.h"
+#include "graphs/names.h"
 
 struct wr_sim;
 
@@ -15,6 +16,7 @@ struct weir_graph {
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;
+	struct wr_names names;		/* of the entities */
 	struct wr_connection **connections;	/* the plan's, in its order, then inlets' and outlets' */
 	size_t connection_count, connection_room;
 	weir_inlet *inlets;

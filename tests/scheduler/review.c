@@ -294,6 +294,28 @@ static void f40_deep_queues_do_not_cost_memory_before_they_are_filled(void **sta
 	rig_destroy(rig);
 }
 
+/* An outlet that could not be made is none: nobody waits for it. */
+static void s05_f40_an_outlet_that_memory_refused_leaves_no_trace(void **state)
+{
+	weir_status status = WEIR_E_NOMEM;
+
+	(void)state;
+	for (int64_t n = 0; status; n++) {
+		struct rig *rig = rig_of("source -> end count=2");
+		weir_outlet *outlet = NULL;
+		wr_memory_fail_at(n, false);
+		status = weir_graph_outlet(rig->graph, "source.out", 1, &outlet);
+		wr_memory_fail_at(-1, false);
+		rig->options.max_duration_ns = 10 * SECOND;
+		if (status) {
+			assert_int_equal(rig_run(rig), WEIR_OK);
+			assert_int_equal(rig_ticks(rig, "end"), 2);
+			assert_in_range(rig->outcome.duration_ns, 0, SECOND);
+		}
+		rig_destroy(rig);
+	}
+}
+
 /* --- words at the end --- */
 
 static weir_status wait_for_oneself(struct rig *rig, weir_context *context)
@@ -435,6 +457,7 @@ int main(void)
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
 		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
+		cmocka_unit_test(s05_f40_an_outlet_that_memory_refused_leaves_no_trace),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
 		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
 		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
