@@ -101,8 +101,9 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 }
 
 /*
- * On a lost device nothing completes any more; there it is enough that nothing runs. A system may also have
- * failed though its device goes on (a lost callback): then the device is asked all the same.
+ * A fence that names no work of this system (INVALID) holds nothing; a question that could not be answered says
+ * nothing: the work may go on. On a lost device nothing completes any more; there it is enough that nothing runs.
+ * A system may also have failed though its device goes on (a lost callback): then the device is asked all the same.
  */
 bool wr_fence_over(struct wr_system *system, weir_fence fence)
 {
@@ -111,7 +112,7 @@ bool wr_fence_over(struct wr_system *system, weir_fence fence)
 	weir_stream *stream;
 
 	if (status != WEIR_E_DEVICE)
-		return status != WEIR_E_BUSY;
+		return !status || status == WEIR_E_INVALID;
 	if (system->backend->quiet(system->native) || wr_fence_find(system, fence, &stream) || !stream)
 		return true;
 	place = wr_stream_point(stream, fence.point);

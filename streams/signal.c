@@ -229,9 +229,9 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	return status;
 }
 
-static weir_status capturing(struct wr_system *system, weir_stream *stream)
+static weir_status capturing(weir_stream *stream)
 {
-	if (!system->backend->capturing || !system->backend->capturing(system->native, stream->native))
+	if (!wr_stream_capturing(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_UNSUPPORTED,
 		       "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
@@ -251,7 +251,7 @@ static weir_status check_fences(struct wr_system *system, const weir_fence *fenc
 		if (status || !stream)
 			continue;
 		*device = stream->device;
-		status = capturing(system, stream);
+		status = capturing(stream);
 	}
 	return status;
 }
@@ -365,7 +365,7 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 	if (!fence.point)
 		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'",
 			       wr_load(&stream->owner));
-	status = capturing(system, stream);
+	status = capturing(stream);
 	if (status)
 		return status;
 	if (wr_fetch_add(&stream->inlined, 1) >= system->signals.bound)

@@ -72,9 +72,10 @@ static void look_at_closed(struct wr_system *system)
 	}
 }
 
+/* Still dirty: its last record was refused, so nobody knows when what is on it ends. */
 static bool known_drained(weir_stream *stream)
 {
-	return wr_load(&stream->closed) && !wr_load(&stream->inlined) &&
+	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->inlined) &&
 	       wr_load(&stream->seen) >= wr_load(&stream->recorded);
 }
 
@@ -300,6 +301,13 @@ bool wr_stream_idle(weir_stream *stream)
 	return !point || !wr_fence_query(stream->system, fence);
 }
 
+bool wr_stream_capturing(weir_stream *stream)
+{
+	const struct wr_system *system = stream->system;
+
+	return system->backend->capturing && system->backend->capturing(system->native, stream->native);
+}
+
 bool wr_stream_over(weir_stream *stream)
 {
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
@@ -414,6 +422,17 @@ static struct wr_point *place_of(weir_stream *stream, uint64_t point)
 	return &larger->points[point % larger->size];
 }
 
+/* An event that is recorded in a capture never completes: whoever waits for the fence would wait for ever. */
+static weir_status refuse_capturing(weir_stream *stream)
+{
+	if (!wr_stream_capturing(stream))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_UNSUPPORTED,
+		       "the stream of '%s' is being captured: end the capture before the fence, which comes at "
+		       "the latest when the tick ends",
+		       wr_load(&stream->owner));
+}
+
 weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 {
 	struct wr_system *system = stream->system;
@@ -423,6 +442,9 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
+	status = refuse_capturing(stream);
+	if (status)
+		return status;
 	place = place_of(stream, point);
 	if (!place)
 		return wr_system_failed(system) ? wr_system_dead(system) : WEIR_E_NOMEM;

@@ -182,6 +182,7 @@ void wr_stream_let_go(weir_stream *stream);		/* drops its reference if its last 
 void wr_stream_forfeit(weir_stream *stream, struct wr_waker *waker);
 void wr_stream_free(weir_stream *stream);
 
+bool wr_stream_capturing(weir_stream *stream);		/* what is enqueued goes into a graph of the user's (G3) */
 bool wr_stream_over(weir_stream *stream);		/* nothing recorded on it touches memory any more */
 
 /* fence.c */

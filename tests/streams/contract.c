@@ -503,8 +503,9 @@ BODY(g3_a_captured_stream_carries_no_signal)
 	assert_int_equal(wr_signal_inline(rig->a, 1, &token), WEIR_E_UNSUPPORTED);
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_UNSUPPORTED);
 	assert_true(rig_cuda_capture(weir_stream_native(rig->a), false));
-	rig_record(rig->a);
+	rig_wait(rig, rig_record(rig->a));
 }
 
 BODY(f69_what_is_asked_meanwhile_breaks_no_capture)

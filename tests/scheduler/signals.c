@@ -1,0 +1,58 @@
+/* Runs and their signals at the seam to streams/: what an entity arms, keeps, and is refused (G2, G3). */
+#include <string.h>
+
+#include "graphs/graph.h"
+#include "rig.h"
+#include "streams/backend.h"
+#include "streams/system.h"
+
+static int nap(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(1 * US);
+	return 0;
+}
+
+static const weir_kernel napping = {sizeof(weir_kernel), "nap", nap, NULL};
+
+static bool always_capturing(void *self, void *stream)
+{
+	(void)self;
+	(void)stream;
+	return true;
+}
+
+static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static void g03_a_capture_that_is_open_when_its_tick_ends_fails_the_run_by_name(void **state)
+{
+	struct rig *rig = rig_of("a:call -> end gate=in");
+	struct wr_backend capturing;
+
+	(void)state;
+	rig_on(rig, "a", leave_a_capture_open);
+	rig_make(rig);
+	capturing = *rig->graph->system->backend;
+	capturing.capturing = always_capturing;
+	rig->graph->system->backend = &capturing;
+	assert_int_equal(rig_run(rig), WEIR_E_UNSUPPORTED);
+	assert_string_equal(rig->outcome.entity, "a");
+	assert_non_null(strstr(rig->outcome.text, "the stream of 'a' is being captured"));
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(g03_a_capture_that_is_open_when_its_tick_ends_fails_the_run_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
