@@ -109,7 +109,31 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	return n;
 }
 
+/* Takes the oldest of all out; NULL: empty. */
+static struct weir_message *take_oldest(struct wr_queue *queue)
+{
+	struct weir_message *message = NULL;
+	uint64_t head;
+
+	wr_queue_lock(queue);
+	head = wr_read(&queue->head);
+	if (wr_queue_newest_tail(queue) != head) {
+		message = wr_queue_slot(queue, head)->message;
+		if (wr_read(&queue->look) == head)
+			wr_store_relaxed(&queue->look, head + 1);
+		wr_store_release(&queue->head, head + 1);
+	}
+	wr_queue_unlock(queue);
+	return message;
+}
+
 /* --- sender --- */
+
+static void count_dropped(struct wr_queue *queue)
+{
+	wr_count(&queue->counters.pushed, 1);
+	wr_count(&queue->counters.dropped, 1);
+}
 
 enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message)
 {
@@ -117,8 +141,7 @@ enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *mess
 		return WR_PUSH_FULL;
 	if (queue->policy == WEIR_FAULT)
 		return WR_PUSH_FAULT;
-	wr_count(&queue->counters.pushed, 1);
-	wr_count(&queue->counters.dropped, 1);
+	count_dropped(queue);
 	weir_message_unref(message);
 	return WR_PUSH_DROPPED;
 }
@@ -142,7 +165,8 @@ static struct weir_message *evict_locked(struct wr_queue *queue)
 	return oldest;
 }
 
-enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+/* Returns what had to go, or NULL. */
+static struct weir_message *push_evicting(struct wr_queue *queue, struct wr_slot filled)
 {
 	struct weir_message *evicted = NULL;
 	uint64_t tail;
@@ -156,11 +180,33 @@ enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot fil
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);
-	if (evicted) {
+	if (evicted)
 		wr_count(&queue->counters.dropped, 1);
+	return evicted;
+}
+
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+{
+	struct weir_message *evicted = push_evicting(queue, filled);
+
+	if (evicted)
 		weir_message_unref(evicted);
-	}
 	return WR_PUSHED;
+}
+
+enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message, struct weir_message **left)
+{
+	*left = NULL;
+	if (wr_queue_evicts(queue)) {
+		*left = push_evicting(queue, (struct wr_slot){.message = message});
+		return WR_PUSHED;
+	}
+	if (queue->policy == WEIR_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
+		count_dropped(queue);
+		*left = message;
+		return WR_PUSH_DROPPED;
+	}
+	return wr_queue_push(queue, message, false);
 }
 
 void wr_queue_close(struct wr_queue *queue)
@@ -174,6 +220,14 @@ size_t wr_queue_take_back(struct wr_queue *queue)
 
 	wr_count(&queue->counters.taken_back, n);
 	return n;
+}
+
+struct weir_message *wr_queue_take_one_back(struct wr_queue *queue)
+{
+	struct weir_message *message = take_oldest(queue);
+
+	wr_count(&queue->counters.taken_back, message != NULL);
+	return message;
 }
 
 /* --- receiver --- */
@@ -224,24 +278,6 @@ void wr_queue_swap_with_newest(struct wr_queue *queue)
 	}
 }
 
-/* Takes the oldest of all out; NULL: empty. */
-static struct weir_message *take_oldest(struct wr_queue *queue)
-{
-	struct weir_message *message = NULL;
-	uint64_t head;
-
-	wr_queue_lock(queue);
-	head = wr_read(&queue->head);
-	if (wr_queue_newest_tail(queue) != head) {
-		message = wr_queue_slot(queue, head)->message;
-		if (wr_read(&queue->look) == head)
-			wr_store_relaxed(&queue->look, head + 1);
-		wr_store_release(&queue->head, head + 1);
-	}
-	wr_queue_unlock(queue);
-	return message;
-}
-
 /* No more than it saw at first: the sender may still be pushing, and takes the rest back. */
 size_t wr_queue_drop(struct wr_queue *queue)
 {
@@ -262,4 +298,12 @@ size_t wr_queue_abandon(struct wr_queue *queue)
 
 	wr_count(&queue->counters.abandoned, n);
 	return n;
+}
+
+struct weir_message *wr_queue_abandon_one(struct wr_queue *queue)
+{
+	struct weir_message *message = take_oldest(queue);
+
+	wr_count(&queue->counters.abandoned, message != NULL);
+	return message;
 }

@@ -61,6 +61,8 @@ enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
  * section) and answers PUSHED. With a full front `pop` admits one more.
  */
 static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
+/* The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL: nothing), to be unref'd after it (S11). */
+enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message, struct weir_message **left);
 static inline size_t wr_queue_room(struct wr_queue *queue);	/* `block`: least sure room; other policies SIZE_MAX */
 void wr_queue_close(struct wr_queue *queue);
 /*
@@ -68,6 +70,7 @@ void wr_queue_close(struct wr_queue *queue);
  * sender alone touches the queue.
  */
 size_t wr_queue_take_back(struct wr_queue *queue);
+struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);	/* the oldest, handed out; NULL: empty */
 
 /* --- receiver --- */
 static inline bool wr_queue_closed(struct wr_queue *queue);	/* read it before the count (S5) */
@@ -81,6 +84,7 @@ static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
 size_t wr_queue_drop(struct wr_queue *queue);			/* became DONE: unrefs inbox and front, counted `closed` */
 /* After the run, alone: what is left is counted abandoned and unref'd. */
 size_t wr_queue_abandon(struct wr_queue *queue);
+struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);	/* the oldest, handed out; NULL: empty */
 
 /* --- what every review and every tick does, inline: queue.c says why the orders are enough --- */
 

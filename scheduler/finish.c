@@ -62,17 +62,29 @@ static void stop_operators(weir_scheduler *scheduler)
 	}
 }
 
+/* Somebody may be taking from it: under its lock, one by one, so that no destructor runs there (S11). */
+static uint64_t abandon_outlet(weir_outlet *outlet)
+{
+	weir_message *message;
+	uint64_t abandoned = 0;
+
+	do {
+		wr_mutex_lock(&outlet->lock);
+		message = wr_queue_abandon_one(&outlet->connection->queue);
+		wr_mutex_unlock(&outlet->lock);
+		weir_message_unref(message);
+		abandoned += message != NULL;
+	} while (message);
+	return abandoned;
+}
+
 static uint64_t abandon_queues(weir_graph *graph)
 {
 	uint64_t abandoned = 0;
 
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
-		if (connection->outlet)	/* somebody may be taking from it */
-			wr_mutex_lock(&connection->outlet->lock);
-		abandoned += wr_queue_abandon(&connection->queue);
-		if (connection->outlet)
-			wr_mutex_unlock(&connection->outlet->lock);
+		abandoned += connection->outlet ? abandon_outlet(connection->outlet) : wr_queue_abandon(&connection->queue);
 	}
 	return abandoned;
 }

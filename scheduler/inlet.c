@@ -101,11 +101,12 @@ static weir_status wait_locked(weir_inlet *inlet, int64_t until)
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
-static weir_status push_locked(weir_inlet *inlet, weir_message *message)
+/* left: what the push drove out, handed out with the lock still held: its destructor may push here (S11). */
+static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_message *left[2])
 {
 	struct wr_connection *connection = inlet->connection;
 
-	switch (wr_queue_push(&connection->queue, message, false)) {
+	switch (wr_queue_push_out(&connection->queue, message, &left[0])) {
 	case WR_PUSHED:
 	case WR_PUSH_DROPPED:
 		break;
@@ -116,17 +117,19 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message)
 	}
 	/*
 	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke says nothing of the
-	 * receiver: the run is being cut short, and it may still be looking; what was pushed is abandoned with the rest.
+	 * receiver: the run is being cut short, and it may still be looking; what was pushed is abandoned with the rest. So after
+	 * DONE there is no more here than this push, or, in a run that is cut short, some whose poke was refused.
 	 */
 	wr_poke(connection->receiver);
 	if (wr_load(&connection->receiver->state) & WR_DONE)
-		wr_queue_take_back(&connection->queue);
+		left[1] = wr_queue_take_one_back(&connection->queue);
 	return WEIR_OK;
 }
 
 static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
 	int64_t until = timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	weir_message *left[2] = {NULL, NULL};
 	weir_status status;
 
 	wr_mutex_lock(&inlet->lock);
@@ -135,8 +138,10 @@ static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeou
 		wr_fail(status, "inlet of %s: %s", inlet->connection->receiver->plan->name,
 			status == WEIR_E_CLOSED ? "closed" : "no room");
 	else
-		status = push_locked(inlet, message);
+		status = push_locked(inlet, message, left);
 	wr_mutex_unlock(&inlet->lock);
+	weir_message_unref(left[0]);
+	weir_message_unref(left[1]);
 	return status;
 }
 

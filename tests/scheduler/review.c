@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/random.h"
+#include "base/sim.h"
 #include "base/thread.h"
 #include "graphs/graph.h"
 #include "graphs/pool.h"
@@ -252,6 +254,131 @@ static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **s
 	rig_in_world(1, run_without_a_pause);
 }
 
+/* --- S11 --- */
+
+struct bomb {
+	struct rig *rig;
+	weir_inlet *inlet;
+	unsigned more;			/* how often the destructor pushes one more */
+	_Atomic uint64_t gone;
+};
+
+static void go_off(void *arg);
+
+static weir_status push_bomb(struct bomb *bomb)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_message_user(&message, bomb->rig->graph, bomb, go_off);
+
+	assert_int_equal(status, WEIR_OK);
+	status = weir_inlet_push(bomb->inlet, message, 0);
+	if (status)
+		weir_message_unref(message);
+	return status;
+}
+
+static void go_off(void *arg)
+{
+	struct bomb *bomb = arg;
+
+	if (wr_mutex_held())
+		rig_break(bomb->rig);
+	wr_fetch_add(&bomb->gone, 1);
+	if (!bomb->more)
+		return;
+	bomb->more--;
+	push_bomb(bomb);
+}
+
+static void push_into_full(const char *policy)
+{
+	char text[60];
+	struct bomb bomb = {.more = 0};
+
+	snprintf(text, sizeof text, "end capacity=1 enabled=false policy=%s", policy);
+	bomb.rig = rig_of(text);
+	assert_int_equal(weir_graph_inlet(bomb.rig->graph, "end.in", &bomb.inlet), WEIR_OK);
+	rig_start(bomb.rig);
+	assert_int_equal(push_bomb(&bomb), WEIR_OK);
+	bomb.more = 2;
+	assert_int_equal(push_bomb(&bomb), WEIR_OK);
+	assert_int_equal(wr_load(&bomb.gone), 3);
+	assert_int_equal(rig_queue(bomb.rig, "end.in").dropped, 3);
+	weir_scheduler_stop(bomb.rig->scheduler, false);
+	assert_int_equal(rig_wait(bomb.rig), WEIR_OK);
+	assert_int_equal(wr_load(&bomb.gone), 4);
+	rig_destroy(bomb.rig);
+}
+
+static void push_where_destructors_push(void)
+{
+	push_into_full("pop");
+	push_into_full("reject");
+}
+
+static void s11_b02_what_an_inlet_drops_may_push_into_it_again(void **state)
+{
+	(void)state;
+	rig_everywhere(push_where_destructors_push);
+}
+
+static weir_status emit_bombs(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+
+	if (weir_message_user(&message, weir_context_graph(context), rig->own, go_off))
+		return WEIR_E_NOMEM;
+	return weir_context_emit(context, 0, message);
+}
+
+static void cut_short_with_a_full_outlet(void)
+{
+	struct rig *rig = rig_of("c:call");
+	struct bomb bomb = {.rig = rig};
+	weir_outlet *outlet = NULL;
+
+	rig->own = &bomb;
+	rig_on(rig, "c", emit_bombs);
+	assert_int_equal(weir_graph_outlet(rig->graph, "c.out", 3, &outlet), WEIR_OK);
+	rig_start(rig);
+	while (rig_queue(rig, "outlet").pushed < 3)
+		weir_sleep(10 * US);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_queue(rig, "outlet").abandoned, 3);
+	assert_int_equal(wr_load(&bomb.gone), 3);
+	rig_destroy(rig);
+}
+
+static void s11_b02_no_lock_is_held_while_an_outlet_is_abandoned(void **state)
+{
+	(void)state;
+	rig_everywhere(cut_short_with_a_full_outlet);
+}
+
+static void push_beside_done(void)
+{
+	struct rig *rig = rig_of("end count=2 capacity=4 policy=pop");
+	struct bomb bomb = {.rig = rig};
+	uint64_t pushed = 0;
+
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &bomb.inlet), WEIR_OK);
+	rig_start(rig);
+	for (; !push_bomb(&bomb); pushed++)
+		weir_sleep(wr_random_below(wr_sim_random(wr_sim_current()), 3) * US / 4);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_queue(rig, "end.in").pushed, pushed);
+	assert_int_equal(wr_load(&bomb.gone), pushed + 1);
+	assert_int_equal(rig_queue(rig, "end.in").queued, 0);
+	rig_destroy(rig);
+}
+
+static void s05_s11_what_was_pushed_as_the_receiver_ended_is_taken_back_without_locks(void **state)
+{
+	(void)state;
+	in_worlds(push_beside_done);
+}
+
 static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 work=1us");
@@ -455,6 +582,9 @@ int main(void)
 		cmocka_unit_test(e05_counts_of_a_running_queue_stay_within_its_capacity),
 		cmocka_unit_test(g02_a_poke_does_not_cost_a_refused_entity_its_turn),
 		cmocka_unit_test(b03_t04_destructors_run_although_the_workers_are_never_idle),
+		cmocka_unit_test(s11_b02_what_an_inlet_drops_may_push_into_it_again),
+		cmocka_unit_test(s11_b02_no_lock_is_held_while_an_outlet_is_abandoned),
+		cmocka_unit_test(s05_s11_what_was_pushed_as_the_receiver_ended_is_taken_back_without_locks),
 		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
 		cmocka_unit_test(s05_f40_an_outlet_that_memory_refused_leaves_no_trace),
