@@ -322,6 +322,14 @@ static void finish_connections(weir_graph *graph)
 	}
 }
 
+static void free_kept(weir_graph *graph)
+{
+	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
+		next = kept->next;
+		wr_free(kept->memory);
+	}
+}
+
 weir_status weir_graph_destroy(weir_graph *graph)
 {
 	weir_status status;
@@ -332,6 +340,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
 	status = wr_graph_displace(graph);
 	finish_connections(graph);
+	free_kept(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		finish_entity(&graph->entities[i]);
 	if (!status)

@@ -7,6 +7,12 @@
 
 struct wr_sim;
 
+/* Memory that stays until the graph goes. */
+struct wr_kept {
+	struct wr_kept *next;
+	void *memory;
+};
+
 struct weir_graph {
 	struct wr_plan *plan;
 	struct wr_pool *pool;
@@ -22,6 +28,7 @@ struct weir_graph {
 	weir_inlet *inlets;
 	weir_outlet *outlets;
 	weir_scheduler *scheduler;	/* the one that has it */
+	struct wr_kept *kept;		/* destroyed schedulers: a poke on its way may still look at one */
 };
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);

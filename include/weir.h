@@ -433,7 +433,7 @@ typedef struct {
 	void *event_base;		/* a libevent base of the caller's, whose thread also calls start, wait and destroy; no loop thread of weir's then */
 	bool own_loop;			/* the caller polls weir_scheduler_fd and calls weir_scheduler_turn; no loop thread of weir's */
 	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130 or 143. All threads of the program must block
-					   both: create blocks them in the caller's thread only */
+					   both: create blocks them in the caller's thread only; destroy, called there, unblocks what create blocked */
 	bool measure;			/* measure the time inside compute (two clock reads a tick): weir_entity_counts.compute_ns */
 } weir_scheduler_options;
 

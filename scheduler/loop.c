@@ -16,6 +16,9 @@
 #include "base/sim.h"
 #include "base/status.h"
 
+#define KICKED 1u	/* of `kicked` */
+#define WRITES 2u
+
 static weir_status add(struct wr_loop *loop, int fd, const char *what)
 {
 	struct epoll_event event = {.events = fd == loop->signals ? 0 : EPOLLIN};
@@ -25,14 +28,22 @@ static weir_status add(struct wr_loop *loop, int fd, const char *what)
 	return WEIR_OK;
 }
 
-static int open_signals(void)
+static _Thread_local char this_thread;	/* its address names the thread; a fiber's stamp would not do: masks are the thread's */
+
+static int open_signals(struct wr_loop *loop)
 {
-	sigset_t set;
+	sigset_t set, before;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);	/* weir's threads block all; the caller's other threads must, too (weir.h) */
+	loop->unblocked = set;
+	pthread_sigmask(SIG_BLOCK, &set, &before);	/* weir's threads block all; the caller's other threads must, too (weir.h) */
+	if (sigismember(&before, SIGINT))
+		sigdelset(&loop->unblocked, SIGINT);
+	if (sigismember(&before, SIGTERM))
+		sigdelset(&loop->unblocked, SIGTERM);
+	loop->blocked_by = &this_thread;
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -47,7 +58,7 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 
 	loop->simulated = simulated;
 	if (handle_signals)
-		loop->signals = open_signals();
+		loop->signals = open_signals(loop);
 	if (simulated)
 		return WEIR_OK;
 	loop->set = epoll_create1(EPOLL_CLOEXEC);
@@ -71,9 +82,21 @@ static void close_one(int *fd)
 	*fd = -1;
 }
 
+/* From now on everybody finds it kicked already; those who did not are awaited: their descriptor must not be another's by then. */
+static void silence(struct wr_loop *loop)
+{
+	wr_fetch_or(&loop->kicked, KICKED);
+	while (!loop->simulated && wr_load(&loop->kicked) != KICKED)
+		wr_thread_yield();
+}
+
 void wr_loop_close(struct wr_loop *loop)
 {
 	wr_loop_unwatch(loop);
+	silence(loop);
+	if (loop->blocked_by == &this_thread)
+		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
+	loop->blocked_by = NULL;
 	close_one(&loop->signals);
 	close_one(&loop->timer);
 	close_one(&loop->wake);
@@ -82,20 +105,23 @@ void wr_loop_close(struct wr_loop *loop)
 
 void wr_loop_kick(struct wr_loop *loop)
 {
+	uint32_t before = wr_load(&loop->kicked);
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
 		return;		/* from outside its world: the simulated loop looks by itself (run.c) */
-	if (wr_exchange(&loop->kicked, true))
+	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
+		;		/* a read-modify-write in either case: who clears it afterwards sees what the kick is about */
+	if (before & KICKED)
 		return;		/* somebody's kick is not seen yet, and whoever sees it looks at everything */
-	if (loop->simulated) {
-		wr_unpark(&loop->parker);
-		return;
-	}
 	int kept = errno;	/* signal handlers kick, too */
-	while (write(loop->wake, &one, sizeof one) < 0 && errno == EINTR)
-		;		/* EAGAIN: the counter is full, so it is readable (F43) */
+	if (loop->simulated)
+		wr_unpark(&loop->parker);
+	else
+		while (write(loop->wake, &one, sizeof one) < 0 && errno == EINTR)
+			;	/* EAGAIN: the counter is full, so it is readable (F43) */
 	errno = kept;
+	wr_fetch_sub(&loop->kicked, WRITES);
 }
 
 void wr_loop_clear(struct wr_loop *loop)
@@ -109,7 +135,7 @@ void wr_loop_clear(struct wr_loop *loop)
 			;
 	}
 	wr_store(&loop->until, INT64_MIN);	/* awake: who lists something need not kick for its time's sake */
-	wr_exchange(&loop->kicked, false);
+	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
 void wr_loop_arm(struct wr_loop *loop, int64_t until)

@@ -6,20 +6,25 @@
 #ifndef WR_SCHEDULER_LOOP_H
 #define WR_SCHEDULER_LOOP_H
 
+#include <signal.h>
+
 #include "base/thread.h"
 
 struct wr_loop {
 	int set, wake, timer, signals;	/* descriptors, -1 = none */
 	bool simulated, listening;
 	struct wr_parker parker;
-	_Atomic bool kicked;
+	_Atomic uint32_t kicked;	/* bit 0: kicked; above: how many are about to write to `wake` */
 	_Atomic int64_t until;		/* when the waiter wakes by itself; INT64_MIN while it is awake */
 	void *event;			/* struct event of the caller's base */
+	const void *blocked_by;		/* the thread in which SIGINT and SIGTERM were blocked; NULL: none */
+	sigset_t unblocked;		/* those of the two that were not blocked there before */
 };
 
 void wr_loop_init(struct wr_loop *loop);		/* nothing is open; kicks and closing are fine */
 weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);
-void wr_loop_close(struct wr_loop *loop);		/* a half-opened one is fine */
+/* A half-opened one is fine. Kicks that come later are fine, too, as long as the memory stays: they write nowhere. */
+void wr_loop_close(struct wr_loop *loop);
 void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signal handlers */
 void wr_loop_arm(struct wr_loop *loop, int64_t until);	/* sets the deadline; the caller looks at its lists after it (loop.until) */
 void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */

@@ -123,6 +123,7 @@ static bool nobody_comes(weir_scheduler *scheduler)
 static int64_t watch(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
+	weir_status status = WEIR_OK;
 
 	wr_system_collect(system);
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
@@ -136,7 +137,11 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 	if (wr_system_retired_ready(system))
 		wr_wake_one(scheduler);
 	if (!wr_load(&scheduler->undone) || nobody_comes(scheduler))
-		wr_system_expect(system);
+		status = wr_system_expect(system);
+	if (status) {
+		wr_fail_run(scheduler, NULL, status);
+		return now;
+	}
 	return scheduler->watch_at;
 }
 

@@ -354,6 +354,21 @@ static void end_inside(void *arg)
 		wr_thread_yield();	/* a poke on its way */
 }
 
+/*
+ * A poke that has read entity->scheduler but not yet asked for a reference, and a drop whose kick is still to come, find a closed counter
+ * and a loop that is kicked already: the memory stays with the graph.
+ */
+static void keep(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	scheduler->workers = NULL;
+	scheduler->heap = NULL;
+	scheduler->text = scheduler->culprit = NULL;
+	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
+	graph->kept = &scheduler->kept;
+}
+
 weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
@@ -362,7 +377,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	wr_in_world(scheduler, end_inside, &call);
+	call.status = wr_in_world(scheduler, end_inside, &call);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);
 	give_entities(scheduler, NULL);
@@ -373,6 +388,6 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->heap);
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
-	wr_free(scheduler);
+	keep(scheduler);
 	return call.status;
 }

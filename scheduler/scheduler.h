@@ -82,6 +82,8 @@ struct weir_scheduler {
 	char *text, *culprit;				/* of the outcome */
 	weir_status failure;				/* first kept (E1) */
 	size_t discarded;
+
+	struct wr_kept kept;		/* destroyed: by the graph */
 };
 
 /* --- poke.c --- */

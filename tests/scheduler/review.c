@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -13,6 +14,7 @@
 #include "graphs/graph.h"
 #include "graphs/pool.h"
 #include "rig.h"
+#include "scheduler/scheduler.h"
 #include "streams/system.h"
 
 enum { SEEDS = 3000 };
@@ -543,7 +545,63 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 	rig_destroy(rig);
 }
 
+/* --- after the end --- */
+
+/* What a poke does that has read entity->scheduler just before it was destroyed. */
+static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+	weir_scheduler *late;
+	struct pollfd fds[8];
+
+	(void)state;
+	rig->options.backend = "host";
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	late = rig->scheduler;
+	assert_int_equal(weir_scheduler_destroy(late), WEIR_OK);
+	for (int i = 0; i < 8; i++)	/* they get the numbers that the loop's had */
+		fds[i] = (struct pollfd){.fd = eventfd(0, EFD_NONBLOCK), .events = POLLIN};
+	wr_poke_by_id(&late->waker, 0);
+	late->loop.wake = fds[0].fd;
+	wr_loop_kick(&late->loop);
+	assert_int_equal(poll(fds, 8, 0), 0);
+	assert_int_equal(wr_live_count(&late->live), 0);
+	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "end")), WEIR_E_CLOSED);
+	for (int i = 0; i < 8; i++)
+		close(fds[i].fd);
+	rig->scheduler = NULL;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
 /* --- POSIX signals --- */
+
+static bool blocked(int number)
+{
+	sigset_t now;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	return sigismember(&now, number);
+}
+
+static void b04_destroy_unblocks_what_create_blocked(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+	sigset_t interrupt;
+
+	(void)state;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &interrupt, NULL);
+	assert_false(blocked(SIGTERM));
+	rig->options.handle_signals = true;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_true(blocked(SIGTERM));
+	rig_destroy(rig);
+	assert_false(blocked(SIGTERM));
+	assert_true(blocked(SIGINT));	/* the caller's own */
+	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
+}
 
 static bool readable(struct rig *rig)
 {
@@ -593,6 +651,8 @@ int main(void)
 		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
 		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
 		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
+		cmocka_unit_test(s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere),
+		cmocka_unit_test(b04_destroy_unblocks_what_create_blocked),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
 
