@@ -3,6 +3,10 @@
  * back waits in its class's list for the next one of that size; chunks go back to the backend with the
  * system. So that nothing is written into device memory, free blocks hang on nodes of their own: each block
  * that is out has left one node behind.
+ *
+ * When the backend has nothing left, a free block of a larger class is lent in place of one of the right class.
+ * It stays of the class that it was cut for, or the large ones would be used up by small sizes: its node waits
+ * among the lent ones and is found by the address when it comes back.
  */
 #include <assert.h>
 
@@ -70,6 +74,51 @@ static bool take_locked(struct wr_arena *arena, unsigned class, void **out, stru
 	return true;
 }
 
+/* The smallest block that is large enough. */
+static bool lend_locked(struct wr_arena *arena, unsigned class, void **out)
+{
+	struct wr_block *block;
+
+	while (class < WR_MEMORY_CLASSES && !arena->free[class])
+		class++;
+	if (class == WR_MEMORY_CLASSES)
+		return false;
+	block = arena->free[class];
+	arena->free[class] = block->next;
+	block->class = class;
+	block->next = arena->lent;
+	arena->lent = block;
+	*out = block->data;
+	return true;
+}
+
+/* The node of a block that comes back; *class: the one it belongs to, if it was lent. */
+static struct wr_block *node_locked(struct wr_arena *arena, const void *data, unsigned *class)
+{
+	struct wr_block **at = &arena->lent, *block;
+
+	while (*at && (*at)->data != data)
+		at = &(*at)->next;
+	if (*at)
+		*class = (*at)->class;
+	else
+		at = &arena->spare;
+	block = *at;
+	assert(block); /* it came from here */
+	*at = block->next;
+	return block;
+}
+
+static bool lend(struct wr_arena *arena, unsigned class, void **out)
+{
+	bool lent;
+
+	wr_mutex_lock(&arena->lock);
+	lent = lend_locked(arena, class, out);
+	wr_mutex_unlock(&arena->lock);
+	return lent;
+}
+
 static bool take(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
 {
 	bool taken;
@@ -113,7 +162,7 @@ static weir_status grow_and_take(struct wr_system *system, int device, unsigned 
 	while (!status && !take(arena, class, out, &node))
 		status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
 	wr_free(node); /* if a block came back meanwhile */
-	return status;
+	return status == WEIR_E_NOMEM && lend(arena, class, out) ? WEIR_OK : status;
 }
 
 /* --- the room's words --- */
@@ -151,33 +200,31 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
 	if (!data)
 		return;
 	wr_mutex_lock(&arena->lock);
-	block = arena->spare;
-	assert(block); /* it came from here */
-	arena->spare = block->next;
+	block = node_locked(arena, data, &class);
 	block->data = data;
 	block->next = arena->free[class];
 	arena->free[class] = block;
 	wr_mutex_unlock(&arena->lock);
 }
 
-static size_t largest_rest(struct wr_arena *arena)
+static size_t total(struct wr_arena *arena)
 {
-	size_t rest = 0;
+	size_t bytes = 0;
 
 	wr_mutex_lock(&arena->lock);
 	for (struct wr_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
-		if (chunk->size - chunk->used > rest)
-			rest = chunk->size - chunk->used;
+		bytes += chunk->size;
 	wr_mutex_unlock(&arena->lock);
-	return rest;
+	return bytes;
 }
 
+/* What was carved counts, too: it comes back, and the next run asks for as much again. */
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes)
 {
 	unsigned class;
 	weir_status status = check(system, device, bytes, &class);
 
-	if (status || largest_rest(arena_of(system, device)) >= bytes)
+	if (status || total(arena_of(system, device)) >= bytes)
 		return status;
 	return add_chunk(system, device, bytes);
 }
@@ -221,6 +268,7 @@ static void finish(struct wr_system *system, int device)
 	for (unsigned i = 0; i < WR_MEMORY_CLASSES; i++)
 		free_blocks(arena->free[i]);
 	free_blocks(arena->spare);
+	free_blocks(arena->lent);
 	wr_mutex_finish(&arena->lock);
 }
 

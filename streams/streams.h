@@ -101,11 +101,11 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence);	/* known complet
 weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until);	/* host wait; never on a worker */
 const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_t *age_ns);	/* the stream's owner; "?" */
 
-/* --- memory: pooled; returned blocks are reused, the backend's own allocator is asked only when nothing fits --- */
+/* --- memory: pooled; returned blocks are reused, the backend's own allocator is asked only when nothing fits; once it has none, larger blocks serve for smaller --- */
 /* device WEIR_HOST: pinned host memory. Looks at the retire list before it grows. Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device). */
 weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);
 void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes);
-/* Makes sure that this much lies ready, so that no frame has to wait for the backend's allocator. */
+/* Makes sure that there is this much in all, free or out, so that no frame has to wait for the backend's allocator. */
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes);
 
 /* --- retire list (T4) --- */

@@ -111,6 +111,7 @@ struct wr_signals {
 struct wr_block {
 	struct wr_block *next;
 	void *data;
+	unsigned class;				/* of one that is lent */
 };
 
 struct wr_chunk {
@@ -123,6 +124,7 @@ struct wr_arena {
 	struct wr_mutex lock;
 	struct wr_block *free[WR_MEMORY_CLASSES];	/* guarded by lock, like the rest */
 	struct wr_block *spare;			/* nodes of blocks that are out */
+	struct wr_block *lent;			/* of blocks that are out in place of smaller ones */
 	struct wr_chunk *chunks;
 	size_t chunk;				/* bytes of the next one */
 };

@@ -630,6 +630,8 @@ BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
 	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, 60 << 20, &memory), WEIR_OK);
 	assert_ptr_equal(rig->system->arenas[0].chunks, chunks);
 	wr_system_free(rig->system, WEIR_HOST, memory, 60 << 20);
+	assert_int_equal(wr_system_reserve(rig->system, WEIR_HOST, 64 << 20), WEIR_OK);
+	assert_ptr_equal(rig->system->arenas[0].chunks, chunks); /* the next run has it already */
 }
 
 struct payload {

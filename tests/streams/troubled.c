@@ -86,11 +86,51 @@ BODY(t04_work_is_over_only_when_the_device_says_so)
 	assert_true(wr_fence_over(rig->system, fence));
 }
 
+/* --- memory that is used up --- */
+
+static weir_status refuse_alloc(void *self, int device, size_t bytes, void **out)
+{
+	(void)self;
+	(void)device;
+	(void)bytes;
+	(void)out;
+	return WEIR_E_NOMEM;
+}
+
+static void *block(struct rig *rig, size_t bytes)
+{
+	void *memory = NULL;
+
+	assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &memory), WEIR_OK);
+	return memory;
+}
+
+BODY(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are)
+{
+	void *large = block(rig, 8 << 20), *larger = block(rig, 16 << 20), *other;
+
+	troubled.alloc = refuse_alloc;
+	rig->system->backend = &troubled;
+	wr_system_free(rig->system, 0, large, 8 << 20);
+	wr_system_free(rig->system, 0, larger, 16 << 20);
+	for (size_t bytes = 5 << 20; bytes <= 8 << 20; bytes += 1 << 20) {
+		assert_ptr_equal(block(rig, bytes), large);
+		assert_ptr_equal(block(rig, bytes), larger);
+		assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &other), WEIR_E_NOMEM);
+		wr_system_free(rig->system, 0, large, bytes);
+		wr_system_free(rig->system, 0, larger, bytes);
+	}
+	assert_ptr_equal(block(rig, 16 << 20), larger); /* it has not become a small one */
+	assert_int_equal(wr_system_alloc(rig->system, 0, 16 << 20, &other), WEIR_E_NOMEM);
+	assert_ptr_equal(block(rig, 5 << 20), large);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g03_a_captured_stream_gives_no_fence),
 		cmocka_unit_test(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again),
+		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
 
