@@ -142,6 +142,8 @@ void wr_finish_run(weir_scheduler *scheduler)
 	outcome.posix_signal = scheduler->posix_signal;
 	outcome.text = scheduler->text;
 	outcome.entity = scheduler->culprit;
+	if (scheduler->timed_out)
+		wr_system_hurry(graph->system);
 	stop_operators(scheduler);
 	if (graph->system)
 		wr_system_retire_look(graph->system, true);

@@ -40,6 +40,7 @@ struct wr_system_options {
 weir_status wr_system_create(struct wr_system **out, const struct wr_system_options *options);
 /* Needs: detached, no payload alive. Drains streams for a short time; a hung one: WEIR_E_ABANDONED, and leaks what the GPU may touch (E4). */
 weir_status wr_system_destroy(struct wr_system *system);
+void wr_system_hurry(struct wr_system *system);	/* a drain has waited for its streams already: destroy waits a moment only */
 const char *wr_system_where(const struct wr_system *system);	/* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7" */
 bool wr_system_is_cuda(const struct wr_system *system);
 int wr_system_devices(const struct wr_system *system);		/* host and sim: 1 */

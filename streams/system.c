@@ -18,7 +18,8 @@
 #include "base/sim.h"
 #include "base/status.h"
 
-#define DRAIN          200000000	/* a run that ended well leaves idle streams: more is waited for a GPU that hangs */
+#define DRAIN          2000000000	/* for work of a run that was cut short */
+#define HURRY          200000000	/* when a drain has waited for it already */
 #define SHORTEST_SLEEP 1000
 #define LONGEST_SLEEP  200000
 #define SERIALS        (1 << 24)
@@ -214,7 +215,7 @@ static bool drained_for(void *arg)
 static void end(void *arg)
 {
 	struct ending *ending = arg;
-	struct sleep sleep = {drained_for, ending, wr_time_add(wr_now(), DRAIN)};
+	struct sleep sleep = {drained_for, ending, wr_time_add(wr_now(), wr_load(&system->hurried) ? HURRY : DRAIN)};
 
 	record_rest(ending->system);
 	sleep_here(&sleep);
@@ -231,6 +232,11 @@ static weir_status abandon(struct wr_system *system)
 	while (!wr_cas(&abandoned, &head, system));
 	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone",
 		       system->where);
+}
+
+void wr_system_hurry(struct wr_system *system)
+{
+	wr_store(&system->hurried, true);
 }
 
 weir_status wr_system_destroy(struct wr_system *system)
