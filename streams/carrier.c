@@ -57,31 +57,68 @@ void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struc
 	wr_mutex_unlock(&signals->lock);
 }
 
-/* One that was given up and is through by now, or a new one. */
-weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out)
+/* Where that is refused the event stands for something older, and says nothing until it is recorded. */
+void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier)
 {
-	struct wr_signals *signals = &system->signals;
+	carrier->unmarked = wr_system_note(system, system->backend->record(system->native, carrier->native,
+									    carrier->event)) != WEIR_OK;
+}
+
+/* Of one in limbo: whether nothing is left on it. */
+static weir_status ask_carrier(struct wr_system *system, struct wr_carrier *carrier)
+{
+	if (!carrier->unmarked)
+		return wr_system_note(system, system->backend->query(system->native, carrier->event));
+	wr_carrier_mark(system, carrier);
+	return WEIR_E_BUSY;
+}
+
+/* It may still wait for the fences of a signal that did not come about: the next one must not wait for them, too. */
+void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier)
+{
+	if (!carrier)
+		return;
+	carrier->unmarked = true;
+	if (!wr_system_failed(system))
+		wr_carrier_mark(system, carrier);
+	wr_carrier_push(&system->signals, &system->signals.limbo, carrier);
+}
+
+static struct wr_carrier *pop_limbo(struct wr_signals *signals, int device)
+{
 	struct wr_carrier *carrier;
-	weir_status status;
 
 	wr_mutex_lock(&signals->lock);
 	carrier = wr_carrier_pop_locked(&signals->limbo, device);
 	wr_mutex_unlock(&signals->lock);
-	if (!carrier)
-		return make_carrier(system, device, out);
-	status = wr_system_note(system, system->backend->query(system->native, carrier->event));
-	if (!status) {
-		*out = carrier;
-		return WEIR_OK;
+	return carrier;
+}
+
+/* One that was given up and is through by now, or a new one. */
+weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_carrier *busy = NULL, *carrier;
+
+	while ((carrier = pop_limbo(signals, device)) && ask_carrier(system, carrier)) {
+		carrier->next = busy;
+		busy = carrier;
 	}
-	wr_carrier_push(signals, &signals->limbo, carrier);
-	return status == WEIR_E_BUSY ? make_carrier(system, device, out) : status;
+	while (busy) {
+		struct wr_carrier *next = busy->next;
+
+		wr_carrier_push(signals, &signals->limbo, busy);
+		busy = next;
+	}
+	if (!carrier)
+		return wr_system_failed(system) ? wr_system_dead(system) : make_carrier(system, device, out);
+	*out = carrier;
+	return WEIR_OK;
 }
 
 static bool through(struct wr_system *system, struct wr_carrier *carrier)
 {
-	return wr_system_lost(system) ||
-	       wr_system_note(system, system->backend->query(system->native, carrier->event)) != WEIR_E_BUSY;
+	return wr_system_lost(system) || ask_carrier(system, carrier) != WEIR_E_BUSY;
 }
 
 bool wr_signals_drained(struct wr_system *system)

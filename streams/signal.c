@@ -9,7 +9,8 @@
  *
  * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back:
  * it orphans what has not fired, waits until nobody is inside any of them, and returns the others to the
- * slab. A carrier whose signal was orphaned is in limbo until its last event is complete.
+ * slab. A carrier whose signal was orphaned, or was not made because some call failed, is in limbo until its
+ * last event is complete.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -93,8 +94,8 @@ static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
 	signal->bounded = false;
 }
 
-/* The token has fired and the caller is the only one who has the signal. */
-static void give_back(struct wr_signal *signal)
+/* The token has ended and the caller is the only one who has the signal. Returns what carried it. */
+static struct wr_carrier *give_back(struct wr_signal *signal)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_carrier *carrier = signal->carrier;
@@ -108,7 +109,7 @@ static void give_back(struct wr_signal *signal)
 	signal->next = signals->free;
 	signals->free = signal;
 	wr_mutex_unlock(&signals->lock);
-	wr_carrier_push(signals, &signals->carriers, carrier);
+	return carrier;
 }
 
 static struct wr_signal *oldest_first(struct wr_signal *list)
@@ -136,7 +137,7 @@ void wr_system_collect(struct wr_system *system)
 		int device = signal->device;
 
 		list = signal->next;
-		give_back(signal);
+		wr_carrier_push(&system->signals, &system->signals.carriers, give_back(signal));
 		wr_signals_offer(system, device);
 		if (stream)
 			wr_stream_idle(stream);
@@ -191,10 +192,12 @@ static weir_status arm(struct wr_system *system, struct wr_waker *waker, const s
 /* Nothing was enqueued. If somebody else ended the token (the system failed), the loop gives it back. */
 static void disarm(struct wr_signal *signal, wr_token token)
 {
+	struct wr_system *system = signal->system;
+
 	if (wr_token_end(token) == WR_TOKEN_GONE)
 		return;
-	wr_fetch_sub(&signal->system->signals.pending, 1);
-	give_back(signal);
+	wr_fetch_sub(&system->signals.pending, 1);
+	wr_carrier_give_up(system, give_back(signal));
 }
 
 /* The signal may be armed anew by now: a later token stays. */
@@ -288,7 +291,7 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 		status = arm(system, waker, order, &signal);
 	if (!status)
 		return enqueue(system, order->carrier->native, signal, out);
-	wr_carrier_push(signals, &signals->carriers, order->carrier);
+	wr_carrier_give_up(system, order->carrier);
 	wr_mutex_lock(&signals->lock);
 	if (order->bounded)
 		signals->outstanding[order->device]--;
@@ -459,8 +462,7 @@ static void revoke_one(struct wr_signal *signal, void *arg)
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
 	if (signal->carrier && !wr_system_lost(system))
-		wr_system_note(system, system->backend->record(system->native, signal->carrier->native,
-							       signal->carrier->event));
+		wr_carrier_mark(system, signal->carrier);
 }
 
 /* Separate from giving back, because the slot of an orphan is asked for those inside, too. */

@@ -11,6 +11,8 @@ void wr_signals_each(struct wr_system *system, void (*fn)(struct wr_signal *sign
 struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);		/* NULL: there is none */
 void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);	/* NULL is fine */
 weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);	/* when none is ready */
+void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier);	/* records its event behind all that is on it */
+void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);	/* to limbo, behind a record; NULL is fine */
 void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier);
 
 /* refused.c */

@@ -59,6 +59,7 @@ struct wr_carrier {
 	struct wr_carrier *next;
 	void *native, *event;		/* the event: recorded when the signal was given up, to see its end */
 	int device;
+	bool unmarked;			/* given up, and the record of the event was refused */
 };
 
 /* One armed signal. Fields but `next`, `token` are written while it is free or under signals.lock, before the token is armed. */
@@ -148,7 +149,7 @@ struct wr_system {
 	_Atomic(struct wr_waker *) waker;
 	_Atomic uint32_t inside;	/* foreign threads that may touch the waker; see wr_system_enter */
 	_Atomic bool resting;		/* the watch sleeps until something is added */
-	_Atomic bool failing, failed;
+	_Atomic bool failing, failed, hurried;
 	char failure[1024], accused[128];	/* written once, before `failed` */
 	struct wr_arena *arenas;	/* pinned host memory, then one a device */
 	struct wr_signals signals;

@@ -125,12 +125,99 @@ BODY(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are)
 	assert_ptr_equal(block(rig, 5 << 20), large);
 }
 
+/* --- signals that do not come about --- */
+
+static weir_status refuse_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+{
+	(void)self;
+	(void)stream;
+	(void)fn;
+	(void)arg;
+	return WEIR_E_FAILED;
+}
+
+static weir_status refuse_record(void *self, void *stream, void *event)
+{
+	(void)self;
+	(void)stream;
+	(void)event;
+	return WEIR_E_FAILED;
+}
+
+static weir_fence work(struct rig *rig, weir_stream *stream, int64_t ns)
+{
+	rig_store(rig, stream, 1, ns);
+	return rig_record(stream);
+}
+
+/* Its waits are enqueued, its callback is not. */
+static void fail_to_arm(struct rig *rig, weir_fence fence)
+{
+	wr_token token;
+
+	troubled.call = refuse_call;
+	rig->system->backend = &troubled;
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_FAILED);
+	rig->system->backend = &wr_backend_host;
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+BODY(g01_a_signal_that_could_not_be_enqueued_delays_nobody)
+{
+	weir_fence slow = work(rig, rig->a, 150 * MS), fast;
+	wr_token token;
+
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
+	fail_to_arm(rig, slow);
+	fast = rig_record(rig->b);
+	assert_int_equal(wr_signal_arm(rig->system, 2, &fast, 1, &token), WEIR_OK);
+	rig_until_poked(rig, 2);
+	assert_int_equal(wr_fence_query(rig->system, slow), WEIR_E_BUSY);
+}
+
+BODY(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty)
+{
+	weir_fence slow = work(rig, rig->a, 100 * MS);
+	struct wr_carrier *other = NULL, *given_up;
+
+	troubled.record = refuse_record;
+	fail_to_arm(rig, slow);
+	given_up = rig->system->signals.limbo;
+	assert_non_null(given_up);
+	assert_int_equal(wr_carrier_other(rig->system, 0, &other), WEIR_OK);
+	assert_ptr_not_equal(other, given_up);
+	wr_carrier_push(&rig->system->signals, &rig->system->signals.carriers, other);
+}
+
+BODY(g01_all_that_were_given_up_are_looked_at)
+{
+	weir_fence fast = work(rig, rig->a, 0), slow = work(rig, rig->b, 150 * MS);
+	struct wr_signals *signals = &rig->system->signals;
+	struct wr_carrier *through, *other = NULL;
+
+	rig_wait(rig, fast);
+	fail_to_arm(rig, fast);
+	through = signals->limbo;
+	while (rig->system->backend->query(rig->system->native, through->event))
+		wr_thread_sleep(MS);
+	signals->limbo = NULL; /* or it would be taken at once */
+	fail_to_arm(rig, slow);
+	signals->limbo->next = through;
+	assert_int_equal(wr_carrier_other(rig->system, 0, &other), WEIR_OK);
+	assert_ptr_equal(other, through);
+	assert_non_null(signals->limbo); /* the slow one went back */
+	wr_carrier_push(signals, &signals->carriers, other);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g03_a_captured_stream_gives_no_fence),
 		cmocka_unit_test(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again),
 		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
+		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
+		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),
+		cmocka_unit_test(g01_all_that_were_given_up_are_looked_at),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
 
