@@ -169,7 +169,7 @@ static weir_status make(struct wr_system *system, const weir_stream *like, const
 									       like->flags, like->priority,
 									       &stream->native));
 	if (!status) {
-		wr_store(&stream->ring, make_ring(stream, WR_RING, 1));
+		wr_store(&stream->ring, make_ring(stream, WR_EVENTS, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status) {

@@ -7,7 +7,7 @@
 #include "streams/token.h"
 
 #define WR_BOUND 256			/* outstanding tokens a device (callback) or stream (inline), G2 */
-#define WR_RING 256			/* events that a stream has from the beginning */
+#define WR_EVENTS 256			/* events that a stream has from the beginning */
 #define WR_PAGE 256			/* streams a page of the table */
 #define WR_PAGES 256
 #define WR_MEMORY_CLASSES 192

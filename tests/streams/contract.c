@@ -118,7 +118,7 @@ BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 {
 	weir_fence first = rig_record(rig->a), fence = first;
 
-	for (int i = 0; i < 3 * WR_RING; i++) {
+	for (int i = 0; i < 3 * WR_EVENTS; i++) {
 		fence = rig_record(rig->a);
 		if (i % 16 == 0)
 			rig_wait(rig, fence);
@@ -131,15 +131,15 @@ BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 
 BODY(t2_more_points_than_events_are_pending)
 {
-	weir_fence fences[3 * WR_RING];
+	weir_fence fences[3 * WR_EVENTS];
 
 	rig_store(rig, rig->a, 1, 300 * MS);
-	for (int i = 0; i < 3 * WR_RING; i++)
+	for (int i = 0; i < 3 * WR_EVENTS; i++)
 		fences[i] = rig_record(rig->a);
 	assert_int_equal(wr_fence_query(rig->system, fences[0]), WEIR_E_BUSY);
-	assert_int_equal(wr_fence_query(rig->system, fences[3 * WR_RING - 1]), WEIR_E_BUSY);
-	rig_wait(rig, fences[WR_RING]);
-	for (int i = 0; i < 3 * WR_RING; i++)
+	assert_int_equal(wr_fence_query(rig->system, fences[3 * WR_EVENTS - 1]), WEIR_E_BUSY);
+	rig_wait(rig, fences[WR_EVENTS]);
+	for (int i = 0; i < 3 * WR_EVENTS; i++)
 		rig_wait(rig, fences[i]);
 }
 
