@@ -18,10 +18,28 @@ static void hold(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 	wait->held = held;
 }
 
-static bool same_fences(const struct wr_wait *wait, const weir_verdict *verdict)
+static bool same_fence(weir_fence a, weir_fence b)
 {
-	return wait->token && wait->fence_count == verdict->fence_count &&
-	       !memcmp(wait->fences, verdict->fences, sizeof *wait->fences * wait->fence_count);
+	return a.stream == b.stream && a.point == b.point;
+}
+
+/*
+ * Whether the token that is armed fires when the last of the verdict's fences completes: these are all among the token's, and the
+ * others of the token's are complete. So a new token is armed when a set gains a fence, not each time one of many completes (G2).
+ */
+static bool still_right(struct wr_system *system, const struct wr_wait *wait, const weir_verdict *verdict)
+{
+	size_t found = 0;
+
+	if (!wait->token)
+		return false;
+	for (size_t i = 0; i < wait->fence_count; i++) {
+		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
+			found++;	/* both in the order of the fronts */
+		else if (!wr_fence_seen(system, wait->fences[i]))
+			return false;
+	}
+	return found == verdict->fence_count;
 }
 
 static void drop_token(weir_scheduler *scheduler, struct wr_wait *wait)
@@ -62,7 +80,7 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	const weir_verdict *verdict = &entity->verdict;
 	weir_status status;
 
-	if (same_fences(wait, verdict))
+	if (still_right(scheduler->graph->system, wait, verdict))
 		return WEIR_OK;
 	drop_token(scheduler, wait);	/* a place among the refused is kept until there is a token: pokes must not cost it (G2) */
 	if (signalled_inline(entity)) {

@@ -48,10 +48,43 @@ static void g03_a_capture_that_is_open_when_its_tick_ends_fails_the_run_by_name(
 	rig_destroy(rig);
 }
 
+/* --- fan-in --- */
+
+static void poke_end(struct rig *rig)
+{
+	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "end")), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 2 * MS, NULL);
+}
+
+static void g02_a_fan_in_that_shrinks_keeps_its_token(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=3 take=3; b:source ticks=1 first=10 work=20ms -> end; "
+				 "c:source ticks=1 first=20 work=30ms -> end");
+	wr_token token;
+
+	(void)state;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
+	token = weir_graph_entity(rig->graph, "end")->wait.token;
+	assert_int_not_equal(token, 0);
+	for (int i = 0; i < 2; i++) {
+		weir_scheduler_wait(rig->scheduler, 8 * MS, NULL);
+		poke_end(rig);
+		assert_int_equal(weir_graph_entity(rig->graph, "end")->verdict.fence_count, 2 - i);
+		assert_true(weir_graph_entity(rig->graph, "end")->wait.token == token);
+		assert_int_equal(wr_system_outstanding(rig->graph->system), 1);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0,10,20");
+	assert_in_range(rig->outcome.duration_ns, 30 * MS, 31 * MS);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g03_a_capture_that_is_open_when_its_tick_ends_fails_the_run_by_name),
+		cmocka_unit_test(g02_a_fan_in_that_shrinks_keeps_its_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
