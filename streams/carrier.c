@@ -73,7 +73,7 @@ static weir_status ask_carrier(struct wr_system *system, struct wr_carrier *carr
 	return WEIR_E_BUSY;
 }
 
-/* It may still wait for the fences of a signal that did not come about: the next one must not wait for them, too. */
+/* It may still wait for the fences of a signal that did not come about: the next one must not. */
 void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier)
 {
 	if (!carrier)

@@ -163,7 +163,7 @@ static weir_status initialize_locked(struct cuda *cuda, int number)
 	wr_thread_join(&thread);
 	if (initialization.error)
 		return wr_fail(number ? WEIR_E_FAILED : WEIR_E_DEVICE, /* of several, the others go on */
-			       "cuda: device %d cannot be used: %s", number,
+			       "cuda: device %d cannot be used: %s; backend 'host' needs none", number,
 			       cudaGetErrorString(initialization.error));
 	wr_store(&cuda->devices[number].ready, true);
 	return WEIR_OK;
@@ -197,6 +197,15 @@ static void inquire(void *arg)
 	inquiry->error = cudaGetDeviceCount(&inquiry->count);
 }
 
+/* As opposed to a device that is there and does not work. */
+static bool none_here(const struct inquiry *inquiry)
+{
+	if (!inquiry->error)
+		return !inquiry->count;
+	return inquiry->error == cudaErrorNoDevice || inquiry->error == cudaErrorInsufficientDriver ||
+	       inquiry->error == cudaErrorStubLibrary;
+}
+
 static weir_status count_devices(int *count)
 {
 	struct inquiry inquiry = {0, cudaSuccess};
@@ -206,9 +215,12 @@ static weir_status count_devices(int *count)
 	if (status)
 		return status;
 	wr_thread_join(&thread);
-	if (inquiry.error || !inquiry.count)
-		return wr_fail(WEIR_E_DEVICE, "cuda: no device: %s",
+	if (none_here(&inquiry))
+		return wr_fail(WEIR_E_UNSUPPORTED, "cuda: no device: %s",
 			       cudaGetErrorString(inquiry.error ? inquiry.error : cudaErrorNoDevice));
+	if (inquiry.error)
+		return wr_fail(WEIR_E_DEVICE, "cuda: the devices cannot be used: %s (%s); backend 'host' needs none",
+			       cudaGetErrorString(inquiry.error), cudaGetErrorName(inquiry.error));
 	*count = inquiry.count;
 	return WEIR_OK;
 }

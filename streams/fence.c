@@ -102,8 +102,9 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 
 /*
  * A fence that names no work of this system (INVALID) holds nothing; a question that could not be answered says
- * nothing: the work may go on. On a lost device nothing completes any more; there it is enough that nothing runs.
- * A system may also have failed though its device goes on (a lost callback): then the device is asked all the same.
+ * nothing: the work may go on. On a lost device nothing completes any more; there it is enough that nothing
+ * runs. A system may also have failed though its device goes on (a lost callback): then the device is asked all
+ * the same.
  */
 bool wr_fence_over(struct wr_system *system, weir_fence fence)
 {

@@ -34,8 +34,9 @@ struct wr_system_options {
 };
 
 /*
- * Opens the backend. "auto": cuda where a device answers, else host (logged once at info). Fails: WEIR_E_DEVICE with the driver's reason when
- * "cuda" is asked for and cannot be had; WEIR_E_INVALID: unknown name; WEIR_E_UNSUPPORTED: built without CUDA.
+ * Opens the backend. "auto": cuda, or host (logged once at info) where there is no device, no driver or one that is too old. Fails: WEIR_E_DEVICE
+ * with the driver's reason when "cuda" is asked for and cannot be had, or a device is there and cannot be used ("auto", too);
+ * WEIR_E_INVALID: unknown name; WEIR_E_UNSUPPORTED: built without CUDA.
  */
 weir_status wr_system_create(struct wr_system **out, const struct wr_system_options *options);
 /* Needs: detached, no payload alive. Drains streams for a short time; a hung one: WEIR_E_ABANDONED, and leaks what the GPU may touch (E4). */

@@ -90,12 +90,29 @@ static weir_status open_cuda(struct wr_system *system, const struct wr_system_op
 #endif
 }
 
+/* Who asks for cuda by name has no use for the difference: there is no device for him. */
+static weir_status open_named_cuda(struct wr_system *system, const struct wr_system_options *options)
+{
+	weir_status status = open_cuda(system, options);
+
+#ifdef WEIR_WITH_CUDA
+	status = status == WEIR_E_UNSUPPORTED ? WEIR_E_DEVICE : status;
+#endif
+	return status;
+}
+
 static weir_status open_auto(struct wr_system *system, const struct wr_system_options *options)
+{
+	return wr_system_open_or_host(system, open_cuda(system, options), options);
+}
+
+weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
+				   const struct wr_system_options *options)
 {
 	static _Atomic bool said;
 
-	if (!open_cuda(system, options))
-		return WEIR_OK;
+	if (status != WEIR_E_UNSUPPORTED)
+		return status;
 	if (!wr_exchange(&said, true))
 		wr_log(WR_LOG_INFO, "running on the host: %s", weir_last_error());
 	return open_backend(system, &wr_backend_host, options);
@@ -108,7 +125,7 @@ static weir_status open_by_name(struct wr_system *system, const struct wr_system
 	if (!strcmp(name, "auto"))
 		return open_auto(system, options);
 	if (!strcmp(name, "cuda"))
-		return open_cuda(system, options);
+		return open_named_cuda(system, options);
 	if (!strcmp(name, "host"))
 		return open_backend(system, &wr_backend_host, options);
 	if (!strcmp(name, "sim"))

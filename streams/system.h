@@ -175,6 +175,12 @@ weir_status wr_system_dead(struct wr_system *system);			/* WEIR_E_DEVICE with th
 weir_status wr_system_note(struct wr_system *system, weir_status status);	/* passes it on; WEIR_E_DEVICE fails the system */
 void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);	/* polls */
 
+/*
+ * "auto", after cuda answered `status`: the host where it has no device (UNSUPPORTED). One that is there and cannot be used is an
+ * error: a run that was meant for it must not crawl along on the host unnoticed.
+ */
+weir_status wr_system_open_or_host(struct wr_system *system, weir_status status, const struct wr_system_options *options);
+
 /* failure.c */
 bool wr_system_lost(struct wr_system *system);		/* it failed, and nothing touches any memory any more */
 void wr_failure_describe(struct wr_system *system, const char *what);

@@ -209,6 +209,23 @@ BODY(g01_all_that_were_given_up_are_looked_at)
 	wr_carrier_push(signals, &signals->carriers, other);
 }
 
+/* --- auto --- */
+
+static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
+{
+	const struct wr_system_options options = {.backend = "auto", .host_threads = 1};
+	struct wr_system system = {0};
+
+	(void)state;
+	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_DEVICE, &options), WEIR_E_DEVICE);
+	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_NOMEM, &options), WEIR_E_NOMEM);
+	assert_int_equal(wr_system_open_or_host(&system, WEIR_OK, &options), WEIR_OK);
+	assert_null(system.native);
+	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_UNSUPPORTED, &options), WEIR_OK);
+	assert_string_equal(system.where, "host");
+	system.backend->close(system.native);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -218,6 +235,7 @@ int main(void)
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
 		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),
 		cmocka_unit_test(g01_all_that_were_given_up_are_looked_at),
+		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
 
