@@ -7,10 +7,10 @@
  * instructions. A payload that nobody on the GPU reads: it goes back at once. A use set: wr_retire lists
  * the message, and it goes back when the whole set is complete; until then it is alive for wr_pool_live.
  *
- * User destructors run on workers (B3). A foreign thread that drops the last reference hands the message to
- * the retire list even without fences; a worker, or the destroy after the run, finds it there. Without a
- * system there is no run and no worker: there the destructor runs at once, on the caller, as it does if the
- * list will not have the message.
+ * User destructors never run on the driver's thread (B3). A message whose use set is not complete is handed to the
+ * retire list, where a worker, or the destroy after the run, finds it. The list will not have one with nothing to
+ * wait for: then the destructor runs at once, on whoever dropped the last reference, a foreign thread, too; as it
+ * does without a system.
  *
  * Two holders may add fences at the same time (receivers of one fan-out), so there is a lock: one word,
  * held for a few stores. The only holder needs none.
