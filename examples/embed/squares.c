@@ -33,7 +33,7 @@ static weir_status compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, to); /* takes it */
 }
 
-static const weir_operator square = {
+const weir_operator square = {
 	.size = sizeof(weir_operator),
 	.name = "square",
 	.help = "n in, n * n out",

@@ -7,6 +7,9 @@
 
 #include <weir.h>
 
+/* int64 in, its square out. */
+extern const weir_operator square;
+
 struct squares {
 	weir_registry *registry;
 	weir_graph *graph;
