@@ -1,4 +1,5 @@
-"""What stands in the papers holds: links and anchors lead somewhere, C blocks marked `c example` compile."""
+"""What stands in the papers holds: links and anchors lead somewhere, C blocks marked `c example` compile, those marked
+`c from FILE` are cut from that file: each of their paragraphs stands in it."""
 import pathlib
 import re
 import subprocess
@@ -59,10 +60,23 @@ def broken_examples(root, path, compiler):
             yield result.stderr.rstrip()
 
 
+def stale_cuts(root, path):
+    text = path.read_text()
+    for found in BLOCK.finditer(text):
+        if not found.group(1).startswith("c from "):
+            continue
+        whole = (path.parent / found.group(1).removeprefix("c from ").strip()).read_text()
+        for paragraph in found.group(2).strip().split("\n\n"):
+            if paragraph not in whole:
+                place = line_of(text, found.start())
+                yield f"{path.relative_to(root)}:{place}: not in {found.group(1)[7:]}: {paragraph.splitlines()[0]}"
+
+
 def faults(root, compiler):
     for path in papers(root):
         yield from broken_links(root, path)
         yield from broken_examples(root, path, compiler)
+        yield from stale_cuts(root, path)
 
 
 source.verdict(list(faults(pathlib.Path(sys.argv[1]), sys.argv[2])), "links lead somewhere, examples compile")
