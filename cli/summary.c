@@ -110,10 +110,19 @@ static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
 	}
 }
 
+static void print_rest(const weir_outcome *outcome)
+{
+	if (outcome->discarded)
+		printf("  %" PRIu64 " left over by the run before were discarded\n", outcome->discarded);
+	if (outcome->waiting)
+		printf("  waiting for something from outside: %s\n", outcome->waiting);
+}
+
 void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome)
 {
 	print_headline(path, scheduler, outcome);
 	print_entities(scheduler);
 	print_queues(scheduler);
+	print_rest(outcome);
 	print_directories(graph, scheduler);
 }

@@ -8,6 +8,9 @@
 #include "graphs/graph.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
@@ -39,11 +42,22 @@ struct sum {
 	const char *why, *of;
 };
 
+/* A later child is chosen: the fences of those before it would be armed for nothing. */
+static void cut_off_before(weir_verdict *verdict, size_t fences)
+{
+	if (!fences)
+		return;
+	verdict->fence_count -= fences;
+	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
+}
+
 __attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
 {
 	enum rank rank = rank_of(child, sum->fences);
 	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
 
+	if (rank > RANK_FENCES && rank > sum->rank)
+		cut_off_before(child, sum->fences);
 	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
 		sum->at = join && sum->at < child->at ? sum->at : child->at;
 		sum->external = child->external;	/* of the chosen one alone: a message that is missing may never come */
@@ -254,6 +268,34 @@ static const char *port_of(const weir_entity *entity, const struct wr_condition 
 	return condition->plan->name;
 }
 
+static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)
+{
+	weir_entity *entity = view->entity;
+	char text[160];
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		entity->verdict.fence_count = 0;
+		ask_one(view, condition);
+		if (entity->verdict.answer != WR_WAIT || rank_of(&entity->verdict, 0) != RANK_POKE)
+			continue;
+		*name = port_of(entity, condition, text, sizeof text);
+		*why = entity->verdict.why;
+		if (*name == condition->plan->name)
+			return true;
+	}
+	return false;
+}
+
+bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why)
+{
+	weir_view view = {.entity = entity};
+
+	if (outside_phase(&view, 0, entity->gathering_count, condition, why))
+		return true;
+	return entity->fronts_closed && outside_phase(&view, entity->gathering_count, entity->condition_count, condition, why);
+}
+
 static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
@@ -386,12 +428,34 @@ weir_status wr_entity_fence(weir_entity *entity)
 
 	if (!entity->stream || !(entity->context.stream_used || wr_stream_dirty(entity->stream)))
 		return WEIR_OK;
-	entity->context.stream_used = false;
 	status = weir_stream_record(entity->stream, &fence);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
 			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
 		status = wr_message_add_fence(entity->context.made[i], fence, false);
-	return status ? status : fence_emitted(entity, fence);
+	if (!status)
+		status = fence_emitted(entity, fence);
+	entity->context.stream_used = status == WEIR_E_NOMEM;	/* then all of it is to be done again */
+	return status;
+}
+
+/*
+ * Without memory for the fence nobody would know when the device is done with the payloads. They stay where they are, and the run ends; the
+ * next time (a stop function, another run) the fence is tried again, at the latest when the graph goes.
+ */
+weir_status wr_entity_settle(weir_entity *entity)
+{
+	weir_status status = wr_entity_fence(entity);
+
+	if (status == WEIR_E_NOMEM) {
+		if (!entity->withheld)
+			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; its messages are kept", entity->plan->name);
+		entity->withheld = true;
+		return status;
+	}
+	entity->withheld = false;
+	wr_entity_discard(entity);
+	wr_entity_release(entity);
+	return status;
 }

@@ -138,6 +138,7 @@ struct weir_entity {
 
 	/* owner */
 	bool finished, fronts_closed, started;
+	bool withheld;				/* what its last tick held is kept: no memory was left for the fence */
 	weir_stream *stream;
 	weir_verdict verdict;
 	weir_fence *scratch;			/* of one message, while a view looks at it */
@@ -165,6 +166,8 @@ struct weir_view {
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
 /* One call of fn per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
 void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
+/* A condition without a source and without a port is unmet: only somebody outside can change that. Gives its name and why. Thread: owner. */
+bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
 size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
 bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it has less room than a tick may emit */
 
@@ -172,5 +175,6 @@ bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it h
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
 weir_status wr_entity_fence(weir_entity *entity);	/* records the stream if it was used, adds the fence to all payloads (T4) */
+weir_status wr_entity_settle(weir_entity *entity);	/* fences, then discards and releases; tries again what it had to withhold */
 
 #endif

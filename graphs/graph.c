@@ -343,7 +343,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	free_kept(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		finish_entity(&graph->entities[i]);
-	if (!status)
+	if (!status && !graph->leaks)
 		wr_pool_destroy(graph->pool);	/* else leaked with what the GPU may touch (E4) */
 	wr_free(graph->entities);
 	wr_names_finish(&graph->names);
@@ -453,7 +453,10 @@ static void reset_counters(struct wr_entity_counters *counters)
 static weir_status reset_entity(weir_entity *entity)
 {
 	bool fed = false, rooted = false;
-	weir_status status = WEIR_OK;
+	weir_status status = entity->withheld ? wr_entity_settle(entity) : WEIR_OK;
+
+	if (status)
+		return status;
 
 	for (size_t i = 0; !status && i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];

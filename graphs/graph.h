@@ -19,6 +19,7 @@ struct weir_graph {
 	struct wr_system *system;	/* NULL until a scheduler was made (graphs/place.c) */
 	struct wr_sim *world;		/* of a simulated run */
 	bool owns_world;
+	bool leaks;			/* what an entity withheld for want of memory could not be fenced to the last: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;

@@ -44,8 +44,21 @@ static weir_status in_world(weir_graph *graph, void (*fn)(void *arg), struct pla
 }
 
 /* Whatever the graph itself holds of the system's memory and streams. */
+static void settle_inside(void *arg)
+{
+	weir_graph *graph = ((struct placing *)arg)->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].withheld && wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
+			graph->leaks = true;
+}
+
+/* After this nothing of the graph's own needs the system: a device that still works on a payload keeps it on the retire list. */
 static void let_go(weir_graph *graph)
 {
+	struct placing placing = {.graph = graph};
+
+	in_world(graph, settle_inside, &placing);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
 	for (size_t i = 0; i < graph->entity_count; i++) {

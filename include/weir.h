@@ -376,7 +376,7 @@ WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);		
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);		/* on the device; later work waits; elided where already ordered */
 /* OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or of another graph. WEIR_E_DEVICE: the device failed. Thread: any. */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
-WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);	/* refused on a worker (WEIR_E_INVALID) */
+WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);	/* negative: for ever; refused on a worker (WEIR_E_INVALID) */
 WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual on `sim`. Also inside a kernel's host form */
 
 /* -------------------------------------------------------------------- what an operator calls. Thread: owner, that call -- */
@@ -411,11 +411,11 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
  */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out);
-/* Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); refused with a timeout on a worker (WEIR_E_INVALID).
+/* Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever; refused with a timeout on a worker (WEIR_E_INVALID).
  * WEIR_E_CLOSED: outside a run, draining, or the receiver is done. Thread: any. */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
 WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open inlet holds the run open */
-/* Gives a message. WEIR_E_TIMEOUT (0: at once), WEIR_E_CLOSED: empty, and the run has ended or the sender is done. Thread: any but a worker. */
+/* Gives a message. WEIR_E_TIMEOUT (0: at once; negative: never), WEIR_E_CLOSED: empty, and the run has ended or the sender is done. Thread: any but a worker. */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
 
 /* --------------------------------------------------------------------------------------------------------- running -- */
@@ -426,7 +426,7 @@ typedef struct {
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;		/* NULL: the description's, else "callback"; "callback_inline" */
 	uint64_t seed;			/* sim */
-	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest is abandoned */
+	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest is abandoned; negative: no time at all */
 	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
 	int64_t max_duration_ns;	/* 0: no limit; then it drains */
 	int64_t spin_ns;		/* 0: none; how long a worker without work spins while GPU signals are outstanding */
@@ -447,6 +447,8 @@ typedef struct {
 	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given up when the run was cut short */
 	int64_t duration_ns;
 	int posix_signal;	/* SIGINT or SIGTERM that began the drain, or 0 */
+	uint64_t discarded;	/* leftovers of the run before that this one's start threw away */
+	const char *waiting;	/* one line: who is not done and waits for something from outside (disabled, told to wait); NULL: nobody. Borrowed */
 } weir_outcome;
 
 /* NULL options are all defaults. One scheduler per graph at a time. Fails: WEIR_E_BUSY, WEIR_E_DEVICE (no such backend here), ... */

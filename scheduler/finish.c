@@ -41,8 +41,7 @@ void wr_give_back(weir_scheduler *scheduler)
 void wr_stop_operator(weir_entity *entity)
 {
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
-	wr_entity_fence(entity);
-	wr_entity_release(entity);
+	wr_entity_settle(entity);
 }
 
 static void stop_operators(weir_scheduler *scheduler)
@@ -135,6 +134,8 @@ void wr_finish_run(weir_scheduler *scheduler)
 
 	wr_ready_clear(scheduler);
 	wr_timers_clear(scheduler);
+	if (!scheduler->cut_short)
+		scheduler->waiting = wr_waiting(scheduler, true);
 	judge(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	outcome.ticks = count_ticks(graph);
@@ -142,6 +143,8 @@ void wr_finish_run(weir_scheduler *scheduler)
 	outcome.posix_signal = scheduler->posix_signal;
 	outcome.text = scheduler->text;
 	outcome.entity = scheduler->culprit;
+	outcome.discarded = scheduler->discarded;
+	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
 		wr_system_hurry(graph->system);
 	stop_operators(scheduler);

@@ -128,7 +128,7 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 
 static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
-	int64_t until = timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	int64_t until = timeout_ns < 0 ? WR_FOREVER : timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
 	weir_message *left[2] = {NULL, NULL};
 	weir_status status;
 

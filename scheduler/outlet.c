@@ -108,7 +108,7 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 
 static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
 {
-	int64_t until = timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	int64_t until = timeout_ns < 0 ? WR_FOREVER : timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
 	bool drop = false;
 	weir_status status;
 

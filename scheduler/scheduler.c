@@ -364,7 +364,7 @@ static void keep(weir_scheduler *scheduler)
 
 	scheduler->workers = NULL;
 	scheduler->heap = NULL;
-	scheduler->text = scheduler->culprit = NULL;
+	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
 	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
 	graph->kept = &scheduler->kept;
 }
@@ -388,6 +388,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->heap);
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
+	wr_free(scheduler->waiting);
 	keep(scheduler);
 	return call.status;
 }

@@ -79,7 +79,7 @@ struct weir_scheduler {
 	struct wr_cond changed;
 	bool asking, starting;				/* between two runs: somebody explains; a run is being started */
 	weir_outcome outcome;
-	char *text, *culprit;				/* of the outcome */
+	char *text, *culprit, *waiting;			/* of the outcome */
 	weir_status failure;				/* first kept (E1) */
 	size_t discarded;
 
@@ -141,6 +141,7 @@ void wr_give_back(weir_scheduler *scheduler);		/* the references of what an aban
 /* --- verdict.c --- */
 /* False: finished. Else *text names the stuck entities (NULL: no memory for words). *leftover: messages still queued. */
 bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover);
+char *wr_waiting(weir_scheduler *scheduler, bool stuck_too);	/* who waits for something from outside, as one line; NULL: nobody (S6) */
 char *wr_left_behind(weir_scheduler *scheduler);	/* the entities that a drain did not see DONE, as one line (S7); before their queues are emptied */
 weir_status wr_conservation(weir_scheduler *scheduler);	/* E5 */
 

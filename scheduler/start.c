@@ -68,15 +68,13 @@ static weir_status reserve(weir_scheduler *scheduler)
 static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
-	weir_status status = WEIR_OK;
+	weir_status status = WEIR_OK, settled;
 
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
 	entity->started = !status;
-	if (!status)
-		status = wr_entity_fence(entity);
-	wr_entity_release(entity);
-	return status;
+	settled = wr_entity_settle(entity);	/* what it enqueued before it failed, too */
+	return status ? status : settled;
 }
 
 static void stop_started(weir_scheduler *scheduler)
@@ -113,7 +111,8 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->undone, scheduler->graph->entity_count);
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
-	scheduler->text = scheduler->culprit = NULL;
+	wr_free(scheduler->waiting);
+	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
 	scheduler->timed_out = scheduler->cut_short = false;

@@ -195,9 +195,7 @@ static void tell_conditions(weir_entity *entity)
 static weir_status fail(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
 {
 	wr_fail_run(scheduler, entity, status);
-	wr_entity_fence(entity);	/* what compute enqueued before it failed is fenced all the same */
-	wr_entity_discard(entity);
-	wr_entity_release(entity);
+	wr_entity_settle(entity);	/* what compute enqueued before it failed is fenced all the same */
 	return status;
 }
 

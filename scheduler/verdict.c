@@ -34,6 +34,41 @@ static bool stuck(weir_entity *entity)
 	return !is_done(entity) && (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
 }
 
+static const char *add_waiting(struct report *report, weir_entity *entity)
+{
+	const char *condition, *why;
+
+	if (!wr_entity_waits_outside(entity, &condition, &why))
+		return report->last;
+	wr_text_add(&report->text, "%s%s (%s: %s)", report->last ? ", " : "", entity->plan->name, condition, why ? why : "not ready");
+	return entity->plan->name;
+}
+
+char *wr_waiting(weir_scheduler *scheduler, bool stuck_too)
+{
+	weir_graph *graph = scheduler->graph;
+	struct report report = {{0}, NULL};
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!is_done(&graph->entities[i]) && (stuck_too || !stuck(&graph->entities[i])))
+			report.last = add_waiting(&report, &graph->entities[i]);
+	if (report.text.status) {
+		wr_text_finish(&report.text);
+		return NULL;	/* the outcome can do without */
+	}
+	return report.text.text;
+}
+
+/* Who is not stuck himself, but could have helped. */
+static void add_outsiders(weir_scheduler *scheduler, struct report *report)
+{
+	char *waiting = wr_waiting(scheduler, false);
+
+	if (waiting)
+		wr_text_add(&report->text, "; for something from outside wait: %s", waiting);
+	wr_free(waiting);
+}
+
 bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 {
 	weir_graph *graph = scheduler->graph;
@@ -53,6 +88,8 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 		if (report.last == before)
 			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for", &report);
 	}
+	if (found)
+		add_outsiders(scheduler, &report);
 	if (report.text.status) {
 		wr_text_finish(&report.text);
 		report.text.text = wr_strdup("entities wait for each other");
@@ -79,8 +116,10 @@ char *wr_left_behind(weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};
 
-	wr_text_add(&report.text, "the drain took longer than %.3g s; left behind: ",
-		    (double)scheduler->options.drain_ns / 1e9);
+	if (scheduler->options.drain_ns > 0)
+		wr_text_add(&report.text, "the drain took longer than %.3g s; left behind: ", (double)scheduler->options.drain_ns / 1e9);
+	else
+		wr_text_add(&report.text, "the drain was given no time; left behind: ");
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!is_done(&graph->entities[i]))
 			add_left_behind(&report, &graph->entities[i]);

@@ -263,6 +263,7 @@ struct bomb {
 	weir_inlet *inlet;
 	unsigned more;			/* how often the destructor pushes one more */
 	_Atomic uint64_t gone;
+	_Atomic bool early;		/* gone before the device had read it */
 };
 
 static void go_off(void *arg);
@@ -402,6 +403,57 @@ static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void *
 	weir_message_unref(message);
 	rig_make(rig);
 	rig_destroy(rig);
+}
+
+/* --- no memory for a fence --- */
+
+static int read_slowly(const void *arguments)
+{
+	struct bomb *bomb = *(struct bomb *const *)arguments;
+
+	weir_sleep(100 * US);
+	if (wr_load(&bomb->gone))
+		wr_store(&bomb->early, true);
+	return 0;
+}
+
+static const weir_kernel reading = {sizeof(weir_kernel), "read", read_slowly, NULL};
+
+/* Its stream reads the payload while neither place nor memory for one more fence is left. */
+static weir_status use_without_memory(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+	weir_fence fence;
+
+	if (!stream || weir_stream_launch(stream, &reading, &rig->own, sizeof rig->own))
+		return WEIR_E_DEVICE;
+	wr_memory_fail_at(0, true);
+	while (!weir_stream_record(stream, &fence))
+		;
+	return weir_stream_launch(stream, &napping, "", 1);
+}
+
+static void run_out_of_fences(void)
+{
+	struct rig *rig = rig_of("c:call count=1 -> user:call");
+	struct bomb bomb = {.rig = rig};
+
+	rig->own = &bomb;
+	rig_on(rig, "c", emit_bombs);
+	rig_on(rig, "user", use_without_memory);
+	rig_start(rig);
+	assert_int_equal(rig_wait(rig), WEIR_E_NOMEM);
+	wr_memory_fail_at(-1, false);
+	rig_destroy(rig);
+	assert_false(wr_load(&bomb.early));
+	assert_int_equal(wr_load(&bomb.gone), 1);
+}
+
+static void t04_f40_without_memory_for_a_fence_payloads_are_kept(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, run_out_of_fences);
 }
 
 /* --- large graphs --- */
@@ -545,6 +597,105 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 	rig_destroy(rig);
 }
 
+/* --- timeouts --- */
+
+static void push_for_ever(void *arg)
+{
+	struct outsider *outsider = arg;
+	weir_message *message = NULL;
+
+	assert_int_equal(weir_message_empty(&message, outsider->rig->graph), WEIR_OK);
+	if (weir_inlet_push(outsider->inlet, message, -1))
+		weir_message_unref(message);
+	else
+		outsider->count++;
+}
+
+static void take_for_ever(void *arg)
+{
+	struct outsider *outsider = arg;
+	weir_message *message = NULL;
+
+	if (weir_outlet_take(outsider->outlet, &message, -5))
+		return;
+	outsider->count++;
+	weir_message_unref(message);
+}
+
+/* One place, which is full at first; what is pushed passes on to the outlet. */
+static void wait_for_ever(void)
+{
+	struct rig *rig = rig_of("p:pass capacity=1 enabled=false");
+	struct outsider pusher = {.rig = rig}, taker = {.rig = rig};
+
+	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &pusher.inlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, &taker.outlet), WEIR_OK);
+	rig_start(rig);
+	push_for_ever(&pusher);
+	assert_int_equal(wr_thread_start(&pusher.thread, "pusher", push_for_ever, &pusher), WEIR_OK);
+	assert_int_equal(wr_thread_start(&taker.thread, "taker", take_for_ever, &taker), WEIR_OK);
+	weir_sleep(2 * MS);
+	assert_int_equal(pusher.count, 1);
+	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "p"), true), WEIR_OK);
+	wr_thread_join(&pusher.thread);
+	wr_thread_join(&taker.thread);
+	assert_int_equal(pusher.count, 2);
+	assert_int_equal(taker.count, 1);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, -7, NULL), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void b02_e01_a_negative_timeout_is_for_ever(void **state)
+{
+	(void)state;
+	rig_everywhere(wait_for_ever);
+}
+
+static void s07_a_negative_drain_ends_at_once(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end enabled=false");
+
+	(void)state;
+	rig->options.drain_ns = -1;
+	rig->options.deadlock_grace_ns = -1;
+	rig->options.max_duration_ns = 1 * MS;
+	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
+	assert_string_equal(rig->outcome.text, "the drain was given no time; left behind: end (1 message)");
+	rig_destroy(rig);
+}
+
+/* --- who waits, and what was left --- */
+
+static void s06_c05_who_waits_for_something_from_outside_is_listed(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 -> x:end; b:source enabled=false -> y:end; c:source enabled=false -> z:end");
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig->outcome.waiting, "b (boolean: disabled), c (boolean: disabled)");
+	rig_destroy(rig);
+	rig = rig_of("source ticks=1 -> end");
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_null(rig->outcome.waiting);
+	rig_destroy(rig);
+}
+
+static void s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_counted(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 -> p:pass; b:source enabled=false -> p.in2; p -> end");
+
+	(void)state;
+	for (uint64_t before = 0; before < 2; before++) {
+		assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+		assert_string_equal(rig->outcome.waiting, "b (boolean: disabled)");
+		assert_non_null(strstr(rig->outcome.text, "p waits: "));
+		assert_non_null(strstr(rig->outcome.text, "; for something from outside wait: b (boolean: disabled)"));
+		assert_int_equal(rig->outcome.discarded, before);
+	}
+	rig_destroy(rig);
+}
+
 /* --- after the end --- */
 
 /* What a poke does that has read entity->scheduler just before it was destroyed. */
@@ -644,6 +795,7 @@ int main(void)
 		cmocka_unit_test(s11_b02_no_lock_is_held_while_an_outlet_is_abandoned),
 		cmocka_unit_test(s05_s11_what_was_pushed_as_the_receiver_ended_is_taken_back_without_locks),
 		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
+		cmocka_unit_test(t04_f40_without_memory_for_a_fence_payloads_are_kept),
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
 		cmocka_unit_test(s05_f40_an_outlet_that_memory_refused_leaves_no_trace),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
@@ -651,6 +803,10 @@ int main(void)
 		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
 		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
 		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
+		cmocka_unit_test(b02_e01_a_negative_timeout_is_for_ever),
+		cmocka_unit_test(s07_a_negative_drain_ends_at_once),
+		cmocka_unit_test(s06_c05_who_waits_for_something_from_outside_is_listed),
+		cmocka_unit_test(s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_counted),
 		cmocka_unit_test(s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere),
 		cmocka_unit_test(b04_destroy_unblocks_what_create_blocked),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
