@@ -18,6 +18,15 @@ static void drop_inputs(weir_entity *entity)
 			wr_queue_drop(&entity->inputs[i].connections[k]->queue);
 }
 
+/* Before the entity leaves: a thread that pushes without pause would poke it back for ever. */
+static void end_inlets(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			if (entity->inputs[i].connections[k]->inlet)
+				wr_inlet_end(entity->inputs[i].connections[k]->inlet);
+}
+
 static void leave(weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
@@ -49,10 +58,8 @@ static void tell_senders(struct wr_worker *worker, weir_entity *entity)
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			struct wr_connection *connection = entity->inputs[i].connections[k];
 			wr_store(&connection->gone, true);
-			if (!connection->sender) {
-				wr_inlet_end(connection->inlet);
-				continue;
-			}
+			if (!connection->sender)
+				continue;	/* an inlet: ended before */
 			wr_fetch_sub(&connection->sender->listeners, 1);
 			wr_poke_held(worker, connection->sender);
 		}
@@ -65,6 +72,7 @@ void wr_retire_entity(struct wr_worker *worker, weir_entity *entity)
 
 	wr_disarm(worker, entity);
 	close_outputs(entity);
+	end_inlets(entity);
 	wr_trace_retire(scheduler->trace, entity->id);
 	leave(entity);
 	tell_receivers(worker, entity);
