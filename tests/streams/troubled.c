@@ -191,11 +191,12 @@ BODY(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty)
 
 BODY(g01_all_that_were_given_up_are_looked_at)
 {
-	weir_fence fast = work(rig, rig->a, 0), slow = work(rig, rig->b, 150 * MS);
+	weir_fence fast = work(rig, rig->a, 0), slow;
 	struct wr_signals *signals = &rig->system->signals;
 	struct wr_carrier *through, *other = NULL;
 
-	rig_wait(rig, fast);
+	rig_wait(rig, fast); /* both write the one cell */
+	slow = work(rig, rig->b, 150 * MS);
 	fail_to_arm(rig, fast);
 	through = signals->limbo;
 	while (rig->system->backend->query(rig->system->native, through->event))
