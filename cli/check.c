@@ -18,7 +18,7 @@ static int check(const struct cli_options *options)
 const struct cli_command cli_check = {
 	.name = "check",
 	.argument = "GRAPH",
-	.help = "finds every error of a graph without running it",
+	.help = "finds every error of a graph that can be seen without running it",
 	.text = "Each error is one line on stderr: FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
 		"docs/errors.md explains the numbers.\n",
 	.options = CLI_SET | CLI_PLUGIN,

@@ -43,7 +43,7 @@ struct cli_options {
 	const char *backend, *signal;
 	uint64_t seed;
 	int64_t duration_ns;
-	bool quiet, help;
+	bool seeded, quiet, help;
 	weir_format format;
 };
 

@@ -187,6 +187,15 @@ static void print_operator(const weir_registry *registry, size_t i)
 	print_outputs(kind->outputs);
 }
 
+/* What a graph may write beside the parameters: these are the scheduler's, not the kind's. */
+static void print_keys(const weir_condition *kind)
+{
+	puts("\nbeside the parameters\n  name: string; default the type\n      by which a program tells it something");
+	if (!strcmp(kind->name, "cuda_stream"))
+		puts("  signal: one of callback, callback_inline; default the scheduler's\n"
+		     "      how finished device work wakes the entity");
+}
+
 static void print_condition(const weir_registry *registry, size_t i)
 {
 	const weir_condition *kind = weir_registry_condition(registry, i);
@@ -195,6 +204,7 @@ static void print_condition(const weir_registry *registry, size_t i)
 	       kind->phase == WEIR_CONTENT ? "content condition: looks into the messages that the next tick receives" :
 					     "gathering condition: asked before the messages of the next tick are fixed");
 	print_parameters(kind->parameters);
+	print_keys(kind);
 }
 
 static const char *operator_name(size_t i, const void *registry)
@@ -300,7 +310,7 @@ const struct cli_command cli_conditions = {
 	.name = "conditions",
 	.argument = "[NAME]",
 	.help = "lists the conditions, or all about one",
-	.text = "With a NAME: its parameters with types, bounds and defaults.\n",
+	.text = "With a NAME: its parameters with types, bounds and defaults, and the keys beside them.\n",
 	.options = CLI_PLUGIN,
 	.run = run_conditions,
 };

@@ -31,7 +31,7 @@ static void help(FILE *to)
 	      to);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s  %-6s  %s\n", commands[i]->name, commands[i]->argument, commands[i]->help);
-	fputs("  help        [NAME]  what a command does and takes\n\n"
+	fputs("  help        [NAME]  what a command does and takes: weir help run\n\n"
 	      "options:\n"
 	      "  --version   what this is\n"
 	      "  --help      this; after a command: about that command\n\n"
@@ -55,7 +55,9 @@ static int unknown(const char *word)
 {
 	const char *nearest = cli_nearest(word, name_of_command, NULL);
 
-	if (nearest)
+	if (!strcmp(word, "version"))
+		cli_say("unknown command 'version'; weir --version says it");
+	else if (nearest)
 		cli_say("unknown command '%s' (did you mean '%s'?); see weir --help", word, nearest);
 	else
 		cli_say("unknown %s '%s'; see weir --help", word[0] == '-' ? "option" : "command", word);

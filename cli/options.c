@@ -38,11 +38,13 @@ static bool number(const char *text, unsigned long long max, unsigned long long 
 	return !errno && !*end && *out <= max;
 }
 
+enum { WORKERS_MAX = 64 };	/* as in a graph file */
+
 static bool take_workers(struct cli_options *options, const char *value)
 {
 	unsigned long long workers;
 
-	if (!number(value, 1024, &workers) || !workers)
+	if (!number(value, WORKERS_MAX, &workers) || !workers)
 		return false;
 	options->workers = (unsigned)workers;
 	return true;
@@ -55,6 +57,7 @@ static bool take_seed(struct cli_options *options, const char *value)
 	if (!number(value, UINT64_MAX, &seed))
 		return false;
 	options->seed = seed;
+	options->seeded = true;
 	return true;
 }
 
@@ -131,7 +134,7 @@ static const struct row rows[] = {
 	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
 	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated", take_plugin, "a file"},
 	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)", take_workers,
-	 "a number from 1 to 1024"},
+	 "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)", take_backend,
 	 "auto, cuda, host or sim"},
 	{CLI_SIGNAL, "signal", "NAME", "callback or callback_inline (the graph's, else callback)", take_signal,

@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -9,6 +10,14 @@ struct run {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 };
+
+static void say_why(weir_status status)
+{
+	const char *why = weir_last_error();
+	bool lacks_gpu = status && !strncmp(why, "cuda: no device", strlen("cuda: no device"));
+
+	cli_say("%s%s", why, lacks_gpu ? "; --backend host or auto runs on the CPU" : "");
+}
 
 static int make(struct run *run, const struct cli_options *options)
 {
@@ -31,7 +40,9 @@ static int make(struct run *run, const struct cli_options *options)
 	if (!status)
 		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
 	if (status)
-		cli_say("%s", weir_last_error());
+		say_why(status);
+	else if (options->seeded && !options->quiet && strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
+		cli_say("warning: --seed decides nothing without --backend sim");
 	return cli_code_of(status);
 }
 
@@ -122,7 +133,8 @@ const struct cli_command cli_run = {
 	.name = "run",
 	.argument = "GRAPH",
 	.help = "runs a graph to its end",
-	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. A second one exits at once.\n"
+	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished (a compute in progress cannot be cut short). A second"
+		" one exits at once.\n"
 		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION | CLI_QUIET,
 	.run = run_graph,
