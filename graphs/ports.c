@@ -1,5 +1,6 @@
 #include "graphs/ports.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "graphs/nearest.h"
@@ -21,6 +22,25 @@ int wr_port_index(const weir_port *ports, const char *name)
 	return -1;
 }
 
+/* " (inputs: left, right)", cut when there are many; the name that was probably meant, where there is one. */
+static struct wr_shown ports_hint(const struct wr_nearest *nearest, const weir_port *ports, const char *direction)
+{
+	struct wr_shown hint = wr_nearest_hint(nearest);
+	size_t length = 0, count = wr_port_count(ports);
+
+	if (nearest->best)
+		return hint;
+	if (!count)
+		snprintf(hint.text, sizeof(hint.text), " (it has no %ss)", direction);
+	for (size_t i = 0; i < count && length < sizeof(hint.text); i++)
+		length += (size_t)snprintf(hint.text + length, sizeof(hint.text) - length, "%s%s%s%s%s",
+					   i ? ", " : " (", i ? "" : direction, i ? "" : "s: ", ports[i].name,
+					   i + 1 == count ? ")" : "");
+	if (length >= sizeof(hint.text))
+		memcpy(hint.text + sizeof(hint.text) - 5, "...)", 5);
+	return hint;
+}
+
 int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place,
 		 const weir_operator *kind, const char *name, bool input)
 {
@@ -36,9 +56,9 @@ int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_p
 	if (wr_port_index(input ? kind->outputs : kind->inputs, name) >= 0)
 		wr_report(reports, WR_W_DIRECTION, at, place,
 			  "'%s' of operator '%s' is an %s, here an %s is needed%s", name, kind->name,
-			  input ? "output" : "input", direction, wr_nearest_hint(&nearest).text);
+			  input ? "output" : "input", direction, ports_hint(&nearest, ports, direction).text);
 	else
 		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name,
-			  direction, wr_shown(name).text, wr_nearest_hint(&nearest).text);
+			  direction, wr_shown(name).text, ports_hint(&nearest, ports, direction).text);
 	return -1;
 }

@@ -138,6 +138,13 @@ static const char *period(const struct number *number, int64_t hertz, int64_t *o
 	return NULL;
 }
 
+static const char *unknown_unit(const char *text)
+{
+	if (*text == ' ')
+		return "has a space before its unit";
+	return *text ? "has no unit that is known" : "has no unit";
+}
+
 const char *wr_duration_read(const char *text, int64_t *out)
 {
 	struct number number;
@@ -149,7 +156,7 @@ const char *wr_duration_read(const char *text, int64_t *out)
 	if (frequency)
 		return period(&number, frequency->factor, out);
 	if (!unit)
-		return *text ? "has no unit that is known" : "has no unit";
+		return unknown_unit(text);
 	return multiply(&number, unit->factor, out);
 }
 
@@ -161,7 +168,7 @@ const char *wr_size_read(const char *text, int64_t *out)
 
 	if (wrong)
 		return wrong;
-	return unit ? multiply(&number, unit->factor, out) : "has no unit that is known";
+	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
 }
 
 static struct wr_shown show(int64_t value, const struct unit *units)
