@@ -133,8 +133,8 @@ const struct cli_command cli_run = {
 	.name = "run",
 	.argument = "GRAPH",
 	.help = "runs a graph to its end",
-	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished (a compute in progress cannot be cut short). A second"
-		" one exits at once.\n"
+	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. A second one exits at once.\n"
+		"A compute in progress cannot be cut short.\n"
 		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION | CLI_QUIET,
 	.run = run_graph,
