@@ -22,7 +22,7 @@ struct wr_worker {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
 	char name[16];
-	unsigned pops, nexts, victim;
+	unsigned pops, nexts;
 	struct wr_parker parker;
 	_Alignas(64) weir_entity *_Atomic next;		/* any worker may take it */
 	_Alignas(64) _Atomic uint64_t head;		/* any worker takes here, by CAS */

@@ -315,11 +315,6 @@ bool wr_stream_over(weir_stream *stream)
 	return !fence.point || wr_fence_over(stream->system, fence);
 }
 
-struct wr_system *wr_stream_system(const weir_stream *stream)
-{
-	return stream->system;
-}
-
 /* Whoever has the handle may enqueue on it. */
 void *weir_stream_native(const weir_stream *stream)
 {

@@ -94,7 +94,6 @@ void wr_stream_begin(weir_stream *stream);
 bool wr_stream_dirty(const weir_stream *stream);	/* work was enqueued, or the native handle taken, since the last record */
 /* weir_stream_record is the owner's record; it also clears dirty. */
 bool wr_stream_idle(weir_stream *stream);		/* everything recorded on it was seen complete (queries) */
-struct wr_system *wr_stream_system(const weir_stream *stream);
 
 /* --- fences --- */
 /* OK complete (remembered: later asks cost a load); WEIR_E_BUSY; WEIR_E_INVALID never recorded or foreign; WEIR_E_DEVICE the system failed. */
