@@ -114,7 +114,7 @@ weir_stream *weir_context_stream(weir_context *context)
 
 	if (context->stream_used)
 		return entity->stream;
-	if (!entity->stream && wr_stream_open(entity->graph->system, 0, 0, 0, entity->plan->name, &entity->stream))
+	if (!entity->stream && wr_stream_open(entity->graph->system, &(struct wr_stream_spec){0}, entity->plan->name, &entity->stream))
 		return NULL;
 	wr_stream_begin(entity->stream);
 	context->stream_used = true;	/* also after a failed wait: what was begun is recorded */

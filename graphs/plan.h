@@ -28,9 +28,42 @@ struct wr_plan_condition {
 	int signal;			/* cuda_stream: enum wr_signal_kind, or -1: the scheduler's */
 };
 
+#define WR_NO_POOL UINT32_MAX
+#define WR_NO_CONTEXT UINT32_MAX
+
+struct wr_plan_stream_pool {
+	char *name;			/* an implied one: "default", or "default of <green context>" */
+	int device, priority;
+	unsigned flags;			/* WEIR_STREAM_BLOCKING */
+	uint32_t reserved_size, max_size;	/* max_size 0: no bound */
+	uint32_t green_context;		/* index, or WR_NO_CONTEXT */
+	bool implied;			/* nobody wrote it */
+	size_t users;			/* entities */
+};
+
+struct wr_plan_green_context_pool {
+	char *name;
+	int device;
+	unsigned flags;
+	uint32_t *sizes;		/* sms_per_partition */
+	size_t count;
+	uint32_t min_sm_size;
+	int default_index;		/* as it was given: -1, the remainder */
+};
+
+struct wr_plan_green_context {
+	char *name;			/* an implied one has its pool's */
+	uint32_t pool;			/* index */
+	int index;			/* of the pool's partitions; -1: the remainder, or the last one if nothing remains */
+	bool implied;			/* the pool was named where a context is meant: its default */
+};
+
 struct wr_plan_entity {
 	char *name;
 	const weir_operator *kind;
+	uint32_t stream_pool;			/* index, or WR_NO_POOL */
+	int device;				/* the pool's; 0 without one */
+	bool use_default_stream;
 	weir_values *values;
 	struct wr_plan_input *inputs;		/* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
@@ -58,6 +91,11 @@ struct wr_plan_scheduler {
 struct wr_plan {
 	char *name;
 	struct wr_plan_scheduler scheduler;
+	struct wr_plan_stream_pool *stream_pools;	/* in the order of the text, then the implied ones */
+	struct wr_plan_green_context_pool *green_context_pools;
+	struct wr_plan_green_context *green_contexts;	/* likewise */
+	size_t stream_pool_count, green_context_pool_count, green_context_count;
+	int devices;					/* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
 	size_t entity_count;
 	struct wr_plan_connection *connections;	/* in the order of the text: that is "connection order" */

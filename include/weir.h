@@ -272,6 +272,37 @@ WEIR_API weir_status weir_description_parse(weir_description **out, const char *
 WEIR_API weir_status weir_description_create(weir_description **out);
 WEIR_API weir_status weir_description_add(weir_description *description, const char *entity, const char *operator_name);
 WEIR_API weir_status weir_description_connect(weir_description *description, const char *from, const char *to);	/* "blur.out", "write.in" */
+/*
+ * Resources by name, and who uses them (docs/graph-format.md, "resources"). A stream pool: streams of one device, shared by the entities that use
+ * it. A green context pool: a device's multiprocessors in partitions, the remainder being one of its own; a green context names one of them.
+ * green_context: of a stream pool; the name of a green context, or of a green context pool, whose default it then is; NULL: none.
+ */
+enum { WEIR_STREAM_BLOCKING = 1 };	/* flags of a stream pool: its streams and CUDA's legacy default stream wait for each other */
+typedef struct {
+	size_t size;
+	int device;			/* a GPU's index */
+	unsigned flags;
+	int priority;			/* CUDA's: lower is more urgent; outside of the device's range it is clamped */
+	uint32_t reserved_size;		/* streams made before the first tick; UINT32_MAX: none; 0: 1 */
+	uint32_t max_size;		/* streams at most; 0: no bound */
+	const char *green_context;
+	bool is_default;		/* entities that name no pool use it */
+} weir_stream_pool;
+typedef struct {
+	size_t size;
+	int device;
+	unsigned flags;			/* must be 0 */
+	const uint32_t *sms_per_partition;
+	size_t num_partitions;
+	uint32_t min_sm_size;		/* the least size of a partition; 0: 2 */
+	uint32_t default_context;	/* which partition is the pool's default, counted from 1; 0: the remainder, or the last one if nothing remains */
+	bool is_default;		/* entities that name no pool and no context use its default context */
+} weir_green_context_pool;
+WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name, const weir_stream_pool *pool);
+WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name, const weir_green_context_pool *pool);
+/* index -1: the pool's default. */
+WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name, const char *pool, int index);
+WEIR_API weir_status weir_description_use(weir_description *description, const char *entity, const char *resource);	/* once per resource */
 /* Puts a JSON value at a JSON pointer, making what is missing on the way ("/scheduler/workers", "4"). "-" appends to a list. */
 WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer, const char *json);
 /* Sets "entity.param=value" (value: JSON, or else taken as a string). Fails: WEIR_E_INVALID, naming the nearest entity. */
@@ -367,11 +398,15 @@ WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void 
 WEIR_API void *weir_stream_native(const weir_stream *stream);		/* cudaStream_t on CUDA, else NULL */
 WEIR_API int weir_stream_device(const weir_stream *stream);
 WEIR_API uint64_t weir_stream_id(const weir_stream *stream);		/* never reused */
+WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);	/* one queue of the device, whoever works on it: one cudaStream_t */
 /*
- * Makes a stream of the caller's known; it must outlive the graph. Needs a scheduler. Its work is not fenced by itself: record it and tell the messages
- * (weir_message_use), or let the entity's stream wait for it. Fails: WEIR_E_UNSUPPORTED without CUDA.
+ * Makes a stream of the caller's known (NULL: CUDA's legacy default stream of that device); the native one must outlive the graph, or be unwrapped.
+ * It may go to set_stream and synchronize_streams below and so travel with messages. What the caller enqueues on it outside of a tick is not
+ * fenced by itself: record it and tell the messages (weir_message_use). Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA.
  */
 WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
+/* The native stream is the caller's alone again. Fails: WEIR_E_BUSY: a run is on, or work that was recorded on it is not complete. NULL is fine. */
+WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);		/* a fence after all that was enqueued */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);		/* on the device; later work waits; elided where already ordered */
 /* OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or of another graph. WEIR_E_DEVICE: the device failed. Thread: any. */
@@ -392,8 +427,44 @@ WEIR_API weir_message *weir_context_message(weir_context *context, unsigned inpu
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
 /* Delivered after compute returns OK. Takes the message, also on failure. Fails: WEIR_E_INVALID: no such output, more than max_emits. */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
-/* The entity's own stream; at its first use in a tick it waits on the device for all inputs of the tick. NULL: last_error. */
+
+/*
+ * The streams of an operator; docs/streams.md has Holoscan's names for these calls. An entity has one *internal* stream: from its pool, taken at
+ * first use and kept for the run. If there is none to be had (no pool, an exhausted one, allocate = false before one was taken) the first
+ * stream that is found in the messages serves as the internal one in this tick; if there is none either, the device's default stream.
+ * Every message that the tick emits carries the internal stream, if it was used: who receives it knows which stream produced it. The default
+ * stream is carried by nothing, unless the entity has "use_default_stream": then it is the internal one and travels like every other.
+ * A stream got here belongs to this entity: use it in its own calls alone. All that is enqueued on it is fenced when the tick ends.
+ */
+/* The internal stream, after all inputs of the tick: receive_stream for every input, allocating. NULL: last_error. */
 WEIR_API weir_stream *weir_context_stream(weir_context *context);
+/*
+ * The internal stream, after the streams that the messages of this input carry; it makes its device the thread's current one. sync_to_default:
+ * after the device's default stream, too. Fails: WEIR_E_INVALID outside of compute: messages are received when it begins.
+ */
+WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate, bool sync_to_default, weir_stream **out);
+/*
+ * The streams that message i of the input carries: returns how many there are, writes at most `room`. 0: none, or no such message. Nothing is
+ * synchronised, allocated or attached.
+ */
+WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room);
+/*
+ * One more stream of the entity's pool, by a name of its own: made at the first call with that name, kept for the run. Attached to nothing. Also in
+ * start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED: the entity has no pool. compute may go on without.
+ */
+WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
+/*
+ * In this tick the messages of this output carry this stream, instead of the internal one; called again: this one, too. Other outputs are as they
+ * were. The stream may be any of this entity's, one that a message brought, or a wrapped one. Fails: WEIR_E_INVALID.
+ */
+WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
+/* What is enqueued on target from now on comes after what is enqueued on the others now. NULL entries and target itself are passed over. */
+WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count, weir_stream *target);
+/* The default stream of the entity's device, as weir_context_stream would give it to an entity without a pool. NULL: last_error. */
+WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+/* The device of a native stream that one of these calls gave to this entity. Fails: WEIR_E_INVALID: any other stream. */
+WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
+WEIR_API int weir_context_device(const weir_context *context);	/* of the entity's pool: where its internal stream and its tensors are */
 /*
  * A new tensor with `like`'s shape and type on the entity's device, or, on_host, in pinned host memory. It lives at least until the work that this tick
  * enqueues is done, even if it is unref'd right after a launch: good for temporaries.
@@ -424,7 +495,7 @@ typedef struct {
 	size_t size;
 	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
-	const char *signal;		/* NULL: the description's, else "callback"; "callback_inline" */
+	const char *signal;		/* NULL: the description's, else "callback"; "callback_inline", "doorbell" */
 	uint64_t seed;			/* sim */
 	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest is abandoned; negative: no time at all */
 	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */

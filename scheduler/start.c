@@ -24,7 +24,7 @@ static weir_status open_streams(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (!(entity->plan->kind->flags & WEIR_OPERATOR_STREAM) || entity->stream)
 			continue;
-		status = wr_stream_open(graph->system, 0, 0, 0, entity->plan->name, &entity->stream);
+		status = wr_stream_open(graph->system, &(struct wr_stream_spec){0}, entity->plan->name, &entity->stream);
 		if (!status)
 			wr_trace_stream(scheduler->trace, weir_stream_native(entity->stream), entity->plan->name);
 	}

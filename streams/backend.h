@@ -19,19 +19,31 @@ struct wr_backend {
 	void (*close)(void *self);			/* streams, events and memory are back */
 	int (*devices)(void *self);
 
-	weir_status (*stream_create)(void *self, int device, unsigned flags, int priority, void **out);
+	/* `partition`: the backend's, or NULL. */
+	weir_status (*stream_create)(void *self, int device, unsigned flags, int priority, void *partition, void **out);
 	void (*stream_destroy)(void *self, void *stream);	/* nothing is left on it, or the device is lost and quiet */
+	weir_status (*stream_default)(void *self, int device, void **out);	/* the device's legacy default stream; never destroyed */
 	weir_status (*event_create)(void *self, int device, void **out);
 	void (*event_destroy)(void *self, void *event);
-	weir_status (*record)(void *self, void *stream, void *event);
+	/* `device`: the stream's, here and below: the default stream is named by it alone. */
+	weir_status (*record)(void *self, int device, void *stream, void *event);
 	weir_status (*query)(void *self, void *event);		/* of its latest record: OK, BUSY, DEVICE; never recorded: OK */
-	weir_status (*wait)(void *self, void *stream, void *event);	/* for its latest record */
+	weir_status (*wait)(void *self, int device, void *stream, void *event);	/* for its latest record; the event may be another device's */
 	weir_status (*launch)(void *self, int device, void *stream, const weir_kernel *kernel, const void *arguments,
 			      size_t bytes);
-	weir_status (*copy)(void *self, void *stream, void *to, const void *from, size_t bytes);
+	weir_status (*copy)(void *self, int device, void *stream, void *to, const void *from, size_t bytes);	/* between any two devices */
 	/* fn(arg) on a thread of the backend once all before it is complete; never after the device was lost. Thread of fn: device. */
-	weir_status (*call)(void *self, void *stream, void (*fn)(void *arg), void *arg);
-	bool (*capturing)(void *self, void *stream);		/* NULL: never */
+	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
+	bool (*capturing)(void *self, int device, void *stream);		/* NULL: never */
+	/* Doorbells: `word` lies in memory of alloc(WEIR_HOST); it gets the value when all before it on the stream is complete. */
+	weir_status (*ring)(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
+	weir_status (*can_ring)(void *self, int device);	/* WEIR_E_UNSUPPORTED, naming the device; NULL: always */
+	bool spins;			/* waiting for a word is worth a core: the work is not done by this machine's own */
+
+	/* Green contexts: spec->count partitions and, if something remains, the remainder, into out and sms (count + 1 places; NULL and 0: none). */
+	weir_status (*partitions_create)(void *self, const struct wr_partitions_spec *spec, void **out, uint32_t *sms);
+	void (*partition_destroy)(void *self, void *partition);		/* its streams are destroyed */
+	void (*select)(void *self, int device);			/* the calling thread's current device from now on; NULL: there is no such thing */
 
 	weir_status (*alloc)(void *self, int device, size_t bytes, void **out);	/* WEIR_HOST: pinned; aligned to 256 */
 	void (*release)(void *self, int device, void *memory);

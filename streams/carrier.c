@@ -23,7 +23,7 @@ static weir_status make_carrier(struct wr_system *system, int device, struct wr_
 		return WEIR_E_NOMEM;
 	carrier->device = device;
 	status = wr_system_note(
-		system, system->backend->stream_create(system->native, device, 0, 0, &carrier->native));
+		system, system->backend->stream_create(system->native, device, 0, 0, NULL, &carrier->native));
 	if (!status)
 		status = wr_system_note(
 			system, system->backend->event_create(system->native, device, &carrier->event));
@@ -60,7 +60,7 @@ void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struc
 /* Where that is refused the event stands for something older, and says nothing until it is recorded. */
 void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier)
 {
-	carrier->unmarked = wr_system_note(system, system->backend->record(system->native, carrier->native,
+	carrier->unmarked = wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native,
 									    carrier->event)) != WEIR_OK;
 }
 

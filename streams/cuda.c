@@ -282,13 +282,14 @@ static int cuda_devices(void *self)
 
 /* --- streams and events --- */
 
-static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void **out)
+static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition, void **out)
 {
-	unsigned native = flags & WR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
+	unsigned native = flags & WEIR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
 	struct cuda *cuda = self;
 	weir_status status = make_ready(cuda, device);
 	cudaStream_t stream = NULL;
 
+	(void)partition;
 	if (status)
 		return status;
 	struct around around = enter(cuda, device);
@@ -335,9 +336,9 @@ static void cuda_event_destroy(void *self, void *event)
 	leave(around);
 }
 
-static weir_status cuda_record(void *self, void *stream, void *event)
+static weir_status cuda_record(void *self, int device, void *stream, void *event)
 {
-	struct around around = enter(self, -1);
+	struct around around = enter(self, device);
 	weir_status status = judge(self, cudaEventRecord(event, stream), "cudaEventRecord");
 
 	leave(around);
@@ -355,9 +356,9 @@ static weir_status cuda_query(void *self, void *event)
 	return status;
 }
 
-static weir_status cuda_wait(void *self, void *stream, void *event)
+static weir_status cuda_wait(void *self, int device, void *stream, void *event)
 {
-	struct around around = enter(self, -1);
+	struct around around = enter(self, device);
 	weir_status status = judge(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
 
 	leave(around);
@@ -381,9 +382,9 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 	return status;
 }
 
-static weir_status cuda_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
+static weir_status cuda_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
-	struct around around = enter(self, -1);
+	struct around around = enter(self, device);
 	weir_status status =
 		judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
 
@@ -391,9 +392,9 @@ static weir_status cuda_copy(void *self, void *stream, void *to, const void *fro
 	return status;
 }
 
-static weir_status cuda_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status cuda_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
-	struct around around = enter(self, -1);
+	struct around around = enter(self, device);
 	weir_status status = judge(self, cudaLaunchHostFunc(stream, fn, arg), "cudaLaunchHostFunc");
 
 	leave(around);
@@ -404,10 +405,10 @@ static weir_status cuda_call(void *self, void *stream, void (*fn)(void *arg), vo
  * The legacy default stream cannot be asked while another one is captured: then it is no place for a signal
  * either.
  */
-static bool cuda_capturing(void *self, void *stream)
+static bool cuda_capturing(void *self, int device, void *stream)
 {
 	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-	struct around around = enter(self, -1);
+	struct around around = enter(self, device);
 	cudaError_t error = cudaStreamIsCapturing(stream, &capture);
 
 	leave(around);

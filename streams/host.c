@@ -32,8 +32,9 @@ static int host_devices(void *self)
 	return 1;
 }
 
-static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void **out)
+static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition, void **out)
 {
+	(void)partition;
 	(void)device;
 	(void)flags;
 	(void)priority;
@@ -58,8 +59,9 @@ static void host_event_destroy(void *self, void *event)
 	wr_mark_destroy(event);
 }
 
-static weir_status host_record(void *self, void *stream, void *event)
+static weir_status host_record(void *self, int device, void *stream, void *event)
 {
+	(void)device;
 	(void)self;
 	return wr_line_record(stream, event);
 }
@@ -70,8 +72,9 @@ static weir_status host_query(void *self, void *event)
 	return wr_mark_query(event);
 }
 
-static weir_status host_wait(void *self, void *stream, void *event)
+static weir_status host_wait(void *self, int device, void *stream, void *event)
 {
+	(void)device;
 	(void)self;
 	return wr_line_wait(stream, event);
 }
@@ -84,14 +87,16 @@ static weir_status host_launch(void *self, int device, void *stream, const weir_
 	return wr_line_kernel(stream, kernel, arguments, bytes);
 }
 
-static weir_status host_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
+static weir_status host_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
 	(void)self;
+	(void)device;
 	return wr_line_copy(stream, to, from, bytes);
 }
 
-static weir_status host_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
+	(void)device;
 	(void)self;
 	return wr_line_call(stream, fn, arg);
 }

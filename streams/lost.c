@@ -53,7 +53,7 @@ static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
 
 	if (signal->probed == token)
 		return wr_system_note(system, system->backend->query(system->native, carrier->event));
-	if (!wr_system_note(system, system->backend->record(system->native, carrier->native, carrier->event)))
+	if (!wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native, carrier->event)))
 		signal->probed = token;
 	return WEIR_E_BUSY;
 }

@@ -220,7 +220,7 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_system_note(system, system->backend->call(system->native, native, wr_token_fire,
+		status = wr_system_note(system, system->backend->call(system->native, signal->device, native, wr_token_fire,
 								      wr_token_argument(token)));
 	if (status)
 		disarm(signal, token);
@@ -259,7 +259,7 @@ static weir_status check_fences(struct wr_system *system, const weir_fence *fenc
 	return status;
 }
 
-static weir_status wait_for(struct wr_system *system, void *native, const weir_fence *fences, size_t n)
+static weir_status wait_for(struct wr_system *system, const struct wr_carrier *carrier, const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
 
@@ -270,7 +270,7 @@ static weir_status wait_for(struct wr_system *system, void *native, const weir_f
 		if (!status && stream && fences[i].point > wr_load(&stream->seen))
 			status = wr_system_note(
 				system,
-				system->backend->wait(system->native, native,
+				system->backend->wait(system->native, carrier->device, carrier->native,
 						      wr_stream_point(stream, fences[i].point)->event));
 	}
 	return status;
@@ -286,7 +286,7 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 	if (!order->carrier)
 		status = wr_carrier_other(system, order->device, &order->carrier);
 	if (!status)
-		status = wait_for(system, order->carrier->native, order->fences, order->count);
+		status = wait_for(system, order->carrier, order->fences, order->count);
 	if (!status)
 		status = arm(system, waker, order, &signal);
 	if (!status)

@@ -174,10 +174,11 @@ void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *kn
 
 /* --- the table --- */
 
-static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void **out)
+static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void *partition, void **out)
 {
 	struct device *device = self;
 
+	(void)partition;
 	(void)number;
 	(void)flags;
 	(void)priority;
@@ -210,8 +211,9 @@ static weir_status lingered(void *self, weir_status status)
 	return status;
 }
 
-static weir_status sim_record(void *self, void *stream, void *event)
+static weir_status sim_record(void *self, int number, void *stream, void *event)
 {
+	(void)number;
 	return lingered(self, wr_line_record(stream, event));
 }
 
@@ -221,8 +223,9 @@ static weir_status sim_query(void *self, void *event)
 	return wr_mark_query(event);
 }
 
-static weir_status sim_wait(void *self, void *stream, void *event)
+static weir_status sim_wait(void *self, int number, void *stream, void *event)
 {
+	(void)number;
 	return lingered(self, wr_line_wait(stream, event));
 }
 
@@ -233,13 +236,15 @@ static weir_status sim_launch(void *self, int number, void *stream, const weir_k
 	return lingered(self, wr_line_kernel(stream, kernel, arguments, bytes));
 }
 
-static weir_status sim_copy(void *self, void *stream, void *to, const void *from, size_t bytes)
+static weir_status sim_copy(void *self, int number, void *stream, void *to, const void *from, size_t bytes)
 {
+	(void)number;
 	return lingered(self, wr_line_copy(stream, to, from, bytes));
 }
 
-static weir_status sim_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
+	(void)number;
 	return lingered(self, wr_line_call(stream, fn, arg));
 }
 

@@ -165,9 +165,8 @@ static weir_status make(struct wr_system *system, const weir_stream *like, const
 				.wrapped = like->wrapped,
 				.native = like->native};
 	if (!stream->wrapped)
-		status = wr_system_note(system, system->backend->stream_create(system->native, like->device,
-									       like->flags, like->priority,
-									       &stream->native));
+		status = wr_system_note(system, system->backend->stream_create(system->native, like->device, like->flags,
+									       like->priority, NULL, &stream->native));
 	if (!status) {
 		wr_store(&stream->ring, make_ring(stream, WR_EVENTS, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
@@ -203,10 +202,9 @@ static weir_status open_like(struct wr_system *system, const weir_stream *like, 
 	return WEIR_OK;
 }
 
-weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority,
-			   const char *owner, weir_stream **out)
+weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner, weir_stream **out)
 {
-	weir_stream like = {.device = device, .flags = flags, .priority = priority};
+	weir_stream like = {.device = spec->device, .flags = spec->flags, .priority = spec->priority};
 
 	return open_like(system, &like, owner, out);
 }
@@ -305,7 +303,7 @@ bool wr_stream_capturing(weir_stream *stream)
 {
 	const struct wr_system *system = stream->system;
 
-	return system->backend->capturing && system->backend->capturing(system->native, stream->native);
+	return system->backend->capturing && system->backend->capturing(system->native, stream->device, stream->native);
 }
 
 bool wr_stream_over(weir_stream *stream)
@@ -358,7 +356,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->copy(system->native, stream->native, to, from, bytes));
+	return wr_system_note(system, system->backend->copy(system->native, stream->device, stream->native, to, from, bytes));
 }
 
 /* --- fences of it --- */
@@ -383,7 +381,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (status || !other || ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
-	status = wr_system_note(system, system->backend->wait(system->native, stream->native,
+	status = wr_system_note(system, system->backend->wait(system->native, stream->device, stream->native,
 							      wr_stream_point(other, fence.point)->event));
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
@@ -447,7 +445,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 		 point); /* before the event changes: who still asks for the old point sees it */
 	wr_store_relaxed(&place->at, wr_now());
 	status =
-		wr_system_note(system, system->backend->record(system->native, stream->native, place->event));
+		wr_system_note(system, system->backend->record(system->native, stream->device, stream->native, place->event));
 	if (status)
 		return status;
 	hold(stream, until(point));

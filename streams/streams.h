@@ -30,7 +30,8 @@ struct wr_system_options {
 	const char *backend;		/* "auto", "cuda", "host", "sim"; NULL = "auto" */
 	uint64_t seed;			/* sim: delays, faults and orders are drawn from it */
 	struct wr_sim *sim;		/* sim: the world in which its driver fiber runs */
-	unsigned host_threads;		/* host: 0 = 4 */
+	unsigned host_threads;		/* host: 0 = 4 a device */
+	int devices;			/* host and sim: how many they have; 0 = 1 */
 };
 
 /*
@@ -44,7 +45,8 @@ weir_status wr_system_destroy(struct wr_system *system);
 void wr_system_hurry(struct wr_system *system);	/* a drain has waited for its streams already: destroy waits a moment only */
 const char *wr_system_where(const struct wr_system *system);	/* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7" */
 bool wr_system_is_cuda(const struct wr_system *system);
-int wr_system_devices(const struct wr_system *system);		/* host and sim: 1 */
+int wr_system_devices(const struct wr_system *system);		/* host and sim: as many as were asked for */
+void wr_system_select(struct wr_system *system, int device);	/* makes it the calling thread's current device, for what a user calls himself */
 
 void wr_system_attach(struct wr_system *system, struct wr_waker *waker);
 /* Revokes all tokens, waits for callbacks that are inside (G1), forgets the waker. Streams and retire entries go on without references. */
@@ -78,12 +80,56 @@ bool wr_system_retired_ready(const struct wr_system *system);
 /* Looks at the retire list and releases what is complete; `destructors`: also entries with user destructors (a worker, or nobody runs any more). */
 void wr_system_retire_look(struct wr_system *system, bool destructors);
 
+/* --- green contexts: a device's multiprocessors (on host and sim: threads) in partitions that share none --- */
+struct wr_partition;
+struct wr_partitions_spec {
+	const char *name;		/* of the pool: for errors */
+	int device;
+	const uint32_t *sizes;
+	size_t count;
+	uint32_t minimum;
+};
+/*
+ * Makes count partitions; where something remains, out[count] is the remainder, else NULL. The system owns them. *sms (count + 1 places): how many
+ * each really has: the device may round up. Fails: WEIR_E_INVALID: the device cannot give that size: says what it could; WEIR_E_UNSUPPORTED: the
+ * driver knows no green contexts. Not on hot paths.
+ */
+weir_status wr_partitions_create(struct wr_system *system, const struct wr_partitions_spec *spec, struct wr_partition **out, uint32_t *sms);
+
 /* --- streams --- */
-enum { WR_STREAM_BLOCKING = 1 };	/* flags: it waits for CUDA's legacy default stream, and that one for it */
+struct wr_stream_spec {
+	int device;
+	unsigned flags;			/* WEIR_STREAM_BLOCKING */
+	int priority;
+	struct wr_partition *partition;	/* NULL: the whole device */
+};
 /* `owner` (borrowed while the stream lives) names who works on it: reports, NVTX ("weir:<owner>"). Makes its pool of events at once. Not on hot paths. */
-weir_status wr_stream_open(struct wr_system *system, int device, unsigned flags, int priority, const char *owner, weir_stream **out);
-/* A stream of the caller's, which must outlive the system. Fails: WEIR_E_UNSUPPORTED: the backend is not cuda. */
+weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner, weir_stream **out);
+/* A stream of the caller's (NULL: the legacy default one), which must outlive the system. Fails: WEIR_E_UNSUPPORTED: the backend is not cuda. */
 weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out);
+/*
+ * A second owner's view of the same native stream, under an identity of its own: points and live references stay one owner's each, the device's
+ * queue is one. The first is not reused while others share it. Of a shared one: of the same root.
+ */
+weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out);
+/* Likewise, of the device's legacy default stream; on host and sim a stream that stands for it, and for all BLOCKING ones. */
+weir_status wr_stream_default(struct wr_system *system, int device, const char *owner, weir_stream **out);
+/* Who has this identity now, or NULL: it was given back. Only to be shared: it may be given back at any moment, never freed. */
+weir_stream *wr_stream_find(struct wr_system *system, uint64_t id);
+
+/* --- stream pools --- */
+struct wr_stream_pool;
+struct wr_stream_pool_spec {
+	const char *name;		/* borrowed while the system lives */
+	struct wr_stream_spec streams;
+	uint32_t reserved, max;		/* max 0: no bound */
+};
+/* The system owns it. Makes the reserved ones at once. Fails as wr_stream_open does. Not on hot paths. */
+weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec, struct wr_stream_pool **out);
+/* One that was given back and is drained, else a new one, made outside of any lock. wr_stream_close gives it back. WEIR_E_BUSY: exhausted. Thread: any. */
+weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out);
+size_t wr_stream_pool_taken(const struct wr_stream_pool *pool);	/* now */
+
 /* Gives it back to the system. Work still on it is drained later, never destroyed under it. NULL is fine. */
 void wr_stream_close(weir_stream *stream);
 /*
@@ -123,7 +169,7 @@ struct wr_retired {
 bool wr_retire(struct wr_system *system, struct wr_retired *entry);
 
 /* --- signals (G1-G3) --- */
-enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE };
+enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_DOORBELL };
 typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 /*
  * `callback`: one token, one host callback for all n fences, on a signal stream of the device's free list. n > 0; fences of a failed system: WEIR_E_DEVICE.
@@ -133,6 +179,28 @@ typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out);
 /* `callback_inline`: a host callback on the stream itself, right after its last record. WEIR_E_BUSY at the bound (256 a stream): nothing is enqueued. */
 weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out);
+/*
+ * `doorbell`: the device writes the number of the stream's last recorded point into a word of the stream's, right after it. Once per point; no token.
+ * Nothing is refused: what could not be enqueued is armed by callback later. Thread: the stream's owner, at delivery.
+ */
+weir_status wr_bell_ring(weir_stream *stream);
+/* The device can do that; else WEIR_E_UNSUPPORTED, naming it. Asked when a scheduler is made. */
+weir_status wr_bell_check(struct wr_system *system);
+/*
+ * Arms a token for all n fences with the poller. WEIR_E_UNSUPPORTED (no text): some fence was not rung: arm by callback. Otherwise as wr_signal_arm,
+ * but unbounded: nothing lies on any stream. Thread: worker.
+ */
+weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out);
+/*
+ * The poller is a role that one worker at a time plays (scheduler/poll.c). Looks at the words that are armed, fires what has rung (pokes, from this
+ * thread), and says when to look again: `now` or before: at once, spinning; INT64_MAX: nothing is armed. It learns how long each stream's work takes
+ * and how late a sleep until a time ends, and asks to sleep only when the next completion is known to be further away than that. One thread at a time.
+ */
+int64_t wr_bells_look(struct wr_system *system, int64_t now);
+void wr_bells_overslept(struct wr_system *system, int64_t late_ns);	/* a sleep that wr_bells_look asked for ended so much too late */
+/* Armed and neither fired nor superseded; read seq_cst. Grows before wr_bell_arm returns. */
+size_t wr_bells_armed(const struct wr_system *system);
+uint64_t wr_bells_version(const struct wr_system *system);	/* grows with each arming, seq_cst: what wr_bells_look said holds while it is the same */
 /*
  * Makes sure that so many signal streams lie ready: making one may wait for a busy GPU, with it the worker, so none is made while frames are on their way.
  */

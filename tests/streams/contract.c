@@ -219,7 +219,7 @@ BODY(t1_no_such_device)
 	weir_stream *stream;
 	void *memory;
 
-	assert_int_equal(wr_stream_open(rig->system, 99, 0, 0, "x", &stream), WEIR_E_INVALID);
+	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.device = 99}, "x", &stream), WEIR_E_INVALID);
 	assert_int_equal(wr_system_alloc(rig->system, 99, 1, &memory), WEIR_E_INVALID);
 	assert_int_equal(wr_system_alloc(rig->system, -2, 1, &memory), WEIR_E_INVALID);
 }

@@ -99,7 +99,7 @@ weir_stream *rig_stream(struct rig *rig, const char *owner)
 {
 	weir_stream *stream = NULL;
 
-	assert_int_equal(wr_stream_open(rig->system, 0, 0, 0, owner, &stream), WEIR_OK);
+	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){0}, owner, &stream), WEIR_OK);
 	return stream;
 }
 

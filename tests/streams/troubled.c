@@ -24,8 +24,9 @@ static weir_status answer; /* of what refuses */
 
 /* --- capture --- */
 
-static bool capturing(void *self, void *stream)
+static bool capturing(void *self, int device, void *stream)
 {
+	(void)device;
 	(void)self;
 	(void)stream;
 	return in_capture;
@@ -127,8 +128,9 @@ BODY(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are)
 
 /* --- signals that do not come about --- */
 
-static weir_status refuse_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status refuse_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
+	(void)device;
 	(void)self;
 	(void)stream;
 	(void)fn;
@@ -136,8 +138,9 @@ static weir_status refuse_call(void *self, void *stream, void (*fn)(void *arg), 
 	return WEIR_E_FAILED;
 }
 
-static weir_status refuse_record(void *self, void *stream, void *event)
+static weir_status refuse_record(void *self, int device, void *stream, void *event)
 {
+	(void)device;
 	(void)self;
 	(void)stream;
 	(void)event;

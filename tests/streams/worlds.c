@@ -273,8 +273,8 @@ static void open_world(struct world *world)
 
 		worker->world = world;
 		worker->index = i;
-		assert_int_equal(wr_stream_open(world->system, 0, 0, 0, "writer", &worker->stream), WEIR_OK);
-		assert_int_equal(wr_stream_open(world->system, 0, 0, 0, "reader", &worker->reader), WEIR_OK);
+		assert_int_equal(wr_stream_open(world->system, &(struct wr_stream_spec){0}, "writer", &worker->stream), WEIR_OK);
+		assert_int_equal(wr_stream_open(world->system, &(struct wr_stream_spec){0}, "reader", &worker->reader), WEIR_OK);
 	}
 }
 
@@ -442,7 +442,7 @@ static void run_cuts(void *arg)
 	wr_system_set_knobs(cut->system, &knobs);
 	cut->system->signals.bound = BOUND;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(wr_stream_open(cut->system, 0, 0, 0, "s", &cut->streams[i]), WEIR_OK);
+		assert_int_equal(wr_stream_open(cut->system, &(struct wr_stream_spec){0}, "s", &cut->streams[i]), WEIR_OK);
 	for (int i = 0; i < 3; i++)
 		run_and_cut(cut);
 	assert_int_equal(wr_system_outstanding(cut->system), 0);
@@ -512,7 +512,7 @@ static void run_ticks(void *arg)
 	wr_system_set_knobs(ticking->system, &knobs);
 	rig_fill_waker(&ticking->waker);
 	wr_system_attach(ticking->system, &ticking->waker.waker);
-	assert_int_equal(wr_stream_open(ticking->system, 0, 0, 0, "s", &ticking->stream), WEIR_OK);
+	assert_int_equal(wr_stream_open(ticking->system, &(struct wr_stream_spec){0}, "s", &ticking->stream), WEIR_OK);
 	assert_int_equal(wr_thread_start(&looker, "looker", look_at_tick, ticking), WEIR_OK);
 	for (int i = 0; i < 4; i++) {
 		tick(ticking);
