@@ -60,7 +60,7 @@ struct wr_connection {
 	weir_outlet *outlet;
 	uint32_t output, input, initial;
 	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
-	bool inlined;			/* the receiver is gated on it by callback_inline */
+	bool inlined, belled;		/* the receiver is gated on it by callback_inline, by doorbell */
 	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
 	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */
 };
@@ -129,6 +129,7 @@ struct weir_entity {
 	size_t receivers;			/* connections that leave */
 	_Atomic size_t listeners;		/* those whose receiver is not DONE: counted down by it, before it pokes */
 	bool hears;				/* has conditions that want to know of ticks */
+	bool belled;				/* is gated by doorbell on some connection */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
 	bool unguarded;				/* has an output that no default condition watches */

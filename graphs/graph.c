@@ -513,15 +513,17 @@ void wr_graph_forget_told(weir_graph *graph)
 			wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
 }
 
-static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition)
+static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition, int signal)
 {
 	for (const weir_parameter *parameter = condition->kind->parameters; parameter && parameter->name; parameter++) {
 		if (parameter->type != WEIR_INPUTS)
 			continue;
 		for (size_t k = 0; k < weir_values_count(condition->values, parameter->name); k++) {
 			struct wr_input *input = &entity->inputs[weir_values_at(condition->values, parameter->name, k)];
-			for (size_t c = 0; c < input->count; c++)
-				input->connections[c]->inlined = true;
+			for (size_t c = 0; c < input->count; c++) {
+				input->connections[c]->inlined |= signal == WR_SIGNAL_INLINE;
+				input->connections[c]->belled |= signal == WR_SIGNAL_DOORBELL;
+			}
 		}
 	}
 }
@@ -529,14 +531,17 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 void wr_graph_bind(weir_graph *graph, int signal)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
-		graph->connections[i]->inlined = false;
+		graph->connections[i]->inlined = graph->connections[i]->belled = false;
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
+		entity->belled = false;
 		for (size_t k = 0; k < entity->condition_count; k++) {
 			const struct wr_plan_condition *condition = entity->conditions[k].plan;
 			int own = condition->signal < 0 ? signal : condition->signal;
-			if (condition->kind->phase == WEIR_CONTENT && own == WR_SIGNAL_INLINE)
-				bind_ports(entity, condition);
+			if (condition->kind->phase != WEIR_CONTENT || own == WR_SIGNAL_CALLBACK)
+				continue;
+			entity->belled |= own == WR_SIGNAL_DOORBELL;
+			bind_ports(entity, condition, own);
 		}
 	}
 }

@@ -38,7 +38,7 @@ weir_status wr_graph_ready(const weir_graph *graph);
 /* Before a run: resets entities, conditions, ports and queues, pushes initial messages. Counts what it discards. */
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
-/* Marks the connections whose receiver is gated by callback_inline; `signal`: enum wr_signal_kind where a condition names none. */
+/* Marks the connections whose receiver is gated by callback_inline or doorbell; `signal`: enum wr_signal_kind where a condition names none. */
 void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver, uint32_t input,
