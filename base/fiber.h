@@ -14,6 +14,7 @@ struct wr_here {
 	void *local;			/* wr_thread_local */
 	int held;			/* mutexes, debug builds */
 	int pinned;			/* in wr_global_lock: no switch now */
+	unsigned relaxed;		/* turns of wr_thread_relax */
 };
 
 extern _Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));	/* thread.c */

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ static void *thread_main(void *argument)
 
 	wr_free(argument);
 	pthread_setname_np(pthread_self(), start.name);
+	prctl(PR_SET_TIMERSLACK, 1UL);	/* sleeps until a time end then, not up to 50 us later */
 	start.fn(start.arg);
 	return NULL;
 }
@@ -101,6 +103,30 @@ void wr_thread_yield(void)
 	if (wr_here.fiber)
 		wr_fiber_yield();
 	else
+		sched_yield();
+}
+
+static void pause_core(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Now and then others get the core: there may be more threads than cores. */
+void wr_thread_relax(void)
+{
+	enum { PAUSES = 8, TURNS = 64 };
+
+	if (wr_here.fiber) {
+		wr_fiber_yield();
+		return;
+	}
+	for (int i = 0; i < PAUSES; i++)
+		pause_core();
+	if (++wr_here.relaxed % TURNS == 0)
 		sched_yield();
 }
 

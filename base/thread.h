@@ -25,6 +25,7 @@ struct wr_thread {
 weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*fn)(void *arg), void *arg);
 void wr_thread_join(struct wr_thread *thread);			/* nothing, if it was never started */
 void wr_thread_yield(void);
+void wr_thread_relax(void);					/* between two looks of a thread that spins: the core breathes */
 void wr_thread_sleep(int64_t ns);				/* virtual in a world */
 
 struct wr_mutex {

@@ -176,6 +176,8 @@ bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it h
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
 weir_status wr_entity_fence(weir_entity *entity);	/* records the stream if it was used, adds the fence to all payloads (T4) */
+/* Its own stream that recorded this fence at the end of the tick that is being delivered, or NULL. */
+weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 weir_status wr_entity_settle(weir_entity *entity);	/* fences, then discards and releases; tries again what it had to withhold */
 
 #endif

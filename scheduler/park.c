@@ -74,6 +74,22 @@ static bool signalled_inline(weir_entity *entity)
 	return true;
 }
 
+/* What was rung at delivery needs nothing on any stream; what was not, though it should have been, is armed by callback. */
+static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_system *system = scheduler->graph->system;
+	const weir_verdict *verdict = &entity->verdict;
+	weir_status status = WEIR_E_UNSUPPORTED;
+
+	if (entity->belled)
+		status = wr_bell_arm(system, entity->id, verdict->fences, verdict->fence_count, &entity->wait.token);
+	if (!status)
+		wr_poll_armed(scheduler);
+	if (status != WEIR_E_UNSUPPORTED)
+		return status;
+	return wr_signal_arm(system, entity->id, verdict->fences, verdict->fence_count, &entity->wait.token);
+}
+
 static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_wait *wait = &entity->wait;
@@ -90,7 +106,7 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
 	if (status)
 		return status;
-	status = wr_signal_arm(scheduler->graph->system, entity->id, verdict->fences, verdict->fence_count, &wait->token);
+	status = arm_by_kind(scheduler, entity);
 	if (status == WEIR_E_BUSY) {
 		wait->refused = true;
 		return WEIR_OK;

@@ -65,8 +65,13 @@ void wr_poke_by_id(struct wr_waker *waker, uint32_t entity)
 {
 	weir_scheduler *scheduler =
 		(weir_scheduler *)(void *)((char *)waker - offsetof(struct weir_scheduler, waker));
+	weir_entity *woken = &scheduler->graph->entities[entity];
+	struct wr_worker *worker = wr_worker_here(scheduler);
 
-	poke_foreign(scheduler, &scheduler->graph->entities[entity]);
+	if (!worker || !worker->polling)
+		poke_foreign(scheduler, woken);
+	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)
+		wr_push_fired(worker, woken);
 }
 
 weir_status weir_entity_poke(weir_entity *entity)

@@ -13,10 +13,19 @@
  */
 #include "scheduler/scheduler.h"
 
+/* The poller sleeps for a time, and has something to do then: another one, if there is one. */
+static uint64_t choose(weir_scheduler *scheduler, uint64_t sleepers)
+{
+	unsigned poller = wr_load(&scheduler->poller);
+	uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
+
+	return others ? others & -others : sleepers;
+}
+
 void wr_wake_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
-		uint64_t bit = sleepers & -sleepers;
+		uint64_t bit = choose(scheduler, sleepers);
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);
 			return;
@@ -151,6 +160,17 @@ void wr_push_next(struct wr_worker *worker, weir_entity *entity)
 
 	if (before)
 		push_own(worker, before);
+	wr_wake_one(worker->scheduler);
+}
+
+/* The first wakes nobody: the worker is about to look at its own queue. */
+void wr_push_fired(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_entity *before = wr_exchange(&worker->next, entity);
+
+	if (!before)
+		return;
+	push_own(worker, before);
 	wr_wake_one(worker->scheduler);
 }
 

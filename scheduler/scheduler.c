@@ -67,8 +67,10 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 		scheduler->signal = WR_SIGNAL_CALLBACK;
 	else if (!strcmp(name, "callback_inline"))
 		scheduler->signal = WR_SIGNAL_INLINE;
+	else if (!strcmp(name, "doorbell"))
+		scheduler->signal = WR_SIGNAL_DOORBELL;
 	else
-		return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback' or 'callback_inline'", name);
+		return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'doorbell'", name);
 	return WEIR_OK;
 }
 
@@ -167,6 +169,9 @@ static weir_status place(weir_scheduler *scheduler)
 	scheduler->sim = graph->world;
 	wr_system_attach(graph->system, &scheduler->waker);
 	wr_graph_bind(graph, scheduler->signal);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].belled)
+			return wr_bell_check(graph->system);
 	return WEIR_OK;
 }
 

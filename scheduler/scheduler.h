@@ -23,6 +23,7 @@ struct wr_worker {
 	struct wr_thread thread;
 	char name[16];
 	unsigned pops, nexts;
+	bool polling;				/* it looks at the doorbells right now: what fires is its own */
 	struct wr_parker parker;
 	_Alignas(64) weir_entity *_Atomic next;		/* any worker may take it */
 	_Alignas(64) _Atomic uint64_t head;		/* any worker takes here, by CAS */
@@ -45,6 +46,7 @@ struct weir_scheduler {
 	_Atomic unsigned left;				/* workers that have ended */
 	_Atomic uint64_t undone;			/* entities that are not DONE */
 	_Atomic unsigned spinners;
+	_Atomic unsigned poller;			/* 1 + the index of the worker that watches the doorbells; 0: nobody */
 	_Atomic bool watching;				/* the health watch has a time to come back; else a stream that becomes busy kicks */
 	_Atomic bool quit;				/* the scheduler is being destroyed: the loop thread ends */
 	weir_entity *_Atomic timers_listed;		/* S10: what the loop has to enter into its heap */
@@ -97,6 +99,7 @@ void wr_poke_by_id(struct wr_waker *waker, uint32_t entity);
 /* --- ready.c --- */
 void wr_push_next(struct wr_worker *worker, weir_entity *entity);	/* just woken: it stays on this core */
 void wr_push_last(struct wr_worker *worker, weir_entity *entity);	/* to the end of the worker's own queue */
+void wr_push_fired(struct wr_worker *worker, weir_entity *entity);	/* by the poller, who runs the first one at once */
 void wr_inject(weir_scheduler *scheduler, weir_entity *entity);		/* any thread; the entry keeps the caller's reference */
 void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity);	/* the same before a run: wakes nobody */
 weir_entity *wr_pop(struct wr_worker *worker);
@@ -107,6 +110,15 @@ size_t wr_ready_clear(weir_scheduler *scheduler);			/* nobody works: forgets all
 
 /* --- worker.c --- */
 void wr_worker_main(void *worker);
+/* False: nobody woke it until `until`. version: of the doorbells, for the poller; NULL: another worker. */
+bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version);
+
+/* --- poll.c --- */
+bool wr_poll(struct wr_worker *worker);			/* plays the role until there may be work; false: nothing is armed, or somebody plays it */
+void wr_poll_in_passing(struct wr_worker *worker);	/* one look, if nobody plays the role */
+bool wr_poll_wanted(weir_scheduler *scheduler);		/* doorbells are armed and nobody plays the role */
+void wr_poll_hand_over(weir_scheduler *scheduler);	/* wakes one for it if it is wanted */
+void wr_poll_armed(weir_scheduler *scheduler);		/* a doorbell was armed */
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);

@@ -59,15 +59,29 @@ static weir_status overflow(const struct wr_connection *connection, weir_message
 /* The receiver is gated by callback_inline: right after the fence, before the push, so that the slot can say whether a signal will come (G2). */
 static bool signal_inline(const struct wr_connection *connection, const weir_message *message)
 {
-	weir_entity *sender = connection->sender;
+	weir_stream *stream;
 	wr_token token;
 	weir_fence fence;
 
-	if (!sender->stream || !wr_message_has_fences(message))
+	if (!wr_message_has_fences(message) || wr_message_fences(message, &fence, 1) != 1)
 		return false;
-	if (wr_message_fences(message, &fence, 1) != 1 || fence.stream != weir_stream_id(sender->stream))
-		return false;	/* others produced it, too: the receiver's review arms by callback */
-	return !wr_signal_inline(sender->stream, connection->receiver->id, &token);
+	stream = wr_entity_stream_of(connection->sender, fence);
+	return stream && !wr_signal_inline(stream, connection->receiver->id, &token);	/* others': its review arms by callback */
+}
+
+#define BELLS 8		/* producers of one message; one with more is armed by callback */
+
+/* The receiver is gated by doorbell: the device writes, right after the fence, that it has come there. Its review arms the rest. */
+static void ring_bells(const struct wr_connection *connection, const weir_message *message)
+{
+	weir_fence fences[BELLS];
+	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, BELLS) : 0;
+
+	for (size_t i = 0; i < count && count <= BELLS; i++) {
+		weir_stream *stream = wr_entity_stream_of(connection->sender, fences[i]);
+		if (stream)
+			wr_bell_ring(stream);
+	}
 }
 
 static void taken_over(struct wr_connection *connection)
@@ -80,7 +94,11 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 {
 	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;	/* the relaxed store lands later */
 	bool signalled = connection->inlined && signal_inline(connection, message);
-	enum wr_pushed pushed = wr_queue_push(&connection->queue, message, signalled);
+	enum wr_pushed pushed;
+
+	if (connection->belled)
+		ring_bells(connection, message);
+	pushed = wr_queue_push(&connection->queue, message, signalled);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {

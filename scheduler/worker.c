@@ -26,9 +26,9 @@ static bool spin(struct wr_worker *worker)
 	if (wr_fetch_add(&scheduler->spinners, 1) == 0) {
 		until = wr_time_add(wr_now(), spin_ns);
 		while (!found && !wr_live_closed(&scheduler->live) && wr_now() < until) {
-			found = wr_work_waits(scheduler);
+			found = wr_work_waits(scheduler) || wr_poll_wanted(scheduler);
 			if (!found)
-				wr_thread_yield();
+				wr_thread_relax();
 		}
 	}
 	wr_fetch_sub(&scheduler->spinners, 1);
@@ -47,31 +47,49 @@ static void last_one(weir_scheduler *scheduler)
 		wr_loop_kick(&scheduler->loop);
 }
 
-/* Announce, look at every queue again, give the reference back, wait; woken: take a reference before anything else (S9). */
-static void sleep_until_woken(struct wr_worker *worker)
+/* What a worker that has announced its sleep must not sleep through; for the poller: that something else was armed. */
+static bool called_for(weir_scheduler *scheduler, const uint64_t *version)
+{
+	bool polling = version ? wr_bells_version(scheduler->graph->system) != *version : wr_poll_wanted(scheduler);
+
+	return polling || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live);
+}
+
+/* Announce, look at everything again, give the reference back, wait; woken: take a reference before anything else (S9). */
+bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	uint64_t bit = UINT64_C(1) << worker->local.index;
+	bool woken;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
-	if (wr_work_waits(scheduler) || wr_live_closed(&scheduler->live)) {
+	if (called_for(scheduler, version)) {
 		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
 			wr_wake_one(scheduler);	/* somebody chose us for his entry: passed on, for what we found may be another */
-		return;
+		return true;
 	}
 	last_one(scheduler);
 	wr_drop(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	wr_park(&worker->parker, WR_FOREVER);
+	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_live_take(&scheduler->live);		/* CLOSED: seen by the caller, who gives it back on leaving */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
+	return woken;
+}
+
+/* Workers that never idle run destructors and look at doorbells, too. */
+static void look_in_passing(struct wr_worker *worker)
+{
+	look_at_retired(worker);
+	wr_poll_in_passing(worker);
 }
 
 void wr_worker_main(void *arg)
 {
 	struct wr_worker *worker = arg;
 	weir_scheduler *scheduler = worker->scheduler;
+	bool idle = true;
 
 	wr_thread_set_local(worker);
 	wr_park(&worker->parker, WR_FOREVER);	/* until the run is open */
@@ -79,14 +97,18 @@ void wr_worker_main(void *arg)
 	while (!wr_live_closed(&scheduler->live)) {
 		weir_entity *entity = wr_pop(worker);
 		if (entity) {
+			if (idle)
+				wr_poll_hand_over(scheduler);
+			idle = false;
 			wr_run_entity(worker, entity);
 			if (worker->pops % WR_INJECTOR_EVERY == 0)
-				look_at_retired(worker);	/* workers that never idle run destructors, too */
+				look_in_passing(worker);
 			continue;
 		}
+		idle = true;
 		look_at_retired(worker);
-		if (!spin(worker))
-			sleep_until_woken(worker);
+		if (!wr_poll(worker) && !spin(worker))
+			wr_worker_sleep(worker, WR_FOREVER, NULL);
 	}
 	wr_thread_set_local(NULL);
 	wr_drop(scheduler);
