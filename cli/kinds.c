@@ -192,7 +192,7 @@ static void print_keys(const weir_condition *kind)
 {
 	puts("\nbeside the parameters\n  name: string; default the type\n      by which a program tells it something");
 	if (!strcmp(kind->name, "cuda_stream"))
-		puts("  signal: one of callback, callback_inline; default the scheduler's\n"
+		puts("  signal: one of callback, callback_inline, doorbell; default the scheduler's\n"
 		     "      how finished device work wakes the entity");
 }
 

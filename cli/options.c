@@ -78,7 +78,7 @@ static bool take_backend(struct cli_options *options, const char *value)
 
 static bool take_signal(struct cli_options *options, const char *value)
 {
-	static const char *const words[] = {"callback", "callback_inline", NULL};
+	static const char *const words[] = {"callback", "callback_inline", "doorbell", NULL};
 
 	options->signal = value;
 	return one_of(words, value);
@@ -137,8 +137,8 @@ static const struct row rows[] = {
 	 "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)", take_backend,
 	 "auto, cuda, host or sim"},
-	{CLI_SIGNAL, "signal", "NAME", "callback or callback_inline (the graph's, else callback)", take_signal,
-	 "callback or callback_inline"},
+	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)", take_signal,
+	 "callback, callback_inline or doorbell"},
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
