@@ -10,13 +10,17 @@ enum { THREADS = 4, ALIGNMENT = 256 };
 
 static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
+	unsigned threads = options->host_threads ? options->host_threads : THREADS;
+	int devices = options->devices ? options->devices : 1;
 	struct wr_fifo *fifo;
-	weir_status status =
-		wr_fifo_create(&fifo, options->host_threads ? options->host_threads : THREADS, NULL, NULL);
+	weir_status status = wr_fifo_create(&fifo, devices, threads, NULL, NULL);
 
 	if (status)
 		return status;
-	snprintf(where, room, "host");
+	if (devices > 1)
+		snprintf(where, room, "host: %d devices", devices);
+	else
+		snprintf(where, room, "host");
 	*out = fifo;
 	return WEIR_OK;
 }
@@ -28,17 +32,31 @@ static void host_close(void *self)
 
 static int host_devices(void *self)
 {
-	(void)self;
-	return 1;
+	return wr_fifo_devices(self);
 }
 
 static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition, void **out)
 {
-	(void)partition;
-	(void)device;
-	(void)flags;
 	(void)priority;
-	return wr_line_create(self, (struct wr_line **)out);
+	return wr_line_open(self, device, flags, partition, (struct wr_line **)out);
+}
+
+static weir_status host_stream_default(void *self, int device, void **out)
+{
+	return wr_line_open(self, device, WEIR_STREAM_BLOCKING, NULL, (struct wr_line **)out);
+}
+
+static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
+					  uint32_t *sms)
+{
+	return wr_fifo_split(self, spec, out, sms);
+}
+
+/* Its runners end with the device. */
+static void host_partition_destroy(void *self, void *partition)
+{
+	(void)self;
+	(void)partition;
 }
 
 static void host_stream_destroy(void *self, void *stream)
@@ -101,6 +119,13 @@ static weir_status host_call(void *self, int device, void *stream, void (*fn)(vo
 	return wr_line_call(stream, fn, arg);
 }
 
+static weir_status host_ring(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+{
+	(void)self;
+	(void)device;
+	return wr_line_ring(stream, word, value);
+}
+
 static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
 {
 	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
@@ -132,6 +157,7 @@ const struct wr_backend wr_backend_host = {
 	.devices = host_devices,
 	.stream_create = host_stream_create,
 	.stream_destroy = host_stream_destroy,
+	.stream_default = host_stream_default,
 	.event_create = host_event_create,
 	.event_destroy = host_event_destroy,
 	.record = host_record,
@@ -140,6 +166,9 @@ const struct wr_backend wr_backend_host = {
 	.launch = host_launch,
 	.copy = host_copy,
 	.call = host_call,
+	.ring = host_ring,
+	.partitions_create = host_partitions_create,
+	.partition_destroy = host_partition_destroy,
 	.alloc = host_alloc,
 	.release = host_release,
 	.quiet = host_quiet,

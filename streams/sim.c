@@ -1,5 +1,5 @@
 /*
- * The simulated device: the host's queues, but their runners are fibers of a world, in virtual time. Each
+ * Simulated devices: the host's queues, but their runners are fibers of a world, in virtual time. Each
  * operation waits for a time drawn from the seed before it begins; among those that are due the seed chooses.
  * A kernel's host form runs on a runner, so that what it sleeps passes in virtual time while other streams go
  * on.
@@ -20,9 +20,10 @@ enum { RUNNERS = 2, PATIENCE = 4 };
 #define OF 1000
 
 static const struct wr_sim_knobs usual = {
-	.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US, .inside = 50};
+	.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US, .ring_min = 1 * US,
+	.ring_max = 20 * US, .inside = 50};
 
-struct device {
+struct machine {
 	struct wr_sim *sim;
 	struct wr_fifo *fifo;
 	struct wr_random random;
@@ -33,29 +34,31 @@ struct device {
 
 static int64_t sim_now(void *arg)
 {
-	return wr_sim_now(((struct device *)arg)->sim);
+	return wr_sim_now(((struct machine *)arg)->sim);
 }
 
-static int64_t draw(struct device *device, int64_t min, int64_t max)
+static int64_t draw(struct machine *machine, int64_t min, int64_t max)
 {
-	return max > min ? min + (int64_t)wr_random_below(&device->random, (uint64_t)(max - min) + 1) : min;
+	return max > min ? min + (int64_t)wr_random_below(&machine->random, (uint64_t)(max - min) + 1) : min;
 }
 
-static bool chance(struct device *device, unsigned of_1000)
+static bool chance(struct machine *machine, unsigned of_1000)
 {
-	return of_1000 && wr_random_below(&device->random, OF) < of_1000;
+	return of_1000 && wr_random_below(&machine->random, OF) < of_1000;
 }
 
 static int64_t delay(void *arg, enum wr_work work)
 {
-	struct device *device = arg;
+	struct machine *machine = arg;
 
 	switch (work) {
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
-		return draw(device, device->knobs.work_min, device->knobs.work_max);
+		return draw(machine, machine->knobs.work_min, machine->knobs.work_max);
 	case WR_WORK_CALL:
-		return draw(device, device->knobs.call_min, device->knobs.call_max);
+		return draw(machine, machine->knobs.call_min, machine->knobs.call_max);
+	case WR_WORK_RING:
+		return draw(machine, machine->knobs.ring_min, machine->knobs.ring_max);
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
 		break;
@@ -63,25 +66,26 @@ static int64_t delay(void *arg, enum wr_work work)
 	return 0;
 }
 
+/* A ring is written once: a second time it could come after a later one, and the word would go back. */
 static enum wr_fate fate(void *arg, enum wr_work work)
 {
-	struct device *device = arg;
+	struct machine *machine = arg;
 
-	if (work != WR_WORK_CALL)
-		return chance(device, device->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
-	if (chance(device, device->knobs.lost))
+	if (work != WR_WORK_CALL && work != WR_WORK_RING)
+		return chance(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
+	if (chance(machine, machine->knobs.lost))
 		return WR_FATE_LOSE;
-	return chance(device, device->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
+	return work == WR_WORK_CALL && chance(machine, machine->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
 }
 
 static size_t choose(void *arg, size_t n)
 {
-	return (size_t)wr_random_below(&((struct device *)arg)->random, n);
+	return (size_t)wr_random_below(&((struct machine *)arg)->random, n);
 }
 
 static bool after_fault(void *arg)
 {
-	return ((struct device *)arg)->knobs.after_fault;
+	return ((struct machine *)arg)->knobs.after_fault;
 }
 
 static const struct wr_fifo_rules rules = {
@@ -93,96 +97,102 @@ static const struct wr_fifo_rules rules = {
 };
 
 /* Enqueueing may take so long that what was enqueued has happened; only a fiber can let time pass. */
-static void linger(struct device *device)
+static void linger(struct machine *machine)
 {
-	int64_t longest = device->knobs.work_max + device->knobs.call_max;
+	int64_t longest = machine->knobs.work_max + machine->knobs.call_max;
 
-	if (wr_sim_current() != device->sim)
+	if (wr_sim_current() != machine->sim)
 		return;
-	if (chance(device, device->knobs.inside))
-		wr_thread_sleep(draw(device, 1, longest + 1));
-	else if (chance(device, device->knobs.blocked))
+	if (chance(machine, machine->knobs.inside))
+		wr_thread_sleep(draw(machine, 1, longest + 1));
+	else if (chance(machine, machine->knobs.blocked))
 		wr_thread_sleep(longest * PATIENCE + 1);
 }
 
 /* --- life --- */
 
 struct opening {
-	struct device *device;
+	struct machine *machine;
+	int devices;
 	weir_status status;
 };
 
 static void open_here(void *arg)
 {
 	struct opening *opening = arg;
+	struct machine *machine = opening->machine;
 
-	opening->status = wr_fifo_create(&opening->device->fifo, RUNNERS, &rules, opening->device);
+	opening->status = wr_fifo_create(&machine->fifo, opening->devices, RUNNERS, &rules, machine);
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
 {
-	struct device *device = self;
+	struct machine *machine = self;
 
-	wr_sim_call(device->sim, fn, arg);
+	wr_sim_call(machine->sim, fn, arg);
 }
 
 static weir_status sim_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
-	struct opening opening = {NULL, WEIR_OK};
+	struct opening opening = {NULL, options->devices ? options->devices : 1, WEIR_OK};
 	weir_status status;
 
 	if (!options->sim)
 		return wr_fail(WEIR_E_INVALID, "backend 'sim': it needs a simulated world");
-	opening.device = wr_alloc(1, sizeof *opening.device);
-	if (!opening.device)
+	opening.machine = wr_alloc(1, sizeof *opening.machine);
+	if (!opening.machine)
 		return WEIR_E_NOMEM;
-	opening.device->sim = options->sim;
-	opening.device->knobs = usual;
-	wr_random_seed(&opening.device->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
+	opening.machine->sim = options->sim;
+	opening.machine->knobs = usual;
+	wr_random_seed(&opening.machine->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
 		       1);
 	status = wr_sim_call(options->sim, open_here, &opening);
 	if (!status)
 		status = opening.status;
 	if (status) {
-		wr_free(opening.device);
+		wr_free(opening.machine);
 		return status;
 	}
-	snprintf(where, room, "sim: seed %" PRIu64, options->seed);
-	*out = opening.device;
+	if (opening.devices > 1)
+		snprintf(where, room, "sim: seed %" PRIu64 ", %d devices", options->seed, opening.devices);
+	else
+		snprintf(where, room, "sim: seed %" PRIu64, options->seed);
+	*out = opening.machine;
 	return WEIR_OK;
 }
 
 /* Within the world: system.c closes where it can wait. */
 static void sim_close(void *self)
 {
-	struct device *device = self;
+	struct machine *machine = self;
 
-	wr_fifo_destroy(device->fifo);
-	wr_free(device);
+	wr_fifo_destroy(machine->fifo);
+	wr_free(machine);
 }
 
 static int sim_devices(void *self)
 {
-	(void)self;
-	return 1;
+	return wr_fifo_devices(((struct machine *)self)->fifo);
 }
 
 void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *knobs)
 {
-	((struct device *)system->native)->knobs = *knobs;
+	((struct machine *)system->native)->knobs = *knobs;
 }
 
 /* --- the table --- */
 
 static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void *partition, void **out)
 {
-	struct device *device = self;
+	struct machine *machine = self;
 
-	(void)partition;
-	(void)number;
-	(void)flags;
 	(void)priority;
-	return wr_line_create(device->fifo, (struct wr_line **)out);
+	return wr_line_open(machine->fifo, number, flags, partition, (struct wr_line **)out);
+}
+
+static weir_status sim_stream_default(void *self, int number, void **out)
+{
+	return sim_stream_create(self, number, WEIR_STREAM_BLOCKING, 0, NULL, out);
 }
 
 static void sim_stream_destroy(void *self, void *stream)
@@ -193,10 +203,10 @@ static void sim_stream_destroy(void *self, void *stream)
 
 static weir_status sim_event_create(void *self, int number, void **out)
 {
-	struct device *device = self;
+	struct machine *machine = self;
 
 	(void)number;
-	return wr_mark_create(device->fifo, (struct wr_mark **)out);
+	return wr_mark_create(machine->fifo, (struct wr_mark **)out);
 }
 
 static void sim_event_destroy(void *self, void *event)
@@ -248,6 +258,42 @@ static weir_status sim_call(void *self, int number, void *stream, void (*fn)(voi
 	return lingered(self, wr_line_call(stream, fn, arg));
 }
 
+static weir_status sim_ring(void *self, int number, void *stream, _Atomic uint32_t *word, uint32_t value)
+{
+	(void)number;
+	return lingered(self, wr_line_ring(stream, word, value));
+}
+
+struct splitting {
+	struct machine *machine;
+	const struct wr_partitions_spec *spec;
+	void **out;
+	uint32_t *sms;
+	weir_status status;
+};
+
+static void split_here(void *arg)
+{
+	struct splitting *self = arg;
+
+	self->status = wr_fifo_split(self->machine->fifo, self->spec, self->out, self->sms);
+}
+
+/* The runners are fibers, which begin within the world. */
+static weir_status sim_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+{
+	struct splitting splitting = {self, spec, out, sms, WEIR_OK};
+	weir_status status = wr_sim_call(splitting.machine->sim, split_here, &splitting);
+
+	return status ? status : splitting.status;
+}
+
+static void sim_partition_destroy(void *self, void *partition)
+{
+	(void)self;
+	(void)partition;
+}
+
 static weir_status sim_alloc(void *self, int number, size_t bytes, void **out)
 {
 	return wr_backend_host.alloc(self, number, bytes, out);
@@ -260,7 +306,7 @@ static void sim_release(void *self, int number, void *memory)
 
 static bool sim_quiet(void *self)
 {
-	return wr_fifo_quiet(((struct device *)self)->fifo);
+	return wr_fifo_quiet(((struct machine *)self)->fifo);
 }
 
 const struct wr_backend wr_backend_sim = {
@@ -270,6 +316,7 @@ const struct wr_backend wr_backend_sim = {
 	.devices = sim_devices,
 	.stream_create = sim_stream_create,
 	.stream_destroy = sim_stream_destroy,
+	.stream_default = sim_stream_default,
 	.event_create = sim_event_create,
 	.event_destroy = sim_event_destroy,
 	.record = sim_record,
@@ -278,6 +325,9 @@ const struct wr_backend wr_backend_sim = {
 	.launch = sim_launch,
 	.copy = sim_copy,
 	.call = sim_call,
+	.ring = sim_ring,
+	.partitions_create = sim_partitions_create,
+	.partition_destroy = sim_partition_destroy,
 	.alloc = sim_alloc,
 	.release = sim_release,
 	.quiet = sim_quiet,

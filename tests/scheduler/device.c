@@ -381,10 +381,10 @@ static void look(void)
 		wr_fetch_add(&locked, 1);
 }
 
-static weir_status record(void *self, void *stream, void *event)
+static weir_status record(void *self, int device, void *stream, void *event)
 {
 	look();
-	return under->record(self, stream, event);
+	return under->record(self, device, stream, event);
 }
 
 static weir_status query(void *self, void *event)
@@ -393,10 +393,10 @@ static weir_status query(void *self, void *event)
 	return under->query(self, event);
 }
 
-static weir_status wait(void *self, void *stream, void *event)
+static weir_status wait(void *self, int device, void *stream, void *event)
 {
 	look();
-	return under->wait(self, stream, event);
+	return under->wait(self, device, stream, event);
 }
 
 static weir_status launch(void *self, int device, void *stream, const weir_kernel *kernel,
@@ -406,10 +406,10 @@ static weir_status launch(void *self, int device, void *stream, const weir_kerne
 	return under->launch(self, device, stream, kernel, arguments, bytes);
 }
 
-static weir_status call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	look();
-	return under->call(self, stream, fn, arg);
+	return under->call(self, device, stream, fn, arg);
 }
 
 static weir_status alloc(void *self, int device, size_t bytes, void **out)
@@ -581,9 +581,10 @@ static weir_status no_memory(void *self, int device, size_t bytes, void **out)
 	return WEIR_E_NOMEM;
 }
 
-static weir_status no_call(void *self, void *stream, void (*fn)(void *arg), void *arg)
+static weir_status no_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)self;
+	(void)device;
 	(void)stream;
 	(void)fn;
 	(void)arg;

@@ -1,0 +1,449 @@
+/*
+ * Threads (or fibers) that run queues: a few for each device, and as many as it was given for each partition.
+ *
+ * Where there are rules, calls are made one at a time a group, as CUDA's driver does, and kernels that sleep in
+ * simulated time occupy a runner, so a device gets another one when its last idle one begins a kernel. A
+ * partition does not: so many runners are what it is.
+ */
+#include "streams/runners.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+enum { RUNNERS_MAX = 64, PARTITION_MAX = 1024 };
+
+/* --- what is next; all with the lock held --- */
+
+struct wr_runner *wr_group_wake_locked(struct wr_group *group)
+{
+	struct wr_runner *runner = group->idle;
+
+	if (runner) {
+		group->idle = runner->next;
+		runner->idle = false;
+	}
+	return runner;
+}
+
+static bool may_run_locked(const struct wr_line *line)
+{
+	return line->first->work != WR_WORK_CALL || !line->group->calling || !line->fifo->rules;
+}
+
+/* One of those that are due, or NULL, and when the next one will be. */
+static struct wr_line *take_by_rules_locked(struct wr_group *group, int64_t *until)
+{
+	struct wr_fifo *fifo = group->fifo;
+	int64_t now = fifo->rules->now(fifo->arg);
+	size_t due = 0, chosen;
+
+	for (struct wr_line *line = group->ready; line; line = line->next) {
+		if (!may_run_locked(line))
+			continue;
+		if (line->due <= now)
+			due++;
+		else if (line->due < *until)
+			*until = line->due;
+	}
+	if (!due)
+		return NULL;
+	chosen = fifo->rules->choose(fifo->arg, due);
+	for (struct wr_line **at = &group->ready;; at = &(*at)->next)
+		if (may_run_locked(*at) && (*at)->due <= now && !chosen--)
+			return wr_line_unlink_locked(group, at);
+}
+
+static bool after_fault(const struct wr_fifo *fifo)
+{
+	return fifo->rules && fifo->rules->after_fault(fifo->arg);
+}
+
+static struct wr_line *take_locked(struct wr_group *group, int64_t *until)
+{
+	const struct wr_fifo *fifo = group->fifo;
+
+	*until = WR_FOREVER;
+	if (!group->ready || (fifo->faulted && !after_fault(fifo)))
+		return NULL;
+	return fifo->rules ? take_by_rules_locked(group, until) : wr_line_unlink_locked(group, &group->ready);
+}
+
+static void fault_locked(struct wr_fifo *fifo, const char *name, int code)
+{
+	if (fifo->faulted)
+		return;
+	fifo->faulted = true;
+	snprintf(fifo->fault, sizeof fifo->fault, "kernel '%s' failed with code %d", name, code);
+}
+
+/* --- running --- */
+
+static int execute(struct wr_task *task)
+{
+	switch (task->work) {
+	case WR_WORK_KERNEL:
+		return task->kernel.host(task->kernel.arguments);
+	case WR_WORK_COPY:
+		memcpy(task->copy.to, task->copy.from, task->copy.bytes);
+		break;
+	case WR_WORK_CALL:
+		task->call.fn(task->call.arg);
+		break;
+	case WR_WORK_RING:
+		wr_store(task->ring.word, task->ring.value);
+		break;
+	case WR_WORK_RECORD:
+	case WR_WORK_WAIT:
+		break;
+	}
+	return 0;
+}
+
+/* A kernel may sleep in virtual time: somebody else must be there for the other lines meanwhile. */
+static bool needs_another_locked(const struct wr_group *group, const struct wr_task *task)
+{
+	return group->fifo->rules && task->work == WR_WORK_KERNEL && !group->idle && group->started < group->room;
+}
+
+static void run(void *arg);
+
+/*
+ * Called without the lock, by a runner. One more is only a convenience: that there is no memory for it is no
+ * failure.
+ */
+static weir_status start(struct wr_group *group, unsigned i)
+{
+	group->runners[i].group = group;
+	return wr_thread_start(&group->runners[i].thread, "weir-stream", run, &group->runners[i]);
+}
+
+static void run_unlocked(struct wr_line *line, struct wr_task *task)
+{
+	struct wr_group *group = line->group;
+	struct wr_fifo *fifo = line->fifo;
+	unsigned another = needs_another_locked(group, task) ? group->started++ : 0;
+	int code;
+
+	fifo->running++;
+	line->running = true;
+	group->calling |= task->work == WR_WORK_CALL;
+	wr_mutex_unlock(&fifo->lock);
+	if (another)
+		(void)start(group, another);
+	code = execute(task);
+	wr_mutex_lock(&fifo->lock);
+	fifo->running--;
+	line->running = false;
+	if (task->work == WR_WORK_CALL)
+		group->calling = false;
+	if (fifo->leaving)
+		wr_cond_broadcast(&fifo->returned);
+	if (code)
+		fault_locked(fifo, task->kernel.name, code);
+}
+
+/* The same call once more, behind what is enqueued by now (F06). */
+static void repeat_locked(struct wr_line *line)
+{
+	struct wr_task *again = wr_task_locked(line->fifo);
+
+	if (!again)
+		return;
+	*again = *line->first;
+	again->next = NULL;
+	again->again = true;
+	line->last->next = again;
+	line->last = again;
+}
+
+static void run_by_fate(struct wr_line *line)
+{
+	struct wr_fifo *fifo = line->fifo;
+	struct wr_task *task = line->first;
+	enum wr_fate fate = fifo->rules ? fifo->rules->fate(fifo->arg, task->work) : WR_FATE_RUN;
+
+	if (fifo->faulted && task->work != WR_WORK_CALL)
+		return;
+	if (fate == WR_FATE_FAULT)
+		fault_locked(fifo, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
+	else if (fate != WR_FATE_LOSE)
+		run_unlocked(line, task);
+	if (fate == WR_FATE_TWICE && !task->again)
+		repeat_locked(line);
+}
+
+/* Called with the lock held, which is left while a task is executed. */
+static void step(struct wr_line *line)
+{
+	struct wr_fifo *fifo = line->fifo;
+
+	switch (line->first->work) {
+	case WR_WORK_WAIT:
+		if (!fifo->faulted && wr_line_park_locked(line))
+			return;
+		break;
+	case WR_WORK_RECORD:
+		if (!fifo->faulted)
+			wr_line_reach_locked(line);
+		break;
+	case WR_WORK_KERNEL:
+	case WR_WORK_COPY:
+	case WR_WORK_CALL:
+	case WR_WORK_RING:
+		run_by_fate(line);
+		break;
+	}
+	wr_line_pop_locked(line);
+	if (line->first)
+		wr_line_ready_locked(line);
+	else
+		line->busy = false;
+}
+
+static void sleep_until(struct wr_runner *runner, int64_t until)
+{
+	struct wr_group *group = runner->group;
+	struct wr_fifo *fifo = group->fifo;
+
+	runner->next = group->idle;
+	runner->idle = true;
+	group->idle = runner;
+	wr_mutex_unlock(&fifo->lock);
+	wr_park(&runner->parker, until);
+	wr_mutex_lock(&fifo->lock);
+	for (struct wr_runner **at = &group->idle; runner->idle; at = &(*at)->next)
+		if (*at == runner) {
+			*at = runner->next;
+			runner->idle = false;
+			break;
+		}
+}
+
+static void unpark_unlocked(struct wr_fifo *fifo, struct wr_runner *runner)
+{
+	wr_mutex_unlock(&fifo->lock);
+	wr_unpark(&runner->parker);
+	wr_mutex_lock(&fifo->lock);
+}
+
+/* What is ready beside the line that this runner has is work for another one. */
+static void share(struct wr_group *group)
+{
+	struct wr_runner *other = group->ready ? wr_group_wake_locked(group) : NULL;
+
+	if (other)
+		unpark_unlocked(group->fifo, other);
+}
+
+static struct wr_runner *stirred_locked(struct wr_fifo *fifo)
+{
+	struct wr_group *group = fifo->groups;
+
+	while (!group->stirred)
+		group = group->next;
+	group->stirred = false;
+	fifo->stirred--;
+	return group->ready ? wr_group_wake_locked(group) : NULL;
+}
+
+/* A record has let lines of other groups go on. */
+static void tell_others(struct wr_fifo *fifo)
+{
+	while (fifo->stirred) {
+		struct wr_runner *runner = stirred_locked(fifo);
+
+		if (runner)
+			unpark_unlocked(fifo, runner);
+	}
+}
+
+static void run(void *arg)
+{
+	struct wr_runner *self = arg;
+	struct wr_group *group = self->group;
+	struct wr_fifo *fifo = group->fifo;
+	int64_t until;
+
+	wr_mutex_lock(&fifo->lock);
+	while (!fifo->stopping) {
+		struct wr_line *line = take_locked(group, &until);
+
+		if (!line) {
+			sleep_until(self, until);
+			continue;
+		}
+		share(group);
+		step(line);
+		tell_others(fifo);
+	}
+	wr_mutex_unlock(&fifo->lock);
+}
+
+/* --- groups --- */
+
+static weir_status start_locked(struct wr_group *group)
+{
+	weir_status status = WEIR_OK;
+
+	for (unsigned i = 0; i < group->size && !status; i++) {
+		status = start(group, i);
+		group->started += !status;
+	}
+	return group->started ? WEIR_OK : status; /* fewer are enough */
+}
+
+weir_status wr_group_start(struct wr_group *group)
+{
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&group->fifo->lock);
+	if (!group->started)
+		status = start_locked(group);
+	wr_mutex_unlock(&group->fifo->lock);
+	return status;
+}
+
+/* In a world only a fiber can start a fiber, so there it is done at once; threads wait until there is a line. */
+static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_group **out)
+{
+	struct wr_group *group = wr_alloc(1, sizeof *group + room * sizeof *group->runners);
+
+	if (!group)
+		return WEIR_E_NOMEM;
+	group->fifo = fifo;
+	group->size = size;
+	group->room = room;
+	group->ready_end = &group->ready;
+	group->standing.fifo = fifo;
+	group->standing.group = group;
+	wr_mutex_lock(&fifo->lock);
+	group->next = fifo->groups;
+	fifo->groups = group;
+	wr_mutex_unlock(&fifo->lock);
+	*out = group;
+	return fifo->rules ? wr_group_start(group) : WEIR_OK;
+}
+
+/* Threads there are enough of; what is refused elsewhere is refused here, and what nobody can mean. */
+static weir_status check(const struct wr_partitions_spec *spec)
+{
+	for (size_t i = 0; i < spec->count; i++) {
+		if (!spec->sizes[i] || spec->sizes[i] < spec->minimum)
+			return wr_fail(WEIR_E_INVALID, "green_context_pool '%s': partition %zu has %u SMs, the least is %u",
+				       spec->name, i, spec->sizes[i], spec->minimum ? spec->minimum : 1);
+		if (spec->sizes[i] > PARTITION_MAX)
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu wants %u SMs; here they are threads, at most %d",
+				       spec->name, i, spec->sizes[i], PARTITION_MAX);
+	}
+	return WEIR_OK;
+}
+
+weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+{
+	struct wr_group *rest = fifo->device[spec->device];
+	weir_status status = check(spec);
+
+	for (size_t i = 0; i < spec->count && !status; i++) {
+		struct wr_group *group = NULL;
+
+		status = make_group(fifo, spec->sizes[i], spec->sizes[i], &group);
+		out[i] = group;
+		sms[i] = spec->sizes[i];
+	}
+	out[spec->count] = rest;
+	sms[spec->count] = rest->size;
+	return status;
+}
+
+/* --- life --- */
+
+static weir_status make_devices(struct wr_fifo *fifo, int devices, unsigned size)
+{
+	unsigned room = fifo->rules ? RUNNERS_MAX : size;
+	weir_status status = WEIR_OK;
+
+	for (; fifo->devices < devices && !status; fifo->devices++)
+		status = make_group(fifo, size, room, &fifo->device[fifo->devices]);
+	return status ? status : wr_group_start(fifo->device[0]);
+}
+
+weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners, const struct wr_fifo_rules *rules,
+			   void *arg)
+{
+	struct wr_fifo *fifo;
+	weir_status status;
+
+	if (devices < 1 || devices > WR_FIFO_DEVICES)
+		return wr_fail(WEIR_E_INVALID, "%d devices: 1 to %d can be had", devices, WR_FIFO_DEVICES);
+	fifo = wr_alloc(1, sizeof *fifo);
+	if (!fifo)
+		return WEIR_E_NOMEM;
+	fifo->rules = rules;
+	fifo->arg = arg;
+	status = wr_mutex_init(&fifo->lock);
+	if (!status)
+		status = wr_cond_init(&fifo->returned);
+	if (status) {
+		wr_mutex_finish(&fifo->lock);
+		wr_free(fifo);
+		return status;
+	}
+	status = make_devices(fifo, devices, runners < RUNNERS_MAX ? runners : RUNNERS_MAX);
+	if (status) {
+		wr_fifo_destroy(fifo);
+		return status;
+	}
+	*out = fifo;
+	return WEIR_OK;
+}
+
+static void end_runners(struct wr_fifo *fifo)
+{
+	wr_mutex_lock(&fifo->lock);
+	fifo->stopping = true;
+	wr_mutex_unlock(&fifo->lock);
+	for (struct wr_group *group = fifo->groups; group; group = group->next)
+		for (unsigned i = 0; i < group->started; i++)
+			wr_unpark(&group->runners[i].parker);
+	for (struct wr_group *group = fifo->groups; group; group = group->next)
+		for (unsigned i = 0; i < group->started; i++)
+			wr_thread_join(&group->runners[i].thread);
+}
+
+void wr_fifo_destroy(struct wr_fifo *fifo)
+{
+	if (!fifo)
+		return;
+	end_runners(fifo);
+	for (struct wr_group *group = fifo->groups, *next; group; group = next) {
+		next = group->next;
+		wr_tasks_free(group->standing.first);
+		wr_free(group);
+	}
+	wr_tasks_free(fifo->spare);
+	wr_cond_finish(&fifo->returned);
+	wr_mutex_finish(&fifo->lock);
+	wr_free(fifo);
+}
+
+int wr_fifo_devices(const struct wr_fifo *fifo)
+{
+	return fifo->devices;
+}
+
+bool wr_fifo_quiet(struct wr_fifo *fifo)
+{
+	bool quiet, more = false;
+
+	wr_mutex_lock(&fifo->lock);
+	for (const struct wr_group *group = fifo->groups; group; group = group->next)
+		more |= group->ready && after_fault(fifo);
+	quiet = fifo->faulted && !fifo->running && !more;
+	wr_mutex_unlock(&fifo->lock);
+	return quiet;
+}
