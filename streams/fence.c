@@ -46,15 +46,6 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	return WEIR_OK;
 }
 
-struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
-{
-	struct wr_ring *ring = wr_load_acquire(&stream->ring);
-
-	while (point < ring->first)
-		ring = ring->older;
-	return &ring->points[point % ring->size];
-}
-
 /* --- asking --- */
 
 void wr_stream_saw(weir_stream *stream, uint64_t point)

@@ -380,7 +380,7 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 		return status;
 	}
 	wr_store(&stream->trailing, true);
-	return enqueue(system, stream->native, signal, out);
+	return enqueue(system, wr_load(&stream->native), signal, out);
 }
 
 /* Outside of the bound: at most one for each point that a stream ended with. */

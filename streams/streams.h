@@ -114,8 +114,10 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out);
 /* Likewise, of the device's legacy default stream; on host and sim a stream that stands for it, and for all BLOCKING ones. */
 weir_status wr_stream_default(struct wr_system *system, int device, const char *owner, weir_stream **out);
-/* Who has this identity now, or NULL: it was given back. Only to be shared: it may be given back at any moment, never freed. */
+/* Who has this identity now, or NULL: it was given on. Only to be looked at: it may be given on at any moment, never freed. */
 weir_stream *wr_stream_find(struct wr_system *system, uint64_t id);
+/* find and share in one: what a fence names is not given on in between. Fails: WEIR_E_CLOSED (no text): it was given on, so its work is complete. */
+weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char *owner, weir_stream **out);
 
 /* --- stream pools --- */
 struct wr_stream_pool;
@@ -130,6 +132,14 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
 weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out);
 size_t wr_stream_pool_taken(const struct wr_stream_pool *pool);	/* now */
 
+uint64_t wr_stream_recorded(const weir_stream *stream);		/* its last point */
+void *wr_stream_handle(const weir_stream *stream);	/* weir_stream_native, to look at: nothing will be enqueued by it */
+void wr_system_run(struct wr_system *system, bool on);		/* a run begins, has ended: nothing is unwrapped meanwhile */
+/*
+ * The native stream of a wrapped one is the caller's alone again, and the stream is given back. NULL is fine. Fails: WEIR_E_BUSY: recorded work is
+ * not complete, or others share it; WEIR_E_INVALID: it was not wrapped. Thread: owner.
+ */
+weir_status wr_stream_unwrap(weir_stream *stream);
 /* Gives it back to the system. Work still on it is drained later, never destroyed under it. NULL is fine. */
 void wr_stream_close(weir_stream *stream);
 /*

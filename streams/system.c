@@ -141,6 +141,8 @@ static weir_status init(struct wr_system *system)
 	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
 	wr_store(&system->resting, true);
 	if (!status)
+		status = wr_table_init(system);
+	if (!status)
 		status = wr_retire_init(system);
 	if (!status)
 		status = wr_memory_init(system);
@@ -149,20 +151,14 @@ static weir_status init(struct wr_system *system)
 	return status;
 }
 
-static void free_streams(struct wr_system *system)
-{
-	for (uint32_t i = 0; i < wr_load(&system->count); i++)
-		wr_stream_free(wr_stream_at(system, i));
-	for (int i = 0; i < WR_PAGES; i++)
-		wr_free(wr_load(&system->table[i]));
-}
-
 static void free_all(void *arg)
 {
 	struct wr_system *system = arg;
 
 	wr_signals_finish(system);
-	free_streams(system);
+	wr_table_finish(system);
+	wr_stream_pools_finish(system);
+	wr_partitions_finish(system);
 	wr_memory_finish(system);
 	system->backend->close(system->native);
 	wr_retire_finish(system);
@@ -282,6 +278,12 @@ bool wr_system_is_cuda(const struct wr_system *system)
 int wr_system_devices(const struct wr_system *system)
 {
 	return system->devices;
+}
+
+void wr_system_select(struct wr_system *system, int device)
+{
+	if (system->backend->select)
+		system->backend->select(system->native, device);
 }
 
 /* --- the run --- */

@@ -8,6 +8,7 @@
 
 #define WR_BOUND 256			/* outstanding tokens a device (callback) or stream (inline), G2 */
 #define WR_EVENTS 256			/* events that a stream has from the beginning */
+#define WR_EVENTS_SHARED 16		/* likewise, one that shares another's queue */
 #define WR_PAGE 256			/* streams a page of the table */
 #define WR_PAGES 256
 #define WR_MEMORY_CLASSES 192
@@ -29,17 +30,25 @@ struct wr_ring {
 
 #define WR_WAITED 16
 
-/* Never freed before its system: a fence finds it without a lock. Given back, drained, it is opened again under a new id. */
+/*
+ * Never freed before its system: a fence finds it without a lock. Given back, drained, it is opened again under a new id. One that shares
+ * another's queue has that one as its root; every other is its own root.
+ */
 struct weir_stream {
 	struct wr_system *system;
 	_Atomic uint64_t id;		/* system's serial << 40 | stream's serial << 16 | index */
 	uint32_t index;
 	int device, priority;
 	unsigned flags;
-	bool wrapped;
+	bool wrapped;			/* the native stream is not ours to destroy; a root's */
+	struct wr_partition *partition;
+	struct wr_stream_pool *pool;	/* whose count it gives back when it is closed, or NULL */
+	weir_stream *root;		/* itself, or whose queue it shares; guarded by system->lock */
+	uint32_t sharers;		/* of a root: who shares it and is open or not drained; guarded by system->lock */
+	bool sharing;			/* it is counted at its root; guarded by system->lock */
 	_Atomic bool closed;
 	_Atomic(const char *) owner;
-	void *native;
+	_Atomic(void *) native;		/* changes only from id to id */
 	_Atomic(struct wr_ring *) ring;	/* written by the owner */
 	_Atomic uint64_t recorded;	/* the last point, written by the owner; goes on from id to id */
 	_Atomic uint64_t seen;		/* highest point seen complete; only grows */
@@ -146,9 +155,13 @@ struct wr_system {
 	_Atomic(struct wr_page *) table[WR_PAGES];
 	_Atomic uint32_t count;		/* streams in the table */
 	_Atomic uint32_t serials;	/* streams opened */
+	_Atomic(weir_stream *) *defaults;	/* a device each: stands for its default stream, made at first use */
+	_Atomic(struct wr_stream_pool *) pools;
+	_Atomic(struct wr_partition *) partitions;
 	_Atomic(struct wr_waker *) waker;
 	_Atomic uint32_t inside;	/* foreign threads that may touch the waker; see wr_system_enter */
 	_Atomic bool resting;		/* the watch sleeps until something is added */
+	_Atomic bool running;		/* between two wr_system_run */
 	_Atomic bool failing, failed, hurried;
 	char failure[1024], accused[128];	/* written once, before `failed` */
 	struct wr_arena *arenas;	/* pinned host memory, then one a device */
@@ -185,18 +198,35 @@ weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
 bool wr_system_lost(struct wr_system *system);		/* it failed, and nothing touches any memory any more */
 void wr_failure_describe(struct wr_system *system, const char *what);
 
-/* stream.c */
+/* table.c */
+weir_status wr_table_init(struct wr_system *system);
+void wr_table_finish(struct wr_system *system);			/* frees all streams */
 weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);	/* getter */
+/* wr_stream_open, of those that a pool has made; close then counts one less at the pool. */
+weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec, struct wr_stream_pool *pool,
+			      const char *owner, weir_stream **out);
+
+/* partition.c, pool.c */
+void *wr_partition_native(const struct wr_partition *partition);	/* the backend's; of NULL: NULL */
+void wr_partitions_finish(struct wr_system *system);
+void wr_stream_pool_gave_back(struct wr_stream_pool *pool);
+void wr_stream_pools_finish(struct wr_system *system);
+
+/* ring.c */
+struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
+void wr_rings_free(weir_stream *stream);
+struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
+struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point);	/* for a new point; NULL: no memory, or the device failed. Owner */
+
+/* stream.c */
 void wr_stream_let_go(weir_stream *stream);		/* drops its reference if its last point was seen complete */
 void wr_stream_forfeit(weir_stream *stream, struct wr_waker *waker);
-void wr_stream_free(weir_stream *stream);
 
 bool wr_stream_capturing(weir_stream *stream);		/* what is enqueued goes into a graph of the user's (G3) */
 bool wr_stream_over(weir_stream *stream);		/* nothing recorded on it touches memory any more */
 
 /* fence.c */
 void wr_stream_saw(weir_stream *stream, uint64_t point);
-struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
 weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out);	/* OK with NULL: it is complete */
 bool wr_fence_over(struct wr_system *system, weir_fence fence);	/* no work before it touches memory any more */
 

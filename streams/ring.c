@@ -1,0 +1,77 @@
+/*
+ * The events of a stream: a ring of points, followed by a larger one when it is full. The old ones answer for the
+ * points below its first.
+ */
+#include "base/memory.h"
+#include "streams/system.h"
+
+struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
+{
+	struct wr_system *system = stream->system;
+	struct wr_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->points);
+
+	if (!ring)
+		return NULL;
+	ring->first = first;
+	for (ring->size = 0; ring->size < size; ring->size++)
+		if (wr_system_note(system, system->backend->event_create(system->native, stream->device,
+									 &ring->points[ring->size].event)))
+			break;
+	if (ring->size == size)
+		return ring;
+	while (ring->size)
+		system->backend->event_destroy(system->native, ring->points[--ring->size].event);
+	wr_free(ring);
+	return NULL;
+}
+
+void wr_rings_free(weir_stream *stream)
+{
+	const struct wr_backend *backend = stream->system->backend;
+	struct wr_ring *ring = wr_load(&stream->ring);
+
+	while (ring) {
+		struct wr_ring *older = ring->older;
+
+		for (uint64_t i = 0; i < ring->size; i++)
+			backend->event_destroy(stream->system->native, ring->points[i].event);
+		wr_free(ring);
+		ring = older;
+	}
+}
+
+struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
+{
+	struct wr_ring *ring = wr_load_acquire(&stream->ring);
+
+	while (point < ring->first)
+		ring = ring->older;
+	return &ring->points[point % ring->size];
+}
+
+/* A place whose event stands for nobody who still waits, or NULL: BUSY, or the device failed. */
+static struct wr_point *free_place(weir_stream *stream, struct wr_ring *ring, uint64_t point)
+{
+	struct wr_point *place = &ring->points[point % ring->size];
+	uint64_t old = wr_load(&place->point);
+	weir_fence fence = {wr_load(&stream->id), old};
+
+	if (!old || old == point || !wr_fence_query(stream->system, fence))
+		return place;
+	return NULL;
+}
+
+struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point)
+{
+	struct wr_ring *ring = wr_load(&stream->ring), *larger;
+	struct wr_point *place = free_place(stream, ring, point);
+
+	if (place || wr_system_failed(stream->system))
+		return place;
+	larger = wr_ring_make(stream, ring->size * 2, point);
+	if (!larger)
+		return NULL;
+	larger->older = ring;
+	wr_store_release(&stream->ring, larger);
+	return &larger->points[point % larger->size];
+}
