@@ -1,0 +1,157 @@
+/*
+ * NPP on weir's streams: `addc` adds a constant to an image. NPP takes the stream, and what it wants to know
+ * of the device, by a NppStreamContext; the part that stays is filled in once, in start.
+ */
+#include <cuda_runtime_api.h>
+#include <nppi_arithmetic_and_logical_operations.h>
+#include <weir.h>
+
+#include "frames.h"
+
+struct addc {
+	float constant;
+	NppStreamContext npp;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "constant",
+		.type = WEIR_INT,
+		.fallback = "100",
+		.max = 1 << 20,
+		.help = "is added",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR, .help = "float32 [side, side] on the device"},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "in plus the constant"},
+	{.name = NULL},
+};
+
+static weir_status add_constant(weir_context *context, const struct addc *self, const NppStreamContext *npp,
+				const float *from, float *to, int side)
+{
+	const NppiSize whole = {.width = side, .height = side};
+	const int step = side * (int)sizeof *from; /* bytes from row to row */
+	NppStatus status = nppiAddC_32f_C1R_Ctx(from, step, self->constant, to, step, whole, *npp);
+
+	return status == NPP_SUCCESS
+		       ? WEIR_OK
+		       : weir_context_fail(context, "nppiAddC_32f_C1R_Ctx: NPP status %d", (int)status);
+}
+
+static cudaError_t ask_device(NppStreamContext *npp, int device)
+{
+	const struct {
+		enum cudaDeviceAttr what;
+		int *to;
+	} attributes[] = {
+		{cudaDevAttrMultiProcessorCount, &npp->nMultiProcessorCount},
+		{cudaDevAttrMaxThreadsPerMultiProcessor, &npp->nMaxThreadsPerMultiProcessor},
+		{cudaDevAttrMaxThreadsPerBlock, &npp->nMaxThreadsPerBlock},
+		{cudaDevAttrComputeCapabilityMajor, &npp->nCudaDevAttrComputeCapabilityMajor},
+		{cudaDevAttrComputeCapabilityMinor, &npp->nCudaDevAttrComputeCapabilityMinor},
+	};
+	int shared = 0;
+	cudaError_t error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlock, device);
+
+	for (size_t i = 0; i < sizeof attributes / sizeof *attributes && error == cudaSuccess; i++)
+		error = cudaDeviceGetAttribute(attributes[i].to, attributes[i].what, device);
+	npp->nCudaDeviceId = device;
+	npp->nSharedMemPerBlock = (size_t)shared;
+	return error;
+}
+
+/* The first call loads kernels, for which the driver may wait: so it is not a frame's. */
+static weir_status warm_up(weir_context *context, const struct addc *self)
+{
+	enum { SIDE = 128, BYTES = SIDE * SIDE * sizeof(float) };
+	float *memory = NULL;
+	weir_status status;
+
+	if (cudaMalloc((void **)&memory, BYTES) != cudaSuccess || cudaMemset(memory, 0, BYTES) != cudaSuccess)
+		return weir_context_fail(context, "no memory of the device to warm up with");
+	status = add_constant(context, self, &self->npp, memory, memory, SIDE);
+	if (!status && cudaDeviceSynchronize() != cudaSuccess)
+		status = weir_context_fail(context, "nppiAddC failed on device %d",
+					   weir_context_device(context));
+	cudaFree(memory);
+	return status;
+}
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct addc *self = state;
+	int device = weir_context_device(context);
+	cudaError_t error = cudaSetDevice(device);
+
+	*self = (struct addc){.constant = (float)weir_values_int(values, "constant")};
+	if (error == cudaSuccess)
+		error = ask_device(&self->npp, device);
+	if (error != cudaSuccess)
+		return weir_context_fail(context, "NPP needs a GPU: %s", cudaGetErrorString(error));
+	return warm_up(context, self);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	const struct addc *self = state;
+	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
+	const weir_tensor *tensor = weir_message_tensor(from);
+	NppStreamContext npp = self->npp;
+	weir_stream *stream = NULL;
+	void *native = NULL;
+	weir_status status;
+
+	/* After whoever produces the input; and its device is this thread's current one from now on. */
+	status = weir_context_receive_stream(context, 0, true, false, &stream);
+	if (!status)
+		status = frames_native(context, stream, &native);
+	if (!status)
+		status = frames_check(context, tensor, weir_stream_device(stream));
+	npp.hStream = (cudaStream_t)native;
+	if (!status && cudaStreamGetFlags(npp.hStream, &npp.nStreamFlags) != cudaSuccess)
+		status = weir_context_fail(context, "cudaStreamGetFlags failed");
+	if (!status)
+		status = weir_context_alloc(context, tensor, false, &to);
+	if (!status)
+		status = add_constant(context, self, &npp, weir_message_data(from), weir_message_data(to),
+				      (int)tensor->shape[0]);
+	if (!status)
+		return weir_context_emit(context, 0, to);
+	weir_message_unref(to);
+	return status;
+}
+
+static const weir_operator addc = {
+	.size = sizeof(weir_operator),
+	.name = "addc",
+	.help = "adds a constant to an image, by NPP",
+	.flags = WEIR_OPERATOR_STREAM,
+	.state_size = sizeof(struct addc),
+	.parameters = parameters,
+	.inputs = inputs,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+};
+
+static weir_status add(weir_registry *registry)
+{
+	weir_status status = weir_registry_add_operator(registry, &frames);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, &addc);
+	if (!status)
+		status = weir_registry_add_operator(registry, &compare);
+	return status;
+}
+
+WEIR_PLUGIN(add);

@@ -1,0 +1,159 @@
+/*
+ * cuBLAS on weir's streams: `gemm` multiplies a matrix by itself. What allocates or waits (the handle, the
+ * workspace, the load of the kernel) happens in start; compute only enqueues.
+ */
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <weir.h>
+
+#include "frames.h"
+
+/* Bytes; what NVIDIA recommends for Hopper. Without one of ours cuBLAS may allocate in a frame. */
+#define WORKSPACE ((size_t)32 << 20)
+
+struct gemm {
+	cublasHandle_t handle;
+	void *workspace;
+};
+
+static const weir_port inputs[] = {
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR, .help = "float32 [side, side] on the device"},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "in times in"},
+	{.name = NULL},
+};
+
+static weir_status succeeded(weir_context *context, const char *what, cublasStatus_t status)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return WEIR_OK;
+	return weir_context_fail(context, "%s: %s", what, cublasGetStatusString(status));
+}
+
+/*
+ * cuBLAS counts by columns, weir by rows: what it takes for the transposed matrix, squared and read by rows
+ * again, is the square. cublasSetStream gives the handle cuBLAS's own workspace back, so ours is set after
+ * it.
+ */
+static weir_status square(weir_context *context, const struct gemm *self, void *native, const float *from,
+			  float *to, int side)
+{
+	const float one = 1, zero = 0;
+	weir_status status =
+		succeeded(context, "cublasSetStream", cublasSetStream(self->handle, (cudaStream_t)native));
+
+	if (!status)
+		status = succeeded(context, "cublasSetWorkspace",
+				   cublasSetWorkspace(self->handle, self->workspace, WORKSPACE));
+	if (!status)
+		status = succeeded(context, "cublasSgemm",
+				   cublasSgemm(self->handle, CUBLAS_OP_N, CUBLAS_OP_N, side, side, side, &one,
+					       from, side, from, side, &zero, to, side));
+	return status;
+}
+
+/* The first call of a kind loads kernels, for which the driver may wait: so it is not a frame's. */
+static weir_status warm_up(weir_context *context, const struct gemm *self)
+{
+	enum { SIDE = 128, BYTES = 2 * SIDE * SIDE * sizeof(float) };
+	float *memory = NULL;
+	weir_status status;
+
+	if (cudaMalloc((void **)&memory, BYTES) != cudaSuccess || cudaMemset(memory, 0, BYTES) != cudaSuccess)
+		return weir_context_fail(context, "no memory of the device to warm up with");
+	status = square(context, self, NULL, memory, memory + SIDE * SIDE, SIDE);
+	if (!status && cudaDeviceSynchronize() != cudaSuccess)
+		status = weir_context_fail(context, "cublasSgemm failed on device %d",
+					   weir_context_device(context));
+	cudaFree(memory);
+	return status;
+}
+
+static void stop(weir_context *context, void *state)
+{
+	struct gemm *self = state;
+
+	(void)context;
+	if (self->handle)
+		cublasDestroy(self->handle);
+	cudaFree(self->workspace);
+	*self = (struct gemm){0};
+}
+
+static weir_status make(weir_context *context, struct gemm *self)
+{
+	cudaError_t error = cudaSetDevice(weir_context_device(context));
+	weir_status status;
+
+	if (error == cudaSuccess)
+		error = cudaMalloc(&self->workspace, WORKSPACE);
+	if (error != cudaSuccess)
+		return weir_context_fail(context, "cuBLAS needs a GPU: %s", cudaGetErrorString(error));
+	status = succeeded(context, "cublasCreate", cublasCreate(&self->handle));
+	return status ? status : warm_up(context, self);
+}
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	weir_status status = make(context, state);
+
+	(void)values;
+	if (status)
+		stop(context, state); /* weir calls it only after a start that succeeded */
+	return status;
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	const struct gemm *self = state;
+	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
+	const weir_tensor *tensor = weir_message_tensor(from);
+	weir_stream *stream = NULL;
+	void *native = NULL;
+	weir_status status;
+
+	/* After whoever produces the input; and its device is this thread's current one from now on. */
+	status = weir_context_receive_stream(context, 0, true, false, &stream);
+	if (!status)
+		status = frames_native(context, stream, &native);
+	if (!status)
+		status = frames_check(context, tensor, weir_stream_device(stream));
+	if (!status)
+		status = weir_context_alloc(context, tensor, false, &to);
+	if (!status)
+		status = square(context, self, native, weir_message_data(from), weir_message_data(to),
+				(int)tensor->shape[0]);
+	if (!status)
+		return weir_context_emit(context, 0, to);
+	weir_message_unref(to);
+	return status;
+}
+
+static const weir_operator gemm = {
+	.size = sizeof(weir_operator),
+	.name = "gemm",
+	.help = "a matrix times itself, by cuBLAS",
+	.flags = WEIR_OPERATOR_STREAM,
+	.state_size = sizeof(struct gemm),
+	.inputs = inputs,
+	.outputs = outputs,
+	.start = start,
+	.compute = compute,
+	.stop = stop,
+};
+
+static weir_status add(weir_registry *registry)
+{
+	weir_status status = weir_registry_add_operator(registry, &frames);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, &gemm);
+	if (!status)
+		status = weir_registry_add_operator(registry, &compare);
+	return status;
+}
+
+WEIR_PLUGIN(add);
