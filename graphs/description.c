@@ -278,8 +278,7 @@ weir_status weir_description_put(weir_description *description, const char *poin
 	return status;
 }
 
-/* The index of the entity of that name. */
-static weir_status find_entity(const weir_description *description, const char *name, size_t *out)
+weir_status wr_description_entity(const weir_description *description, const char *name, size_t *out)
 {
 	const struct wr_value *root = &description->root;
 	const struct wr_value *entities = root->type == WR_OBJECT ? wr_value_find(root, "entities") : NULL;
@@ -316,7 +315,7 @@ static weir_status set_parameter(weir_description *description, const char *enti
 	struct route route = {.keys = {"entities", NULL, "parameters", NULL}, .count = 4};
 	char number[24];
 	size_t index = 0;
-	weir_status status = find_entity(description, entity, &index);
+	weir_status status = wr_description_entity(description, entity, &index);
 
 	if (status)
 		return status;

@@ -9,4 +9,7 @@ struct weir_description {
 	char *file; /* NULL: not from a file */
 };
 
+/* The index of the entity of that name. Fails: WEIR_E_INVALID, naming the nearest. */
+weir_status wr_description_entity(const weir_description *description, const char *name, size_t *out);
+
 #endif

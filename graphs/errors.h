@@ -40,7 +40,15 @@
 	X(WR_W_CYCLE, 31, "cycle that can never start")                                                      \
 	X(WR_W_ENDLESS_CYCLE, 32, "cycle that outlives its exits (warning)")                                 \
 	X(WR_W_MAX_EMITS, 33, "max_emits larger than the capacity")                                          \
-	X(WR_W_TOO_MANY, 34, "too many")
+	X(WR_W_TOO_MANY, 34, "too many")                                                                     \
+	X(WR_W_UNKNOWN_RESOURCE, 35, "unknown resource")                                                     \
+	X(WR_W_RESOURCE_TYPE, 36, "resource of the wrong type")                                              \
+	X(WR_W_TWO_POOLS, 37, "more than one stream pool")                                                   \
+	X(WR_W_POOL_SIZES, 38, "sizes of a resource that disagree")                                          \
+	X(WR_W_GREEN_CONTEXT, 39, "not possible in a green context")                                         \
+	X(WR_W_TWO_DEFAULTS, 40, "more than one default")                                                    \
+	X(WR_W_UNUSED_RESOURCE, 41, "resource that nobody uses (warning)")                                   \
+	X(WR_W_FEW_STREAMS, 42, "fewer streams than entities (warning)")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

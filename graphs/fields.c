@@ -88,7 +88,10 @@ int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, con
 		return fallback;
 	if (value->integer >= min && value->integer <= max)
 		return value->integer;
-	if (max == INT64_MAX)
+	if (min == max)
+		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be %lld",
+			  (long long)value->integer, (long long)min);
+	else if (max == INT64_MAX)
 		wr_report(reports, WR_W_RANGE, at, value->place,
 			  "%lld is out of range: must be at least %lld", (long long)value->integer,
 			  (long long)min);

@@ -44,56 +44,14 @@ static weir_status read_name(struct wr_build *build, const struct wr_value *name
 	return build->plan->name ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-/* No type of resource is built yet; those that are planned are refused as such. */
-static void check_resource(struct wr_build *build, const struct wr_member *member, const struct wr_at *at)
-{
-	static const struct wr_field planned[] = {{"stream_pool", 0, false},
-						  {"green_context_pool", 0, false},
-						  {"green_context", 0, false},
-						  {NULL, 0, false}};
-	const struct wr_value *type = wr_value_find(&member->value, "type");
-
-	if (!wr_name_ok(member->key))
-		wr_report(&build->reports, WR_W_NAME, at, member->place, "'%s' is no name of a resource",
-			  wr_shown(member->key).text);
-	if (!type) {
-		wr_report(&build->reports, WR_W_MISSING_KEY, at, member->value.place,
-			  "a resource needs the key 'type'");
-		return;
-	}
-	at = &(struct wr_at){at, "type", 0};
-	if (!wr_type_check(&build->reports, at, type, WR_STRING))
-		return;
-	for (size_t i = 0; planned[i].name; i++)
-		if (!strcmp(planned[i].name, type->string)) {
-			wr_report(&build->reports, WR_W_UNSUPPORTED, at, type->place,
-				  "'%s' is not supported in this version: take the resource out",
-				  planned[i].name);
-			return;
-		}
-	wr_report(&build->reports, WR_W_CHOICE, at, type->place, "'%s' is no type of a resource: take it out",
-		  wr_shown(type->string).text);
-}
-
-static void check_resources(struct wr_build *build, const struct wr_value *resources)
-{
-	struct wr_at all = {NULL, "resources", 0};
-
-	for (size_t i = 0; resources && i < wr_value_count(resources); i++) {
-		const struct wr_member *member = wr_value_at(resources, i);
-		struct wr_at at = {&all, member->key, 0};
-		if (wr_type_check(&build->reports, &at, &member->value, WR_OBJECT))
-			check_resource(build, member, &at);
-	}
-}
-
 static weir_status build_root(struct wr_build *build, const struct wr_value *root)
 {
-	enum { WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, KEYS = 16 };
+	enum { WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, USE_DEFAULT_STREAM, KEYS = 16 };
 	static const struct wr_field fields[KEYS] = {
 		{"weir", WR_INTEGER, true},      {"name", WR_STRING, false},
 		{"scheduler", WR_OBJECT, false}, {"resources", WR_OBJECT, false},
 		{"entities", WR_ARRAY, true},    {"connections", WR_ARRAY, false},
+		[USE_DEFAULT_STREAM] = {"use_default_stream", WR_BOOL, false},
 		{"include", 0, false},           {"subgraphs", 0, false},
 		{"templates", 0, false},         {"holoscan_defaults", 0, false},
 		{"holoscan_or", 0, false},
@@ -105,8 +63,10 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 		return WEIR_OK;
 	wr_fields_read(&build->reports, NULL, root, "a graph", fields, found);
 	check_version(build, found[WEIR]);
-	check_resources(build, found[RESOURCES]);
+	build->use_default_stream = found[USE_DEFAULT_STREAM] && found[USE_DEFAULT_STREAM]->boolean;
 	status = read_name(build, found[NAME]);
+	if (!status)
+		status = wr_build_resources(build, found[RESOURCES]);
 	if (!status)
 		status = wr_build_scheduler(build, found[SCHEDULER]);
 	if (!status && found[ENTITIES])
@@ -127,6 +87,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 		status = wr_build_implied(build);
 	if (status)
 		return status;
+	wr_build_check_resources(build);
 	wr_build_check_conditions(build);
 	wr_build_check_connections(build);
 	if (!build->open_ports && !build->unresolved)
@@ -148,6 +109,8 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	if (!status)
 		status = delivered;
 	wr_names_finish(&build.names);
+	wr_names_finish(&build.resource_names);
+	wr_free(build.resources);
 	wr_free(build.origins);
 	if (status == WEIR_E_NOMEM)
 		wr_fail(status, "out of memory"); /* a report may have said something since */
@@ -171,10 +134,26 @@ static void finish_entity(struct wr_plan_entity *entity)
 	wr_free(entity->name);
 }
 
+static void finish_resources(struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->stream_pool_count; i++)
+		wr_free(plan->stream_pools[i].name);
+	for (size_t i = 0; i < plan->green_context_pool_count; i++) {
+		wr_free(plan->green_context_pools[i].name);
+		wr_free(plan->green_context_pools[i].sizes);
+	}
+	for (size_t i = 0; i < plan->green_context_count; i++)
+		wr_free(plan->green_contexts[i].name);
+	wr_free(plan->stream_pools);
+	wr_free(plan->green_context_pools);
+	wr_free(plan->green_contexts);
+}
+
 void wr_plan_destroy(struct wr_plan *plan)
 {
 	if (!plan)
 		return;
+	finish_resources(plan);
 	for (size_t i = 0; i < plan->entity_count; i++)
 		finish_entity(&plan->entities[i]);
 	wr_free(plan->entities);

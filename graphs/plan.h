@@ -38,6 +38,7 @@ struct wr_plan_stream_pool {
 	uint32_t reserved_size, max_size;	/* max_size 0: no bound */
 	uint32_t green_context;		/* index, or WR_NO_CONTEXT */
 	bool implied;			/* nobody wrote it */
+	bool is_default;		/* entities that name no resource use it */
 	size_t users;			/* entities */
 };
 
@@ -49,6 +50,7 @@ struct wr_plan_green_context_pool {
 	size_t count;
 	uint32_t min_sm_size;
 	int default_index;		/* as it was given: -1, the remainder */
+	bool is_default;		/* entities that name no resource use its default context */
 };
 
 struct wr_plan_green_context {

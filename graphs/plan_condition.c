@@ -112,7 +112,7 @@ static int signal_of(struct wr_build *build, const struct wr_value *value, const
 
 	if (!signal || keys_of(kind) != cuda_keys || !wr_type_check(&build->reports, &at, signal, WR_STRING))
 		return -1;
-	return wr_field_choice(&build->reports, &at, signal, "callback|callback_inline");
+	return wr_field_choice(&build->reports, &at, signal, WR_SIGNALS);
 }
 
 static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity,

@@ -65,14 +65,16 @@ static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity
 static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *value, const struct wr_at *at)
 {
-	enum { NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, KEYS = 12 };
+	enum { NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM, KEYS = 14 };
 	static const struct wr_field fields[KEYS] = {
 		{"name", WR_STRING, true},
 		{"operator", WR_STRING, true},
 		{"parameters", WR_OBJECT, false},
 		{"conditions", WR_ARRAY, false},
 		{"ports", WR_OBJECT, false},
-		{"resources", 0, false},
+		{"resources", WR_ARRAY, false},
+		{"default_stream_pool", WR_BOOL, false},
+		{"use_default_stream", WR_BOOL, false},
 		{"device", 0, false},
 		{"max_in_flight", 0, false},
 		{"on_error", 0, false},
@@ -89,6 +91,13 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		status = enter_name(build, entity, found[NAME], at);
 	if (found[OPERATOR])
 		find_kind(build, entity, found[OPERATOR], at);
+	build->unresolved_resource |=
+		!found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
+	if (!status)
+		status = wr_build_use(build, entity,
+				      &(struct wr_use){found[RESOURCES], found[DEFAULT_POOL],
+						       found[DEFAULT_STREAM]},
+				      at);
 	if (status || !entity->kind)
 		return status;
 	status = wr_build_ports(build, entity, found[PORTS], at);

@@ -87,7 +87,7 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	if (scheduler)
 		wr_fields_read(&build->reports, &top, scheduler, "the scheduler", fields, found);
 	plan->workers = found[WORKERS] ? (unsigned)integer(&reading, WORKERS, 1, 64) : 0;
-	plan->signal = choice(&reading, SIGNAL, "callback|callback_inline"); /* enum wr_signal_kind */
+	plan->signal = choice(&reading, SIGNAL, WR_SIGNALS);
 	plan->has_drain = duration(&reading, DRAIN, 0, &plan->drain_ns);
 	plan->has_grace = duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
 	plan->has_duration = duration(&reading, DURATION, 0, &plan->max_duration_ns);
@@ -102,4 +102,4 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1, "the order of the choices");
+_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_DOORBELL == 2, "the order of WR_SIGNALS");

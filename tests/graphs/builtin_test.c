@@ -69,7 +69,7 @@ static void every_graph_in_the_docs_is_right(void **state)
 		if (status)
 			fail_msg("%s", weir_last_error());
 	}
-	assert_int_equal(graphs, 2);
+	assert_int_equal(graphs, 3);
 	wr_text_finish(&docs);
 }
 

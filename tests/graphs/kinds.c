@@ -26,7 +26,8 @@ static const weir_parameter filter_parameters[] = {
 	{.name = NULL},
 };
 static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
-static const weir_operator filter = {OPERATOR, .name = "filter", .parameters = filter_parameters,
+static const weir_operator filter = {OPERATOR, .name = "filter", .flags = WEIR_OPERATOR_STREAM,
+				     .parameters = filter_parameters,
 				     .inputs = filter_inputs, .outputs = source_outputs};
 
 static const weir_port sink_inputs[] = {{PORT, .name = "in"}, {.name = NULL}};
