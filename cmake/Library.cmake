@@ -17,7 +17,7 @@ function(weir_compile target)
 	target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:C,GNU>:-fno-semantic-interposition>)
 endfunction()
 
-# The headers of a toolkit are in sight of the one file that uses them.
+# The headers of a toolkit are in sight of the files that use them.
 if(WEIR_NVTX_INCLUDE)
 	set_source_files_properties(${PROJECT_SOURCE_DIR}/trace/nvtx.c PROPERTIES
 		COMPILE_OPTIONS -isystem${WEIR_NVTX_INCLUDE})
@@ -31,8 +31,8 @@ if(WEIR_WITH_CUDA)
 		"$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-exceptions;$<$<BOOL:${WEIR_WERROR}>:-Werror=all-warnings>>")
 	set_target_properties(weir_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
 	list(GET CUDAToolkit_INCLUDE_DIRS 0 WEIR_CUDA_INCLUDE)
-	set_source_files_properties(${PROJECT_SOURCE_DIR}/streams/cuda.c PROPERTIES
-		COMPILE_OPTIONS -isystem${WEIR_CUDA_INCLUDE})
+	list(FILTER cuda_files INCLUDE REGEX "streams/cuda.*\\.c$")
+	set_source_files_properties(${cuda_files} PROPERTIES COMPILE_OPTIONS -isystem${WEIR_CUDA_INCLUDE})
 	target_link_libraries(weir_packages INTERFACE $<LINK_ONLY:CUDA::cudart_static> ${WEIR_CXX_RUNTIME} rt)
 endif()
 

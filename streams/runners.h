@@ -1,11 +1,11 @@
 /*
- * What queues (fifo.c) and those who run them (runners.c) share. A line is ready, due at a time, when its first operation
- * could run; parked when that is a wait for a mark that was not reached; running while a runner is in its first operation;
- * idle when it is empty. Only a ready line is in its group's list, so a line is run by one runner at a time and its order
- * is kept.
+ * What queues (fifo.c) and those who run them (runners.c) share. A line is ready, due at a time, when its first
+ * operation could run; parked when that is a wait for a mark that was not reached; running while a runner is in
+ * its first operation; idle when it is empty. Only a ready line is in its group's list, so a line is run by one
+ * runner at a time and its order is kept.
  *
- * A group is a device, or a partition of one: its lines run on its runners alone. One lock guards all groups, since a mark
- * may be recorded in one and waited for in another.
+ * A group is a device, or a partition of one: its lines run on its runners alone. One lock guards all groups,
+ * since a mark may be recorded in one and waited for in another.
  */
 #ifndef WR_STREAMS_RUNNERS_H
 #define WR_STREAMS_RUNNERS_H
@@ -109,6 +109,6 @@ void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
 weir_status wr_group_start(struct wr_group *group);	/* its runners, if it has none yet. Lock not held */
-struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* takes an idle one, to be unparked without the lock; or NULL */
+struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one to be unparked without the lock, or NULL */
 
 #endif

@@ -1,4 +1,4 @@
-"""Each package from outside enters by one file."""
+"""Each package from outside enters by one file, or by the few of its backend."""
 import re
 import sys
 
@@ -10,7 +10,7 @@ DOORS = [
     (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
     (re.compile(r"sanitizer/"), "the sanitizers' interface", re.compile(r"base/coroutine\.c$")),
     (re.compile(r"nvtx"), "NVTX", re.compile(r"trace/nvtx\.c$")),
-    (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda\.c|operators/\w+\.cuh?)$")),
+    (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda\w*\.[ch]|operators/\w+\.cuh?)$")),
 ]
 STANDARD = re.compile(r"^(sys|netinet|arpa|linux|bits)/\w+\.h$|^\w+\.h$")
 
