@@ -6,8 +6,11 @@
  * occupies the thread that makes the calls, all threads of the host backend are in long kernels, the process
  * was stopped (F36). Then the entity is poked in its place, which is always right, and nothing has failed.
  *
- * Thread: the loop, which alone gives signals back, so that one which has waited for long stays what it is
+ * Thread: the loop, which alone gives such signals back, so that one which has waited for long stays what it is
  * meanwhile.
+ *
+ * Lost rings: a word has not come to a point for a second though a later record of its stream is complete. Without a
+ * later record nobody knows; whoever waits is told all the same, since the watch has seen the work complete.
  */
 #include "base/log.h"
 #include "base/memory.h"
@@ -32,7 +35,7 @@ static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 	weir_fence *copy = NULL;
 
 	wr_mutex_lock(&signals->lock);
-	if (wr_load(&signal->token) && now - signal->armed_at >= LOST_AFTER)
+	if (wr_load(&signal->token) && !signal->doorbell && now - signal->armed_at >= LOST_AFTER)
 		copy = wr_alloc(signal->count, sizeof *copy);
 	*n = copy ? signal->count : 0;
 	for (size_t i = 0; i < *n; i++)
@@ -127,4 +130,39 @@ weir_status wr_signals_look(struct wr_system *system, int64_t now)
 	if (look.lost)
 		wr_system_fail(system, weir_last_error());
 	return wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+}
+
+/* --- doorbells --- */
+
+static bool came_to(weir_stream *stream, uint64_t point)
+{
+	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)point) >= 0;
+}
+
+static bool missed(weir_stream *stream, int64_t now)
+{
+	if (!wr_load(&stream->word) || !wr_load(&stream->rung))
+		return false;
+	if (came_to(stream, stream->missed.point)) {
+		stream->missed.point = wr_load(&stream->rung);
+		stream->missed.since = 0;
+	} else if (wr_load(&stream->seen) > stream->missed.point && !stream->missed.since) {
+		stream->missed.since = now;
+	}
+	return stream->missed.since && now - stream->missed.since >= LOST_AFTER;
+}
+
+weir_status wr_bells_missed(struct wr_system *system, int64_t now)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (!missed(stream, now))
+			continue;
+		wr_fail(WEIR_E_DEVICE, "doorbell lost: the work of '%s' has been complete for 1 s, and later work is, too",
+			wr_load(&stream->owner));
+		wr_system_fail(system, weir_last_error());
+		return WEIR_E_DEVICE;
+	}
+	return WEIR_OK;
 }

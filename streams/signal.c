@@ -40,7 +40,10 @@ static void fired(struct wr_sink *sink, bool stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity);
-	hand_back(signal, waker);
+	if (signal->doorbell)
+		wr_store(&signal->ended, wr_load(&signal->token)); /* from here on it may be somebody else's */
+	else
+		hand_back(signal, waker);
 }
 
 /* --- the free list --- */
@@ -94,8 +97,7 @@ static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
 	signal->bounded = false;
 }
 
-/* The token has ended and the caller is the only one who has the signal. Returns what carried it. */
-static struct wr_carrier *give_back(struct wr_signal *signal)
+struct wr_carrier *wr_signal_give_back(struct wr_signal *signal)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_carrier *carrier = signal->carrier;
@@ -137,7 +139,7 @@ void wr_system_collect(struct wr_system *system)
 		int device = signal->device;
 
 		list = signal->next;
-		wr_carrier_push(&system->signals, &system->signals.carriers, give_back(signal));
+		wr_carrier_push(&system->signals, &system->signals.carriers, wr_signal_give_back(signal));
 		wr_signals_offer(system, device);
 		if (stream)
 			wr_stream_idle(stream);
@@ -149,18 +151,8 @@ void wr_system_collect(struct wr_system *system)
 
 /* --- arming --- */
 
-struct order {
-	uint32_t entity;
-	const weir_fence *fences;
-	size_t count;
-	int device;
-	struct wr_carrier *carrier; /* NULL: inline */
-	weir_stream *stream;
-	bool bounded;
-};
-
-static weir_status arm(struct wr_system *system, struct wr_waker *waker, const struct order *order,
-		       struct wr_signal **out)
+weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
+			   struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -175,12 +167,14 @@ static weir_status arm(struct wr_system *system, struct wr_waker *waker, const s
 		signal->stream = order->stream;
 		signal->device = order->device;
 		signal->bounded = order->bounded;
+		signal->doorbell = order->doorbell;
 		signal->count = order->count;
 		for (size_t i = 0; i < order->count; i++)
 			signal->fences[i] = order->fences[i];
 		signal->armed_at = wr_now();
 		signal->complete_at = 0;
 		wr_store(&signal->enqueued, 0);
+		wr_store(&signal->ended, 0);
 		wr_fetch_add(&signals->pending, 1);
 		wr_store(&signal->token, wr_token_arm(signal->slot, &signal->sink));
 		*out = signal;
@@ -197,7 +191,7 @@ static void disarm(struct wr_signal *signal, wr_token token)
 	if (wr_token_end(token) == WR_TOKEN_GONE)
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
-	wr_carrier_give_up(system, give_back(signal));
+	wr_carrier_give_up(system, wr_signal_give_back(signal));
 }
 
 /* The signal may be armed anew by now: a later token stays. */
@@ -242,7 +236,7 @@ static weir_status capturing(weir_stream *stream)
 }
 
 /* The device waits for each of them that is not known to be complete. *device: of the first. */
-static weir_status check_fences(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+weir_status wr_signal_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
 	weir_status status = WEIR_OK;
 
@@ -276,7 +270,7 @@ static weir_status wait_for(struct wr_system *system, const struct wr_carrier *c
 	return status;
 }
 
-static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct order *order,
+static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				  wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
@@ -288,7 +282,7 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 	if (!status)
 		status = wait_for(system, order->carrier, order->fences, order->count);
 	if (!status)
-		status = arm(system, waker, order, &signal);
+		status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
 		return enqueue(system, order->carrier->native, signal, out);
 	wr_carrier_give_up(system, order->carrier);
@@ -303,7 +297,7 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
  * Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference
  * is the caller's.
  */
-static weir_status claim(struct wr_signals *signals, struct order *order, struct wr_waker *waker,
+static weir_status claim(struct wr_signals *signals, struct wr_order *order, struct wr_waker *waker,
 			 bool *dropped)
 {
 	weir_status status = WEIR_OK;
@@ -327,7 +321,7 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 			  wr_token *out)
 {
 	struct wr_waker *waker = wr_load(&system->waker);
-	struct order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
+	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
 	bool dropped = false;
 	weir_status status;
 
@@ -335,7 +329,7 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 		return wr_system_dead(system);
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	status = check_fences(system, fences, n, &order.device);
+	status = wr_signal_check(system, fences, n, &order.device);
 	if (!status)
 		status = claim(&system->signals, &order, waker, &dropped);
 	if (status == WEIR_E_BUSY)
@@ -352,7 +346,7 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
-	struct order order = {.entity = entity,
+	struct wr_order order = {.entity = entity,
 			      .fences = &fence,
 			      .count = 1,
 			      .device = stream->device,
@@ -374,7 +368,7 @@ weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out
 	if (wr_fetch_add(&stream->inlined, 1) >= system->signals.bound)
 		status = WEIR_E_BUSY;
 	if (!status)
-		status = arm(system, waker, &order, &signal);
+		status = wr_signal_make(system, waker, &order, &signal);
 	if (status) {
 		wr_fetch_sub(&stream->inlined, 1);
 		return status;
@@ -389,7 +383,7 @@ weir_status wr_signal_expect(weir_stream *stream)
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
-	struct order order = {.entity = WR_NO_ENTITY,
+	struct wr_order order = {.entity = WR_NO_ENTITY,
 			      .fences = &fence,
 			      .count = 1,
 			      .device = stream->device,
@@ -458,7 +452,9 @@ static void revoke_one(struct wr_signal *signal, void *arg)
 	struct wr_system *system = arg;
 	wr_token token = wr_load(&signal->token);
 
-	if (!token || !wr_token_orphan(token))
+	if (token && signal->doorbell && wr_token_end(token) != WR_TOKEN_GONE)
+		wr_store(&signal->ended, token);
+	if (!token || signal->doorbell || !wr_token_orphan(token))
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
 	if (signal->carrier && !wr_system_lost(system))

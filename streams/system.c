@@ -148,6 +148,8 @@ static weir_status init(struct wr_system *system)
 		status = wr_memory_init(system);
 	if (!status)
 		status = wr_signals_init(system);
+	if (!status)
+		status = wr_bells_init(system);
 	return status;
 }
 
@@ -159,6 +161,7 @@ static void free_all(void *arg)
 	wr_table_finish(system);
 	wr_stream_pools_finish(system);
 	wr_partitions_finish(system);
+	wr_bells_finish(system);
 	wr_memory_finish(system);
 	system->backend->close(system->native);
 	wr_retire_finish(system);
@@ -332,6 +335,7 @@ void wr_system_detach(struct wr_system *system)
 	wr_signals_revoke(system);
 	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 	wr_system_collect(system);
+	wr_bells_reap(system);
 	wr_signals_give_back(system);
 }
 

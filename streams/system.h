@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "streams/backend.h"
+#include "streams/estimate.h"
 #include "streams/token.h"
 
 #define WR_BOUND 256			/* outstanding tokens a device (callback) or stream (inline), G2 */
@@ -59,6 +60,17 @@ struct weir_stream {
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
 	_Atomic uint32_t inlined;	/* outstanding tokens of its own; changed under signals.lock */
 	weir_fence waited[WR_WAITED];	/* by index of the other stream: the latest point it waits for. Owner */
+	_Atomic(_Atomic uint32_t *) word;	/* its doorbell, or NULL; written by the owner, or while it is being opened */
+	_Atomic uint64_t rung;		/* the last point that the word was told to come to; goes on from id to id. Owner */
+	struct {			/* of whoever looks at the doorbells */
+		struct wr_estimate work;	/* from a point's record, or the end of the one before, to its end */
+		uint64_t point;			/* the last one that was seen to have rung, and when */
+		int64_t at;
+	} rang;
+	struct {			/* of the loop (lost.c) */
+		uint64_t point;			/* that the word must have come to when a later one is complete */
+		int64_t since;			/* when it was found not to, or 0 */
+	} missed;
 };
 
 /* --- signals --- */
@@ -87,6 +99,8 @@ struct wr_signal {
 	size_t count, room;
 	int64_t armed_at, complete_at;	/* guarded by signals.lock */
 	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
+	bool doorbell;			/* it is in the poller's hands until it has ended; who else ends its token says so last: */
+	_Atomic wr_token ended;
 	wr_token probed, late;		/* carrier's event recorded behind it; told that it is late. Loop thread */
 };
 
@@ -114,6 +128,45 @@ struct wr_signals {
 	_Atomic uint64_t pending;		/* armed and not fired */
 	_Atomic uint64_t stale;
 	uint64_t strays;			/* of the process when the system was made */
+};
+
+/* --- doorbells --- */
+
+#define WR_WORDS 64		/* a page; each has a cache line of its own */
+struct wr_words {
+	struct wr_words *older;
+	struct {
+		_Alignas(64) _Atomic uint32_t value;
+	} *at;				/* pinned */
+};
+
+/* What the poller watches: one fence of a signal at a time. */
+struct wr_bell {
+	_Atomic uint32_t *word;
+	uint32_t target;
+	uint32_t fence;			/* its number in the signal */
+	weir_stream *stream;
+	uint64_t point;
+	struct wr_signal *signal;
+	wr_token token;
+	struct wr_wait wait;
+	int64_t made;			/* when the point was recorded, or 0: not known any more */
+	int64_t pending_at;		/* when it was last known not to be complete, or 0 */
+};
+
+struct wr_bells {
+	struct wr_mutex lock;
+	struct wr_words *words;		/* the newest page; guarded by lock */
+	uint32_t used;			/* of that page; guarded by lock */
+	_Atomic bool on;		/* streams get their words when they are made */
+	_Atomic(struct wr_signal *) inbox;	/* armed, and not yet in the list */
+	_Atomic size_t armed;		/* in the inbox or the list */
+	_Atomic uint64_t version;
+	_Atomic bool looking;		/* somebody looks: the list is his */
+	struct wr_bell *list;
+	size_t count, room;
+	struct wr_estimate lateness;	/* of sleeps. Poller */
+	_Atomic int64_t margin;
 };
 
 /* --- memory --- */
@@ -166,6 +219,7 @@ struct wr_system {
 	char failure[1024], accused[128];	/* written once, before `failed` */
 	struct wr_arena *arenas;	/* pinned host memory, then one a device */
 	struct wr_signals signals;
+	struct wr_bells bells;
 	struct {
 		struct wr_mutex lock;
 		struct wr_retired *listed, *ready;	/* ready: complete, a destructor must run. Guarded by lock */
@@ -247,6 +301,14 @@ weir_status wr_signal_expect(weir_stream *stream);	/* kick only; once for its la
 void wr_signals_offer(struct wr_system *system, int device);	/* pokes refused ones, as many as there are places */
 bool wr_signals_refuse(struct wr_system *system);	/* somebody stands in the FIFO */
 weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */
+
+/* bell.c */
+weir_status wr_bells_init(struct wr_system *system);
+void wr_bells_finish(struct wr_system *system);
+weir_status wr_bell_open(weir_stream *stream);	/* gives it a word if doorbells are on */
+void wr_bells_watch(struct wr_system *system, int64_t now);	/* looks, unless somebody does */
+void wr_bells_reap(struct wr_system *system);	/* all tokens were revoked: takes back what has ended. Nobody looks any more */
+weir_status wr_bells_missed(struct wr_system *system, int64_t now);	/* lost.c: finds lost rings */
 
 /* retire.c */
 weir_status wr_retire_init(struct wr_system *system);

@@ -205,6 +205,8 @@ static weir_status make(struct wr_system *system, const struct kind *kind, const
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status)
+		status = wr_bell_open(stream);
+	if (!status)
 		status = enter(stream, kind, owner);
 	if (status)
 		free_stream(stream);

@@ -172,6 +172,11 @@ bool wr_token_outstanding(wr_token token)
 	       word == word_of(generation_of(token), SUPERSEDED);
 }
 
+bool wr_token_pending(wr_token token)
+{
+	return wr_load(&slot_at(slot_of(token))->word) == word_of(generation_of(token), PENDING);
+}
+
 /* --- the callback --- */
 
 static void fired(struct slot *slot, bool stale)

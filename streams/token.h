@@ -27,6 +27,7 @@ void wr_token_release(wr_token token);				/* FIRED -> FREE of the next generatio
 /* PENDING, SUPERSEDED -> ORPHAN: its callback touches the slot alone and gives it back. False: it has fired. */
 bool wr_token_orphan(wr_token token);
 bool wr_token_outstanding(wr_token token);			/* PENDING or SUPERSEDED */
+bool wr_token_pending(wr_token token);
 
 static inline void *wr_token_argument(wr_token token)
 {

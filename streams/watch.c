@@ -1,6 +1,7 @@
 /*
  * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams
- * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken.
+ * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken, doorbells
+ * that nobody polls.
  *
  * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the
  * last look, adding is done before the announcement is read, both seq_cst: one of the two sees the other.
@@ -124,6 +125,7 @@ static int64_t look(struct wr_system *system, int64_t now)
 {
 	int64_t next = look_at_streams(system, now);
 
+	wr_bells_watch(system, now);
 	wr_retire_look(system, false);
 	if (wr_load(&system->retire.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);
@@ -143,7 +145,7 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	*next = look(system, now);
 	if (*next != WR_FOREVER)
 		wr_store(&system->resting, false);
-	return wr_signals_look(system, now);
+	return wr_bells_missed(system, now) ? wr_system_dead(system) : wr_signals_look(system, now);
 }
 
 weir_status wr_system_expect(struct wr_system *system)
