@@ -109,6 +109,6 @@ void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
 weir_status wr_group_start(struct wr_group *group);	/* its runners, if it has none yet. Lock not held */
-struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one to be unparked without the lock, or NULL */
+struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one, for wr_unpark; or NULL */
 
 #endif

@@ -224,6 +224,314 @@ BODY(t1_no_such_device)
 	assert_int_equal(wr_system_alloc(rig->system, -2, 1, &memory), WEIR_E_INVALID);
 }
 
+/* --- several devices --- */
+
+static weir_stream *stream_of(struct rig *rig, const struct wr_stream_spec *spec)
+{
+	weir_stream *stream = NULL;
+
+	assert_int_equal(wr_stream_open(rig->system, spec, "one more", &stream), WEIR_OK);
+	return stream;
+}
+
+static weir_stream *stream_on(struct rig *rig, int device)
+{
+	return stream_of(rig, &(struct wr_stream_spec){.device = device});
+}
+
+static int *cell_on(struct rig *rig, int device)
+{
+	void *memory = NULL;
+
+	assert_int_equal(wr_system_alloc(rig->system, device, sizeof(int), &memory), WEIR_OK);
+	return memory;
+}
+
+/* What is launched from now on works on this cell. */
+static int *work_on(struct rig *rig, int *cell)
+{
+	int *before = rig->cell;
+
+	rig->cell = cell;
+	return before;
+}
+
+static bool has_two_devices(struct rig *rig)
+{
+	return wr_system_devices(rig->system) > 1;
+}
+
+BODY(t1_each_device_runs_its_streams)
+{
+	weir_stream *stream;
+
+	if (!has_two_devices(rig))
+		return;
+	stream = stream_on(rig, 1);
+	assert_int_equal(weir_stream_device(stream), 1);
+	work_on(rig, cell_on(rig, 1));
+	rig_store(rig, stream, 5, MS);
+	rig_add(rig, stream, 6, 0);
+	assert_int_equal(rig_read(rig, stream), 11);
+	wr_stream_close(stream);
+}
+
+BODY(t2_a_wait_for_another_device_orders_and_copies_go_between_devices)
+{
+	int *there, *here;
+	weir_stream *stream;
+
+	if (!has_two_devices(rig))
+		return;
+	there = cell_on(rig, 1);
+	stream = stream_on(rig, 1);
+	rig_store(rig, rig->a, 7, 20 * MS);
+	assert_int_equal(weir_stream_wait(stream, rig_record(rig->a)), WEIR_OK);
+	assert_int_equal(weir_stream_copy(stream, there, rig->cell, sizeof(int)), WEIR_OK);
+	here = work_on(rig, there);
+	rig_add(rig, stream, 1, 20 * MS);
+	work_on(rig, here);
+	assert_int_equal(weir_stream_wait(rig->b, rig_record(stream)), WEIR_OK);
+	assert_int_equal(weir_stream_copy(rig->b, here, there, sizeof(int)), WEIR_OK);
+	rig_add(rig, rig->b, 10, 0);
+	assert_int_equal(rig_read(rig, rig->b), 18);
+	wr_stream_close(stream);
+}
+
+BODY(t1_a_device_is_not_behind_another)
+{
+	enum { BUSY = 6 };
+	weir_stream *busy[BUSY], *stream;
+	weir_fence slow[BUSY];
+
+	if (!has_two_devices(rig))
+		return;
+	stream = stream_on(rig, 1);
+	for (int i = 0; i < BUSY; i++) {
+		busy[i] = rig_stream(rig, "busy");
+		work_on(rig, cell_on(rig, 0));
+		rig_store(rig, busy[i], i, 300 * MS);
+		slow[i] = rig_record(busy[i]);
+	}
+	work_on(rig, cell_on(rig, 1));
+	rig_store(rig, stream, 9, 0);
+	assert_int_equal(rig_read(rig, stream), 9);
+	assert_int_equal(wr_fence_query(rig->system, slow[0]), WEIR_E_BUSY);
+	for (int i = 0; i < BUSY; i++)
+		wr_stream_close(busy[i]);
+	wr_stream_close(stream);
+}
+
+/* --- the default stream --- */
+
+BODY(t1_blocking_streams_and_the_default_one_wait_for_each_other)
+{
+	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
+	weir_stream *x = stream_of(rig, &blocking), *y = stream_of(rig, &blocking), *legacy = NULL;
+
+	assert_int_equal(wr_stream_default(rig->system, 0, "default", &legacy), WEIR_OK);
+	rig_store(rig, x, 5, 20 * MS);
+	rig_add(rig, legacy, 1, 20 * MS);
+	rig_add(rig, y, 10, 0);
+	rig_add(rig, legacy, 100, 0);
+	assert_int_equal(rig_read(rig, legacy), 116);
+	rig_store(rig, legacy, 3, 20 * MS);
+	rig_add(rig, x, 4, 0);
+	assert_int_equal(rig_read(rig, x), 7);
+	wr_stream_close(x);
+	rig_add(rig, y, 1, 0); /* what closes one leaves the others */
+	assert_int_equal(rig_read(rig, y), 8);
+	wr_stream_close(y);
+	wr_stream_close(legacy);
+}
+
+/* --- partitions --- */
+
+static void split(struct rig *rig, uint32_t first, uint32_t second, struct wr_partition **out)
+{
+	uint32_t sizes[] = {first, second}, sms[3] = {0, 0, 0};
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2, .minimum = 1};
+
+	assert_int_equal(wr_partitions_create(rig->system, &spec, out, sms), WEIR_OK);
+	assert_true(sms[0] >= first && sms[1] >= second);
+	assert_true(!out[2] == !sms[2]);
+}
+
+BODY(t1_streams_of_all_partitions_run)
+{
+	struct wr_partition *parts[3] = {NULL, NULL, NULL};
+	weir_stream *streams[3];
+
+	if (rig_is("cuda"))
+		split(rig, 8, 17, parts);
+	else
+		split(rig, 1, 3, parts);
+	for (int i = 0; i < 3; i++)
+		streams[i] = stream_of(rig, &(struct wr_stream_spec){.partition = parts[i], .priority = -100});
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			assert_int_equal(weir_stream_wait(streams[i], rig_record(streams[i - 1])), WEIR_OK);
+		rig_add(rig, streams[i], 1 << i, 5 * MS);
+	}
+	assert_int_equal(weir_stream_wait(rig->a, rig_record(streams[2])), WEIR_OK);
+	assert_int_equal(rig_read(rig, rig->a), 7);
+	for (int i = 0; i < 3; i++)
+		wr_stream_close(streams[i]);
+}
+
+static _Atomic int at_once, most_at_once;
+
+static int count_at_once(const void *arguments)
+{
+	int now = wr_fetch_add(&at_once, 1) + 1, most = wr_load(&most_at_once);
+
+	(void)arguments;
+	while (most < now && !wr_cas(&most_at_once, &most, now))
+		;
+	weir_sleep(5 * MS);
+	wr_fetch_sub(&at_once, 1);
+	return 0;
+}
+
+BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
+{
+	enum { STREAMS = 6, KERNELS = 4 };
+	static const weir_kernel kernel = {.size = sizeof kernel, .name = "count", .host = count_at_once};
+	struct wr_partition *parts[3];
+	weir_stream *streams[STREAMS];
+
+	if (rig_is("cuda"))
+		return;
+	split(rig, 2, 1, parts);
+	wr_store(&most_at_once, 0);
+	for (int i = 0; i < STREAMS; i++)
+		streams[i] = stream_of(rig, &(struct wr_stream_spec){.partition = parts[0]});
+	for (int i = 0; i < STREAMS * KERNELS; i++)
+		assert_int_equal(weir_stream_launch(streams[i % STREAMS], &kernel, NULL, 0), WEIR_OK);
+	for (int i = 0; i < STREAMS; i++)
+		rig_wait(rig, rig_record(streams[i]));
+	assert_in_range(wr_load(&most_at_once), 1, 2);
+	for (int i = 0; i < STREAMS; i++)
+		wr_stream_close(streams[i]);
+}
+
+BODY(t1_a_partition_has_no_blocking_streams)
+{
+	struct wr_partition *parts[3];
+	struct wr_stream_spec spec = {.flags = WEIR_STREAM_BLOCKING};
+	weir_stream *stream = NULL;
+
+	split(rig, rig_is("cuda") ? 8 : 1, rig_is("cuda") ? 8 : 1, parts);
+	spec.partition = parts[0];
+	assert_int_equal(wr_stream_open(rig->system, &spec, "x", &stream), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "non-blocking"));
+}
+
+static void refuses(struct rig *rig, uint32_t first, uint32_t second, uint32_t minimum, const char *says)
+{
+	uint32_t sizes[] = {first, second}, sms[3];
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2, .minimum = minimum};
+	struct wr_partition *out[3];
+
+	assert_int_equal(wr_partitions_create(rig->system, &spec, out, sms), WEIR_E_INVALID);
+	if (!strstr(weir_last_error(), says))
+		fail_msg("'%s' does not say '%s'", weir_last_error(), says);
+}
+
+BODY(t1_sizes_that_cannot_be_had_are_refused)
+{
+	refuses(rig, 8, 3, 4, "green_context_pool 'parts': partition 1 has 3 SMs, the least is 4");
+	refuses(rig, 0, 8, 0, "green_context_pool 'parts': partition 0 has 0 SMs, the least is 1");
+	refuses(rig, 8, 100000, 2, "green_context_pool 'parts': partition 1 wants 100000 SMs");
+	if (!rig_is("cuda"))
+		return;
+	refuses(rig, 8, 100000, 2, " SMs, but only ");
+	refuses(rig, 8, 100000, 2, " are left; sizes there are multiples of ");
+}
+
+/* --- doorbells --- */
+
+static bool rings(struct rig *rig)
+{
+	const struct wr_backend *backend = rig->system->backend;
+
+	return !backend->can_ring || !backend->can_ring(rig->system->native, 0);
+}
+
+static _Atomic uint32_t *word(struct rig *rig)
+{
+	_Atomic uint32_t *bell;
+	void *memory = NULL;
+
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *bell, &memory), WEIR_OK);
+	bell = memory;
+	wr_store(bell, 0);
+	return bell;
+}
+
+static void ring(struct rig *rig, weir_stream *stream, _Atomic uint32_t *bell, uint32_t value)
+{
+	const struct wr_backend *backend = rig->system->backend;
+
+	assert_int_equal(backend->ring(rig->system->native, 0, stream->native, bell, value), WEIR_OK);
+}
+
+/* It only grows. */
+static void until_rung(_Atomic uint32_t *bell, uint32_t value)
+{
+	int64_t deadline = wr_now() + 10 * SECOND;
+	uint32_t last = 0, now;
+
+	for (; (now = wr_load(bell)) != value && wr_now() < deadline; last = now) {
+		assert_true(now >= last && now < value);
+		wr_thread_sleep(10000);
+	}
+	assert_int_equal(wr_load(bell), value);
+}
+
+BODY(g4_a_doorbell_rings_when_the_work_before_it_is_done)
+{
+	_Atomic uint32_t *bell = word(rig);
+
+	if (!rings(rig))
+		return;
+	for (int i = 1; i <= 10; i++) {
+		rig_add(rig, rig->a, 1, 2 * MS);
+		assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+		ring(rig, rig->a, bell, (uint32_t)i);
+		until_rung(bell, (uint32_t)i);
+		assert_int_equal(*rig->copy, i);
+	}
+}
+
+BODY(g4_the_word_of_a_doorbell_only_grows)
+{
+	_Atomic uint32_t *bell = word(rig);
+
+	if (!rings(rig))
+		return;
+	for (uint32_t i = 1; i <= 50; i++) {
+		rig_add(rig, rig->a, 1, i % 3 * MS);
+		ring(rig, rig->a, bell, i);
+	}
+	until_rung(bell, 50);
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(wr_load(bell), 50);
+}
+
+BODY(f12_a_lost_doorbell_leaves_the_word_as_it_was)
+{
+	struct wr_sim_knobs knobs = {.lost = 1000};
+	_Atomic uint32_t *bell = word(rig);
+
+	if (!rig_is("sim"))
+		return;
+	wr_system_set_knobs(rig->system, &knobs);
+	ring(rig, rig->a, bell, 1);
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(wr_load(bell), 0);
+}
+
 /* --- live references --- */
 
 BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
@@ -1004,6 +1312,17 @@ static const struct CMUnitTest tests[] = {
 	T(t1_a_kernel_without_a_form_for_the_backend_is_refused),
 	T(t1_only_cuda_wraps),
 	T(t1_no_such_device),
+	T(t1_each_device_runs_its_streams),
+	T(t2_a_wait_for_another_device_orders_and_copies_go_between_devices),
+	T(t1_a_device_is_not_behind_another),
+	T(t1_blocking_streams_and_the_default_one_wait_for_each_other),
+	T(t1_streams_of_all_partitions_run),
+	T(t1_a_partition_of_threads_runs_as_many_kernels_at_once),
+	T(t1_a_partition_has_no_blocking_streams),
+	T(t1_sizes_that_cannot_be_had_are_refused),
+	T(g4_a_doorbell_rings_when_the_work_before_it_is_done),
+	T(g4_the_word_of_a_doorbell_only_grows),
+	T(f12_a_lost_doorbell_leaves_the_word_as_it_was),
 	T(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
 	T(s4_a_tick_that_enqueued_nothing_gives_its_reference_back),
 	T(s4_an_abandoned_run_gets_its_references_back_once),

@@ -163,7 +163,7 @@ void rig_until_kicked(struct rig *rig, int kicks)
 
 static void begin(struct rig *rig, uint64_t seed)
 {
-	struct wr_system_options options = {.backend = rig_backend, .seed = seed, .sim = rig->sim};
+	struct wr_system_options options = {.backend = rig_backend, .seed = seed, .sim = rig->sim, .devices = 2};
 	void *memory;
 
 	assert_int_equal(wr_system_create(&rig->system, &options), WEIR_OK);
