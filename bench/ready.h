@@ -1,0 +1,133 @@
+/* bench/ready: what its parts share. ready.c has the command line, each part has a file. */
+#ifndef BENCH_READY_H
+#define BENCH_READY_H
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ready_gpu.h"
+#include "weir.h"
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define SECOND INT64_C(1000000000)
+#define SPIN_NS (50 * MS)	/* workers that spin do so for this long: the scheduler's option spin_ns */
+#define KERNEL_NS (50 * US)
+
+/* --- the command line and the machine: ready.c --- */
+struct ready_settings {
+	const char *backend;		/* "cuda" or "host" */
+	bool gpu;			/* cuda */
+	double seconds;			/* of one point */
+	unsigned workers;
+	int cores;
+	bool crowded;			/* too few cores for threads that spin: they give way to others */
+	struct ready_gpu device;
+};
+extern struct ready_settings ready_settings;
+int64_t ready_point_ns(void);		/* settings.seconds */
+void ready_fail(const char *what, int error) __attribute__((noreturn));	/* of our own CUDA calls */
+/* The signals that were asked for and that the library has: i = 0, 1, ... until NULL. */
+const char *ready_signal(size_t i);
+
+/* --- time and samples: ready_samples.c --- */
+struct ready_stats {
+	size_t count;			/* 0: the others are NAN */
+	double p50, p90, p99;		/* us */
+};
+extern const struct ready_stats ready_no_stats;
+int64_t ready_now(void);		/* ns, CLOCK_MONOTONIC */
+int64_t ready_cpu(void);		/* ns that all threads of the process have run */
+void ready_relax(void);			/* once round a spin */
+void ready_spin_until(int64_t at);
+void ready_samples_begin(void);
+void ready_sample(int64_t ns);
+struct ready_stats ready_samples_end(void);
+void ready_print_stats(const struct ready_stats *stats);	/* " p50 p90 p99 count" in columns of 9, no newline */
+#define READY_STATS_HEADER "   p50/us   p90/us   p99/us  samples"
+
+/* --- frames, and the thread that sees kernels end: ready_witness.c --- */
+enum { READY_LINES = 32, READY_FRAMES = 8192 };
+struct ready_line {
+	_Alignas(64) _Atomic uint32_t launched, done;	/* frames; done is counted after compute_at is written */
+	int64_t launched_at[READY_FRAMES];		/* 0 everywhere: was not seen */
+	int64_t ended_at[READY_FRAMES];			/* the witness saw the kernel's last store */
+	int64_t entered_at[READY_FRAMES];		/* the last host function of the library before compute was entered; line 0 alone */
+	int64_t computed_at[READY_FRAMES];		/* the first instruction of the gated compute */
+};
+extern struct ready_line ready_lines[READY_LINES];
+uint32_t *ready_flag(unsigned line);	/* the kernels of frame k of a line store k + 1 there */
+void ready_witness_begin(unsigned lines);	/* clears these lines, starts the thread */
+int64_t ready_witness_cpu(void);	/* ns that the thread has run */
+void ready_witness_end(void);
+
+/* --- when the library's host functions are entered: ready_entry.c --- */
+void ready_entry_watch(bool on);	/* while nothing of the library runs */
+int64_t ready_entry_last(void);
+
+/* --- nothing hangs: ready_watchdog.c --- */
+void ready_watchdog_begin(void);
+void ready_watch_part(const char *part, double seconds);
+void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);	/* the point that is measured from now on */
+
+/* --- a graph of the benchmark's operators: ready_rig.c --- */
+struct ready_rig {
+	weir_registry *registry;
+	weir_description *description;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+	weir_inlet *inlets[READY_LINES];
+	size_t entities;
+	weir_status status;		/* the first failure; later calls then do nothing */
+	char why[256];
+};
+struct ready_run {
+	const char *signal;		/* NULL: the default */
+	int64_t spin_ns;
+	unsigned workers;
+	unsigned inlets;		/* into "p0.in", "p1.in", ... */
+};
+void ready_rig_begin(struct ready_rig *rig);
+/*
+ * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits for its stream), ready_gated (in; stamps),
+ * ready_return (in, out: counts its line's frames). line < 0: stamps nothing, nor does its kernel. kernel_ns: of those that launch one.
+ */
+void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, int line, int64_t kernel_ns);
+void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json);
+void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);	/* within the entity that was added last */
+void ready_rig_gate(struct ready_rig *rig);	/* the last one waits for the device's work behind `in` */
+void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
+bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
+bool ready_rig_start(struct ready_rig *rig);
+int64_t ready_rig_first_launch(void);	/* of the source that began last */
+int64_t ready_rig_last_gated(void);	/* tick of any ready_gated */
+bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run for so long; false: it has ended */
+void ready_rig_push(struct ready_rig *rig, unsigned inlet);
+bool ready_rig_stop(struct ready_rig *rig, bool ask);	/* ask: drain; else it ends by itself. False: it failed */
+void ready_rig_close(struct ready_rig *rig);		/* prints a line if something failed */
+
+/* --- aims: ready_aims.c --- */
+void ready_aim_most(const char *figure, double measured, double aim, const char *unit);
+void ready_aim_least(const char *figure, double measured, double aim, const char *unit);
+void ready_aims_print(void);
+
+/* --- the parts --- */
+enum { READY_GAPS = 4 };
+extern const int64_t ready_gaps[READY_GAPS];
+extern const char *const ready_gap_names[READY_GAPS];
+struct ready_floors {
+	struct ready_stats call[READY_GAPS];	/* kernel end -> host function, the better of the two ways */
+	double hop_warm, hop_idle;		/* us, p50 */
+};
+extern struct ready_floors ready_floors;	/* NAN where part a did not run */
+void ready_part_floors(void);		/* a: ready_floors.c */
+void ready_part_latency(void);		/* b: ready_latency.c */
+void ready_part_producer(void);		/* c: ready_cost.c */
+void ready_part_waiting(void);		/* d: ready_cost.c */
+void ready_part_stages(void);		/* e: ready_stages.c */
+void ready_part_beside(void);		/* f: ready_latency.c */
+
+#endif

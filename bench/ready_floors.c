@@ -1,0 +1,215 @@
+/*
+ * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the way of that store over the
+ * bus is not in these times: it is the same for the word that stream memory operations write.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ready.h"
+
+enum { DROPPED = 3, HOPS = 1000 };
+
+struct ready_floors ready_floors = {
+	.call = {{0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}},
+	.hop_warm = NAN,
+	.hop_idle = NAN,
+};
+
+/* --- from the end of a kernel to the host --- */
+
+static struct {
+	void *stream, *side;
+	volatile uint32_t *word;
+} gpu;
+static _Atomic int64_t entered;
+
+static void enter(void *arg)
+{
+	(void)arg;
+	atomic_store_explicit(&entered, ready_now(), memory_order_release);
+}
+
+static void must(const char *what, int error)
+{
+	if (error)
+		ready_fail(what, error);
+}
+
+static void launch(uint32_t frame)
+{
+	struct ready_work work = {KERNEL_NS, ready_flag(0), frame + 1};
+
+	must("a kernel", ready_gpu_launch(gpu.stream, &work));
+}
+
+static int64_t wait_for_entry(void)
+{
+	int64_t at;
+
+	while (!(at = atomic_load_explicit(&entered, memory_order_acquire)))
+		ready_relax();
+	return at;
+}
+
+static int64_t by_call(uint32_t frame)
+{
+	atomic_store(&entered, 0);
+	launch(frame);
+	must("a host function", ready_gpu_call(gpu.stream, enter, NULL));
+	return wait_for_entry();
+}
+
+static int64_t by_side_call(uint32_t frame)
+{
+	atomic_store(&entered, 0);
+	launch(frame);
+	must("an event", ready_gpu_follow(gpu.side, gpu.stream));
+	must("a host function", ready_gpu_call(gpu.side, enter, NULL));
+	return wait_for_entry();
+}
+
+static int64_t by_word(uint32_t frame)
+{
+	launch(frame);
+	must("a stream memory operation", ready_gpu_write(gpu.stream, (uint32_t *)gpu.word, frame + 1));
+	while (*gpu.word != frame + 1)
+		ready_relax();
+	return ready_now();
+}
+
+static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, int64_t for_ns)
+{
+	int64_t end = ready_now() + for_ns;
+	uint32_t frames = 0;
+
+	ready_witness_begin(1);
+	*gpu.word = 0;
+	while (frames < READY_FRAMES && (frames <= DROPPED || ready_now() < end)) {
+		int64_t at = way(frames);
+
+		ready_lines[0].computed_at[frames++] = at;
+		ready_spin_until(at + gap);
+	}
+	must("the stream", ready_gpu_wait(gpu.stream));
+	ready_spin_until(ready_now() + MS); /* the witness, too, has seen the last one */
+	ready_witness_end();
+	ready_samples_begin();
+	for (uint32_t i = DROPPED; i < frames; i++)
+		if (ready_lines[0].ended_at[i])
+			ready_sample(ready_lines[0].computed_at[i] - ready_lines[0].ended_at[i]);
+	return ready_samples_end();
+}
+
+static struct ready_stats print_way(const char *name, int64_t (*way)(uint32_t frame), size_t gap)
+{
+	int64_t for_ns = ready_point_ns() * (ready_gaps[gap] > 10 * MS ? 4 : 1);
+	struct ready_stats stats;
+
+	ready_watch(20 + (double)for_ns / 1e9, "%s, gap %s", name, ready_gap_names[gap]);
+	stats = measure(way, ready_gaps[gap], for_ns);
+	printf("%-44s %8s", name, ready_gap_names[gap]);
+	ready_print_stats(&stats);
+	printf("\n");
+	return stats;
+}
+
+static void open_gpu(void)
+{
+	void *word = NULL;
+
+	must("a stream", ready_gpu_stream(&gpu.stream));
+	must("a stream", ready_gpu_stream(&gpu.side));
+	must("pinned memory", ready_gpu_pinned(&word, 64));
+	gpu.word = word;
+}
+
+static void kernel_floors(void)
+{
+	open_gpu();
+	printf("\na. kernel of 50 us, its end -> host, without weir\n%-44s %8s%s\n", "", "gap", READY_STATS_HEADER);
+	for (size_t gap = 0; gap < READY_GAPS; gap++) {
+		struct ready_stats straight = print_way("host function on its stream: entry", by_call, gap);
+		struct ready_stats side = print_way("host function behind an event, 2nd stream", by_side_call, gap);
+
+		ready_floors.call[gap] = side.p50 < straight.p50 ? side : straight;
+		if (ready_settings.device.can_write)
+			print_way("cuStreamWriteValue32, polled word", by_word, gap);
+	}
+	if (!ready_settings.device.can_write)
+		printf("cuStreamWriteValue32: not available\n");
+}
+
+/* --- from thread to thread --- */
+
+static struct {
+	_Atomic uint32_t word;
+	_Atomic int64_t woken_at;
+	uint32_t rounds;
+} hop;
+
+static long futex(int operation, uint32_t value)
+{
+	return syscall(SYS_futex, (uint32_t *)&hop.word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static void *sleeper(void *arg)
+{
+	(void)arg;
+	for (uint32_t round = 0; round < hop.rounds; round++) {
+		while (atomic_load(&hop.word) == round)
+			futex(FUTEX_WAIT, round);
+		atomic_store_explicit(&hop.woken_at, ready_now(), memory_order_release);
+	}
+	return NULL;
+}
+
+/* Only a wake that found the thread asleep is one. */
+static void wake(uint32_t round, int64_t pause)
+{
+	int64_t at, woken_at;
+	long woken;
+
+	ready_spin_until(ready_now() + pause);
+	atomic_store(&hop.woken_at, 0);
+	at = ready_now();
+	atomic_store(&hop.word, round + 1);
+	woken = futex(FUTEX_WAKE, 1);
+	while (!(woken_at = atomic_load_explicit(&hop.woken_at, memory_order_acquire)))
+		ready_relax();
+	if (woken == 1 && round >= DROPPED)
+		ready_sample(woken_at - at);
+}
+
+static double hops(const char *name, int64_t pause, uint32_t rounds)
+{
+	struct ready_stats stats;
+	pthread_t thread;
+
+	ready_watch(20, "%s", name);
+	atomic_store(&hop.word, 0);
+	hop.rounds = rounds;
+	ready_samples_begin();
+	if (pthread_create(&thread, NULL, sleeper, NULL))
+		ready_fail("a thread", 0);
+	for (uint32_t round = 0; round < rounds; round++)
+		wake(round, pause);
+	pthread_join(thread, NULL);
+	stats = ready_samples_end();
+	printf("%-44s %8s", name, "");
+	ready_print_stats(&stats);
+	printf("\n");
+	return stats.p50;
+}
+
+void ready_part_floors(void)
+{
+	if (ready_settings.gpu)
+		kernel_floors();
+	else
+		printf("\na. without weir (what ends kernels needs a GPU)\n%-53s%s\n", "", READY_STATS_HEADER);
+	ready_floors.hop_warm = hops("futex: wake -> woken, 30 us asleep", 30 * US, HOPS);
+	ready_floors.hop_idle = hops("futex: wake -> woken, 1 ms asleep", MS, HOPS / 2);
+}
