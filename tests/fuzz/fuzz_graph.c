@@ -25,9 +25,9 @@ static char *printed(const char *json, size_t length)
 	if (!weir_description_parse(&description, json, length, count, &reports)) {
 		if (weir_description_check(description, NULL, count, &reports) && !reports)
 			abort(); /* refused without a word */
-		if (!weir_description_print(description, NULL, WEIR_AS_DOT, &text))
-			weir_text_free(text);
-		text = NULL;
+		for (int form = WEIR_AS_TEXT; form <= WEIR_AS_DOT; form++, text = NULL)
+			if (!weir_description_print(description, NULL, (weir_format)form, &text))
+				weir_text_free(text);
 		(void)weir_description_print(description, NULL, WEIR_AS_JSON, &text);
 	} else if (!reports) {
 		abort();

@@ -213,10 +213,9 @@ static void cut_all(char *text, const char *word)
 
 static void a_printed_graph_reads_as_the_same_graph(void **state)
 {
-	weir_description *first = read_text(good_graph), *second;
+	weir_description *first = read_text(*state), *second;
 	char *once = printed(first, WEIR_AS_JSON), *twice;
 
-	(void)state;
 	second = read_text(once);
 	twice = printed(second, WEIR_AS_JSON);
 	assert_string_equal(once, twice);
@@ -229,10 +228,9 @@ static void a_printed_graph_reads_as_the_same_graph(void **state)
 /* The text form is made by other code than the JSON: what that forgot would be missing here. */
 static void a_printed_graph_says_all_that_the_text_says(void **state)
 {
-	weir_description *first = read_text(good_graph), *second;
+	weir_description *first = read_text(*state), *second;
 	char *json = printed(first, WEIR_AS_JSON), *before = printed(first, WEIR_AS_TEXT), *after;
 
-	(void)state;
 	second = read_text(json);
 	after = printed(second, WEIR_AS_TEXT);
 	cut_all(before, " (default)"); /* written down it is no default any more */
@@ -270,6 +268,51 @@ static void text_says_defaults_in_words(void **state)
 	assert_non_null(strstr(text, "  when periodic period=16666667ns\n"));
 	assert_non_null(strstr(text, "deadlock_grace for ever"));
 	assert_non_null(strstr(text, "ring.out -> back.in (1 initial)\n"));
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void text_lists_resources_and_who_uses_them(void **state)
+{
+	static const char *const lines[] = {
+		"signal doorbell",
+		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size 2, "
+		"default context the remainder\n",
+		"green context left: partition 0 of parts\n",
+		"green context usual: partition 1 of even\n",
+		"green context parts: the remainder of parts (implied)\n",
+		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in green "
+		"context left, used by a\n",
+		"stream pool far: device 2, blocking, priority 0, reserved 1, no bound, default, used by write\n",
+		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, no bound, in green "
+		"context left (implied), used by b, e\n",
+		"  works on the default stream of device 2\n",
+		"  no stream pool\n",
+	};
+	weir_description *description = read_text(resource_graph);
+	char *text = printed(description, WEIR_AS_TEXT);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!strstr(text, lines[i]))
+			fail_msg("there is no '%s' in:\n%s", lines[i], text);
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void a_pool_of_many_users_names_some(void **state)
+{
+	weir_stream_pool pool = {.size = sizeof(pool), .is_default = true};
+	weir_description *description = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&description), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(description, "fast", &pool), WEIR_OK);
+	for (char name[] = "a"; *name <= 'l'; ++*name)
+		assert_int_equal(weir_description_add(description, name, "source"), WEIR_OK);
+	text = printed(description, WEIR_AS_TEXT);
+	assert_non_null(strstr(text, "default, used by a, b, c, d, e, f, g, h and 4 more\n"));
 	weir_text_free(text);
 	weir_description_destroy(description);
 }
@@ -321,6 +364,129 @@ static void calls_and_text_mean_the_same(void **state)
 	weir_text_free(as_read);
 	weir_text_free(as_made);
 	weir_description_destroy(read);
+	weir_description_destroy(made);
+}
+
+/* resource_graph's resources, in another order: no name has to be there before it is used. */
+static void resources_by_calls_and_by_text_mean_the_same(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"resources\": {"
+		"\"fast\": {\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, \"max_size\": 4, "
+		"\"green_context\": \"left\"},"
+		"\"far\": {\"type\": \"stream_pool\", \"device\": 2, \"flags\": \"blocking\", \"default\": true},"
+		"\"left\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": 0},"
+		"\"usual\": {\"type\": \"green_context\", \"pool\": \"parts\"},"
+		"\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, \"sms_per_partition\": [8, 16], "
+		"\"min_sm_size\": 4, \"default_context_index\": 1}},"
+		"\"entities\": [{\"name\": \"a\", \"operator\": \"source\", \"resources\": [\"fast\"]},"
+		"{\"name\": \"b\", \"operator\": \"source\", \"resources\": [\"usual\"]},"
+		"{\"name\": \"c\", \"operator\": \"source\"}]}";
+	static const uint32_t sizes[] = {8, 16};
+	weir_stream_pool fast = {.size = sizeof(fast), .priority = -3, .reserved_size = UINT32_MAX, .max_size = 4,
+				 .green_context = "left"};
+	weir_stream_pool far = {.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_BLOCKING, .is_default = true};
+	weir_green_context_pool parts = {.size = sizeof(parts), .device = 1, .sms_per_partition = sizes,
+					 .num_partitions = 2, .min_sm_size = 4, .default_context = 2};
+	weir_description *read = read_text(text), *made = NULL;
+	char *as_read = printed(read, WEIR_AS_JSON), *as_made;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	for (char name[] = "a"; *name <= 'c'; ++*name)
+		assert_int_equal(weir_description_add(made, name, "source"), WEIR_OK);
+	assert_int_equal(weir_description_use(made, "a", "fast"), WEIR_OK);
+	assert_int_equal(weir_description_use(made, "b", "usual"), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(made, "fast", &fast), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(made, "far", &far), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context(made, "left", "parts", 0), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context(made, "usual", "parts", -1), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
+	as_made = printed(made, WEIR_AS_JSON);
+	assert_string_equal(as_made, as_read);
+	weir_text_free(as_read);
+	weir_text_free(as_made);
+	weir_description_destroy(read);
+	weir_description_destroy(made);
+}
+
+/* A struct of zeroes but for its size is the default of everything. */
+static void a_resource_of_zeroes_is_the_default_one(void **state)
+{
+	static const uint32_t size = 2;
+	weir_stream_pool pool = {.size = sizeof(pool)};
+	weir_green_context_pool parts = {.size = sizeof(parts), .sms_per_partition = &size, .num_partitions = 1};
+	weir_description *made = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
+	text = printed(made, WEIR_AS_TEXT);
+	assert_non_null(strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, no bound, used by "
+				     "nobody\n"));
+	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
+				     "default context the remainder\n"));
+	weir_text_free(text);
+	weir_description_destroy(made);
+}
+
+static void assert_refused(weir_status status, const char *said)
+{
+	assert_int_equal(status, WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), said);
+}
+
+static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
+{
+	weir_stream_pool good = {.size = sizeof(good)}, sizeless = {0}, flags = {.size = sizeof(flags), .flags = 6},
+			 sizes = {.size = sizeof(sizes), .reserved_size = 5, .max_size = 4};
+	weir_description *made = NULL;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
+		       "weir_stream_pool has size 0: set it to the size of the struct");
+	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
+		       "stream pool 'a': flags 0x6: WEIR_STREAM_BLOCKING is the only one");
+	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
+		       "stream pool 'a': reserved_size is 5, but max_size is 4: raise max_size");
+	assert_refused(weir_description_add_stream_pool(made, "a/b", &good),
+		       "'a/b' is no name: a letter or _, then at most 63 letters, digits, _ or -");
+	assert_int_equal(weir_description_add_stream_pool(made, "a", &good), WEIR_OK);
+	assert_refused(weir_description_add_stream_pool(made, "a", &good),
+		       "there is a resource 'a' already: give this one another name");
+	assert_refused(weir_description_add_green_context(made, "a", "b", 0),
+		       "there is a resource 'a' already: give this one another name");
+	assert_int_equal(weir_description_add(made, "blur", "filter"), WEIR_OK);
+	assert_refused(weir_description_use(made, "blr", "a"), "there is no entity 'blr' (did you mean 'blur'?)");
+	weir_description_destroy(made);
+}
+
+static void calls_refuse_partitions_that_cannot_be(void **state)
+{
+	static const uint32_t sizes[] = {8, 4};
+	const weir_green_context_pool good = {.size = sizeof(good), .sms_per_partition = sizes, .num_partitions = 2};
+	weir_green_context_pool none = good, small = good, index = good, flags = good;
+	weir_description *made = NULL;
+
+	(void)state;
+	none.num_partitions = 0;
+	small.min_sm_size = 8;
+	index.default_context = 3;
+	flags.flags = 1;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	assert_refused(weir_description_add_green_context_pool(made, "p", &none),
+		       "green context pool 'p': no partitions: give the size of at least one");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &small),
+		       "green context pool 'p': partition 1 has size 4: it must be at least 8");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &index),
+		       "green context pool 'p': default_context is 3, but there are 2 partitions, counted from 1");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
+		       "green context pool 'p': flags 0x1: they must be 0");
+	assert_refused(weir_description_add_green_context(made, "c", "p", -2),
+		       "green context 'c': index -2: -1 is the pool's default, 0 its first");
 	weir_description_destroy(made);
 }
 
@@ -398,6 +564,10 @@ static weir_status everything(const char *text)
 	if (!status)
 		status = weir_description_print(description, NULL, WEIR_AS_JSON, &out);
 	weir_text_free(out);
+	out = NULL;
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_AS_TEXT, &out);
+	weir_text_free(out);
 	weir_description_destroy(description);
 	return status;
 }
@@ -421,6 +591,56 @@ static void sweep(const char *text, bool all, weir_status expected)
 			fail_msg("allocation %lld failed, but the status is %d", (long long)n, status);
 		if (status == WEIR_E_NOMEM)
 			assert_string_equal(weir_last_error(), "out of memory");
+	}
+}
+
+/* The same of resources, which are made by calls, too. */
+static weir_status all_resources(void)
+{
+	static const uint32_t sizes[] = {8, 16};
+	weir_green_context_pool parts = {.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 2};
+	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
+	weir_description *description = NULL;
+	char *out = NULL;
+	weir_status status =
+		weir_description_parse(&description, resource_graph, strlen(resource_graph), NULL, NULL);
+
+	if (!status)
+		status = weir_description_add_green_context_pool(description, "more", &parts);
+	if (!status)
+		status = weir_description_add_green_context(description, "one", "more", 1);
+	if (!status)
+		status = weir_description_add_stream_pool(description, "slow", &pool);
+	if (!status)
+		status = weir_description_add(description, "g", "source");
+	if (!status)
+		status = weir_description_use(description, "g", "slow");
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_AS_JSON, &out);
+	weir_text_free(out);
+	out = NULL;
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_AS_TEXT, &out);
+	weir_text_free(out);
+	weir_description_destroy(description);
+	return status;
+}
+
+static void f90_any_allocation_of_resources_fails(void **state)
+{
+	int64_t count = wr_memory_count();
+
+	(void)state;
+	assert_int_equal(all_resources(), WEIR_OK);
+	count = wr_memory_count() - count;
+	for (int64_t n = 0; n < 2 * count; n++) {
+		weir_status status;
+
+		wr_memory_fail_at(n / 2, n % 2);
+		status = all_resources();
+		wr_memory_fail_at(-1, false);
+		assert_int_equal(status, WEIR_E_NOMEM);
+		assert_string_equal(weir_last_error(), "out of memory");
 	}
 }
 
@@ -461,17 +681,26 @@ int main(void)
 		cmocka_unit_test(e06_a_file_that_is_not_there_is_named),
 		cmocka_unit_test(f89_200000_keys_are_no_trouble),
 		cmocka_unit_test(f89_one_object_of_200000_keys_is_found_wrong_in_no_time),
-		cmocka_unit_test(a_printed_graph_reads_as_the_same_graph),
-		cmocka_unit_test(a_printed_graph_says_all_that_the_text_says),
+		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)good_graph),
+		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)resource_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)resource_graph),
+		cmocka_unit_test(text_lists_resources_and_who_uses_them),
+		cmocka_unit_test(a_pool_of_many_users_names_some),
 		cmocka_unit_test(every_form_ends_with_a_newline),
 		cmocka_unit_test(text_says_defaults_in_words),
 		cmocka_unit_test(dot_names_every_entity_and_connection),
 		cmocka_unit_test(calls_and_text_mean_the_same),
+		cmocka_unit_test(resources_by_calls_and_by_text_mean_the_same),
+		cmocka_unit_test(a_resource_of_zeroes_is_the_default_one),
+		cmocka_unit_test(calls_refuse_a_stream_pool_that_cannot_be),
+		cmocka_unit_test(calls_refuse_partitions_that_cannot_be),
 		cmocka_unit_test(set_names_the_nearest_entity),
 		cmocka_unit_test(put_changes_nothing_when_it_fails),
 		cmocka_unit_test(put_is_as_bounded_in_depth_as_a_text),
 		cmocka_unit_test(f90_any_allocation_fails_once),
 		cmocka_unit_test(f90_any_allocation_fails_and_all_after_it),
+		cmocka_unit_test(f90_any_allocation_of_resources_fails),
 		cmocka_unit_test(f90_also_of_a_graph_that_is_wrong),
 	};
 

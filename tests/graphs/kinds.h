@@ -17,5 +17,7 @@
 
 /* read -> blur -> write and show, with a gated writer: right, and with something of everything. */
 extern const char good_graph[];
+/* Every type of resource and every way to name one, and to name none. */
+extern const char resource_graph[];
 
 #endif

@@ -210,6 +210,127 @@ static void hints_are_near(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------------------------------------------
+ * resources -- */
+
+/* fast, far, rest are written; then the contexts left, even and usual imply one each. */
+enum { FAST, FAR, REST, OF_LEFT, OF_USUAL, OF_EVEN, POOLS };
+
+static void stream_pools_have_what_the_text_or_the_default_says(void **state)
+{
+	struct wr_plan *plan = plan_of(resource_graph, false);
+	const struct wr_plan_stream_pool *fast = &plan->stream_pools[FAST], *far = &plan->stream_pools[FAR];
+
+	(void)state;
+	assert_int_equal(plan->stream_pool_count, POOLS);
+	assert_string_equal(fast->name, "fast");
+	assert_int_equal(fast->priority, -3);
+	assert_int_equal(fast->flags, 0);
+	assert_true(fast->reserved_size == 0 && fast->max_size == 4);
+	assert_int_equal(fast->device, 1); /* its context's */
+	assert_string_equal(plan->green_contexts[fast->green_context].name, "left");
+	assert_int_equal(far->flags, WEIR_STREAM_BLOCKING);
+	assert_true(far->reserved_size == 1 && far->max_size == 0 && far->green_context == WR_NO_CONTEXT);
+	assert_int_equal(far->device, 2);
+	assert_true(far->is_default && !fast->is_default && !far->implied);
+	assert_int_equal(plan->devices, 3);
+	wr_plan_destroy(plan);
+}
+
+static void green_contexts_know_their_partition(void **state)
+{
+	struct wr_plan *plan = plan_of(resource_graph, false);
+	const struct wr_plan_green_context_pool *even = &plan->green_context_pools[1];
+	const struct wr_plan_green_context *contexts = plan->green_contexts;
+
+	(void)state;
+	assert_int_equal(plan->green_context_pool_count, 2);
+	assert_int_equal(plan->green_context_pools[0].sizes[1], 16);
+	assert_int_equal(plan->green_context_pools[0].default_index, -1);
+	assert_int_equal(plan->green_context_pools[0].min_sm_size, 2);
+	assert_int_equal(even->count, 3);
+	assert_true(even->sizes[0] == 4 && even->sizes[2] == 4 && even->default_index == 1);
+	assert_int_equal(plan->green_context_count, 4);
+	assert_true(contexts[0].index == 0 && contexts[0].pool == 0 && !contexts[0].implied);
+	assert_true(contexts[1].index == 1 && contexts[1].pool == 1 && !contexts[1].implied);
+	assert_true(contexts[2].index == -1 && contexts[2].pool == 0 && contexts[2].implied);
+	assert_true(contexts[3].index == 1 && contexts[3].pool == 1 && contexts[3].implied);
+	assert_string_equal(contexts[2].name, "parts");
+	wr_plan_destroy(plan);
+}
+
+static void every_entity_knows_its_pool_and_device(void **state)
+{
+	static const uint32_t pools[] = {WR_NO_POOL, FAST, OF_LEFT, OF_USUAL, OF_EVEN, OF_LEFT, REST, FAR};
+	static const int devices[] = {0, 1, 1, 0, 0, 1, 1, 2};
+	static const bool on_default[] = {true, false, false, true, true, true, true, true};
+	struct wr_plan *plan = plan_of(resource_graph, false);
+
+	(void)state;
+	for (size_t i = 0; i < plan->entity_count; i++) {
+		assert_true(plan->entities[i].stream_pool == pools[i]);
+		assert_int_equal(plan->entities[i].device, devices[i]);
+		assert_int_equal(plan->entities[i].use_default_stream, on_default[i]);
+	}
+	assert_int_equal(plan->stream_pools[OF_LEFT].users, 2);
+	assert_int_equal(plan->stream_pools[FAR].users, 1);
+	wr_plan_destroy(plan);
+}
+
+static void a_context_that_is_named_implies_one_pool(void **state)
+{
+	struct wr_plan *plan = plan_of(resource_graph, false);
+	const struct wr_plan_stream_pool *pool = &plan->stream_pools[OF_LEFT];
+
+	(void)state;
+	assert_string_equal(pool->name, "default of left");
+	assert_true(pool->implied && pool->device == 1 && pool->max_size == 0);
+	assert_int_equal(pool->green_context, 0);
+	assert_int_equal(plan->stream_pools[OF_EVEN].green_context, 3);
+	assert_string_equal(plan->stream_pools[OF_EVEN].name, "default of even");
+	wr_plan_destroy(plan);
+}
+
+static void who_names_nothing_shares_an_implied_pool(void **state)
+{
+	const struct wr_plan *plan = *state;
+
+	assert_int_equal(plan->stream_pool_count, 1);
+	assert_string_equal(plan->stream_pools[0].name, "default");
+	assert_true(plan->stream_pools[0].implied && plan->stream_pools[0].green_context == WR_NO_CONTEXT);
+	assert_int_equal(plan->stream_pools[0].users, plan->entity_count);
+	assert_int_equal(plan->entities[3].stream_pool, 0);
+	assert_int_equal(plan->devices, 1);
+}
+
+static void a_green_context_pool_may_be_the_default(void **state)
+{
+	struct wr_plan *plan = plan_of(
+		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, "
+		"\"sms_per_partition\": [8], \"default_context_index\": 0, \"default\": true}},"
+		"\"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, {\"name\": \"b\", "
+		"\"operator\": \"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}",
+		false);
+
+	(void)state;
+	assert_true(plan->green_context_pools[0].is_default);
+	assert_int_equal(plan->stream_pool_count, 1);
+	assert_int_equal(plan->stream_pools[0].users, 2);
+	assert_int_equal(plan->green_contexts[plan->stream_pools[0].green_context].index, 0);
+	assert_int_equal(plan->entities[1].device, 1);
+	wr_plan_destroy(plan);
+}
+
+static void doorbell_is_a_signal(void **state)
+{
+	struct wr_plan *plan = plan_of(resource_graph, false);
+
+	(void)state;
+	assert_int_equal(plan->scheduler.signal, WR_SIGNAL_DOORBELL);
+	assert_int_equal(plan->entities[7].conditions[0].signal, WR_SIGNAL_DOORBELL);
+	wr_plan_destroy(plan);
+}
+
 /* -----------------------------------------------------------------------------------------------------------
  * units -- */
 
@@ -299,6 +420,13 @@ int main(void)
 		cmocka_unit_test(s05_a_warning_is_no_error),
 		cmocka_unit_test(s05_a_cycle_that_a_count_ends_is_no_matter_for_a_warning),
 		cmocka_unit_test(hints_are_near),
+		cmocka_unit_test(stream_pools_have_what_the_text_or_the_default_says),
+		cmocka_unit_test(green_contexts_know_their_partition),
+		cmocka_unit_test(every_entity_knows_its_pool_and_device),
+		cmocka_unit_test(a_context_that_is_named_implies_one_pool),
+		cmocka_unit_test(who_names_nothing_shares_an_implied_pool),
+		cmocka_unit_test(a_green_context_pool_may_be_the_default),
+		cmocka_unit_test(doorbell_is_a_signal),
 		cmocka_unit_test(durations_are_exact),
 		cmocka_unit_test(sizes_are_exact),
 		cmocka_unit_test(what_is_shown_reads_as_the_same),
