@@ -1,6 +1,6 @@
 /*
- * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims at the end; nothing passes or
- * fails. README.md says what each part measures.
+ * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims at the
+ * end; nothing passes or fails. README.md says what each part measures.
  *
  * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host]
  * exit: 0; 2 usage; 3 something hangs; 77 no GPU
@@ -174,7 +174,8 @@ static void run_parts(void)
 int main(int argc, char **argv)
 {
 	if (argc < 1 || !take_options(argv + 1)) {
-		fprintf(stderr, "usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host]\n");
+		fprintf(stderr, "usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] "
+				"[--backend cuda|host]\n");
 		return 2;
 	}
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* or busy streams alias */

@@ -55,7 +55,7 @@ struct ready_line {
 	_Alignas(64) _Atomic uint32_t launched, done;	/* frames; done is counted after compute_at is written */
 	int64_t launched_at[READY_FRAMES];		/* 0 everywhere: was not seen */
 	int64_t ended_at[READY_FRAMES];			/* the witness saw the kernel's last store */
-	int64_t entered_at[READY_FRAMES];		/* the last host function of the library before compute was entered; line 0 alone */
+	int64_t entered_at[READY_FRAMES];		/* when the library's last host function before it was entered */
 	int64_t computed_at[READY_FRAMES];		/* the first instruction of the gated compute */
 };
 extern struct ready_line ready_lines[READY_LINES];
@@ -71,7 +71,7 @@ int64_t ready_entry_last(void);
 /* --- nothing hangs: ready_watchdog.c --- */
 void ready_watchdog_begin(void);
 void ready_watch_part(const char *part, double seconds);
-void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);	/* the point that is measured from now on */
+void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);	/* the point that is measured now */
 
 /* --- a graph of the benchmark's operators: ready_rig.c --- */
 struct ready_rig {
@@ -92,12 +92,13 @@ struct ready_run {
 };
 void ready_rig_begin(struct ready_rig *rig);
 /*
- * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits for its stream), ready_gated (in; stamps),
- * ready_return (in, out: counts its line's frames). line < 0: stamps nothing, nor does its kernel. kernel_ns: of those that launch one.
+ * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits for its
+ * stream), ready_gated (in; stamps), ready_return (in, out: counts its line's frames). line < 0: stamps nothing, nor
+ * does its kernel. kernel_ns: of those that launch one.
  */
 void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, int line, int64_t kernel_ns);
 void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json);
-void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);	/* within the entity that was added last */
+void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);	/* within the last entity */
 void ready_rig_gate(struct ready_rig *rig);	/* the last one waits for the device's work behind `in` */
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
 bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);

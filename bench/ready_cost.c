@@ -50,8 +50,8 @@ static double plain_kernels(void)
 }
 
 /*
- * From the first launch to the gated compute behind the last kernel. signal NULL: the sink is not gated; then to the end of the run, which
- * waits for the last kernel.
+ * From the first launch to the gated compute behind the last kernel. signal NULL: the sink is not gated; then to the
+ * end of the run, which waits for the last kernel.
  */
 static double through_weir(const char *signal, int64_t spin_ns)
 {
@@ -106,7 +106,7 @@ void ready_part_producer(void)
 
 /* --- d: waiting --- */
 
-/* The share of a core that the process uses while kernels of 100 ms follow each other and the gated entity waits for each. */
+/* The share of a core that the process uses while kernels of 100 ms follow each other and each is waited for. */
 static double cores_waiting(const char *signal, int64_t spin_ns)
 {
 	const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = 2};

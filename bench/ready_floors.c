@@ -1,6 +1,6 @@
 /*
- * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the way of that store over the
- * bus is not in these times: it is the same for the word that stream memory operations write.
+ * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the way of that
+ * store over the bus is not in these times: it is the same for the word that stream memory operations write.
  */
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * What bench/ready does with CUDA by itself: the kernel of all its measurements, and the plain ways from its end to the host, with which
- * weir's are compared. Functions return 0 or a cudaError_t. Thread: any.
+ * What bench/ready does with CUDA by itself: the kernel of all its measurements, and the plain ways from its end to the
+ * host, with which weir's are compared. Functions return 0 or a cudaError_t. Thread: any.
  */
 #ifndef BENCH_READY_GPU_H
 #define BENCH_READY_GPU_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* One thread watches the GPU's clock; its last instruction stores `value` at `flag` (pinned host memory; NULL: it stores nothing). */
+/* One thread watches the GPU's clock; its last instruction stores `value` at `flag` (pinned host memory; NULL: none). */
 struct ready_work {
 	int64_t ns;		/* at most a second */
 	uint32_t *flag;

@@ -1,8 +1,10 @@
 /*
- * Parts b and f: from the end of a kernel to the first instruction of the compute that a cuda_stream condition gates on it.
+ * Parts b and f: from the end of a kernel to the first instruction of the compute that a cuda_stream condition gates on
+ * it.
  *
- * Each line is an entity that launches one kernel a tick and a gated one behind it. Either a thread of ours pushes each frame's message so
- * long after the frame before has ended (gap), or a periodic condition sets the pace. The lines are independent of each other.
+ * Each line is an entity that launches one kernel a tick and a gated one behind it. Either a thread of ours pushes each
+ * frame's message so long after the frame before has ended (gap), or a periodic condition sets the pace. The lines are
+ * independent of each other.
  */
 #include <stdio.h>
 #include <string.h>

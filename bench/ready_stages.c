@@ -1,7 +1,8 @@
 /*
- * Part e: three stages of 50 us in 16 lines that are independent, one frame in flight in each: at most 16 frames in 150 us. First without
- * weir: what the GPU itself can do, and threads that launch a line's next frame when they see the last one's end. Then a graph: in each line
- * three entities that launch and one that hands the token back to the first. What is not gated is ordered by the device.
+ * Part e: three stages of 50 us in 16 lines that are independent, one frame in flight in each: at most 16 frames in 150
+ * us. First without weir: what the GPU itself can do, and threads that launch a line's next frame when they see the last
+ * one's end. Then a graph: in each line three entities that launch and one that hands the token back to the first. What
+ * is not gated is ordered by the device.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 enum { LINES = 16, STAGES = 3 };
 #define LIMIT (LINES * 1e9 / (double)(STAGES * KERNEL_NS)) /* frames a second */
 
-static void print_rate(const char *what, const char *signal, const char *rests, unsigned threads, double rate, double cores)
+static void print_rate(const char *what, const char *signal, const char *rests, unsigned threads, double rate,
+		       double cores)
 {
 	printf("%-38s%-16s%-9s%8u%12.0f%8.2f%8.2f\n", what, signal, rests, threads, rate, rate / LIMIT, cores);
 }
@@ -220,7 +222,8 @@ static struct rate stages(enum form form, const struct ready_run *run)
 	struct rate rate = {NAN, NAN};
 	struct ready_rig rig;
 
-	ready_watch(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form], run->signal ? run->signal : "", run->workers);
+	ready_watch(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form], run->signal ? run->signal : "",
+		    run->workers);
 	for (unsigned i = 0; i < LINES; i++)
 		atomic_store(&ready_lines[i].done, 0);
 	if (open_either_way(&rig, form, run) && ready_rig_start(&rig)) {

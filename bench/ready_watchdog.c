@@ -1,4 +1,4 @@
-/* A thread that ends the process, with status 3 and a line that says where, if a part or a point of it takes much too long. */
+/* A thread that ends the process, with status 3 and a line that says where, if a point takes much too long. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
