@@ -37,6 +37,8 @@ void ready_aim_least(const char *figure, double measured, double aim, const char
 
 static const char *judged(const struct aim *aim)
 {
+	if (!ready_settings.gpu)
+		return "(host)";
 	if (isnan(aim->measured) || isnan(aim->aim))
 		return "not measured";
 	return (aim->least ? aim->measured >= aim->aim : aim->measured <= aim->aim) ? "yes" : "NO";
