@@ -427,6 +427,59 @@ BODY(t1_a_partition_has_no_blocking_streams)
 	assert_non_null(strstr(weir_last_error(), "non-blocking"));
 }
 
+/* A set of multiprocessors that ran something on this stream. */
+static void places(struct rig *rig, weir_stream *stream, uint32_t set[8])
+{
+	const size_t bytes = 8 * sizeof(uint32_t);
+	void *there = NULL, *here = NULL;
+
+	assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &there), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, bytes, &here), WEIR_OK);
+	memset(here, 0, bytes);
+	assert_int_equal(weir_stream_copy(stream, there, here, bytes), WEIR_OK);
+	assert_int_equal(weir_stream_launch(stream, &rig_places, &there, sizeof there), WEIR_OK);
+	assert_int_equal(weir_stream_copy(stream, here, there, bytes), WEIR_OK);
+	rig_wait(rig, rig_record(stream));
+	memcpy(set, here, bytes);
+}
+
+BODY(t1_a_green_context_keeps_to_its_multiprocessors)
+{
+	uint32_t sizes[] = {8, 24}, sms[3], sets[3][8] = {{0}}, seen[8] = {0};
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2};
+	struct wr_partition *parts[3];
+
+	if (!rig_is("cuda"))
+		return;
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_OK);
+	for (int i = 0; i < 3 && parts[i]; i++) {
+		weir_stream *stream = stream_of(rig, &(struct wr_stream_spec){.partition = parts[i]});
+		unsigned count = 0;
+
+		places(rig, stream, sets[i]);
+		for (int word = 0; word < 8; word++) {
+			count += (unsigned)__builtin_popcount(sets[i][word]);
+			assert_int_equal(seen[word] & sets[i][word], 0);
+			seen[word] |= sets[i][word];
+		}
+		assert_in_range(count, 1, sms[i]);
+		wr_stream_close(stream);
+	}
+}
+
+BODY(t1_a_priority_that_the_device_does_not_have_is_clamped)
+{
+	weir_stream *urgent = stream_of(rig, &(struct wr_stream_spec){.priority = -1000}),
+		    *lazy = stream_of(rig, &(struct wr_stream_spec){.priority = 1000});
+
+	rig_store(rig, urgent, 1, MS);
+	assert_int_equal(weir_stream_wait(lazy, rig_record(urgent)), WEIR_OK);
+	rig_add(rig, lazy, 1, 0);
+	assert_int_equal(rig_read(rig, lazy), 2);
+	wr_stream_close(urgent);
+	wr_stream_close(lazy);
+}
+
 static void refuses(struct rig *rig, uint32_t first, uint32_t second, uint32_t minimum, const char *says)
 {
 	uint32_t sizes[] = {first, second}, sms[3];
@@ -458,7 +511,7 @@ static bool rings(struct rig *rig)
 	return !backend->can_ring || !backend->can_ring(rig->system->native, 0);
 }
 
-static _Atomic uint32_t *word(struct rig *rig)
+static _Atomic uint32_t *a_word(struct rig *rig)
 {
 	_Atomic uint32_t *bell;
 	void *memory = NULL;
@@ -491,7 +544,7 @@ static void until_rung(_Atomic uint32_t *bell, uint32_t value)
 
 BODY(g4_a_doorbell_rings_when_the_work_before_it_is_done)
 {
-	_Atomic uint32_t *bell = word(rig);
+	_Atomic uint32_t *bell = a_word(rig);
 
 	if (!rings(rig))
 		return;
@@ -506,7 +559,7 @@ BODY(g4_a_doorbell_rings_when_the_work_before_it_is_done)
 
 BODY(g4_the_word_of_a_doorbell_only_grows)
 {
-	_Atomic uint32_t *bell = word(rig);
+	_Atomic uint32_t *bell = a_word(rig);
 
 	if (!rings(rig))
 		return;
@@ -522,7 +575,7 @@ BODY(g4_the_word_of_a_doorbell_only_grows)
 BODY(f12_a_lost_doorbell_leaves_the_word_as_it_was)
 {
 	struct wr_sim_knobs knobs = {.lost = 1000};
-	_Atomic uint32_t *bell = word(rig);
+	_Atomic uint32_t *bell = a_word(rig);
 
 	if (!rig_is("sim"))
 		return;
@@ -1319,6 +1372,8 @@ static const struct CMUnitTest tests[] = {
 	T(t1_streams_of_all_partitions_run),
 	T(t1_a_partition_of_threads_runs_as_many_kernels_at_once),
 	T(t1_a_partition_has_no_blocking_streams),
+	T(t1_a_green_context_keeps_to_its_multiprocessors),
+	T(t1_a_priority_that_the_device_does_not_have_is_clamped),
 	T(t1_sizes_that_cannot_be_had_are_refused),
 	T(g4_a_doorbell_rings_when_the_work_before_it_is_done),
 	T(g4_the_word_of_a_doorbell_only_grows),

@@ -12,21 +12,48 @@ static const char ptx[] =
 	"	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, %n;\n"
 	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n"
 	"	ld.volatile.global.u32 %o, [%p];\n	mul.lo.u32 %o, %o, %k;\n	add.u32 %v, %v, %o;\n"
-	"	st.volatile.global.u32 [%p], %v;\n	ret;\n}\n";
+	"	st.volatile.global.u32 [%p], %v;\n	ret;\n}\n"
+	".visible .entry places(.param .u64 to)\n{\n"
+	"	.reg .u64 %t, %e, %p, %d;\n	.reg .u32 %s, %w, %b;\n	.reg .pred %q;\n"
+	"	ld.param.u64 %p, [to];\n	mov.u32 %s, %smid;\n"
+	"	shr.u32 %w, %s, 5;\n	mul.wide.u32 %d, %w, 4;\n	add.u64 %p, %p, %d;\n"
+	"	and.b32 %s, %s, 31;\n	mov.u32 %b, 1;\n	shl.b32 %b, %b, %s;\n"
+	"	red.global.or.b32 [%p], %b;\n"
+	"	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, 20000;\n"
+	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n	ret;\n}\n";
 
-static int launch(void *stream, int *to, int64_t ns, int value, int old)
+/* Loaded once for all devices, and never given back. */
+static cudaError_t find(const char *name, cudaKernel_t *kernel)
 {
-	static cudaKernel_t kernel;
 	static cudaLibrary_t library;
-	void *parameters[] = {&to, &ns, &value, &old};
 	cudaError_t error = cudaSuccess;
 
 	if (!library)
 		error = cudaLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
-	if (!error && !kernel)
-		error = cudaLibraryGetKernel(&kernel, library, "work");
+	return error ? error : cudaLibraryGetKernel(kernel, library, name);
+}
+
+static int launch(void *stream, int *to, int64_t ns, int value, int old)
+{
+	static cudaKernel_t kernel;
+	void *parameters[] = {&to, &ns, &value, &old};
+	cudaError_t error = kernel ? cudaSuccess : find("work", &kernel);
+
 	if (!error)
 		error = cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
+	return error;
+}
+
+/* So many blocks that each multiprocessor which may has one. */
+int rig_cuda_places(void *stream, const void *arguments)
+{
+	uint32_t *to = *(uint32_t *const *)arguments;
+	void *parameters[] = {&to};
+	cudaKernel_t kernel;
+	cudaError_t error = find("places", &kernel);
+
+	if (!error)
+		error = cudaLaunchKernel(kernel, (dim3){20000, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
 	return error;
 }
 

@@ -92,6 +92,8 @@ static const weir_kernel add_kernel = {
 	.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
 const weir_kernel rig_broken = {
 	.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
+const weir_kernel rig_places = {
+	.size = sizeof(weir_kernel), .name = "places", CUDA_FORM(rig_cuda_places)};
 
 /* --- words --- */
 

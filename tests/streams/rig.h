@@ -43,11 +43,13 @@ void rig_until_poked(struct rig *rig, uint32_t entity);
 void rig_until_kicked(struct rig *rig, int kicks);
 
 extern const weir_kernel rig_broken;	/* loses the device */
+extern const weir_kernel rig_places;	/* cuda: marks the multiprocessors that run it in a set, uint32_t [8] */
 
 /* cuda.c here: the CUDA forms of the rig's kernels. */
 int rig_cuda_store(void *stream, const void *arguments);
 int rig_cuda_add(void *stream, const void *arguments);
 int rig_cuda_break(void *stream, const void *arguments);
+int rig_cuda_places(void *stream, const void *arguments);
 bool rig_cuda_capture(void *stream, bool begin);	/* begins or ends a capture in global mode. False: it was broken */
 
 struct rig_work {
