@@ -386,6 +386,7 @@ void wr_stream_close(weir_stream *stream)
 
 	if (!stream)
 		return;
+	stream->begun = false;	/* no tick's: what is recorded now holds no run open */
 	if ((wr_load(&stream->dirty) || wr_load(&stream->trailing)) && !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
 	close_now(stream);
