@@ -8,8 +8,7 @@
  * given back once. `looking` is the right to look; who finds it taken goes without.
  *
  * Words are compared by the signed difference of 32 bits. They are given out for good: a stream that is opened again
- * counts on. A word that a stream did not use for 2^30 points is brought up to date first, or the points would come
- * round to it.
+ * counts on. A word that a stream did not use for long (WR_WORD_SPAN) is brought up to date first.
  */
 #include <assert.h>
 
@@ -23,7 +22,6 @@
 #define LEAST_MARGIN   20000
 #define FIRST_MARGIN   60000
 #define LARGEST_MARGIN 500000
-#define OUT_OF_DATE    (UINT64_C(1) << 30)
 
 /* --- words --- */
 
@@ -73,7 +71,8 @@ static weir_status give_word(weir_stream *stream)
 			return status;
 		word = next_word(&system->bells);
 	}
-	wr_store(word, (uint32_t)wr_load(&stream->seen));
+	stream->missed.point = wr_load(&stream->seen); /* nobody looks before there is a word */
+	wr_store(word, (uint32_t)stream->missed.point);
 	wr_store(&stream->word, word);
 	return WEIR_OK;
 }
@@ -110,7 +109,7 @@ static void bring_up_to_date(weir_stream *stream, uint64_t point)
 {
 	uint64_t rung = wr_load(&stream->rung), seen = wr_load(&stream->seen);
 
-	if (point - rung > OUT_OF_DATE && seen > rung)
+	if (point - rung > WR_WORD_SPAN && seen > rung)
 		wr_store(wr_load(&stream->word), (uint32_t)seen);
 }
 

@@ -141,12 +141,15 @@ static bool came_to(weir_stream *stream, uint64_t point)
 
 static bool missed(weir_stream *stream, int64_t now)
 {
-	if (!wr_load(&stream->word) || !wr_load(&stream->rung))
+	uint64_t seen = wr_load(&stream->seen), point = stream->missed.point;
+	bool far = seen > point && seen - point > WR_WORD_SPAN;
+
+	if (!wr_load(&stream->word))
 		return false;
-	if (came_to(stream, stream->missed.point)) {
+	if (far || came_to(stream, stream->missed.point)) {
 		stream->missed.point = wr_load(&stream->rung);
 		stream->missed.since = 0;
-	} else if (wr_load(&stream->seen) > stream->missed.point && !stream->missed.since) {
+	} else if (seen > point && !stream->missed.since) {
 		stream->missed.since = now;
 	}
 	return stream->missed.since && now - stream->missed.since >= LOST_AFTER;

@@ -133,6 +133,7 @@ struct wr_signals {
 /* --- doorbells --- */
 
 #define WR_WORDS 64		/* a page; each has a cache line of its own */
+#define WR_WORD_SPAN (UINT64_C(1) << 30)	/* a word that is further behind says nothing: the points would come round to it */
 struct wr_words {
 	struct wr_words *older;
 	struct {

@@ -1,0 +1,681 @@
+/* Doorbells: what the poller sees, when it looks again, and what it has learned. Run as `bells BACKEND`. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "rig.h"
+#include "streams/estimate.h"
+#include "streams/signal.h"
+#include "test.h"
+
+#define US     ((int64_t)1000)
+#define MS     (1000 * US)
+#define SECOND (1000 * MS)
+
+#define BODY(name)                                                                                           \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
+	static void name##_body(struct rig *rig)
+
+/* --- what is learned --- */
+
+static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(void **state)
+{
+	struct wr_estimate estimate = {0};
+
+	(void)state;
+	wr_estimate_learn(&estimate, 8 * MS);
+	assert_int_equal(estimate.mean, 8 * MS);
+	for (int i = 0; i < 100; i++)
+		wr_estimate_learn(&estimate, MS);
+	assert_in_range(estimate.mean, MS - 10 * US, MS + 10 * US);
+	assert_in_range(wr_estimate_early(&estimate), MS - 50 * US, MS);
+	wr_estimate_learn(&estimate, INT64_MAX);
+	assert_in_range(estimate.mean, MS, 2 * SECOND);
+	assert_int_equal(wr_estimate_early(&estimate), estimate.mean / 2); /* never below */
+	for (int i = 0; i < 100; i++)
+		wr_estimate_learn(&estimate, -5);
+	assert_in_range(estimate.mean, 0, 20 * US);
+	for (int i = 0; i < 1000; i++)
+		wr_estimate_learn(&estimate, INT64_MAX);
+	assert_true(estimate.mean <= WR_ESTIMATE_MOST && wr_estimate_late(&estimate) <= WR_ESTIMATE_MOST);
+}
+
+static void g04_longer_work_is_expected_later(void **state)
+{
+	(void)state;
+	for (int64_t length = 10 * US; length < SECOND; length *= 2) {
+		struct wr_estimate shorter = {0}, longer = {0};
+
+		for (int i = 0; i < 20; i++) {
+			wr_estimate_learn(&shorter, length + i % 3 * US);
+			wr_estimate_learn(&longer, 2 * length + i % 3 * US);
+		}
+		assert_true(wr_estimate_early(&shorter) < wr_estimate_early(&longer));
+		assert_true(wr_estimate_early(&shorter) <= shorter.mean && shorter.mean <= wr_estimate_late(&shorter));
+	}
+}
+
+static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **state)
+{
+	struct wr_wait wait = {.since = 0, .asked = 100, .known = true, .early = 9 * MS, .mean = 10 * MS};
+
+	(void)state;
+	assert_int_equal(wr_wait_next(&wait, MS, true, 60 * US), 9 * MS - 60 * US);
+	assert_int_equal(wr_wait_next(&wait, 9 * MS - 70 * US, true, 60 * US), 9 * MS - 70 * US); /* too near: it spins */
+	assert_int_equal(wr_wait_next(&wait, 11 * MS, true, 60 * US), 11 * MS);
+	assert_int_equal(wr_wait_next(&wait, 16 * MS, true, 60 * US), 17 * MS); /* overdue: a core is worth more */
+}
+
+static void g04_it_spins_only_a_moment_for_what_it_does_not_know(void **state)
+{
+	struct wr_wait wait = {.since = 0, .asked = MS};
+
+	(void)state;
+	assert_int_equal(wr_wait_next(&wait, MS + 50 * US, true, 60 * US), MS + 50 * US);
+	assert_int_equal(wr_wait_next(&wait, MS + 800 * US, true, 60 * US), MS + 900 * US);
+	assert_int_equal(wr_wait_next(&wait, 100 * MS, true, 60 * US), 101 * MS);
+	assert_int_equal(wr_wait_next(&wait, MS, false, 60 * US), MS + 5 * US); /* nothing to spin for */
+	assert_int_equal(wr_wait_next(&wait, 9 * MS, false, 60 * US), 10 * MS);
+}
+
+/* --- words --- */
+
+static wr_token arm_all(struct rig *rig, uint32_t entity, const weir_fence *fences, size_t n)
+{
+	wr_token token = 0;
+
+	assert_int_equal(wr_bell_arm(rig->system, entity, fences, n, &token), WEIR_OK);
+	assert_true(token != 0);
+	return token;
+}
+
+static wr_token arm(struct rig *rig, uint32_t entity, weir_fence fence)
+{
+	return arm_all(rig, entity, &fence, 1);
+}
+
+static weir_fence ring(weir_stream *stream)
+{
+	weir_fence fence = rig_record(stream);
+
+	assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+	return fence;
+}
+
+/* As the poller does, until nothing is armed. */
+static void poll(struct rig *rig)
+{
+	int64_t deadline = wr_now() + 20 * SECOND, next;
+
+	while ((next = wr_bells_look(rig->system, wr_now())) != INT64_MAX) {
+		int64_t now = wr_now();
+
+		assert_true(now < deadline);
+		wr_thread_sleep(next > now ? next - now : 1);
+	}
+	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+/* --- firing --- */
+
+BODY(g04_a_bell_fires_after_the_work_and_not_before)
+{
+	uint64_t version = wr_bells_version(rig->system);
+	weir_fence fence;
+
+	assert_int_equal(wr_bells_look(rig->system, wr_now()), INT64_MAX);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = ring(rig->a);
+	arm(rig, 5, fence);
+	assert_int_equal(wr_bells_armed(rig->system), 1);
+	assert_int_equal(wr_system_outstanding(rig->system), 1);
+	assert_true(wr_bells_version(rig->system) > version);
+	assert_true(wr_bells_look(rig->system, wr_now()) > 0);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
+	assert_int_equal(wr_load(&rig->waker.kicked), 1); /* the watch had rested; a firing kicks nobody */
+}
+
+BODY(g04_one_bell_waits_for_all_fences)
+{
+	weir_fence fences[3];
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fences[0] = ring(rig->a);
+	rig->cell++;
+	rig_store(rig, rig->b, 1, 30 * MS);
+	fences[1] = ring(rig->b);
+	rig->cell++;
+	rig_store(rig, rig->c, 1, 10 * MS);
+	fences[2] = ring(rig->c);
+	arm_all(rig, 5, fences, 3);
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_fence_query(rig->system, fences[i]), WEIR_OK);
+}
+
+BODY(g04_two_entities_wait_for_one_point)
+{
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fence = ring(rig->a);
+	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK); /* once a point */
+	arm(rig, 5, fence);
+	arm(rig, 6, fence);
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
+}
+
+BODY(g04_what_is_complete_fires_at_the_first_look)
+{
+	weir_fence fence = ring(rig->a);
+
+	rig_wait(rig, fence);
+	arm(rig, 5, fence);
+	assert_int_equal(wr_bells_look(rig->system, wr_now()), INT64_MAX);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+}
+
+BODY(g04_a_superseded_bell_pokes_nobody)
+{
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = ring(rig->a);
+	wr_signal_supersede(rig->system, arm(rig, 5, fence));
+	arm(rig, 6, fence);
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_bells_armed(rig->system), 1); /* it went at once */
+	wr_signal_supersede(rig->system, arm(rig, 7, fence)); /* in the list, then in the inbox */
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
+	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
+	assert_int_equal(wr_load(&rig->waker.poked[7]), 0);
+}
+
+BODY(g04_what_was_not_rung_is_armed_otherwise)
+{
+	weir_fence fences[2];
+	wr_token token = 0;
+
+	rig_store(rig, rig->b, 1, 20 * MS);
+	fences[1] = rig_record(rig->b);
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fences[0] = ring(rig->a);
+	assert_int_equal(wr_bell_arm(rig->system, 5, fences, 2, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_bells_armed(rig->system), 0);
+	rig_wait(rig, fences[1]);
+	arm_all(rig, 5, fences, 2); /* complete needs no bell */
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+}
+
+BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
+{
+	weir_fence fence;
+	wr_token token;
+
+	rig->system->signals.bound = 0;
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(wr_signal_arm(rig->system, 5, &fence, 1, &token), WEIR_E_BUSY);
+	assert_int_equal(wr_load(&rig->waker.live), 1);
+	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
+	arm(rig, 5, fence);
+	assert_int_equal(wr_load(&rig->waker.live), 0);
+	poll(rig);
+}
+
+BODY(g04_views_ring_for_themselves)
+{
+	weir_stream *view = NULL;
+	weir_fence of_a, of_view;
+
+	assert_int_equal(wr_stream_share(rig->a, "view", &view), WEIR_OK);
+	rig_store(rig, rig->a, 1, 5 * MS);
+	of_a = ring(rig->a);
+	rig_store(rig, view, 2, 20 * MS);
+	of_view = ring(view);
+	assert_ptr_not_equal(wr_load(&rig->a->word), wr_load(&view->word));
+	arm(rig, 5, of_a);
+	arm(rig, 6, of_view);
+	poll(rig);
+	assert_int_equal(wr_fence_query(rig->system, of_view), WEIR_OK);
+	wr_stream_close(view);
+}
+
+BODY(g04_a_stream_that_is_opened_again_counts_on)
+{
+	weir_stream *stream = rig_stream(rig, "first");
+	_Atomic uint32_t *word;
+	weir_fence fence = ring(stream);
+
+	word = wr_load(&stream->word);
+	rig_wait(rig, fence);
+	wr_stream_close(stream);
+	while (!wr_stream_idle(stream))
+		wr_thread_sleep(10 * US);
+	assert_ptr_equal(rig_stream(rig, "second"), stream);
+	rig_store(rig, stream, 1, 10 * MS);
+	fence = ring(stream);
+	assert_ptr_equal(wr_load(&stream->word), word);
+	arm(rig, 5, fence);
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
+	poll(rig);
+	wr_stream_close(stream);
+}
+
+/* --- words that come round --- */
+
+static void count_from(struct rig *rig, weir_stream *stream, uint64_t point)
+{
+	rig_wait(rig, rig_record(stream));
+	wr_store(&stream->recorded, point);
+	wr_store(&stream->seen, point);
+}
+
+BODY(f39_a_word_comes_round_at_2_to_the_32)
+{
+	weir_fence fence = {0, 0};
+
+	count_from(rig, rig->a, UINT32_MAX - (uint64_t)2);
+	for (int i = 0; i < 6; i++) {
+		rig_store(rig, rig->a, i, 5 * MS);
+		fence = ring(rig->a);
+		arm(rig, 5, fence);
+		wr_bells_look(rig->system, wr_now());
+		assert_int_equal(wr_load(&rig->waker.poked[5]), i);
+		poll(rig);
+		assert_int_equal(wr_load(&rig->waker.poked[5]), i + 1);
+		assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
+	}
+	assert_true(fence.point > UINT32_MAX);
+}
+
+BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
+{
+	weir_fence fence;
+
+	rig_wait(rig, ring(rig->a));
+	count_from(rig, rig->a, UINT64_C(3) << 30);
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = ring(rig->a);
+	arm(rig, 5, fence);
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
+	poll(rig);
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
+}
+
+/* --- failure, the end of a run --- */
+
+BODY(f10_a_failure_pokes_each_who_waits_for_a_bell_once)
+{
+	weir_fence fence;
+	wr_token token;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = ring(rig->a);
+	arm(rig, 1, fence);
+	wr_bells_look(rig->system, wr_now());
+	arm(rig, 2, fence);
+	wr_signal_supersede(rig->system, arm(rig, 3, fence));
+	wr_system_fail(rig->system, "the device is gone");
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
+	assert_int_equal(wr_load(&rig->waker.poked[2]), 1);
+	assert_int_equal(wr_load(&rig->waker.poked[3]), 0);
+	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_bell_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
+	assert_int_equal(wr_bell_ring(rig->b), WEIR_OK); /* nothing new to ring for */
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
+	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
+}
+
+BODY(f08_a_bell_of_a_run_that_is_over_touches_nobody)
+{
+	struct rig_waker next;
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = ring(rig->a);
+	arm(rig, 1, fence);
+	wr_bells_look(rig->system, wr_now());
+	arm(rig, 2, fence);
+	wr_signal_supersede(rig->system, arm(rig, 3, fence));
+	wr_system_detach(rig->system);
+	memset(&rig->waker.waker, 0, sizeof rig->waker.waker); /* a call through it would crash */
+	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	rig_fill_waker(&next);
+	wr_system_attach(rig->system, &next.waker);
+	arm(rig, 4, fence);
+	poll(rig);
+	assert_int_equal(wr_load(&next.poked[4]), 1);
+	assert_int_equal(wr_load(&next.poked[1]) + wr_load(&next.poked[2]), 0);
+	wr_system_detach(rig->system);
+}
+
+BODY(f08_without_a_run_no_bell_is_armed)
+{
+	weir_fence fence = ring(rig->a);
+	wr_token token;
+
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_bell_arm(rig->system, 1, &fence, 1, &token), WEIR_E_CLOSED);
+}
+
+/* --- the net below the poller --- */
+
+BODY(f12_the_watch_looks_when_nobody_polls)
+{
+	weir_fence fence;
+	int64_t next;
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fence = ring(rig->a);
+	arm(rig, 5, fence);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_true(next <= wr_now() + 50 * MS);
+	rig_wait(rig, fence);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+}
+
+static void lose_rings(struct rig *rig, unsigned of_1000)
+{
+	struct wr_sim_knobs knobs = {.lost = of_1000};
+
+	wr_system_set_knobs(rig->system, &knobs);
+}
+
+static weir_status watch_for(struct rig *rig, int64_t ns)
+{
+	int64_t end = wr_now() + ns, next;
+	weir_status status = WEIR_OK;
+
+	while (!status && wr_now() < end) {
+		status = wr_system_watch(rig->system, wr_now(), &next);
+		wr_thread_sleep(10 * MS);
+	}
+	return status;
+}
+
+BODY(f12_a_lost_ring_keeps_nobody_waiting)
+{
+	if (!rig_is("sim"))
+		return;
+	lose_rings(rig, 1000);
+	rig_store(rig, rig->a, 1, 5 * MS);
+	arm(rig, 5, ring(rig->a));
+	assert_int_equal(watch_for(rig, 5 * SECOND), WEIR_OK); /* nothing came after it: nobody knows */
+	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+}
+
+BODY(f12_a_lost_ring_is_found_by_later_work)
+{
+	if (!rig_is("sim"))
+		return;
+	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
+	lose_rings(rig, 1000);
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_E_DEVICE);
+	assert_non_null(strstr(wr_system_failure(rig->system), "doorbell lost: the work of 'a'"));
+}
+
+BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
+{
+	if (!rig_is("sim"))
+		return;
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, SECOND), WEIR_OK);
+	count_from(rig, rig->a, UINT64_C(3) << 30);
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
+	rig_wait(rig, ring(rig->a));
+	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
+}
+
+/* --- whether there are any --- */
+
+static struct wr_backend mute;
+
+static weir_status cannot_ring(void *self, int device)
+{
+	(void)self;
+	return wr_fail(WEIR_E_UNSUPPORTED, "device %d has no stream memory operations", device);
+}
+
+BODY(g04_a_device_that_cannot_ring_refuses_the_signal_by_name)
+{
+	mute = *rig->system->backend;
+	mute.can_ring = cannot_ring;
+	rig->system->backend = &mute;
+	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_string_equal(weir_last_error(), "device 0 has no stream memory operations");
+	mute.ring = NULL;
+	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK); /* refuses nothing: it is armed by callback */
+	assert_true(wr_load(&rig->a->rung) < wr_load(&rig->a->recorded));
+}
+
+BODY(g04_streams_have_their_words_before_they_ring)
+{
+	enum { MANY = WR_WORDS + 3 };
+	weir_stream *streams[MANY];
+
+	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	for (int i = 0; i < MANY; i++) {
+		streams[i] = rig_stream(rig, "one more");
+		assert_non_null(wr_load(&streams[i]->word));
+		assert_true(!i || wr_load(&streams[i]->word) != wr_load(&streams[i - 1]->word));
+	}
+	for (int i = 0; i < MANY; i++)
+		wr_stream_close(streams[i]);
+}
+
+static weir_status refuse(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)word;
+	(void)value;
+	return wr_fail(WEIR_E_NOMEM, "no room for a write");
+}
+
+BODY(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise)
+{
+	weir_fence fence;
+	wr_token token;
+
+	mute = *rig->system->backend;
+	mute.ring = refuse;
+	rig->system->backend = &mute;
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = ring(rig->a);
+	assert_int_equal(wr_bell_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_OK);
+	rig_until_poked(rig, 1);
+}
+
+BODY(g04_the_margin_follows_how_late_sleeps_end)
+{
+	for (int i = 0; i < 100; i++)
+		wr_bells_overslept(rig->system, 0);
+	assert_int_equal(wr_load(&rig->system->bells.margin), 20 * US);
+	for (int i = 0; i < 100; i++)
+		wr_bells_overslept(rig->system, 200 * US);
+	assert_in_range(wr_load(&rig->system->bells.margin), 190 * US, 210 * US);
+	for (int i = 0; i < 100; i++)
+		wr_bells_overslept(rig->system, SECOND);
+	assert_int_equal(wr_load(&rig->system->bells.margin), 500 * US);
+}
+
+BODY(g04_the_length_of_a_streams_work_is_learned)
+{
+	if (!rig_is("sim"))
+		return; /* in virtual time it is known */
+	for (int i = 0; i < 40; i++) {
+		rig_store(rig, rig->a, 1, 4 * MS);
+		arm(rig, 1, ring(rig->a));
+		poll(rig);
+	}
+	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
+}
+
+/* --- many at a time --- */
+
+enum { ARMERS = 3, BELLS = 200 };
+
+struct armer {
+	struct rig *rig;
+	struct wr_thread thread;
+	weir_stream *stream;
+	uint32_t first;
+	_Atomic bool *over;
+};
+
+static void ring_and_arm(void *arg)
+{
+	struct armer *armer = arg;
+	struct rig *rig = armer->rig;
+
+	for (uint32_t i = 0; i < BELLS; i++) {
+		wr_token token = arm(rig, armer->first + i, ring(armer->stream));
+
+		if (i % 3 == 0)
+			wr_signal_supersede(rig->system, token);
+	}
+}
+
+static void look_all_the_time(void *arg)
+{
+	struct armer *armer = arg;
+
+	while (!wr_load(armer->over) || wr_bells_armed(armer->rig->system)) {
+		wr_bells_look(armer->rig->system, wr_now());
+		wr_thread_yield();
+	}
+}
+
+BODY(g04_each_bell_is_taken_back_once)
+{
+	_Atomic bool over = false;
+	weir_stream *streams[ARMERS] = {rig->a, rig->b, rig->c};
+	struct armer armers[ARMERS], lookers[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		lookers[i] = (struct armer){.rig = rig, .over = &over};
+		assert_int_equal(wr_thread_start(&lookers[i].thread, "looker", look_all_the_time, &lookers[i]), WEIR_OK);
+	}
+	for (uint32_t i = 0; i < ARMERS; i++) {
+		armers[i] = (struct armer){.rig = rig, .stream = streams[i], .first = i * BELLS};
+		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", ring_and_arm, &armers[i]), WEIR_OK);
+	}
+	for (uint32_t i = 0; i < ARMERS; i++)
+		wr_thread_join(&armers[i].thread);
+	wr_store(&over, true);
+	for (uint32_t i = 0; i < 2; i++)
+		wr_thread_join(&lookers[i].thread);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	for (uint32_t i = 0; i < ARMERS * BELLS; i++)
+		assert_true(wr_load(&rig->waker.poked[i]) == 1 || (i % BELLS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
+}
+
+static void fail_meanwhile(void *arg)
+{
+	struct armer *armer = arg;
+
+	wr_thread_sleep(MS);
+	wr_system_fail(armer->rig->system, "the device is gone");
+}
+
+static void ring_and_arm_until_it_fails(void *arg)
+{
+	struct armer *armer = arg;
+	weir_fence fence;
+	wr_token token;
+
+	for (uint32_t i = 0; i < BELLS; i++)
+		if (weir_stream_record(armer->stream, &fence) || wr_bell_ring(armer->stream) ||
+		    wr_bell_arm(armer->rig->system, armer->first + i, &fence, 1, &token))
+			return;
+}
+
+BODY(f10_a_failure_in_the_midst_pokes_nobody_twice)
+{
+	_Atomic bool over = false;
+	struct armer failer = {.rig = rig}, looker = {.rig = rig, .over = &over}, armer = {.rig = rig, .stream = rig->a};
+
+	assert_int_equal(wr_thread_start(&looker.thread, "looker", look_all_the_time, &looker), WEIR_OK);
+	assert_int_equal(wr_thread_start(&armer.thread, "armer", ring_and_arm_until_it_fails, &armer), WEIR_OK);
+	assert_int_equal(wr_thread_start(&failer.thread, "failer", fail_meanwhile, &failer), WEIR_OK);
+	wr_thread_join(&failer.thread);
+	wr_thread_join(&armer.thread);
+	wr_store(&over, true);
+	wr_thread_join(&looker.thread);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+	for (uint32_t i = 0; i < BELLS; i++)
+		assert_true(wr_load(&rig->waker.poked[i]) <= 1);
+}
+
+#define T(test) cmocka_unit_test(test)
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		T(g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds),
+		T(g04_longer_work_is_expected_later),
+		T(g04_it_sleeps_until_shortly_before_the_end_that_it_expects),
+		T(g04_it_spins_only_a_moment_for_what_it_does_not_know),
+		T(g04_a_bell_fires_after_the_work_and_not_before),
+		T(g04_one_bell_waits_for_all_fences),
+		T(g04_two_entities_wait_for_one_point),
+		T(g04_what_is_complete_fires_at_the_first_look),
+		T(g04_a_superseded_bell_pokes_nobody),
+		T(g04_what_was_not_rung_is_armed_otherwise),
+		T(g04_who_stood_in_the_order_for_a_callback_leaves_it),
+		T(g04_views_ring_for_themselves),
+		T(g04_a_stream_that_is_opened_again_counts_on),
+		T(f39_a_word_comes_round_at_2_to_the_32),
+		T(f39_a_word_that_was_not_used_for_long_says_nothing),
+		T(f10_a_failure_pokes_each_who_waits_for_a_bell_once),
+		T(f08_a_bell_of_a_run_that_is_over_touches_nobody),
+		T(f08_without_a_run_no_bell_is_armed),
+		T(f12_the_watch_looks_when_nobody_polls),
+		T(f12_a_lost_ring_keeps_nobody_waiting),
+		T(f12_a_lost_ring_is_found_by_later_work),
+		T(f39_a_word_that_was_not_used_for_long_is_not_lost),
+		T(g04_a_device_that_cannot_ring_refuses_the_signal_by_name),
+		T(g04_streams_have_their_words_before_they_ring),
+		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
+		T(g04_the_margin_follows_how_late_sleeps_end),
+		T(g04_the_length_of_a_streams_work_is_learned),
+		T(g04_each_bell_is_taken_back_once),
+		T(f10_a_failure_in_the_midst_pokes_nobody_twice),
+	};
+
+	if (argc > 1)
+		rig_backend = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+/* Pools of streams, views that share one queue, the default stream, partitions: run as `pools BACKEND`. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "rig.h"
+#include "test.h"
+
+#define MS 1000000
+
+#define BODY(name)                                                                                           \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
+	static void name##_body(struct rig *rig)
+
+/* --- words --- */
+
+static struct wr_stream_pool *pool_of(struct rig *rig, const char *name, uint32_t reserved, uint32_t max)
+{
+	struct wr_stream_pool_spec spec = {.name = name, .reserved = reserved, .max = max};
+	struct wr_stream_pool *pool = NULL;
+
+	assert_int_equal(wr_stream_pool_create(rig->system, &spec, &pool), WEIR_OK);
+	return pool;
+}
+
+static weir_stream *take(struct wr_stream_pool *pool)
+{
+	weir_stream *stream = NULL;
+
+	assert_int_equal(wr_stream_pool_take(pool, "taker", &stream), WEIR_OK);
+	return stream;
+}
+
+static weir_stream *share(weir_stream *stream)
+{
+	weir_stream *view = NULL;
+
+	assert_int_equal(wr_stream_share(stream, "view", &view), WEIR_OK);
+	return view;
+}
+
+static uint32_t streams_of(struct rig *rig)
+{
+	return wr_load(&rig->system->count);
+}
+
+/* --- pools --- */
+
+BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
+{
+	struct wr_stream_pool *pool = pool_of(rig, "fast", 0, 2);
+	weir_stream *first = take(pool), *second = take(pool), *third = NULL;
+
+	assert_int_equal(wr_stream_pool_take(pool, "late", &third), WEIR_E_BUSY);
+	assert_string_equal(weir_last_error(), "stream pool 'fast' is exhausted: all 2 of its streams are taken; raise max_size");
+	assert_null(third);
+	assert_int_equal(wr_stream_pool_taken(pool), 2);
+	wr_stream_close(first);
+	assert_int_equal(wr_stream_pool_taken(pool), 1);
+	third = take(pool);
+	wr_stream_close(second);
+	wr_stream_close(third);
+	assert_int_equal(wr_stream_pool_taken(pool), 0);
+}
+
+BODY(t05_a_pool_without_a_bound_is_never_exhausted)
+{
+	enum { MANY = 40 };
+	struct wr_stream_pool *pool = pool_of(rig, "wide", 0, 0);
+	weir_stream *streams[MANY];
+
+	for (int i = 0; i < MANY; i++)
+		streams[i] = take(pool);
+	for (int i = 0; i < MANY; i++)
+		wr_stream_close(streams[i]);
+}
+
+BODY(t05_the_reserved_streams_are_there_before_the_first_is_taken)
+{
+	uint32_t before = streams_of(rig);
+	struct wr_stream_pool *pool = pool_of(rig, "fast", 3, 4);
+	weir_stream *streams[4];
+
+	assert_int_equal(streams_of(rig), before + 3);
+	assert_int_equal(wr_stream_pool_taken(pool), 0);
+	for (int i = 0; i < 4; i++)
+		streams[i] = take(pool);
+	assert_int_equal(streams_of(rig), before + 4);
+	for (int i = 0; i < 4; i++)
+		wr_stream_close(streams[i]);
+}
+
+BODY(t05_more_are_not_reserved_than_may_be_taken)
+{
+	uint32_t before = streams_of(rig);
+
+	pool_of(rig, "small", 5, 2);
+	assert_int_equal(streams_of(rig), before + 2);
+}
+
+BODY(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained)
+{
+	struct wr_stream_pool *pool = pool_of(rig, "one", 0, 1);
+	weir_stream *busy = take(pool), *other;
+	weir_fence fence;
+
+	rig_store(rig, busy, 1, 20 * MS);
+	fence = rig_record(busy);
+	wr_stream_close(busy);
+	other = take(pool);
+	assert_ptr_not_equal(other, busy);
+	wr_stream_close(other);
+	rig_wait(rig, fence);
+	assert_true(wr_stream_idle(busy));
+	other = take(pool);
+	assert_int_equal(streams_of(rig), 5); /* the rig's three, and the two */
+	wr_stream_close(other);
+}
+
+BODY(t05_pools_do_not_mix)
+{
+	weir_stream *x = take(pool_of(rig, "x", 1, 1)), *y;
+
+	wr_stream_close(x);
+	y = rig_stream(rig, "of no pool");
+	assert_ptr_not_equal(x, y);
+	wr_stream_close(y);
+	y = take(pool_of(rig, "y", 0, 1));
+	assert_ptr_not_equal(x, y);
+	wr_stream_close(y);
+}
+
+BODY(t05_a_pool_of_a_device_that_is_not_there_is_refused)
+{
+	struct wr_stream_pool_spec spec = {.name = "far", .streams = {.device = 77}, .reserved = 1};
+	struct wr_stream_pool *pool = NULL;
+
+	assert_int_equal(wr_stream_pool_create(rig->system, &spec, &pool), WEIR_E_INVALID);
+	assert_null(pool);
+}
+
+enum { THREADS = 4, ROUNDS = 150, BOUND = 3, MOST = 64 };
+
+struct crowd {
+	struct wr_stream_pool *pool;
+	struct rig *rig;
+	_Atomic int owners[MOST];
+	_Atomic int shared, refused;
+	_Atomic uint64_t id; /* of whoever opened a stream last */
+	_Atomic bool over;
+};
+
+static void take_and_give_back(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		weir_stream *stream;
+		weir_fence fence;
+
+		if (wr_stream_pool_take(crowd->pool, "one of many", &stream)) {
+			wr_fetch_add(&crowd->refused, 1);
+			wr_thread_yield();
+			continue;
+		}
+		wr_fetch_add(&crowd->shared, wr_fetch_add(&crowd->owners[stream->index % MOST], 1));
+		assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
+		wr_store(&crowd->id, weir_stream_id(stream));
+		wr_fetch_sub(&crowd->owners[stream->index % MOST], 1);
+		wr_stream_close(stream);
+	}
+}
+
+static void run_crowd(struct crowd *crowd, void (*last)(void *arg))
+{
+	struct wr_thread threads[THREADS] = {{0}};
+
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "crowd", i == THREADS - 1 ? last : take_and_give_back, crowd),
+				 WEIR_OK);
+	for (int i = 0; i < THREADS - 1; i++)
+		wr_thread_join(&threads[i]);
+	wr_store(&crowd->over, true);
+	wr_thread_join(&threads[THREADS - 1]);
+}
+
+BODY(t05_a_stream_has_one_taker_at_a_time)
+{
+	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
+
+	run_crowd(&crowd, take_and_give_back);
+	assert_int_equal(wr_load(&crowd.shared), 0);
+	assert_int_equal(wr_stream_pool_taken(crowd.pool), 0);
+	assert_true(wr_load(&crowd.refused) < THREADS * ROUNDS);
+}
+
+/* --- views --- */
+
+BODY(t06_views_are_one_queue_under_identities_of_their_own)
+{
+	weir_stream *view = share(rig->a);
+	weir_fence of_a, of_view;
+
+	assert_true(weir_stream_same(rig->a, view));
+	assert_false(weir_stream_same(rig->a, rig->b));
+	assert_true(weir_stream_id(rig->a) != weir_stream_id(view));
+	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_add(rig, view, 10, 5 * MS);
+	rig_add(rig, rig->a, 100, 0);
+	of_a = rig_record(rig->a);
+	assert_true(wr_stream_dirty(view));
+	assert_int_equal(rig_read(rig, view), 111);
+	of_view = rig_record(view);
+	assert_int_equal(of_a.point, 2); /* the rig has recorded one */
+	assert_int_equal(of_view.point, 2);
+	rig_wait(rig, of_view);
+	wr_stream_close(view);
+}
+
+BODY(t06_a_view_of_a_view_is_one_of_its_root)
+{
+	weir_stream *view = share(rig->a), *second = share(view);
+
+	assert_true(weir_stream_same(second, rig->a));
+	wr_stream_close(view);
+	assert_true(weir_stream_same(second, rig->a));
+	wr_stream_close(second);
+}
+
+BODY(t06_what_shares_a_queue_need_not_wait)
+{
+	weir_stream *view = share(rig->a);
+	weir_fence fence;
+
+	rig_store(rig, rig->a, 1, 10 * MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(weir_stream_wait(view, fence), WEIR_OK);
+	assert_false(wr_stream_dirty(view));
+	assert_int_equal(weir_stream_wait(rig->b, fence), WEIR_OK);
+	assert_true(wr_stream_dirty(rig->b));
+	wr_stream_close(view);
+}
+
+BODY(t06_a_shared_stream_is_not_handed_out_again)
+{
+	weir_stream *root = rig->a, *view = share(root), *next;
+	weir_fence fence;
+
+	wr_stream_close(root);
+	next = rig_stream(rig, "next");
+	assert_ptr_not_equal(next, root);
+	wr_stream_close(next);
+	rig_store(rig, view, 1, 20 * MS);
+	fence = rig_record(view);
+	wr_stream_close(view); /* its work is on the root's queue still */
+	assert_true(wr_stream_idle(root));
+	rig->a = rig_stream(rig, "next");
+	assert_ptr_not_equal(rig->a, root);
+	rig_wait(rig, fence);
+	next = rig_stream(rig, "after that");
+	assert_ptr_equal(next, root);
+	wr_stream_close(next);
+}
+
+BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
+{
+	weir_stream *view = share(rig->a), *next;
+	uint64_t id = weir_stream_id(view);
+
+	wr_stream_close(view);
+	next = share(rig->b);
+	assert_ptr_equal(next, view);
+	assert_true(weir_stream_id(next) != id);
+	assert_true(weir_stream_same(next, rig->b));
+	rig_store(rig, rig->b, 4, 5 * MS);
+	rig_add(rig, next, 1, 0);
+	assert_int_equal(rig_read(rig, next), 5);
+	wr_stream_close(next);
+}
+
+BODY(t06_a_view_records_more_points_than_it_has_events)
+{
+	weir_stream *view = share(rig->a);
+	weir_fence first, last;
+
+	rig_store(rig, rig->a, 1, 20 * MS);
+	first = rig_record(view);
+	for (int i = 0; i < 3 * WR_EVENTS_SHARED; i++)
+		last = rig_record(view);
+	assert_int_equal(wr_fence_query(rig->system, first), WEIR_E_BUSY);
+	rig_wait(rig, last);
+	assert_int_equal(wr_fence_query(rig->system, first), WEIR_OK);
+	wr_stream_close(view);
+}
+
+BODY(t06_each_view_holds_a_live_reference_of_its_own)
+{
+	weir_stream *view = share(rig->a);
+	weir_fence of_a, of_view;
+
+	wr_stream_begin(rig->a);
+	wr_stream_begin(view);
+	assert_int_equal(wr_load(&rig->waker.live), 2);
+	rig_store(rig, rig->a, 1, MS);
+	of_a = rig_record(rig->a);
+	rig_store(rig, view, 1, 20 * MS);
+	of_view = rig_record(view);
+	rig_wait(rig, of_a);
+	assert_int_equal(wr_load(&rig->waker.live), 1);
+	rig_wait(rig, of_view);
+	assert_int_equal(wr_load(&rig->waker.live), 0);
+	wr_stream_close(view);
+}
+
+BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
+{
+	weir_stream *view = share(rig->a);
+
+	wr_stream_close(rig->a);
+	rig_store(rig, view, 3, MS);
+	assert_int_equal(rig_read(rig, view), 3);
+	rig->a = view; /* closed by the rig, or by the system */
+}
+
+BODY(t06_who_has_been_given_on_is_not_shared)
+{
+	weir_fence fence = rig_record(rig->a);
+	weir_stream *root = rig->a, *view = NULL;
+
+	assert_ptr_equal(wr_stream_find(rig->system, fence.stream), root);
+	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "view", &view), WEIR_OK);
+	assert_true(weir_stream_same(view, root));
+	wr_stream_close(view);
+	rig_wait(rig, fence);
+	wr_stream_close(root);
+	rig->a = rig_stream(rig, "next");
+	assert_ptr_equal(rig->a, root);
+	view = NULL;
+	assert_null(wr_stream_find(rig->system, fence.stream));
+	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "view", &view), WEIR_E_CLOSED);
+	assert_null(view);
+	assert_null(wr_stream_find(rig->system, 0));
+	assert_null(wr_stream_find(rig->system, UINT64_MAX));
+}
+
+/* Streams come and go meanwhile: what was shared is not handed out before the view is gone. */
+static void share_what_there_is(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	while (!wr_load(&crowd->over)) {
+		weir_stream *view = NULL;
+		weir_fence fence;
+
+		if (wr_stream_share_of(crowd->rig->system, wr_load(&crowd->id), "view", &view)) {
+			wr_thread_yield();
+			continue;
+		}
+		assert_int_equal(weir_stream_record(view, &fence), WEIR_OK);
+		wr_stream_close(view);
+	}
+}
+
+BODY(t06_streams_are_shared_while_they_come_and_go)
+{
+	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
+
+	run_crowd(&crowd, share_what_there_is);
+	assert_int_equal(wr_load(&crowd.shared), 0);
+	for (uint32_t i = 0; i < streams_of(rig); i++)
+		assert_true(wr_stream_at(rig->system, i)->sharers <= 1);
+}
+
+/* --- the default stream --- */
+
+BODY(t06_the_default_stream_has_one_queue_and_many_views)
+{
+	weir_stream *x = NULL, *y = NULL;
+	uint32_t before;
+
+	assert_int_equal(wr_stream_default(rig->system, 0, "x", &x), WEIR_OK);
+	before = streams_of(rig);
+	assert_int_equal(wr_stream_default(rig->system, 0, "y", &y), WEIR_OK);
+	assert_int_equal(streams_of(rig), before + 1);
+	assert_true(weir_stream_same(x, y));
+	assert_false(weir_stream_same(x, rig->a));
+	rig_store(rig, x, 1, 5 * MS);
+	rig_add(rig, y, 1, 0);
+	assert_int_equal(rig_read(rig, y), 2);
+	assert_int_equal(wr_stream_default(rig->system, 77, "z", &y), WEIR_E_INVALID);
+	wr_stream_close(x);
+	wr_stream_close(y);
+}
+
+/* --- partitions --- */
+
+BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
+{
+	uint32_t sizes[] = {1}, sms[2] = {0, 0};
+	struct wr_partitions_spec spec = {.name = "halves", .sizes = sizes, .count = 1, .minimum = 1};
+	struct wr_partition *parts[2] = {NULL, NULL};
+	weir_stream *x = NULL, *y = NULL;
+
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_OK);
+	assert_non_null(parts[0]);
+	assert_int_equal(sms[0], 1);
+	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "x", &x), WEIR_OK);
+	rig_store(rig, x, 3, MS);
+	assert_int_equal(rig_read(rig, x), 3);
+	wr_stream_close(x);
+	y = rig_stream(rig, "of the whole device");
+	assert_ptr_not_equal(x, y);
+	wr_stream_close(y);
+	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "y", &y), WEIR_OK);
+	assert_ptr_equal(x, y);
+	wr_stream_close(y);
+	spec.device = 77;
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "green context pool 'halves'"));
+}
+
+/* --- wrapped streams: the backend's own, as if they were a caller's --- */
+
+static struct wr_backend wrapping;
+
+static weir_stream *wrap(struct rig *rig, weir_stream *native)
+{
+	weir_stream *stream = NULL;
+
+	wrapping = *rig->system->backend;
+	wrapping.native_streams = true;
+	rig->system->backend = &wrapping;
+	assert_int_equal(wr_stream_wrap(rig->system, 0, wr_load(&native->native), &stream), WEIR_OK);
+	return stream;
+}
+
+BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
+{
+	weir_stream *x = wrap(rig, rig->a), *y = wrap(rig, rig->a), *z = wrap(rig, rig->b), *legacy = NULL, *none = NULL;
+
+	assert_ptr_not_equal(x, y);
+	assert_true(weir_stream_same(x, y));
+	assert_false(weir_stream_same(x, z));
+	assert_int_equal(wr_stream_default(rig->system, 0, "default", &legacy), WEIR_OK);
+	assert_int_equal(wr_stream_wrap(rig->system, 0, NULL, &none), WEIR_OK);
+	assert_true(weir_stream_same(legacy, none));
+	wr_stream_close(legacy);
+	assert_int_equal(wr_stream_unwrap(none), WEIR_OK);
+	assert_int_equal(wr_stream_unwrap(x), WEIR_OK);
+	assert_int_equal(wr_stream_unwrap(y), WEIR_OK);
+	assert_int_equal(wr_stream_unwrap(z), WEIR_OK);
+}
+
+BODY(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it)
+{
+	weir_stream *wrapped = wrap(rig, rig->a), *view = share(wrapped), *late = NULL;
+	weir_fence fence;
+
+	rig_store(rig, wrapped, 1, 20 * MS);
+	fence = rig_record(wrapped);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_E_BUSY);
+	rig_wait(rig, fence);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_E_BUSY);
+	assert_non_null(strstr(weir_last_error(), "end the run"));
+	rig_store(rig, view, 1, 20 * MS);
+	fence = rig_record(view);
+	wr_stream_close(view);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_E_BUSY);
+	rig_wait(rig, fence);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+	assert_int_equal(wr_stream_share_of(rig->system, weir_stream_id(wrapped), "late", &late), WEIR_E_CLOSED);
+	assert_int_equal(wr_stream_unwrap(rig->a), WEIR_E_INVALID);
+	assert_int_equal(wr_stream_unwrap(NULL), WEIR_OK);
+}
+
+#define T(test) cmocka_unit_test(test)
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		T(t05_an_exhausted_pool_says_its_name_and_its_bound),
+		T(t05_a_pool_without_a_bound_is_never_exhausted),
+		T(t05_the_reserved_streams_are_there_before_the_first_is_taken),
+		T(t05_more_are_not_reserved_than_may_be_taken),
+		T(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained),
+		T(t05_pools_do_not_mix),
+		T(t05_a_pool_of_a_device_that_is_not_there_is_refused),
+		T(t05_a_stream_has_one_taker_at_a_time),
+		T(t06_views_are_one_queue_under_identities_of_their_own),
+		T(t06_a_view_of_a_view_is_one_of_its_root),
+		T(t06_what_shares_a_queue_need_not_wait),
+		T(t06_a_shared_stream_is_not_handed_out_again),
+		T(t06_a_view_that_was_given_back_serves_for_another_stream),
+		T(t06_a_view_records_more_points_than_it_has_events),
+		T(t06_each_view_holds_a_live_reference_of_its_own),
+		T(t06_a_view_may_outlive_the_owner_of_the_stream),
+		T(t06_who_has_been_given_on_is_not_shared),
+		T(t06_streams_are_shared_while_they_come_and_go),
+		T(t06_the_default_stream_has_one_queue_and_many_views),
+		T(t05_partitions_live_until_the_streams_of_the_system_are_gone),
+		T(t06_two_wraps_of_one_native_stream_are_the_same_queue),
+		T(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it),
+	};
+
+	if (argc > 1)
+		rig_backend = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
