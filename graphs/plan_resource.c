@@ -38,7 +38,7 @@ static void report_unknown(struct wr_build *build, const struct wr_value *name, 
 {
 	struct wr_nearest nearest = {.wanted = name->string};
 
-	for (size_t i = 0; i < build->resource_count; i++)
+	for (size_t i = 0; i < build->resource_count && build->reports.count < WR_REPORTS_MAX; i++)
 		if (types & 1u << build->resources[i].type)
 			wr_nearest_try(&nearest, name_of(&build->resources[i]));
 	wr_report(&build->reports, WR_W_UNKNOWN_RESOURCE, at, name->place,
