@@ -15,9 +15,10 @@ static int nap(const void *arguments)
 
 static const weir_kernel napping = {sizeof(weir_kernel), "nap", nap, NULL};
 
-static bool always_capturing(void *self, void *stream)
+static bool always_capturing(void *self, int device, void *stream)
 {
 	(void)self;
+	(void)device;
 	(void)stream;
 	return true;
 }
