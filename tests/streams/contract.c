@@ -324,7 +324,7 @@ BODY(t1_a_device_is_not_behind_another)
 
 /* --- the default stream --- */
 
-BODY(t1_blocking_streams_and_the_default_one_wait_for_each_other)
+BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
 {
 	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
 	weir_stream *x = stream_of(rig, &blocking), *y = stream_of(rig, &blocking), *legacy = NULL;
@@ -905,6 +905,21 @@ BODY(f07_a_stream_is_closed_with_a_signal_pending)
 	rig_until_poked(rig, 9);
 }
 
+BODY(f71_the_default_stream_carries_fences_and_signals)
+{
+	weir_stream *legacy = NULL;
+	wr_token token;
+
+	assert_int_equal(wr_stream_default(rig->system, 0, "default", &legacy), WEIR_OK);
+	rig_store(rig, legacy, 4, 20 * MS);
+	arm(rig, 1, rig_record(legacy));
+	assert_int_equal(wr_signal_inline(legacy, 2, &token), WEIR_OK);
+	rig_until_poked(rig, 1);
+	rig_until_poked(rig, 2);
+	assert_int_equal(rig_read(rig, rig->a), 4);
+	wr_stream_close(legacy);
+}
+
 /* --- the watch --- */
 
 BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
@@ -1368,7 +1383,7 @@ static const struct CMUnitTest tests[] = {
 	T(t1_each_device_runs_its_streams),
 	T(t2_a_wait_for_another_device_orders_and_copies_go_between_devices),
 	T(t1_a_device_is_not_behind_another),
-	T(t1_blocking_streams_and_the_default_one_wait_for_each_other),
+	T(f71_blocking_streams_and_the_default_one_wait_for_each_other),
 	T(t1_streams_of_all_partitions_run),
 	T(t1_a_partition_of_threads_runs_as_many_kernels_at_once),
 	T(t1_a_partition_has_no_blocking_streams),
@@ -1396,6 +1411,7 @@ static const struct CMUnitTest tests[] = {
 	T(f69_what_is_asked_meanwhile_breaks_no_capture),
 	T(f08_without_a_run_nothing_is_armed),
 	T(f07_a_stream_is_closed_with_a_signal_pending),
+	T(f71_the_default_stream_carries_fences_and_signals),
 	T(e2_streams_that_nobody_asks_about_wake_the_loop),
 	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
 	T(t4_memory_that_came_back_is_given_out_again),
