@@ -107,12 +107,13 @@ static bool is_of_kind_locked(const weir_stream *stream, const struct kind *kind
 			  stream->wrapped == kind->wrapped);
 }
 
+/* What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next who opens. */
 static weir_stream *find_free_locked(struct wr_system *system, const struct kind *kind)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers)
+		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers && !stream->sharing)
 			return stream;
 	}
 	return NULL;

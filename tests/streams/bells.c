@@ -62,7 +62,7 @@ static void g04_longer_work_is_expected_later(void **state)
 
 static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **state)
 {
-	struct wr_wait wait = {.since = 0, .asked = 100, .known = true, .early = 9 * MS, .mean = 10 * MS};
+	struct wr_waiting wait = {.since = 0, .asked = 100, .known = true, .early = 9 * MS, .mean = 10 * MS};
 
 	(void)state;
 	assert_int_equal(wr_wait_next(&wait, MS, true, 60 * US), 9 * MS - 60 * US);
@@ -73,7 +73,7 @@ static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **st
 
 static void g04_it_spins_only_a_moment_for_what_it_does_not_know(void **state)
 {
-	struct wr_wait wait = {.since = 0, .asked = MS};
+	struct wr_waiting wait = {.since = 0, .asked = MS};
 
 	(void)state;
 	assert_int_equal(wr_wait_next(&wait, MS + 50 * US, true, 60 * US), MS + 50 * US);
@@ -211,6 +211,7 @@ BODY(g04_what_was_not_rung_is_armed_otherwise)
 
 	rig_store(rig, rig->b, 1, 20 * MS);
 	fences[1] = rig_record(rig->b);
+	rig->cell++;
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fences[0] = ring(rig->a);
 	assert_int_equal(wr_bell_arm(rig->system, 5, fences, 2, &token), WEIR_E_UNSUPPORTED);
@@ -543,6 +544,20 @@ BODY(g04_the_length_of_a_streams_work_is_learned)
 	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
 }
 
+BODY(g04_work_begins_when_what_was_before_it_has_ended)
+{
+	if (!rig_is("sim"))
+		return;
+	for (int i = 0; i < 20; i++) {
+		for (uint32_t k = 1; k <= 3; k++) {
+			rig_store(rig, rig->a, 1, 4 * MS);
+			arm(rig, k, ring(rig->a));
+		}
+		poll(rig);
+	}
+	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
+}
+
 /* --- many at a time --- */
 
 enum { ARMERS = 3, BELLS = 200 };
@@ -671,6 +686,7 @@ int main(int argc, char **argv)
 		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
 		T(g04_the_margin_follows_how_late_sleeps_end),
 		T(g04_the_length_of_a_streams_work_is_learned),
+		T(g04_work_begins_when_what_was_before_it_has_ended),
 		T(g04_each_bell_is_taken_back_once),
 		T(f10_a_failure_in_the_midst_pokes_nobody_twice),
 	};
