@@ -44,7 +44,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-int64_t wr_wait_next(const struct wr_wait *wait, int64_t now, bool spins, int64_t margin)
+int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin)
 {
 	if (!spins)
 		return later(wait->asked, now);

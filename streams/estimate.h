@@ -20,7 +20,7 @@ int64_t wr_estimate_early(const struct wr_estimate *estimate);	/* hardly ever do
 int64_t wr_estimate_late(const struct wr_estimate *estimate);	/* hardly ever done after: mean + 2 deviations */
 
 /* Somebody who waits. */
-struct wr_wait {
+struct wr_waiting {
 	int64_t since;			/* when what he waits for began */
 	int64_t asked;			/* when he began to wait */
 	bool known;			/* whether the two below are */
@@ -31,6 +31,6 @@ struct wr_wait {
  * When to look again at what was not done at `now`: `now` is at once. spins: looking all the time is worth it when the end is near.
  * margin: how late a sleep may end.
  */
-int64_t wr_wait_next(const struct wr_wait *wait, int64_t now, bool spins, int64_t margin);
+int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin);
 
 #endif

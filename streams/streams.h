@@ -55,7 +55,7 @@ void wr_system_detach(struct wr_system *system);
 void wr_system_forfeit(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
-bool wr_system_failed(const struct wr_system *system);		/* one relaxed load: workers ask before each gated compute */
+bool wr_system_failed(const struct wr_system *system);		/* one load: workers ask before each gated compute */
 /*
  * The same for whoever may just have heard it from a fence, which answers a moment before the report is written: waits for that.
  * Thread: any that holds no lock.
@@ -208,7 +208,7 @@ weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fe
  */
 int64_t wr_bells_look(struct wr_system *system, int64_t now);
 void wr_bells_overslept(struct wr_system *system, int64_t late_ns);	/* a sleep that wr_bells_look asked for ended so much too late */
-/* Armed and neither fired nor superseded; read seq_cst. Grows before wr_bell_arm returns. */
+/* Armed and not fired, a superseded one until the next look; read seq_cst. Grows before wr_bell_arm returns. */
 size_t wr_bells_armed(const struct wr_system *system);
 uint64_t wr_bells_version(const struct wr_system *system);	/* grows with each arming, seq_cst: what wr_bells_look said holds while it is the same */
 /*

@@ -341,9 +341,10 @@ void wr_system_detach(struct wr_system *system)
 
 /* --- failure --- */
 
+/* Acquires the report: whoever hears of the failure so may read it. */
 bool wr_system_failed(const struct wr_system *system)
 {
-	return wr_load_relaxed(&((struct wr_system *)system)->failed);
+	return wr_load_acquire(&((struct wr_system *)system)->failed);
 }
 
 bool wr_system_doomed(struct wr_system *system)

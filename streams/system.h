@@ -150,7 +150,7 @@ struct wr_bell {
 	uint64_t point;
 	struct wr_signal *signal;
 	wr_token token;
-	struct wr_wait wait;
+	struct wr_waiting wait;
 	int64_t made;			/* when the point was recorded, or 0: not known any more */
 	int64_t pending_at;		/* when it was last known not to be complete, or 0 */
 };
