@@ -88,39 +88,6 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	return WEIR_OK;
 }
 
-/* The inputs' producers come first on the device (T3). Waits that are already ordered cost nothing. */
-static weir_status wait_for_inputs(weir_entity *entity, weir_stream *stream)
-{
-	for (size_t i = 0; i < entity->input_count; i++) {
-		for (size_t k = 0; k < entity->inputs[i].taken_count; k++) {
-			const weir_message *message = entity->inputs[i].taken[k].message;
-			size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
-			if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch))
-				return WEIR_E_NOMEM;
-			n = wr_message_fences(message, entity->scratch, entity->scratch_room);
-			for (size_t f = 0; f < n; f++) {
-				weir_status status = weir_stream_wait(stream, entity->scratch[f]);
-				if (status)
-					return status;
-			}
-		}
-	}
-	return WEIR_OK;
-}
-
-weir_stream *weir_context_stream(weir_context *context)
-{
-	weir_entity *entity = context->entity;
-
-	if (context->stream_used)
-		return entity->stream;
-	if (!entity->stream && wr_stream_open(entity->graph->system, &(struct wr_stream_spec){0}, entity->plan->name, &entity->stream))
-		return NULL;
-	wr_stream_begin(entity->stream);
-	context->stream_used = true;	/* also after a failed wait: what was begun is recorded */
-	return wait_for_inputs(entity, entity->stream) ? NULL : entity->stream;
-}
-
 weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out)
 {
 	weir_message *message = NULL;
@@ -128,7 +95,7 @@ weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, b
 		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
-		status = wr_message_tensor(&message, context->entity->graph->pool, like, on_host ? WEIR_HOST : 0);
+		status = wr_message_tensor(&message, context->entity->graph->pool, like, on_host ? WEIR_HOST : context->entity->plan->device);
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);

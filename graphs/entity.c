@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
@@ -392,70 +391,4 @@ void wr_entity_discard(weir_entity *entity)
 			weir_message_unref(entity->outputs[i].emitted[k]);
 		entity->outputs[i].emitted_count = 0;
 	}
-}
-
-static bool was_taken(const weir_entity *entity, const weir_message *message)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			if (entity->inputs[i].taken[k].message == message)
-				return true;
-	return false;
-}
-
-/*
- * A message that was made here was produced here. One that is passed on was only read, unless nobody else holds it (then it may have been
- * written in place): its other receivers must not wait for our reading.
- */
-static weir_status fence_emitted(weir_entity *entity, weir_fence fence)
-{
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; !status && i < entity->output_count; i++) {
-		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
-			weir_message *message = entity->outputs[i].emitted[k];
-			bool produced = !was_taken(entity, message) || wr_message_references(message) <= 2;
-			status = wr_message_add_fence(message, fence, produced);
-		}
-	}
-	return status;
-}
-
-weir_status wr_entity_fence(weir_entity *entity)
-{
-	weir_fence fence;
-	weir_status status;
-
-	if (!entity->stream || !(entity->context.stream_used || wr_stream_dirty(entity->stream)))
-		return WEIR_OK;
-	status = weir_stream_record(entity->stream, &fence);
-	for (size_t i = 0; !status && i < entity->input_count; i++)
-		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
-			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
-	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(entity->context.made[i], fence, false);
-	if (!status)
-		status = fence_emitted(entity, fence);
-	entity->context.stream_used = status == WEIR_E_NOMEM;	/* then all of it is to be done again */
-	return status;
-}
-
-/*
- * Without memory for the fence nobody would know when the device is done with the payloads. They stay where they are, and the run ends; the
- * next time (a stop function, another run) the fence is tried again, at the latest when the graph goes.
- */
-weir_status wr_entity_settle(weir_entity *entity)
-{
-	weir_status status = wr_entity_fence(entity);
-
-	if (status == WEIR_E_NOMEM) {
-		if (!entity->withheld)
-			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; its messages are kept", entity->plan->name);
-		entity->withheld = true;
-		return status;
-	}
-	entity->withheld = false;
-	wr_entity_discard(entity);
-	wr_entity_release(entity);
-	return status;
 }

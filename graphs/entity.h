@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "graphs/message.h"
+#include "graphs/own_streams.h"
 #include "graphs/plan.h"
 #include "graphs/queue.h"
 
@@ -77,6 +78,7 @@ struct wr_input {
 	size_t turn;				/* whom the rotation serves first next time (C4) */
 	bool any_size;				/* `take` counts per connection */
 	bool content;				/* a content condition names it */
+	bool waited;				/* the internal stream waits for it already, and not yet for all (T3) */
 };
 
 struct wr_output {
@@ -100,7 +102,7 @@ struct wr_wait {
 struct weir_context {
 	weir_entity *entity;
 	bool computing;			/* emit is allowed */
-	bool stream_used;		/* the own stream waits for the inputs already (T3) */
+	bool stream_used;		/* the internal stream waits for all inputs already (T3) */
 	bool stopping;			/* a drain is on */
 	uint64_t tick;
 	weir_message **made;		/* allocated in this tick: held until the tick's fence is recorded, so that temporaries outlive their kernels */
@@ -133,6 +135,7 @@ struct weir_entity {
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
 	bool unguarded;				/* has an output that no default condition watches */
+	bool selects;				/* the graph uses several devices: its own is made the thread's before it is called */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
@@ -140,7 +143,8 @@ struct weir_entity {
 	/* owner */
 	bool finished, fronts_closed, started;
 	bool withheld;				/* what its last tick held is kept: no memory was left for the fence */
-	weir_stream *stream;
+	weir_stream *stream;			/* the internal one of this tick, one of `own`; NULL: none yet */
+	struct wr_own_streams own;
 	weir_verdict verdict;
 	weir_fence *scratch;			/* of one message, while a view looks at it */
 	size_t scratch_room;
@@ -175,9 +179,17 @@ bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it h
 /* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
-weir_status wr_entity_fence(weir_entity *entity);	/* records the stream if it was used, adds the fence to all payloads (T4) */
+void wr_entity_select(weir_entity *entity);		/* its device becomes the thread's current one */
+weir_status wr_entity_fence(weir_entity *entity);	/* records the streams that were used, adds the fences to all payloads (T4) */
 /* Its own stream that recorded this fence at the end of the tick that is being delivered, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 weir_status wr_entity_settle(weir_entity *entity);	/* fences, then discards and releases; tries again what it had to withhold */
+
+/* Before its operator is called: what that calls of CUDA himself goes to the entity's device. */
+static inline void wr_entity_enter(weir_entity *entity)
+{
+	if (entity->selects)
+		wr_entity_select(entity);
+}
 
 #endif

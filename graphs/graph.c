@@ -128,6 +128,7 @@ static weir_status make_entity(weir_graph *graph, uint32_t id)
 	entity->graph = graph;
 	entity->plan = plan;
 	entity->context.entity = entity;
+	entity->selects = graph->plan->devices > 1;
 	entity->compute = plan->kind->compute;
 	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
 	if (!entity->operator_state)
@@ -299,6 +300,8 @@ static void finish_entity(weir_entity *entity)
 	wr_free(entity->scratch);
 	wr_free(entity->wait.fences);
 	wr_free(entity->context.made);
+	wr_free(entity->own.items);
+	wr_free(entity->own.sets);
 }
 
 static void finish_connections(weir_graph *graph)
@@ -504,6 +507,13 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
 		status = reset_entity(&graph->entities[i]);
 	return status;
+}
+
+void wr_graph_close_streams(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!graph->entities[i].withheld)
+			wr_entity_close_streams(&graph->entities[i]);
 }
 
 void wr_graph_forget_told(weir_graph *graph)

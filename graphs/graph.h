@@ -19,6 +19,7 @@ struct weir_graph {
 	struct wr_system *system;	/* NULL until a scheduler was made (graphs/place.c) */
 	struct wr_sim *world;		/* of a simulated run */
 	bool owns_world;
+	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
 	bool leaks;			/* what an entity withheld for want of memory could not be fenced to the last: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
@@ -46,6 +47,11 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 /* Gives the graph its system; keeps the one it has, if that is what is asked for. Fails as wr_system_create does. */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
 weir_status wr_graph_displace(weir_graph *graph);	/* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4) */
+/* The pools and partitions that the plan names, in the graph's system. Fails as they do, naming the resource; the system is to be destroyed then. */
+weir_status wr_resources_make(weir_graph *graph);
+void wr_resources_forget(weir_graph *graph);	/* the system is gone */
+struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);	/* whose streams the entity takes; NULL: none */
+void wr_graph_close_streams(weir_graph *graph);	/* at the end of a run: what an entity still withholds keeps its streams */
 /* "name.port": finds both. Fails: WEIR_E_INVALID, naming the nearest. */
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);

@@ -21,7 +21,17 @@ static void create_inside(void *arg)
 {
 	struct placing *placing = arg;
 
-	placing->status = wr_system_create(&placing->graph->system, &placing->options);
+	weir_graph *graph = placing->graph;
+
+	placing->status = wr_system_create(&graph->system, &placing->options);
+	if (placing->status)
+		return;
+	placing->status = wr_resources_make(graph);
+	if (!placing->status)
+		return;
+	wr_resources_forget(graph);
+	(void)wr_system_destroy(graph->system);	/* nothing has run on it; why it failed is last_error already */
+	graph->system = NULL;
 }
 
 static void destroy_inside(void *arg)
@@ -61,10 +71,8 @@ static void let_go(weir_graph *graph)
 	in_world(graph, settle_inside, &placing);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		wr_stream_close(graph->entities[i].stream);
-		graph->entities[i].stream = NULL;
-	}
+	for (size_t i = 0; i < graph->entity_count; i++)
+		wr_entity_close_streams(&graph->entities[i]);
 }
 
 weir_status wr_graph_displace(weir_graph *graph)
@@ -77,6 +85,7 @@ weir_status wr_graph_displace(weir_graph *graph)
 		status = in_world(graph, destroy_inside, &placing);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
+		wr_resources_forget(graph);
 		graph->system = NULL;
 	}
 	if (graph->owns_world)
@@ -124,7 +133,7 @@ static weir_status make_world(weir_graph *graph, uint64_t seed)
 
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
 {
-	struct placing placing = {.graph = graph, .options = {.backend = backend, .seed = seed}};
+	struct placing placing = {.graph = graph, .options = {.backend = backend, .seed = seed, .devices = graph->plan->devices}};
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 

@@ -40,6 +40,7 @@ void wr_give_back(weir_scheduler *scheduler)
 /* It may use its stream: what it makes outlives that work, too (T4), and the next run's ticks begin anew (T3). */
 void wr_stop_operator(weir_entity *entity)
 {
+	wr_entity_enter(entity);
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
 	wr_entity_settle(entity);
 }
@@ -53,8 +54,8 @@ static void stop_operators(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (!entity->started || !entity->plan->kind->stop)
 			continue;
-		if (!failed && entity->stream && !wr_stream_idle(entity->stream)) {
-			wr_log(WR_LOG_WARN, "%s: its stream still has work; its stop function is not called", entity->plan->name);
+		if (!failed && !wr_entity_idle(entity)) {
+			wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called", entity->plan->name);
 			continue;
 		}
 		wr_stop_operator(entity);
@@ -148,8 +149,11 @@ void wr_finish_run(weir_scheduler *scheduler)
 	if (scheduler->timed_out)
 		wr_system_hurry(graph->system);
 	stop_operators(scheduler);
-	if (graph->system)
+	wr_graph_close_streams(graph);
+	if (graph->system) {
 		wr_system_retire_look(graph->system, true);
+		wr_system_run(graph->system, false);
+	}
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);

@@ -2,6 +2,8 @@
  * How a run begins (S8): everything is reset while nobody looks, the operators' start functions run, every entity is exchanged to
  * QUEUED and put into the injector, and only then one fetch_add opens the counter, with the references of all of them in it.
  */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -22,30 +24,75 @@ static weir_status open_streams(weir_scheduler *scheduler)
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
-		if (!(entity->plan->kind->flags & WEIR_OPERATOR_STREAM) || entity->stream)
-			continue;
-		status = wr_stream_open(graph->system, &(struct wr_stream_spec){0}, entity->plan->name, &entity->stream);
-		if (!status)
-			wr_trace_stream(scheduler->trace, weir_stream_native(entity->stream), entity->plan->name);
+		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->stream)
+			status = wr_own_take(entity);
 	}
 	return status;
 }
 
+/* Those that there are before the first tick: by their entity's name, or their own behind it. */
+static void trace_streams(weir_scheduler *scheduler, const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->own.count; i++) {
+		const struct wr_own_stream *own = &entity->own.items[i];
+		char name[160];
+		snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "", own->name ? own->name : "");
+		if (!own->of && i + 1 != entity->own.standard)
+			wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
+	}
+}
+
+/* A device that a pool names; without any pool it is the first. */
+static bool uses_device(const struct wr_plan *plan, int device)
+{
+	for (size_t i = 0; i < plan->stream_pool_count; i++)
+		if (plan->stream_pools[i].device == device && plan->stream_pools[i].users)
+			return true;
+	return !device && !plan->stream_pool_count;
+}
+
 #define RESERVE_MOST 32768	/* messages, 12 MiB: graphs that hold more get them when they do */
 
-/* Memory and messages that lie ready: no frame waits for an allocator. */
-/* Two for each gated entity (the loop gives one back a little after it has fired) and one for each stream's end. */
-static weir_status reserve_signals(weir_graph *graph)
+static bool hears_from(const weir_entity *entity, int device)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			const weir_entity *sender = entity->inputs[i].connections[k]->sender;
+			if (sender && sender->plan->device == device)
+				return true;
+		}
+	return false;
+}
+
+/* Two for each entity that is gated on work of the device (the loop gives one back a little after it has fired), one for each stream's end. */
+static weir_status reserve_signals(weir_graph *graph, int device)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
-		count += graph->entities[i].contentful ? 2 : 0;
-		count += graph->entities[i].plan->kind->flags & WEIR_OPERATOR_STREAM ? 1 : 0;
+		const weir_entity *entity = &graph->entities[i];
+		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
+		count += entity->plan->kind->flags & WEIR_OPERATOR_STREAM && entity->plan->device == device ? 1 : 0;
 	}
-	return wr_signals_reserve(graph->system, 0, count < SIGNALS_MAX ? count : SIGNALS_MAX);
+	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
 }
 
+static weir_status reserve_devices(weir_graph *graph)
+{
+	const struct wr_plan *plan = graph->plan;
+	weir_status status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
+
+	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
+		if (!uses_device(plan, device))
+			continue;
+		status = wr_system_reserve(graph->system, device, (size_t)plan->scheduler.device_memory);
+		if (!status)
+			status = reserve_signals(graph, device);
+	}
+	return status;
+}
+
+/* Memory and messages that lie ready: no frame waits for an allocator. */
 static weir_status reserve(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -57,11 +104,7 @@ static weir_status reserve(weir_scheduler *scheduler)
 	messages += graph->entity_count;
 	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
 	if (!status && wr_system_is_cuda(graph->system))
-		status = wr_system_reserve(graph->system, 0, (size_t)graph->plan->scheduler.device_memory);
-	if (!status && wr_system_is_cuda(graph->system))
-		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)graph->plan->scheduler.host_memory);
-	if (!status && wr_system_is_cuda(graph->system))
-		status = reserve_signals(graph);
+		status = reserve_devices(graph);
 	return status;
 }
 
@@ -70,6 +113,7 @@ static weir_status start_operator(weir_entity *entity)
 	const weir_operator *kind = entity->plan->kind;
 	weir_status status = WEIR_OK, settled;
 
+	wr_entity_enter(entity);
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
 	entity->started = !status;
@@ -95,6 +139,8 @@ static weir_status start_operators(weir_scheduler *scheduler)
 		status = start_operator(&graph->entities[i]);
 		if (status)
 			wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
+		else
+			trace_streams(scheduler, &graph->entities[i]);
 	}
 	return status;
 }
@@ -203,12 +249,15 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	weir_status status;
 
 	set_starting(scheduler, true);
+	wr_system_run(scheduler->graph->system, true);
 	status = prepare(scheduler);
 	if (!status) {
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
 		scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
+		wr_graph_close_streams(scheduler->graph);
+		wr_system_run(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};
 	}
 	set_starting(scheduler, false);

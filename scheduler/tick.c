@@ -188,6 +188,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	take_time(entity->graph);
 	if (!entity->compute)
 		return WEIR_OK;
+	wr_entity_enter(entity);
 	context->computing = true;
 	worker->local.context = context;
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
@@ -231,7 +232,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	status = compute(worker, entity);
 	if (timed)
 		wr_count(&entity->counters.compute_ns, wr_now() - begin);
-	if (!status && entity->stream)
+	if (!status && entity->own.count)
 		status = wr_entity_fence(entity);
 	if (status)
 		return fail(scheduler, entity, status);

@@ -107,7 +107,7 @@ static void add_left_behind(struct report *report, weir_entity *entity)
 	report->last = entity->plan->name;
 	if (held)
 		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
-	else if (entity->stream && !wr_system_failed(entity->graph->system) && !wr_stream_idle(entity->stream))
+	else if (!wr_system_failed(entity->graph->system) && !wr_entity_idle(entity))
 		wr_text_add(&report->text, " (its stream has work)");
 }
 

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 
 _Thread_local const char *rig_backend = "sim";
+_Thread_local const char *rig_resources;
 const weir_condition *const *rig_conditions;
 static _Thread_local struct rig *here; /* whose start functions run on this thread */
 
@@ -434,6 +435,24 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 	return json[0];
 }
 
+/* pool=NAME, pool=none, pool=default: none, but the device's default stream is its internal one. */
+static bool use_streams(struct parser *parser, const char *key, const char *value)
+{
+	char pointer[80], json[100];
+	const char *what = strcmp(value, "none") ? "use_default_stream" : "default_stream_pool";
+	bool named = strcmp(value, "none") && strcmp(value, "default");
+
+	if (strcmp(key, "pool"))
+		return false;
+	snprintf(pointer, sizeof pointer, "/entities/%zu/%s", index_of(parser, parser->name), named ? "resources/-" : what);
+	if (named)
+		snprintf(json, sizeof json, "\"%s\"", value);
+	else
+		snprintf(json, sizeof json, "%s", strcmp(value, "none") ? "true" : "false");
+	put(parser, pointer, json);
+	return true;
+}
+
 static void set(struct parser *parser, char *word)
 {
 	char pointer[200], room[200], *value = strchr(word, '=');
@@ -445,7 +464,7 @@ static void set(struct parser *parser, char *word)
 		parser->initial = atoi(value);
 		return;
 	}
-	if (add_condition(parser, word, value))
+	if (add_condition(parser, word, value) || use_streams(parser, word, value))
 		return;
 	if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
@@ -492,6 +511,8 @@ struct rig *rig_of(const char *text)
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&parser.description), WEIR_OK);
+	if (rig_resources)
+		put(&parser, "/resources", rig_resources);
 	parse(&parser, text);
 	if (weir_graph_create(&rig->graph, rig->registry, parser.description))
 		fail_msg("%s: %s", text, weir_last_error());

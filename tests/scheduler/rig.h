@@ -7,7 +7,7 @@
  * Chains are divided by ';'. An item is `name:operator`, `operator` (named as it), or the name of one that
  * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
  * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
- * connection into it); the conditions count=3, period=10ms (or period=10ms,POLICY), enabled=false,
+ * connection into it); pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions count=3, period=10ms (or period=10ms,POLICY), enabled=false,
  * asynchronous, gate=in, min=2, condition=NAME; everything else is a parameter of the operator.
  *
  * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call,
@@ -93,6 +93,8 @@ void rig_in_world(uint64_t seed, void (*body)(void));
 void rig_on_host(void (*body)(void));
 extern _Thread_local const char
 	*rig_backend; /* "sim", outside a world of the test's own, unless one of these says otherwise */
+
+extern _Thread_local const char *rig_resources; /* JSON of the resources of graphs to come; NULL: none */
 
 /* A message from outside, for inlets. */
 weir_message *rig_message(struct rig *rig, int64_t number);

@@ -1,0 +1,347 @@
+/*
+ * The streams of an operator: which one is the internal one of a tick, what it waits for, and the calls that give others. Everything that
+ * costs is done at most once in a tick; what was given is fenced when it ends (graphs/tick_end.c).
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/graph.h"
+
+static const char *name_of(const weir_context *context)
+{
+	return context->entity->plan->name;
+}
+
+
+/* Fetches the fences of a message into the entity's scratch. */
+static weir_status fences_of(weir_entity *entity, const weir_message *message, size_t *count)
+{
+	*count = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	if (*count <= entity->scratch_room)
+		return WEIR_OK;
+	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
+		return WEIR_E_NOMEM;
+	*count = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	if (*count > entity->scratch_room)	/* others added some meanwhile: theirs, not what this tick received */
+		*count = entity->scratch_room;
+	return WEIR_OK;
+}
+
+/* --- which is the internal one --- */
+
+/* The first stream that a message of this input brings and that works where the entity does. 0: there is none. */
+static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
+		weir_status status = fences_of(entity, entity->inputs[input].taken[k].message, &n);
+		if (status)
+			return status;
+		for (size_t f = 0; f < n; f++) {
+			const weir_stream *stream = wr_stream_find(entity->graph->system, entity->scratch[f].stream);
+			if (stream && weir_stream_device(stream) == entity->plan->device) {
+				*out = entity->scratch[f].stream;
+				return WEIR_OK;
+			}
+		}
+	}
+	return WEIR_OK;
+}
+
+/* The input that was asked first, then the others: whoever is asked next waits on the same stream. */
+static weir_status find_any(weir_entity *entity, size_t first, uint64_t *out)
+{
+	weir_status status = WEIR_OK;
+
+	*out = 0;
+	if (first < entity->input_count)
+		status = find_in(entity, first, out);
+	for (size_t i = 0; !status && !*out && i < entity->input_count; i++)
+		if (i != first)
+			status = find_in(entity, i, out);
+	return status;
+}
+
+/* For this tick: a queue that brought a message, or, where none did, the device's default stream, which nothing carries. */
+static weir_status fall_back(weir_entity *entity, size_t first)
+{
+	uint64_t found;
+	size_t own = 0;
+	weir_status status = find_any(entity, first, &found);
+
+	if (!status)
+		status = found ? wr_own_share(entity, found, &own) : WEIR_E_CLOSED;
+	if (!status)
+		wr_own_choose(entity, own, false, true);
+	if (status != WEIR_E_CLOSED)
+		return status;
+	status = wr_own_standard(entity, &own);
+	if (!status)
+		wr_own_choose(entity, own, false, false);
+	return status;
+}
+
+static weir_status choose(weir_entity *entity, size_t first, bool allocate)
+{
+	weir_status status = WEIR_OK;
+
+	if (entity->stream)
+		return WEIR_OK;
+	if (allocate || entity->plan->use_default_stream)
+		status = wr_own_take(entity);
+	if (!status && !entity->stream)
+		status = fall_back(entity, first);
+	return status;
+}
+
+/* The ticks of an entity are in order on the device, also when this one works on another stream than the last one did. */
+static weir_status use_internal(weir_entity *entity)
+{
+	struct wr_own_stream *internal = &entity->own.items[entity->own.internal - 1];
+	weir_fence before = entity->own.before;
+
+	wr_stream_begin(entity->stream);
+	internal->used = true;
+	return before.stream == internal->last.stream ? WEIR_OK : weir_stream_wait(entity->stream, before);
+}
+
+/* --- what it waits for --- */
+
+/* The input's producers come first on the device (T3). Waits that are already ordered cost nothing. */
+static weir_status wait_for_input(weir_entity *entity, size_t input)
+{
+	struct wr_input *port = &entity->inputs[input];
+	weir_status status = WEIR_OK;
+	size_t n;
+
+	for (size_t k = 0; !status && k < port->taken_count; k++) {
+		if (!wr_message_has_fences(port->taken[k].message))
+			continue;
+		status = fences_of(entity, port->taken[k].message, &n);
+		for (size_t f = 0; !status && f < n; f++)
+			status = weir_stream_wait(entity->stream, entity->scratch[f]);
+	}
+	return status;
+}
+
+/* Out of line: the second call of a tick, and every call but the first, is a load. */
+__attribute__((noinline)) static weir_stream *first_use(weir_context *context)
+{
+	weir_entity *entity = context->entity;
+	weir_status status = choose(entity, 0, true);
+
+	if (status)
+		return NULL;
+	status = use_internal(entity);
+	context->stream_used = true;	/* also after a failed wait: what was begun is recorded */
+	for (size_t i = 0; !status && i < entity->input_count; i++)
+		if (!entity->inputs[i].waited)
+			status = wait_for_input(entity, i);
+	return status ? NULL : entity->stream;
+}
+
+weir_stream *weir_context_stream(weir_context *context)
+{
+	return context->stream_used ? context->entity->stream : first_use(context);
+}
+
+static weir_status wait_once(weir_context *context, unsigned input)
+{
+	weir_entity *entity = context->entity;
+	weir_status status;
+
+	if (context->stream_used || entity->inputs[input].waited)
+		return WEIR_OK;
+	status = wait_for_input(entity, input);
+	entity->inputs[input].waited = !status;
+	entity->own.partly = true;
+	return status;
+}
+
+/* `after` comes after what is on the other now. */
+static weir_status order(weir_entity *entity, size_t before, size_t after)
+{
+	struct wr_own_stream *items = entity->own.items;
+	weir_fence fence;
+	weir_status status;
+
+	if (before == after || weir_stream_same(items[before].stream, items[after].stream))
+		return WEIR_OK;
+	status = wr_own_record(&items[before], &fence);
+	return status ? status : weir_stream_wait(items[after].stream, fence);
+}
+
+static weir_status wait_for_default(weir_entity *entity)
+{
+	size_t standard = 0;
+	weir_status status = wr_own_standard(entity, &standard);
+
+	return status ? status : order(entity, standard, entity->own.internal - 1);
+}
+
+static weir_status refuse_input(const weir_context *context, unsigned input)
+{
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: streams are received in compute: its messages are taken when it begins",
+			       name_of(context));
+	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name_of(context), input,
+		       context->entity->input_count);
+}
+
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate, bool sync_to_default, weir_stream **out)
+{
+	weir_entity *entity = context->entity;
+	weir_status status;
+
+	if (!context->computing || input >= entity->input_count)
+		return refuse_input(context, input);
+	status = choose(entity, input, allocate);
+	if (status)
+		return status;
+	if (!entity->own.items[entity->own.internal - 1].used)
+		status = use_internal(entity);
+	if (!status)
+		status = wait_once(context, input);
+	if (!status && sync_to_default)
+		status = wait_for_default(entity);
+	if (!status)
+		*out = entity->stream;
+	return status;
+}
+
+/* --- the others --- */
+
+static bool is_listed(weir_stream *const *list, size_t count, const weir_stream *stream)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i] == stream)
+			return true;
+	return false;
+}
+
+size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room)
+{
+	weir_entity *entity = context->entity;
+	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;
+	size_t n, own = 0, count = 0;
+
+	if (!message || !wr_message_has_fences(message) || fences_of(entity, message, &n))
+		return 0;
+	for (size_t f = 0; f < n; f++) {
+		uint64_t id = entity->scratch[f].stream;
+		if (count < room ? wr_own_share(entity, id, &own) != WEIR_OK : !wr_stream_find(entity->graph->system, id))
+			continue;
+		if (count < room && is_listed(out, count, entity->own.items[own].stream))
+			continue;	/* two owners of one queue */
+		if (count < room)
+			out[count] = entity->own.items[own].stream;
+		count++;
+	}
+	return count;
+}
+
+weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out)
+{
+	weir_entity *entity = context->entity;
+	size_t own = 0;
+	weir_status status;
+
+	if (!name || !*name)
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name of its own", name_of(context));
+	status = wr_own_allocate(entity, name, &own);
+	if (status)
+		return status;
+	entity->own.items[own].used = true;	/* a native handle that was kept says nothing when it is used */
+	*out = entity->own.items[own].stream;
+	return WEIR_OK;
+}
+
+weir_stream *weir_context_default_stream(weir_context *context)
+{
+	weir_entity *entity = context->entity;
+	size_t own = 0;
+
+	if (wr_own_standard(entity, &own))
+		return NULL;
+	entity->own.items[own].used = true;
+	return entity->own.items[own].stream;
+}
+
+/* Another's, also one that was wrapped, becomes a share of the entity's own. */
+static weir_status own_of(weir_context *context, weir_stream *stream, size_t *out)
+{
+	weir_entity *entity = context->entity;
+
+	if (!stream)
+		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", name_of(context));
+	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
+		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was given back", name_of(context));
+	return wr_own_share(entity, weir_stream_id(stream), out);
+}
+
+static weir_status set(struct wr_own_streams *own, size_t output, size_t place)
+{
+	weir_status status;
+
+	for (size_t i = 0; i < own->set_count; i++)
+		if (own->sets[i].output == output && own->sets[i].own == place)
+			return WEIR_OK;
+	status = wr_grow(&own->sets, &own->set_room, own->set_count + 1, sizeof *own->sets);
+	if (!status)
+		own->sets[own->set_count++] = (struct wr_set_stream){output, place};
+	return status;
+}
+
+weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream)
+{
+	weir_entity *entity = context->entity;
+	size_t own = 0;
+	weir_status status;
+
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is set in compute: it is about the messages of one tick", name_of(context));
+	if (output >= entity->output_count)
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name_of(context), output,
+			       entity->output_count);
+	status = own_of(context, stream, &own);
+	if (!status)
+		status = set(&entity->own, output, own);
+	if (!status)
+		entity->own.items[own].used = true;
+	return status;
+}
+
+weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count, weir_stream *target)
+{
+	size_t before = 0, after = 0;
+	weir_status status = own_of(context, target, &after);
+
+	for (size_t i = 0; !status && i < count; i++) {
+		if (!streams[i] || streams[i] == target)
+			continue;
+		status = own_of(context, streams[i], &before);
+		if (!status)
+			status = order(context->entity, before, after);
+	}
+	return status;
+}
+
+weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out)
+{
+	const struct wr_own_streams *own = &context->entity->own;
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (wr_stream_handle(own->items[i].stream) == native) {
+			*out = weir_stream_device(own->items[i].stream);
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID, "%s: the native stream was not given to this entity: weir knows nothing of it", name_of(context));
+}
+
+int weir_context_device(const weir_context *context)
+{
+	return context->entity->plan->device;
+}

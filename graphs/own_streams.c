@@ -1,0 +1,194 @@
+#include "graphs/own_streams.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/graph.h"
+
+static weir_status make_room(struct wr_own_streams *own)
+{
+	return wr_grow(&own->items, &own->room, own->count + 1, sizeof *own->items);
+}
+
+/* There is room. */
+static size_t add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
+{
+	own->items[own->count] = (struct wr_own_stream){
+		.stream = stream,
+		.of = of,
+		.last = {weir_stream_id(stream), wr_stream_recorded(stream)},
+	};
+	return own->count++;
+}
+
+void wr_own_choose(weir_entity *entity, size_t place, bool kept, bool carried)
+{
+	struct wr_own_streams *own = &entity->own;
+
+	own->internal = place + 1;
+	own->kept = kept;
+	own->carried = carried;
+	entity->stream = own->items[place].stream;
+}
+
+static weir_status take(weir_entity *entity, struct wr_stream_pool *pool, size_t *out)
+{
+	weir_stream *stream;
+	weir_status status = make_room(&entity->own);
+
+	if (!status)
+		status = wr_stream_pool_take(pool, entity->plan->name, &stream);
+	if (!status)
+		*out = add(&entity->own, stream, 0);
+	return status;
+}
+
+/* A look that costs nothing: an entity that goes without asks in every tick. */
+static bool exhausted(const weir_entity *entity, const struct wr_stream_pool *pool)
+{
+	uint32_t max = entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size;
+
+	return max && wr_stream_pool_taken(pool) >= max;
+}
+
+weir_status wr_own_take(weir_entity *entity)
+{
+	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
+	size_t place = 0;
+	weir_status status;
+
+	if (!entity->plan->use_default_stream && (!pool || exhausted(entity, pool)))
+		return WEIR_OK;
+	if (entity->plan->use_default_stream)
+		status = wr_own_standard(entity, &place);
+	else
+		status = take(entity, pool, &place);
+	if (!status)
+		wr_own_choose(entity, place, true, true);
+	return status == WEIR_E_BUSY ? WEIR_OK : status;
+}
+
+weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
+{
+	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
+	char *copy;
+	weir_status status;
+
+	for (size_t i = 0; i < entity->own.count; i++) {
+		if (entity->own.items[i].name && !strcmp(entity->own.items[i].name, name)) {
+			*out = i;
+			return WEIR_OK;
+		}
+	}
+	if (!pool)
+		return wr_fail(WEIR_E_UNSUPPORTED, "%s: no stream for '%s': it has no stream pool: name one in its resources",
+			       entity->plan->name, name);
+	copy = wr_strdup(name);
+	status = copy ? take(entity, pool, out) : WEIR_E_NOMEM;
+	if (status)
+		wr_free(copy);
+	else
+		entity->own.items[*out].name = copy;
+	if (status == WEIR_E_BUSY)
+		return wr_fail(status, "%s: no stream for '%s': %s", entity->plan->name, name, weir_last_error());
+	return status;
+}
+
+weir_status wr_own_standard(weir_entity *entity, size_t *out)
+{
+	struct wr_own_streams *own = &entity->own;
+	weir_stream *stream;
+	weir_status status = WEIR_OK;
+
+	if (!own->standard) {
+		status = make_room(own);
+		if (!status)
+			status = wr_stream_default(entity->graph->system, entity->plan->device, entity->plan->name, &stream);
+		if (!status)
+			own->standard = add(own, stream, 0) + 1;
+	}
+	if (!status)
+		*out = own->standard - 1;
+	return status;
+}
+
+/* By the id, which costs a comparison each; by the queue itself only if another of its owners brings it for the first time. */
+static size_t find(struct wr_own_streams *own, uint64_t id, const weir_stream *stream)
+{
+	for (size_t i = 0; i < own->count; i++)
+		if (own->items[i].of == id || own->items[i].last.stream == id)
+			return i;
+	for (size_t i = 0; i < own->count; i++) {
+		if (weir_stream_same(own->items[i].stream, stream)) {
+			own->items[i].of = id;
+			return i;
+		}
+	}
+	return WR_NO_OWN;
+}
+
+weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
+{
+	struct wr_own_streams *own = &entity->own;
+	const weir_stream *stream = wr_stream_find(entity->graph->system, id);
+	size_t place = stream ? find(own, id, stream) : WR_NO_OWN;
+	weir_status status = WEIR_OK;
+	weir_stream *share;
+
+	if (place == WR_NO_OWN) {
+		status = make_room(own);
+		if (!status)
+			status = wr_stream_share_of(entity->graph->system, id, entity->plan->name, &share);
+		if (!status)
+			place = add(own, share, id);
+	}
+	if (!status)
+		*out = place;
+	return status;
+}
+
+/* Whoever enqueued made it dirty; who then recorded by himself moved its point. */
+bool wr_own_touched(const struct wr_own_stream *own)
+{
+	return own->used || wr_stream_dirty(own->stream) || wr_stream_recorded(own->stream) != own->last.point;
+}
+
+weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out)
+{
+	bool touched = wr_own_touched(own);
+	weir_status status = weir_stream_record(own->stream, out);
+
+	if (!status && !touched)
+		own->last = *out;
+	return status;
+}
+
+bool wr_entity_idle(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->own.count; i++)
+		if (!wr_stream_idle(entity->own.items[i].stream))
+			return false;
+	return true;
+}
+
+void wr_entity_close_streams(weir_entity *entity)
+{
+	struct wr_own_streams *own = &entity->own;
+
+	for (size_t i = own->count; i--;) {	/* shares before what they may be shares of */
+		wr_stream_close(own->items[i].stream);
+		wr_free(own->items[i].name);
+	}
+	own->count = own->set_count = 0;
+	own->internal = own->standard = 0;
+	own->before = (weir_fence){0, 0};
+	own->kept = own->carried = own->partly = false;
+	entity->stream = NULL;
+	entity->context.stream_used = false;
+}
+
+void wr_entity_select(weir_entity *entity)
+{
+	wr_system_select(entity->graph->system, entity->plan->device);
+}

@@ -1,0 +1,153 @@
+/*
+ * What a tick did on the device is fenced when it ends: one fence for each stream that was used, in the use set of every payload that the
+ * tick took, made or emitted (T4). What is emitted carries the internal stream, or those that were set for its output.
+ *
+ * Without memory for a fence all of it is to be done again: the marks of the tick stay until it was.
+ */
+#include "base/log.h"
+#include "base/memory.h"
+#include "graphs/graph.h"
+
+static bool was_taken(const weir_entity *entity, const weir_message *message)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			if (entity->inputs[i].taken[k].message == message)
+				return true;
+	return false;
+}
+
+/* Whether a stream was set for the output, and whether this one was. */
+static bool was_set(const struct wr_own_streams *own, size_t output, size_t place, bool *any)
+{
+	*any = false;
+	for (size_t i = 0; i < own->set_count; i++) {
+		if (own->sets[i].output != output)
+			continue;
+		*any = true;
+		if (own->sets[i].own == place)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A message that was made here was produced here. One that is passed on was only read, unless nobody else holds it (then it may have been
+ * written in place): its other receivers must not wait for our reading, nor find a fence of which no signal will tell them, whatever
+ * was set.
+ */
+static bool carries(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
+{
+	const struct wr_own_streams *own = &entity->own;
+	bool any, set = was_set(own, output, place, &any);
+
+	if (was_taken(entity, message) && wr_message_references(message) > 2)
+		return false;
+	return any ? set : own->carried && place + 1 == own->internal;
+}
+
+static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence fence)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < entity->output_count; i++) {
+		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
+			weir_message *message = entity->outputs[i].emitted[k];
+			status = wr_message_add_fence(message, fence, carries(entity, i, place, message));
+		}
+	}
+	return status;
+}
+
+static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence fence)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < entity->input_count; i++)
+		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
+			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
+	for (size_t i = 0; !status && i < entity->context.made_count; i++)
+		status = wr_message_add_fence(entity->context.made[i], fence, false);
+	return status ? status : fence_emitted(entity, place, fence);
+}
+
+/* Up to here the worker's own live reference held the run; from here the stream's does. */
+static weir_status end_stream(weir_entity *entity, size_t place)
+{
+	struct wr_own_stream *own = &entity->own.items[place];
+	weir_status status;
+
+	own->ended = false;
+	if (!wr_own_touched(own))
+		return WEIR_OK;
+	own->used = true;	/* also next time, if this one fails */
+	wr_stream_begin(own->stream);
+	status = weir_stream_record(own->stream, &own->last);
+	own->ended = !status;
+	return status ? status : fence_payloads(entity, place, own->last);
+}
+
+static void forget_tick(weir_entity *entity)
+{
+	struct wr_own_streams *own = &entity->own;
+
+	if (own->internal)
+		own->before = own->items[own->internal - 1].last;
+	for (size_t i = 0; i < own->count; i++)
+		own->items[i].used = false;
+	if (!own->kept) {
+		own->internal = 0;
+		entity->stream = NULL;
+	}
+	for (size_t i = 0; own->partly && i < entity->input_count; i++)
+		entity->inputs[i].waited = false;
+	own->partly = false;
+	own->set_count = 0;
+	entity->context.stream_used = false;
+}
+
+weir_status wr_entity_fence(weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+	bool again = false;
+
+	for (size_t i = 0; i < entity->own.count; i++) {
+		weir_status one = end_stream(entity, i);
+		again |= one == WEIR_E_NOMEM;
+		status = status ? status : one;
+	}
+	if (again)
+		return WEIR_E_NOMEM;
+	forget_tick(entity);
+	return status;
+}
+
+weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
+{
+	for (size_t i = 0; i < entity->own.count; i++) {
+		const struct wr_own_stream *own = &entity->own.items[i];
+		if (own->ended && own->last.stream == fence.stream && own->last.point == fence.point)
+			return own->stream;
+	}
+	return NULL;
+}
+
+/*
+ * Without memory for the fence nobody would know when the device is done with the payloads. They stay where they are, and the run ends; the
+ * next time (a stop function, another run) the fence is tried again, at the latest when the graph goes.
+ */
+weir_status wr_entity_settle(weir_entity *entity)
+{
+	weir_status status = wr_entity_fence(entity);
+
+	if (status == WEIR_E_NOMEM) {
+		if (!entity->withheld)
+			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; its messages are kept", entity->plan->name);
+		entity->withheld = true;
+		return status;
+	}
+	entity->withheld = false;
+	wr_entity_discard(entity);
+	wr_entity_release(entity);
+	return status;
+}

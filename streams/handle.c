@@ -1,0 +1,26 @@
+/* What the rooms above ask of a stream beside its work, and the caller's leave-taking from one that was wrapped. */
+#include "base/status.h"
+#include "streams/system.h"
+
+uint64_t wr_stream_recorded(const weir_stream *stream)
+{
+	return wr_load(&((weir_stream *)stream)->recorded);
+}
+
+void *wr_stream_handle(const weir_stream *stream)
+{
+	return stream->system->backend->native_streams ? wr_load(&((weir_stream *)stream)->native) : NULL;
+}
+
+void wr_system_run(struct wr_system *system, bool on)
+{
+	wr_store(&system->running, on);
+}
+
+/* An operator may have it in hand at any moment of a run. */
+weir_status weir_stream_unwrap(weir_stream *stream)
+{
+	if (stream && wr_load(&stream->system->running))
+		return wr_fail(WEIR_E_BUSY, "a run is on, whose operators may use the wrapped stream: end it first");
+	return wr_stream_unwrap(stream);
+}
