@@ -75,16 +75,15 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 
 weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor)
 {
-	weir_stream *stream = weir_context_stream(context);
+	int device = weir_context_device(context);
 	char text[WR_TENSOR_TEXT];
 
-	if (!stream)
-		return WEIR_E_DEVICE; /* last_error has the reason */
-	if (tensor->device == weir_stream_device(stream))
-		return WEIR_OK;
+	if (tensor->device == device)
+		return weir_context_stream(context) ? WEIR_OK : WEIR_E_DEVICE; /* last_error has the reason */
 	return weir_context_fail(context,
-				 "input 'in' is %s, but device %d works here: put an 'upload' before it",
-				 wr_tensor_text(tensor, text), weir_stream_device(stream));
+				 "input 'in' is %s, but device %d works here: put an 'upload' before it%s",
+				 wr_tensor_text(tensor, text), device,
+				 tensor->device == WEIR_HOST ? "" : ", with a stream pool of the same device");
 }
 
 weir_status wr_message_finished(weir_context *context, const weir_message *message)
@@ -113,25 +112,30 @@ static weir_status check_copy(weir_context *context, const weir_tensor *tensor, 
 	if (!dense(tensor))
 		return weir_context_fail(context, "input 'in' expects a dense tensor, got a strided %s",
 					 wr_tensor_text(tensor, text));
-	if (to_host)
-		return wr_tensor_on_device(context, tensor);
-	if (tensor->device == WEIR_HOST)
+	if (!to_host || tensor->device == weir_context_device(context))
 		return WEIR_OK;
-	return weir_context_fail(context, "input 'in' expects a tensor in host memory, got %s",
-				 wr_tensor_text(tensor, text));
+	if (tensor->device == WEIR_HOST)
+		return weir_context_fail(context, "input 'in' is %s already: connect its receivers to who made it",
+					 wr_tensor_text(tensor, text));
+	return weir_context_fail(context, "input 'in' is %s, but device %d works here: give it a stream pool of device %d",
+				 wr_tensor_text(tensor, text), weir_context_device(context), tensor->device);
 }
 
-weir_status wr_tensor_copy(weir_context *context, const weir_message *from, bool to_host)
+weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host)
 {
 	const weir_tensor *tensor = weir_message_tensor(from);
-	weir_stream *stream = weir_context_stream(context);
 	weir_message *copy = NULL;
+	weir_stream *stream;
 	weir_status status = check_copy(context, tensor, to_host);
 
-	if (!status && !stream)
+	if (status)
+		return status;
+	if (!to_host && tensor->device == weir_context_device(context))
+		return weir_context_emit(context, 0, weir_message_ref(from));
+	stream = weir_context_stream(context);
+	if (!stream)
 		return WEIR_E_DEVICE; /* last_error has the reason */
-	if (!status)
-		status = weir_context_alloc(context, tensor, to_host, &copy);
+	status = weir_context_alloc(context, tensor, to_host, &copy);
 	if (!status)
 		status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),
 					  weir_message_size(from));

@@ -16,8 +16,7 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 /* The tensor is a dense uint8 image: [height, width] or [height, width, 1..4]. */
 weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, struct wr_image *out);
 
-/* A tensor's place: on the host, or on the device of the entity's stream (NULL: the stream could not be
- * made). */
+/* A tensor's place: on the host, or on the device that the entity works on (whose stream there is then). */
 weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
 weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor);
 
@@ -25,8 +24,8 @@ weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor
  * pass through. */
 weir_status wr_message_finished(weir_context *context, const weir_message *message);
 
-/* Emits, at output 0, a copy that the entity's stream makes: in host memory or on the device. */
-weir_status wr_tensor_copy(weir_context *context, const weir_message *from, bool to_host);
+/* Emits, at output 0, a copy that the entity's stream makes: in host memory, or on the device. What is there already is passed on. */
+weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host);
 
 /* Calls tick for each message that the tick received at input 0, until one fails. */
 typedef weir_status wr_message_fn(weir_context *context, void *state, weir_message *message);

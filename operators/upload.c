@@ -6,7 +6,7 @@ static const weir_port inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_TENSOR,
-		.help = "a tensor in host memory",
+		.help = "a tensor in host memory or on any device",
 	},
 	{.name = NULL},
 };
@@ -16,7 +16,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_TENSOR,
-		.help = "its copy on the device",
+		.help = "its copy on the device; a tensor that is there already is passed on",
 	},
 	{.name = NULL},
 };
@@ -35,7 +35,7 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_upload = {
 	.size = sizeof(weir_operator),
 	.name = "upload",
-	.help = "copies tensors from host memory to the device, on a stream of its own",
+	.help = "copies tensors from host memory, or from another device, to its own device, on a stream of its own",
 	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = inputs,
 	.outputs = outputs,

@@ -81,6 +81,34 @@ static weir_message *strided(void)
 	return message;
 }
 
+static weir_message *elsewhere(void)
+{
+	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
+
+	message->tensor.device = 1;
+	return message;
+}
+
+static void upload_copies_from_other_devices_and_passes_on_what_is_there(void **state)
+{
+	weir_message *other = elsewhere(), *here = rig_image(RIG_DEVICE, 2, 2, 3);
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_upload, "");
+	rig_give(&rig, weir_message_ref(other));
+	rig_give(&rig, weir_message_ref(here));
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(weir_message_tensor(rig.context.out[0])->device, RIG_DEVICE);
+	assert_ptr_not_equal(rig.context.out[0], other);
+	assert_memory_equal(weir_message_data(rig.context.out[0]), weir_message_data(other), weir_message_size(other));
+	assert_ptr_equal(rig.context.out[1], here);
+	weir_message_unref(other);
+	weir_message_unref(here);
+	rig_stop(&rig);
+	assert_int_equal(rig_messages(), 0);
+}
+
 static weir_message *of_type(uint8_t code, uint8_t bits)
 {
 	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
@@ -94,10 +122,11 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 {
 	const struct refusal rows[] = {
 		{&wr_upload, rig_bytes(4), "expects a tensor"},
-		{&wr_upload, rig_image(RIG_DEVICE, 2, 2, 3), "host memory, got uint8 [2, 2, 3] on device 3"},
-		{&wr_download, rig_image(WEIR_HOST, 2, 2, 3), "in host memory, but device 3 works here"},
+		{&wr_download, rig_image(WEIR_HOST, 2, 2, 3), "in host memory already"},
+		{&wr_download, elsewhere(), "on device 1, but device 3 works here: give it a stream pool of device 1"},
 		{&wr_download, strided(), "expects a dense tensor"},
 		{&wr_blur, rig_image(WEIR_HOST, 2, 2, 3), "put an 'upload' before it"},
+		{&wr_sobel, elsewhere(), "on device 1, but device 3 works here: put an 'upload' before it, with a stream pool of the"},
 		{&wr_blur, rig_image(RIG_DEVICE, 2, 2, 5), "1 to 4 channels], got uint8 [2, 2, 5]"},
 		{&wr_blur, of_type(2, 32), "got float32 [2, 2, 3]"},
 		{&wr_blur, strided(), "expects a dense uint8"},
@@ -344,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e06_every_kind_has_a_name_a_help_and_well_formed_ports),
 		cmocka_unit_test(upload_and_download_give_the_same_bytes_in_the_other_place),
+		cmocka_unit_test(upload_copies_from_other_devices_and_passes_on_what_is_there),
 		cmocka_unit_test(several_messages_of_a_tick_are_all_served),
 		cmocka_unit_test(e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do),
 		cmocka_unit_test(f40_no_memory_fails_the_tick_and_leaks_nothing),

@@ -215,6 +215,12 @@ weir_stream *weir_context_stream(weir_context *context)
 	return context->has_no_stream ? NULL : (weir_stream *)&stream_;
 }
 
+int weir_context_device(const weir_context *context)
+{
+	(void)context;
+	return RIG_DEVICE;
+}
+
 weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
 			       weir_message **out)
 {
