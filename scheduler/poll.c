@@ -5,8 +5,8 @@
  *
  * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody plays it: one sleeper is woken,
  * unless somebody spins; the poller sleeps: it is woken and plans anew. Who goes to sleep announces it, then looks at `armed` and the
- * role; the poller announces its sleep, then looks at `version`. Who leaves idleness with work in its hands looks, after it has given the
- * role up, whether the next one must be woken. All of it is sequentially consistent, so of two one sees the other. Workers
+ * role; the poller announces its sleep, then looks at `version`. Who leaves idleness with work in its hands, or with users' destructors to
+ * run, or has looked in passing, looks, after it has given the role up, whether the next one must be woken. All of it is sequentially consistent, so of two one sees the other. Workers
  * that never idle look, too, as often as at the injector.
  */
 #include "base/clock.h"
@@ -92,4 +92,5 @@ void wr_poll_in_passing(struct wr_worker *worker)
 		return;
 	look(worker, wr_now());
 	wr_exchange(&worker->scheduler->poller, 0);
+	wr_poll_hand_over(worker->scheduler);	/* who went to sleep meanwhile took us for the poller */
 }

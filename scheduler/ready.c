@@ -163,14 +163,15 @@ void wr_push_next(struct wr_worker *worker, weir_entity *entity)
 	wr_wake_one(worker->scheduler);
 }
 
-/* The first wakes nobody: the worker is about to look at its own queue. */
+/* The first wakes nobody: it is what the worker takes next, unless a row of `next` is full. */
 void wr_push_fired(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
-	if (!before)
+	if (before)
+		push_own(worker, before);
+	else if (worker->nexts < WR_NEXT_MAX)
 		return;
-	push_own(worker, before);
 	wr_wake_one(worker->scheduler);
 }
 

@@ -9,23 +9,31 @@ static void look_at_retired(struct wr_worker *worker)
 {
 	struct wr_system *system = worker->scheduler->graph->system;
 
-	if (system && wr_system_retired_ready(system))
-		wr_system_retire_look(system, true);
+	if (!system || !wr_system_retired_ready(system))
+		return;
+	wr_poll_hand_over(worker->scheduler);	/* users' functions may take long */
+	wr_system_retire_look(system, true);
 }
+
+#define QUIET 50000	/* ns: between the last signal and the next one a worker that spins does not lie down at once */
 
 /* One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's own latency (S9). */
 static bool spin(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_system *system = scheduler->graph->system;
-	int64_t spin_ns = scheduler->options.spin_ns, until;
+	int64_t spin_ns = scheduler->options.spin_ns, until, quiet, now;
 	bool found = false;
 
 	if (spin_ns <= 0 || !system || !wr_system_outstanding(system))
 		return false;
 	if (wr_fetch_add(&scheduler->spinners, 1) == 0) {
-		until = wr_time_add(wr_now(), spin_ns);
-		while (!found && !wr_live_closed(&scheduler->live) && wr_now() < until) {
+		now = wr_now();
+		until = wr_time_add(now, spin_ns);
+		quiet = wr_time_add(now, QUIET);
+		for (; !found && !wr_live_closed(&scheduler->live) && now < until && now < quiet; now = wr_now()) {
+			if (wr_system_outstanding(system))
+				quiet = wr_time_add(now, QUIET);
 			found = wr_work_waits(scheduler) || wr_poll_wanted(scheduler);
 			if (!found)
 				wr_thread_relax();
