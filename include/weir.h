@@ -455,7 +455,8 @@ WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned inp
 WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
 /*
  * In this tick the messages of this output carry this stream, instead of the internal one; called again: this one, too. Other outputs are as they
- * were. The stream may be any of this entity's, one that a message brought, or a wrapped one. Fails: WEIR_E_INVALID.
+ * were. The stream may be any of this entity's, one that a message brought, or a wrapped one. A message that is passed on while others hold it, too,
+ * keeps what it carries. Fails: WEIR_E_INVALID.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /* What is enqueued on target from now on comes after what is enqueued on the others now. NULL entries and target itself are passed over. */

@@ -12,10 +12,12 @@
 #define DST_INLET (DST_ENTITIES - 1)	/* the source's number of what comes by an inlet: graphs have fewer entities */
 #define DST_GRAPHS 2			/* in one world, at most */
 #define DST_BEAT 500			/* ns, virtual */
+#define DST_WAYS 7			/* in which an entity comes to the stream that it works on: dst_streams.c */
 
 /* One graph: how it was drawn, and what was found in it. */
 struct dst {
 	struct wr_random random;	/* draws the graph; the schedule has its own numbers */
+	struct wr_random streams;	/* draws what its entities do with streams */
 	char broken[512];		/* the first broken promise */
 	unsigned graph;			/* its number in the world */
 
@@ -56,6 +58,9 @@ weir_status dst_register(weir_registry *registry);
 void dst_use(struct dst *dst, unsigned number);	/* of the graphs of a world: its operators report to `dst` */
 struct dst_payload dst_payload_of(uint32_t source, uint32_t number);
 void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *who);
+
+/* dst_streams.c: the stream of this tick, come to by that way; what it makes carries it. NULL: last_error. */
+weir_stream *dst_stream(struct dst *dst, weir_context *context, unsigned way);
 
 /* dst_graph.c: draws the shape and the graph. */
 weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out);

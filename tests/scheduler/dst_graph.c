@@ -34,6 +34,12 @@ static bool chance(struct dst *dst, uint64_t one_in)
 	return !draw(dst, one_in);
 }
 
+/* Of what has to do with streams: numbers of its own. */
+static uint64_t draw_streams(struct dst *dst, uint64_t n)
+{
+	return wr_random_below(&dst->streams, n);
+}
+
 static const char *yes(bool is)
 {
 	return is ? "true" : "false";
@@ -49,11 +55,34 @@ struct entity {
 	unsigned take;		/* 0: drawn */
 };
 
+/* Where its streams come from. `few` has less than there are users: who comes too late works on its inputs' streams. */
+static void put_streams(struct text *text, struct dst *dst)
+{
+	static const char *const from[] = {
+		"", "", "", "\"resources\":[\"few\"],", "\"resources\":[\"few\"],", "\"resources\":[\"far\"],",
+		"\"resources\":[\"part\"],", "\"default_stream_pool\":false,", "\"use_default_stream\":true,",
+	};
+
+	put(text, "%s", from[draw_streams(dst, sizeof from / sizeof *from)]);
+}
+
+static void put_resources(struct text *text, struct dst *dst)
+{
+	put(text, "\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
+		  "\"far\":{\"type\":\"stream_pool\",\"device\":1,\"flags\":\"%s\",\"reserved_size\":%u},"
+		  "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
+		  "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},",
+	    1 + (unsigned)draw_streams(dst, 2), draw_streams(dst, 2) ? "blocking" : "non_blocking", (unsigned)draw_streams(dst, 3),
+	    (unsigned)draw_streams(dst, 2));
+}
+
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
-	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"work\":%u},",
+	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":%u},",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
-	    (unsigned)draw(dst, 3) * beat);
+	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat);
+	if (entity->device)
+		put_streams(text, dst);
 }
 
 static void put_source(struct text *text, struct dst *dst, unsigned id, bool last)
@@ -215,13 +244,17 @@ static void put_graph(struct text *text, struct text *wires, struct dst *dst)
 weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out)
 {
 	static const char *const signals[] = {"callback", "callback_inline"};
+	unsigned drawn = (unsigned)draw(dst, 2);
+	const char *signal = draw_streams(dst, 3) ? signals[drawn] : "doorbell";
 	char connections[512] = "";
 	struct text text = {dst->text, dst->text, dst->text + sizeof dst->text};
 	struct text wires = {connections, connections, connections + sizeof connections};
 	weir_description *description = NULL;
 	weir_status status;
 
-	put(&text, "{\"weir\":1,\"scheduler\":{\"signal\":\"%s\"},\"entities\":[", signals[draw(dst, 2)]);
+	put(&text, "{\"weir\":1,\"scheduler\":{\"signal\":\"%s\"},", signal);
+	put_resources(&text, dst);
+	put(&text, "\"entities\":[");
 	put_graph(&text, &wires, dst);
 	put(&text, "],\"connections\":[%s]}", connections);
 	status = weir_description_parse(&description, dst->text, strlen(dst->text), NULL, NULL);

@@ -87,6 +87,7 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1,
 struct node {
 	bool busy, device, gated, passes, last;
 	uint32_t id, number;
+	unsigned way;
 	int64_t ns;
 	struct dst_seen seen[2][DST_ENTITIES];
 	struct dst *dst;
@@ -102,6 +103,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->gated = weir_values_bool(values, "gated");
 	node->passes = weir_values_bool(values, "passes");
 	node->ns = weir_values_int(values, "work");
+	node->way = (unsigned)weir_values_int(values, "way");
 	node->last = weir_values_bool(values, "last");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
@@ -163,7 +165,7 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 	node->number++;
 	work.to = weir_message_data(message);
 	if (node->device) {
-		weir_stream *stream = weir_context_stream(context);
+		weir_stream *stream = dst_stream(node->dst, context, node->way);
 		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
 	} else {
 		*work.to = work.value;
@@ -212,7 +214,7 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 		return produce(context, node, payload, seen);
 	if (node->device) {
 		struct work work = {.from = payload, .seen = seen, .who = who, .ns = node->ns, .dst = node->dst};
-		weir_stream *stream = weir_context_stream(context);
+		weir_stream *stream = dst_stream(node->dst, context, node->way);
 		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
 	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
 		dst_check(node->dst, payload, seen, who);
@@ -250,6 +252,7 @@ static weir_status node_compute(weir_context *context, void *state)
 	{sizeof(weir_parameter), "gated", WEIR_BOOL, "false", "its inputs are gated", 0, 0, NULL},        \
 	{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},         \
 	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},            \
+	{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},         \
 	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
 	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
 	{0}

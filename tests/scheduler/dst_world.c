@@ -119,6 +119,7 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 	run->seed = seed;
 	run->knobs = (struct wr_sim_knobs){.work_min = 1, .work_max = 4000, .call_min = 1, .call_max = 3000, .inside = 100, .twice = 100};
 	wr_random_seed(&run->dst.random, seed, 5 + number);
+	wr_random_seed(&run->dst.streams, seed, 105 + number);
 	dst_use(&run->dst, number);
 	draw_shape(run, tiny);
 	draw_mishaps(run);
@@ -287,6 +288,12 @@ static void hear(const char *entity, const char *condition, const char *verdict,
 		dst_break(&run->dst, "%s: explained without words", entity);
 }
 
+static void say(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+{
+	(void)arg;
+	fprintf(stderr, "%s: %s: %s: %s\n", entity, condition, verdict, detail);
+}
+
 static void explain(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
@@ -404,6 +411,8 @@ static void run_once(struct run *run)
 	if (!start(run)) {
 		wr_store(&run->opened, true);
 		status = weir_scheduler_wait(run->scheduler, 20 * INT64_C(1000) * MS, &outcome);
+		if (status == WEIR_E_TIMEOUT)
+			weir_scheduler_explain(run->scheduler, say, NULL);
 		check_status(run, status, weir_last_error());
 	}
 	wr_store(&run->over, true);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "graphs/graph.h"
 #include "graphs/pool.h"
 #include "rig.h"
@@ -779,8 +780,6 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 	HOLDS(rig, !none && device == -1);
 	HOLDS(rig, weir_context_receive_streams(context, 9, 0, &none, 1) == 0);
 	HOLDS(rig, weir_context_device(context) == 0);
-	HOLDS(rig, weir_stream_unwrap(NULL) == WEIR_OK);
-	refused(rig, weir_stream_unwrap(stream), WEIR_E_BUSY, "a run is on");
 	return WEIR_OK;
 }
 
@@ -809,6 +808,32 @@ static void e06_wrong_calls_get_a_line_with_the_remedy(void **state)
 {
 	(void)state;
 	rig_everywhere(asking_wrongly);
+}
+
+static weir_status unwrap_now(struct rig *rig, weir_context *context)
+{
+	refused(rig, weir_stream_unwrap(weir_context_stream(context)), WEIR_E_BUSY, "a run is on");
+	HOLDS(rig, weir_stream_unwrap(NULL) == WEIR_OK);
+	return WEIR_OK;
+}
+
+static void unwrapping(void)
+{
+	struct rig *rig = rig_of("p:call count=1");
+	weir_stream *none = NULL;
+
+	rig_on(rig, "p", unwrap_now);
+	assert_int_equal(weir_stream_wrap(&none, rig->graph, 0, NULL), WEIR_E_INVALID);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_stream_wrap(&none, rig->graph, 0, NULL), WEIR_E_UNSUPPORTED);
+	assert_null(none);
+	rig_destroy(rig);
+}
+
+static void f68_nothing_is_unwrapped_while_a_run_is_on(void **state)
+{
+	(void)state;
+	rig_everywhere(unwrapping);
 }
 
 /* Nothing half-built stays: the same answer again, and the graph goes. */
@@ -920,6 +945,55 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 	rig_everywhere(another_device);
 }
 
+/* --- F40 --- */
+
+/* Pool, share, default stream, set: every allocation on the way fails once, or from then on. True: there was none so late. */
+static bool run_with_failure(int64_t n, bool all)
+{
+	rig_resources = POOL(", \"max_size\": 2");
+	struct rig *rig = rig_of("a:call pool=p count=2 -> b:call pool=none -> c:call pool=p -> end gate=in; d:call pool=none count=1 -> e:call");
+	int64_t before = wr_memory_count();
+	weir_status status;
+
+	rig_resources = NULL;
+	rig_on(rig, "a", on_allocated);
+	rig_on(rig, "b", on_internal);
+	rig_on(rig, "c", on_internal);
+	rig_on(rig, "d", on_internal);
+	wr_memory_fail_at(n, all);
+	status = weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options);
+	if (!status) {
+		rig_here(rig);
+		status = weir_scheduler_run(rig->scheduler);
+	}
+	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED || status == WEIR_E_DEVICE);
+	wr_memory_fail_at(-1, false);
+	for (size_t i = 0; rig->graph->pools && i < rig->graph->plan->stream_pool_count; i++)
+		assert_true(taken(rig, i) == 0 || weir_graph_entity(rig->graph, "a")->withheld ||
+			    weir_graph_entity(rig->graph, "c")->withheld);
+	if (!status)
+		assert_string_equal(rig_text(rig, "end"), "0 1");
+	rig_destroy(rig);
+	return wr_memory_count() - before <= n;
+}
+
+static void fail_everywhere(void)
+{
+	for (int all = 0; all < 2; all++) {
+		int64_t n = 0;
+		while (n < 3000 && !run_with_failure(n, all))
+			n++;
+		assert_in_range(n, 20, 2999);
+	}
+}
+
+static void f40_t04_without_memory_streams_are_given_back_and_payloads_kept(void **state)
+{
+	(void)state;
+	rig_in_world(1, fail_everywhere);
+	rig_on_host(fail_everywhere);
+}
+
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
@@ -943,6 +1017,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(e06_a_resource_that_cannot_be_had_is_named),
 		cmocka_unit_test(streams_of_partitions_work_and_wait_for_each_other),
 		cmocka_unit_test(a_tensor_goes_to_the_device_of_its_receiver),
+		cmocka_unit_test(f68_nothing_is_unwrapped_while_a_run_is_on),
+		cmocka_unit_test(f40_t04_without_memory_streams_are_given_back_and_payloads_kept),
 		cmocka_unit_test(t07_a_stream_of_another_device_is_waited_for_and_does_not_serve),
 	};
 
