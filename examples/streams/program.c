@@ -1,8 +1,8 @@
 /*
  * The same graph, described by calls.
  *	streams [--default] [BACKEND]
- * --default: all on the default stream, and none of the pool's. BACKEND: cuda, host or sim; without one: cuda where there
- * is a GPU, else host.
+ * --default: all on the default stream, and none of the pool's. BACKEND: cuda, host or sim; without one: cuda
+ * where there is a GPU, else host.
  */
 #include <stdio.h>
 #include <string.h>

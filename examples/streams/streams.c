@@ -124,8 +124,8 @@ static weir_status numbers_start(weir_context *context, void *state, const weir_
 }
 
 /*
- * A stream of the pool's, which is to travel with the message: taken at the first call with that name, kept for the run. Or
- * the internal stream, which travels by itself.
+ * A stream of the pool's, which is to travel with the message: taken at the first call with that name, kept
+ * for the run. Or the internal stream, which travels by itself.
  */
 static weir_status choose_stream(weir_context *context, const char *name, weir_stream **out)
 {
