@@ -54,6 +54,7 @@ struct world {
 	struct wr_system *system;
 	struct worker workers[WORKERS];
 	struct wr_parker loop;
+	struct wr_thread poller;
 	struct payload payloads[ENTITIES];
 	_Atomic int live, working, poked[ENTITIES];
 	_Atomic int torn, early; /* memory changed under a reader; poked too soon */
@@ -152,6 +153,27 @@ static void release(struct wr_retired *retired)
 	wr_fetch_add(&payload->world->released, 1);
 }
 
+/* In some worlds by doorbell. */
+static bool rings(const struct world *world)
+{
+	return world->seed % 4 == 1;
+}
+
+static weir_fence record(struct world *world, weir_stream *stream)
+{
+	weir_fence fence = rig_record(stream);
+
+	if (rings(world))
+		assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+	return fence;
+}
+
+static weir_status arm(struct world *world, uint32_t entity, const weir_fence *fences, wr_token *token)
+{
+	return rings(world) ? wr_bell_arm(world->system, entity, fences, 2, token) :
+			      wr_signal_arm(world->system, entity, fences, 2, token);
+}
+
 /* A tick: memory, a kernel that writes it, one on another stream that reads it. */
 static void produce(struct worker *self, struct payload *payload, uint32_t entity)
 {
@@ -163,10 +185,10 @@ static void produce(struct worker *self, struct payload *payload, uint32_t entit
 	wr_stream_begin(self->stream);
 	wr_stream_begin(self->reader);
 	launch(self->stream, &fill_kernel, payload);
-	payload->fences[0] = rig_record(self->stream);
+	payload->fences[0] = record(self->world, self->stream);
 	assert_int_equal(weir_stream_wait(self->reader, payload->fences[0]), WEIR_OK);
 	launch(self->reader, &check_kernel, payload);
-	payload->fences[1] = rig_record(self->reader);
+	payload->fences[1] = record(self->world, self->reader);
 	payload->retired = (struct wr_retired){.fences = payload->fences, .count = 2, .release = release};
 }
 
@@ -182,7 +204,7 @@ static void await(struct worker *self, const weir_fence *fences, uint32_t entity
 	wr_token token;
 
 	while (!complete(world, fences)) {
-		weir_status status = wr_signal_arm(world->system, entity, fences, 2, &token);
+		weir_status status = arm(world, entity, fences, &token);
 
 		assert_true(status == WEIR_OK || status == WEIR_E_BUSY);
 		if (status == WEIR_E_BUSY)
@@ -199,7 +221,7 @@ static void give_up(struct worker *self, const weir_fence *fences, uint32_t enti
 {
 	wr_token token = 0;
 
-	if (!wr_signal_arm(self->world->system, entity, fences, 2, &token))
+	if (!arm(self->world, entity, fences, &token))
 		wr_signal_supersede(self->world->system, token);
 	wr_signal_leave(self->world->system, entity);
 }
@@ -227,6 +249,18 @@ static void work(void *arg)
 	}
 	wr_fetch_sub(&world->working, 1);
 	drop(&world->waker);
+}
+
+/* Looks as often as it is asked to, but does not miss what is armed meanwhile. */
+static void poll(void *arg)
+{
+	struct world *world = arg;
+
+	while (wr_load(&world->working)) {
+		int64_t now = wr_now(), next = wr_bells_look(world->system, now);
+
+		wr_thread_sleep(next <= now ? 1 : next - now < 20 * US ? next - now : 20 * US);
+	}
 }
 
 /* --- the loop: this is the thread that runs the world --- */
@@ -287,7 +321,10 @@ static void run(void *arg)
 		assert_int_equal(
 			wr_thread_start(&world->workers[i].thread, "worker", work, &world->workers[i]),
 			WEIR_OK);
+	if (rings(world))
+		assert_int_equal(wr_thread_start(&world->poller, "poller", poll, world), WEIR_OK);
 	loop(world);
+	wr_thread_join(&world->poller);
 	for (int i = 0; i < WORKERS; i++)
 		wr_thread_join(&world->workers[i].thread);
 	wr_system_detach(world->system);
@@ -366,6 +403,8 @@ static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
 	weir_stream_launch(stream, &sleep_kernel, &nothing, sizeof nothing);
 	if (weir_stream_record(stream, fence))
 		*fence = (weir_fence){0, 0};
+	else
+		wr_bell_ring(stream);
 }
 
 static void retire_as_worker(struct cut *cut, const weir_fence *fences)
@@ -414,6 +453,12 @@ static void run_and_cut(struct cut *cut)
 	for (uint32_t i = 0; i < 3; i++)
 		if (!wr_signal_arm(cut->system, 2 + i, fences, 3, &token) && i == 1)
 			wr_signal_supersede(cut->system, token);
+	for (uint32_t i = 0; i < 3; i++)
+		if (!wr_bell_arm(cut->system, 5 + i, fences, 3, &token) && i == 1)
+			wr_signal_supersede(cut->system, token);
+	wr_bells_look(cut->system, wr_now());
+	if (!wr_bell_arm(cut->system, 8, fences, 3, &token) && cut->seed % 4 < 2)
+		wr_signal_supersede(cut->system, token);
 	retire_as_worker(cut, fences);
 	wr_store(&cut->over, false);
 	assert_int_equal(wr_thread_start(&onlooker, "onlooker", look_on, cut), WEIR_OK);
@@ -463,6 +508,92 @@ static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
 		if (wr_sim_call(cut.sim, run_cuts, &cut) || cut.live)
 			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, cut.live,
 				 weir_last_error());
+		wr_sim_destroy(cut.sim);
+	}
+}
+
+/* --- doorbells are armed while the system fails: nobody waits for what will not come --- */
+
+enum { BELLS = 4 };
+
+struct failing {
+	struct rig_waker waker;
+	struct wr_system *system;
+	weir_fence fence;
+	_Atomic bool over, armed[BELLS];
+};
+
+static void arm_bells(void *arg)
+{
+	struct failing *failing = arg;
+	wr_token token;
+
+	for (uint32_t i = 0; i < BELLS; i++)
+		wr_store(&failing->armed[i], !wr_bell_arm(failing->system, i, &failing->fence, 1, &token));
+}
+
+static void fail_all(void *arg)
+{
+	wr_system_fail(((struct failing *)arg)->system, "the device is gone");
+}
+
+static void look_meanwhile(void *arg)
+{
+	struct failing *failing = arg;
+
+	while (!wr_load(&failing->over)) {
+		wr_bells_look(failing->system, wr_now());
+		wr_thread_yield();
+	}
+}
+
+static void arm_and_fail(struct failing *failing)
+{
+	static void (*const parts[])(void *arg) = {look_meanwhile, arm_bells, fail_all};
+	struct wr_thread threads[3] = {{0}};
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "part", parts[i], failing), WEIR_OK);
+	wr_thread_join(&threads[1]);
+	wr_thread_join(&threads[2]);
+	wr_store(&failing->over, true);
+	wr_thread_join(&threads[0]);
+	wr_bells_look(failing->system, wr_now());
+}
+
+static void run_failing(void *arg)
+{
+	struct cut *cut = arg;
+	struct wr_system_options options = {.backend = "sim", .seed = cut->seed, .sim = cut->sim};
+	const struct rig_work second = {NULL, 1000000 * (int64_t)US, 0};
+	struct failing failing = {.system = NULL};
+	weir_stream *stream;
+
+	assert_int_equal(wr_system_create(&failing.system, &options), WEIR_OK);
+	rig_fill_waker(&failing.waker);
+	wr_system_attach(failing.system, &failing.waker.waker);
+	assert_int_equal(wr_stream_open(failing.system, &(struct wr_stream_spec){0}, "s", &stream), WEIR_OK);
+	assert_int_equal(weir_stream_launch(stream, &sleep_kernel, &second, sizeof second), WEIR_OK);
+	failing.fence = rig_record(stream);
+	assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+	arm_and_fail(&failing);
+	assert_int_equal(wr_bells_armed(failing.system), 0);
+	for (int i = 0; i < BELLS; i++)
+		assert_in_range(wr_load(&failing.waker.poked[i]), wr_load(&failing.armed[i]), 1);
+	wr_system_detach(failing.system);
+	assert_int_equal(wr_system_destroy(failing.system), WEIR_OK);
+}
+
+static void g4_f10_a_bell_that_is_armed_while_the_system_fails_is_told(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= TICK_SEEDS; seed++) {
+		struct cut cut = {.seed = seed};
+
+		wr_tokens_forget();
+		assert_int_equal(wr_sim_create(&cut.sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+		if (wr_sim_call(cut.sim, run_failing, &cut))
+			fail_msg("seed %llu: %s", (unsigned long long)seed, weir_last_error());
 		wr_sim_destroy(cut.sim);
 	}
 }
@@ -572,6 +703,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s4_g1_g2_t4_hold_in_all_worlds),
 		cmocka_unit_test(s4_f08_a_run_that_is_cut_short_leaves_nothing_behind),
+		cmocka_unit_test(g4_f10_a_bell_that_is_armed_while_the_system_fails_is_told),
 		cmocka_unit_test(s4_e2_a_stream_with_work_holds_a_reference),
 		cmocka_unit_test(t4_a_payload_that_returns_early_is_found),
 		cmocka_unit_test(g1_a_token_without_generation_is_found),
