@@ -72,7 +72,8 @@ static void own(struct wr_system *system, struct wr_stream_pool *pool)
 }
 
 /* Owned even if its streams could not be made: those that were made name it. */
-weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec, struct wr_stream_pool **out)
+weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec,
+				  struct wr_stream_pool **out)
 {
 	struct wr_stream_pool *pool = wr_alloc(1, sizeof *pool);
 	weir_status status = WEIR_OK;
