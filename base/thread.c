@@ -115,17 +115,19 @@ static void pause_core(void)
 #endif
 }
 
-/* Now and then others get the core: there may be more threads than cores. */
+/*
+ * Now and then others get the core: there may be more threads than cores. One pause alone: some machines take many in a row for a guest
+ * that waits for a lock, and stop it.
+ */
 void wr_thread_relax(void)
 {
-	enum { PAUSES = 8, TURNS = 64 };
+	enum { TURNS = 256 };
 
 	if (wr_here.fiber) {
 		wr_fiber_yield();
 		return;
 	}
-	for (int i = 0; i < PAUSES; i++)
-		pause_core();
+	pause_core();
 	if (++wr_here.relaxed % TURNS == 0)
 		sched_yield();
 }

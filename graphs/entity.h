@@ -135,6 +135,7 @@ struct weir_entity {
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
 	bool unguarded;				/* has an output that no default condition watches */
+	bool brisk;				/* gated, and its last compute was so short that waking others can wait for its end. Owner */
 	bool selects;				/* the graph uses several devices: its own is made the thread's before it is called */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;

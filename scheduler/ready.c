@@ -154,6 +154,15 @@ void wr_push_last(struct wr_worker *worker, weir_entity *entity)
 	wr_wake_one(worker->scheduler);
 }
 
+bool wr_poke_room_quietly(struct wr_worker *worker, weir_entity *entity)
+{
+	bool idle = wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE;
+
+	if (idle)
+		push_own(worker, entity);
+	return idle;
+}
+
 void wr_push_next(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);

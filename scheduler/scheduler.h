@@ -92,6 +92,7 @@ struct weir_scheduler {
 bool wr_poke(weir_entity *entity);			/* any thread; false: refused, no run is on */
 static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity);	/* a worker of that run; false: the entity is DONE */
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);	/* the same, for room: it brings no message */
+bool wr_poke_room_quietly(struct wr_worker *worker, weir_entity *entity);	/* true: pushed; the caller still owes a wr_wake_one */
 struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);	/* the calling thread, if it is one of its workers */
 void wr_drop(weir_scheduler *scheduler);		/* a live reference; the last one kicks the loop */
 void wr_poke_by_id(struct wr_waker *waker, uint32_t entity);

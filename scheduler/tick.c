@@ -9,21 +9,30 @@
 #include "scheduler/scheduler.h"
 
 #define SIM_TICK_NS 2000
+#define BRISK_NS 20000
 
-/* Who waits for room is poked. */
-static void room_freed(struct wr_worker *worker, struct wr_connection *connection)
+/* Who waits for room is poked. True: waking somebody for him is owed. */
+static bool room_freed(struct wr_worker *worker, struct wr_connection *connection, bool brisk)
 {
 	if (connection->queue.policy != WEIR_BLOCK)
-		return;
-	if (connection->sender)
-		wr_poke_room(worker, connection->sender);
-	else
+		return false;
+	if (!connection->sender)
 		wr_inlet_room(connection->inlet);
+	else if (brisk)
+		return wr_poke_room_quietly(worker, connection->sender);
+	else
+		wr_poke_room(worker, connection->sender);
+	return false;
 }
 
-/* The fronts become the tick's inputs. */
-static void take(struct wr_worker *worker, weir_entity *entity)
+/*
+ * The fronts become the tick's inputs. True: a wake-up is owed. It takes longer than a short compute, which is what somebody waits for
+ * who is gated: so it comes after that one.
+ */
+static bool take(struct wr_worker *worker, weir_entity *entity)
 {
+	bool owed = false;
+
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		size_t count = 0;
@@ -33,12 +42,13 @@ static void take(struct wr_worker *worker, weir_entity *entity)
 			input->taken_by[k] = n;
 			count += n;
 			if (n)
-				room_freed(worker, connection);
+				owed |= room_freed(worker, connection, entity->brisk);
 		}
 		input->taken_count = count;
 		wr_count(&entity->counters.received, count);
 	}
 	entity->fronts_closed = false;
+	return owed;
 }
 
 /* --- delivery --- */
@@ -218,20 +228,33 @@ static weir_status fail(weir_scheduler *scheduler, weir_entity *entity, weir_sta
 	return status;
 }
 
+static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
+{
+	bool measure = worker->scheduler->options.measure, timed = measure || entity->contentful;
+	int64_t begin = timed ? wr_now() : 0, spent;
+	bool owed = take(worker, entity);
+	weir_status status = compute(worker, entity);
+
+	if (timed) {
+		spent = wr_now() - begin;
+		entity->brisk = entity->contentful && spent < BRISK_NS;
+		if (measure)
+			wr_count(&entity->counters.compute_ns, spent);
+	}
+	if (owed)
+		wr_wake_one(worker->scheduler);
+	return status;
+}
+
 weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	bool timed = scheduler->options.measure;
-	int64_t begin = timed ? wr_now() : 0;
 	weir_status status;
 
 	if (wr_wait_armed(&entity->wait))
 		wr_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->draining);
-	take(worker, entity);
-	status = compute(worker, entity);
-	if (timed)
-		wr_count(&entity->counters.compute_ns, wr_now() - begin);
+	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count)
 		status = wr_entity_fence(entity);
 	if (status)

@@ -225,11 +225,18 @@ uint64_t wr_bells_version(const struct wr_system *system)
 
 /* --- what is watched --- */
 
-/* No stream: all was complete when it was looked at first. */
+/*
+ * No stream: all was complete when it was looked at first. The word is proof that the point is complete: the stream came past it, and
+ * after a fault it comes past nothing any more. So nobody has to ask the device again.
+ */
 static bool has_come(const struct wr_bell *bell)
 {
-	return !bell->stream || (int32_t)(wr_load(bell->word) - bell->target) >= 0 ||
-	       wr_load(&bell->stream->seen) >= bell->point;
+	if (!bell->stream || wr_load(&bell->stream->seen) >= bell->point)
+		return true;
+	if ((int32_t)(wr_load(bell->word) - bell->target) < 0)
+		return false;
+	wr_stream_saw(bell->stream, bell->point);
+	return true;
 }
 
 /* The work of a point begins when the one before it on the stream has ended. */
@@ -246,6 +253,7 @@ static void expect(struct wr_bell *bell)
 	bell->wait.known = bell->made && stream->rang.work.known;
 	bell->wait.early = wr_estimate_early(&stream->rang.work);
 	bell->wait.mean = stream->rang.work.mean;
+	bell->wait.late = wr_estimate_late(&stream->rang.work);
 }
 
 /* Its place may be another point's by now: then it was seen complete. */
@@ -374,11 +382,14 @@ static void settle_all(struct wr_bells *bells, int64_t now)
 		expect(&bells->list[i]);
 }
 
+/* What is armed and not listed is on its way here (its arming then changes `version`), or there was no memory for it. */
 static int64_t when_next(struct wr_system *system, int64_t now)
 {
 	struct wr_bells *bells = &system->bells;
-	int64_t margin = wr_load(&bells->margin), next = wr_load(&bells->inbox) ? now + NO_MEMORY : INT64_MAX;
+	int64_t margin = wr_load(&bells->margin), next = INT64_MAX;
 
+	if (wr_load(&bells->armed) > bells->count)
+		next = now + (wr_load(&bells->inbox) ? NO_MEMORY : TAKEN);
 	for (size_t i = 0; i < bells->count && next > now; i++) {
 		int64_t wanted = wr_wait_next(&bells->list[i].wait, now, system->backend->spins, margin);
 

@@ -24,7 +24,7 @@ struct wr_waiting {
 	int64_t since;			/* when what he waits for began */
 	int64_t asked;			/* when he began to wait */
 	bool known;			/* whether the two below are */
-	int64_t early, mean;		/* how long it takes, as learned */
+	int64_t early, mean, late;	/* how long it takes, as learned */
 };
 
 /*
