@@ -7,7 +7,11 @@
 #include "graphs/pool.h"
 #include "rig.h"
 
+#ifdef __SANITIZE_THREAD__
+#define SEEDS 10	/* worlds are one thread: nothing for it to see, and fibers are slow under it */
+#else
 #define SEEDS 1500
+#endif
 #define POOL(settings) "{\"p\": {\"type\": \"stream_pool\"" settings "}}"
 
 static const char *const signals[] = {"callback", "callback_inline", "doorbell"};
@@ -733,6 +737,37 @@ static weir_status internal_noted(struct rig *rig, weir_context *context)
 	return status;
 }
 
+static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
+{
+	weir_stream *internal = weir_context_stream(context);
+
+	HOLDS(rig, internal);
+	return work_late(rig, context);
+}
+
+static void cut_short(void)
+{
+	struct rig *rig = rig_of("p:call count=1");
+	int64_t place = 2;
+
+	rig->own = &place;
+	rig_on(rig, "p", work_long_elsewhere);
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * MS, NULL), WEIR_E_TIMEOUT);
+	weir_scheduler_stop(rig->scheduler, false);
+	rig_wait(rig);
+	assert_int_equal(wr_load(&rig->stopped), 0);
+	rig_destroy(rig);
+	assert_int_equal(place, 12);
+}
+
+static void s07_stop_is_not_called_while_any_of_the_streams_works(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++)
+		rig_in_world(seed, cut_short);
+}
+
 static void three_runs(void)
 {
 	rig_resources = POOL(", \"reserved_size\": 2, \"default\": true");
@@ -990,7 +1025,8 @@ static void fail_everywhere(void)
 static void f40_t04_without_memory_streams_are_given_back_and_payloads_kept(void **state)
 {
 	(void)state;
-	rig_in_world(1, fail_everywhere);
+	if (SEEDS > 10)
+		rig_in_world(1, fail_everywhere);
 	rig_on_host(fail_everywhere);
 }
 
@@ -1012,6 +1048,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(c04_g03_an_any_size_port_is_gated_on_all_its_streams),
 		cmocka_unit_test(a_message_without_a_stream_is_ready_at_once),
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
+		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
 		cmocka_unit_test(e06_wrong_calls_get_a_line_with_the_remedy),
 		cmocka_unit_test(e06_a_resource_that_cannot_be_had_is_named),
