@@ -6,6 +6,7 @@
 #include "graphs/graph.h"
 #include "graphs/pool.h"
 #include "rig.h"
+#include "streams/system.h"
 
 #ifdef __SANITIZE_THREAD__
 #define SEEDS 10	/* worlds are one thread: nothing for it to see, and fibers are slow under it */
@@ -385,11 +386,20 @@ static void t04_t07_the_default_stream_is_carried_by_nothing_and_keeps_payloads(
 	rig_everywhere(nothing_at_all);
 }
 
+static weir_status find_the_same(struct rig *rig, weir_context *context)
+{
+	weir_stream *standard = weir_context_default_stream(context);
+
+	HOLDS(rig, standard && standard == carried(context, 0, 0));	/* one queue, one identity of this entity */
+	return WEIR_OK;
+}
+
 static void default_that_travels(void)
 {
-	struct rig *rig = rig_of("a:call pool=default count=3 -> end gate=in");
+	struct rig *rig = rig_of("a:call pool=default count=3 -> end gate=in; a -> p:call");
 
 	rig_on(rig, "a", on_default);
+	rig_on(rig, "p", find_the_same);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "7 7 7");
 	rig_destroy(rig);
@@ -892,6 +902,12 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 	rig_resources = NULL;
 }
 
+static weir_status on_a_partition(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_stream(context)->partition);
+	return on_internal(rig, context);
+}
+
 static void partitions(void)
 {
 	rig_resources = "{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 2]},"
@@ -900,8 +916,8 @@ static void partitions(void)
 	struct rig *rig = rig_of("a:call count=3 pool=s -> b:call pool=g -> end gate=in");
 
 	rig_resources = NULL;
-	rig_on(rig, "a", on_internal);
-	rig_on(rig, "b", on_internal);
+	rig_on(rig, "a", on_a_partition);
+	rig_on(rig, "b", on_a_partition);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0 1 2");
 	rig_destroy(rig);
