@@ -59,9 +59,8 @@ static _Atomic uint32_t *next_word(struct wr_bells *bells)
 	return word;
 }
 
-static weir_status give_word(weir_stream *stream)
+static weir_status take_word(struct wr_system *system, _Atomic uint32_t **out)
 {
-	struct wr_system *system = stream->system;
 	_Atomic uint32_t *word = next_word(&system->bells);
 
 	while (!word) {
@@ -71,6 +70,17 @@ static weir_status give_word(weir_stream *stream)
 			return status;
 		word = next_word(&system->bells);
 	}
+	*out = word;
+	return WEIR_OK;
+}
+
+static weir_status give_word(weir_stream *stream)
+{
+	_Atomic uint32_t *word;
+	weir_status status = take_word(stream->system, &word);
+
+	if (status)
+		return status;
 	stream->missed.point = wr_load(&stream->seen); /* nobody looks before there is a word */
 	wr_store(word, (uint32_t)stream->missed.point);
 	wr_store(&stream->word, word);
@@ -89,6 +99,18 @@ static weir_status check_device(struct wr_system *system, int device)
 	if (!backend->ring)
 		return wr_fail(WEIR_E_UNSUPPORTED, "signal 'doorbell': the %s backend has none: use 'callback'", backend->name);
 	return backend->can_ring ? backend->can_ring(system->native, device) : WEIR_OK;
+}
+
+weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out)
+{
+	weir_status status = check_device(system, device);
+
+	*out = NULL;
+	if (!status)
+		status = take_word(system, out);
+	if (!status)
+		wr_store(*out, 0);
+	return status == WEIR_E_UNSUPPORTED ? WEIR_OK : status;
 }
 
 weir_status wr_bell_check(struct wr_system *system)

@@ -27,6 +27,8 @@ static weir_status make_carrier(struct wr_system *system, int device, struct wr_
 	if (!status)
 		status = wr_system_note(
 			system, system->backend->event_create(system->native, device, &carrier->event));
+	if (!status)
+		status = wr_bell_word(system, device, &carrier->word);
 	if (status)
 		free_carrier(system, carrier);
 	else

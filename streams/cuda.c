@@ -21,11 +21,17 @@
 
 struct wr_cuda_around wr_cuda_enter(struct wr_cuda *cuda, int device)
 {
-	struct wr_cuda_around around = {cudaStreamCaptureModeRelaxed, -1};
+	static _Thread_local bool relaxed; /* a worker is so for good: there are many calls in a tick */
+	struct wr_cuda_around around = {cudaStreamCaptureModeRelaxed, -1, !relaxed};
 	int current;
 
 	assert(!wr_mutex_held()); /* the driver may block, and a callback may want the lock (F15) */
-	cudaThreadExchangeStreamCaptureMode(&around.mode);
+	if (around.restore)
+		cudaThreadExchangeStreamCaptureMode(&around.mode);
+	if (!relaxed && wr_thread_local()) {
+		relaxed = true;
+		around.restore = false;
+	}
 	if (device < 0 || cuda->count == 1 || cudaGetDevice(&current) || current == device)
 		return around;
 	around.before = current;
@@ -45,7 +51,8 @@ void wr_cuda_leave(struct wr_cuda_around around)
 {
 	if (around.before >= 0)
 		cudaSetDevice(around.before);
-	cudaThreadExchangeStreamCaptureMode(&around.mode);
+	if (around.restore)
+		cudaThreadExchangeStreamCaptureMode(&around.mode);
 }
 
 /* --- errors --- */

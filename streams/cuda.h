@@ -47,6 +47,7 @@ struct wr_cuda {
 struct wr_cuda_around {
 	enum cudaStreamCaptureMode mode;
 	int before;			/* device; -1: not changed */
+	bool restore;			/* the mode */
 };
 
 /* cuda.c. device < 0: the call does not depend on the current one. */

@@ -50,12 +50,18 @@ weir_status wr_cuda_ring(void *self, int device, void *stream, _Atomic uint32_t 
 {
 	struct wr_cuda *cuda = self;
 	struct wr_cuda_around around;
+	cudaError_t error;
 	weir_status status;
 
 	if (!cuda->driver.write)
 		return wr_cuda_can_ring(self, device);
-	around = wr_cuda_enter_driver(cuda, device);
-	status = wr_cuda_judge(cuda, write_word(cuda, stream, word, value), "cuStreamWriteValue32");
+	around = wr_cuda_enter(cuda, device);
+	error = write_word(cuda, stream, word, value);
+	if (error == cudaErrorDeviceUninitialized) {	/* no context is current: this thread has called nothing yet, or a user something */
+		cudaSetDevice(device);
+		error = write_word(cuda, stream, word, value);
+	}
+	status = wr_cuda_judge(cuda, error, "cuStreamWriteValue32");
 	wr_cuda_leave(around);
 	return status;
 }

@@ -31,11 +31,30 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 	waker->kick(waker); /* from the push on the signal may be somebody else's */
 }
 
+/*
+ * A callback alone is no proof that all went well; the word is, which the carrier wrote behind the waits and before the call. So who is woken
+ * need not ask the device, which costs him as much as all the rest: the thread that makes the calls is in its way.
+ */
+static void note_complete(const struct wr_signal *signal)
+{
+	const struct wr_carrier *carrier = signal->carrier;
+
+	if (!carrier || !signal->proven || wr_load(carrier->word) != carrier->rung)
+		return;
+	for (size_t i = 0; i < signal->count; i++) {
+		weir_stream *stream;
+
+		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream)
+			wr_stream_saw(stream, signal->fences[i].point);
+	}
+}
+
 static void fired(struct wr_sink *sink, bool stale)
 {
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
 	struct wr_waker *waker = signal->waker;
 
+	note_complete(signal);
 	if (stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
@@ -168,6 +187,7 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
 		signal->device = order->device;
 		signal->bounded = order->bounded;
 		signal->doorbell = order->doorbell;
+		signal->proven = order->proven;
 		signal->count = order->count;
 		for (size_t i = 0; i < order->count; i++)
 			signal->fences[i] = order->fences[i];
@@ -270,6 +290,17 @@ static weir_status wait_for(struct wr_system *system, const struct wr_carrier *c
 	return status;
 }
 
+/* Whether the word will tell. */
+static bool ring(struct wr_system *system, struct wr_carrier *carrier)
+{
+	const struct wr_backend *backend = system->backend;
+
+	if (!carrier->word)
+		return false;
+	carrier->rung++;
+	return !wr_system_note(system, backend->ring(system->native, carrier->device, carrier->native, carrier->word, carrier->rung));
+}
+
 static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				  wr_token *out)
 {
@@ -281,6 +312,8 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 		status = wr_carrier_other(system, order->device, &order->carrier);
 	if (!status)
 		status = wait_for(system, order->carrier, order->fences, order->count);
+	if (!status)
+		order->proven = ring(system, order->carrier);
 	if (!status)
 		status = wr_signal_make(system, waker, order, &signal);
 	if (!status)

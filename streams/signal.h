@@ -15,7 +15,7 @@ struct wr_order {
 	int device;
 	struct wr_carrier *carrier;	/* NULL: inline, or a doorbell */
 	weir_stream *stream;
-	bool bounded, doorbell;
+	bool bounded, doorbell, proven;
 };
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order, struct wr_signal **out);
 /* The token has ended and the caller is the only one who has the signal. Returns what carried it. */

@@ -84,7 +84,8 @@ bool wr_stream_capturing(weir_stream *stream)
 {
 	const struct wr_system *system = stream->system;
 
-	return system->backend->capturing && system->backend->capturing(system->native, stream->device, wr_load(&stream->native));
+	return wr_load(&wr_load(&stream->root)->exposed) && system->backend->capturing &&
+	       system->backend->capturing(system->native, stream->device, wr_load(&stream->native));
 }
 
 bool wr_stream_over(weir_stream *stream)
@@ -100,6 +101,7 @@ void *weir_stream_native(const weir_stream *stream)
 	if (!stream->system->backend->native_streams)
 		return NULL;
 	wr_store(&((weir_stream *)stream)->dirty, true);
+	wr_store(&wr_load(&((weir_stream *)stream)->root)->exposed, true);
 	return wr_load(&((weir_stream *)stream)->native);
 }
 

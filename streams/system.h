@@ -44,7 +44,7 @@ struct weir_stream {
 	bool wrapped;			/* the native stream is not ours to destroy; a root's */
 	struct wr_partition *partition;
 	struct wr_stream_pool *pool;	/* whose count it gives back when it is closed, or NULL */
-	weir_stream *root;		/* itself, or whose queue it shares; guarded by system->lock */
+	_Atomic(weir_stream *) root;	/* itself, or whose queue it shares; changed under system->lock, from id to id */
 	uint32_t sharers;		/* of a root: who shares it and is open or not drained; guarded by system->lock */
 	bool sharing;			/* it is counted at its root; guarded by system->lock */
 	_Atomic bool closed;
@@ -56,6 +56,7 @@ struct weir_stream {
 	_Atomic uint64_t held;		/* until when it holds a live reference, or 0 (S4): point << 1 | only begun */
 	_Atomic bool dirty;		/* work since the last record */
 	_Atomic bool trailing;		/* a host callback since the last record */
+	_Atomic bool exposed;		/* a root's: somebody may have the native handle, and capture it */
 	bool begun;			/* by a tick, whose worker holds a live reference. Owner */
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
 	_Atomic uint32_t inlined;	/* outstanding tokens of its own; changed under signals.lock */
@@ -81,6 +82,8 @@ struct wr_carrier {
 	void *native, *event;		/* the event: recorded when the signal was given up, to see its end */
 	int device;
 	bool unmarked;			/* given up, and the record of the event was refused */
+	_Atomic uint32_t *word;		/* told to count the signals, before the callback; NULL: the device cannot */
+	uint32_t rung;
 };
 
 /* One armed signal. Fields but `next`, `token` are written while it is free or under signals.lock, before the token is armed. */
@@ -95,6 +98,7 @@ struct wr_signal {
 	weir_stream *stream;		/* inline: whose bound; expected: who is looked at when it has fired */
 	int device;
 	bool bounded;			/* counts against a bound */
+	bool proven;			/* when its callback comes the carrier's word is proof that the fences are complete */
 	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
 	size_t count, room;
 	int64_t armed_at, complete_at;	/* guarded by signals.lock */
@@ -306,6 +310,8 @@ weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds los
 /* bell.c */
 weir_status wr_bells_init(struct wr_system *system);
 void wr_bells_finish(struct wr_system *system);
+/* A word that is 0, in memory that the device writes; NULL: it cannot. Not on hot paths: it is tried. */
+weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out);
 weir_status wr_bell_open(weir_stream *stream);	/* gives it a word if doorbells are on */
 void wr_bells_watch(struct wr_system *system, int64_t now);	/* looks, unless somebody does */
 void wr_bells_reap(struct wr_system *system);	/* all tokens were revoked: takes back what has ended. Nobody looks any more */

@@ -91,14 +91,14 @@ static void uncount_drained_locked(struct wr_system *system)
 		if (!stream->sharing || !known_drained(stream))
 			continue;
 		stream->sharing = false;
-		stream->root->sharers--;
+		wr_load(&stream->root)->sharers--;
 	}
 }
 
 /* One that shares may share any other's queue the next time. */
 static bool is_of_kind_locked(const weir_stream *stream, const struct kind *kind)
 {
-	bool shares = stream->root != stream;
+	bool shares = wr_load(&stream->root) != stream;
 
 	if (shares != (kind->root != NULL) || stream->device != kind->spec.device)
 		return false;
@@ -125,7 +125,7 @@ static void take_on_locked(weir_stream *stream, const struct kind *kind)
 		wr_store(&stream->native, kind->native);
 	if (!kind->root)
 		return;
-	stream->root = kind->root; /* who opens has counted it there */
+	wr_store(&stream->root, kind->root); /* who opens has counted it there */
 	stream->sharing = true;
 }
 
@@ -153,7 +153,7 @@ static void free_stream(weir_stream *stream)
 	void *native = wr_load(&stream->native);
 
 	wr_rings_free(stream);
-	if (native && stream->root == stream && !stream->wrapped)
+	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
 		system->backend->stream_destroy(system->native, native);
 	wr_free(stream);
 }
@@ -198,7 +198,8 @@ static weir_status make(struct wr_system *system, const struct kind *kind, const
 	stream->partition = kind->spec.partition;
 	stream->pool = kind->pool;
 	stream->wrapped = kind->wrapped;
-	stream->root = kind->root ? kind->root : stream;
+	wr_store(&stream->root, kind->root ? kind->root : stream);
+	wr_store(&stream->exposed, kind->wrapped);
 	if (!kind->root && !kind->wrapped)
 		status = make_native(stream, kind);
 	if (!status) {
@@ -284,8 +285,8 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 /* From here on its root is not given out again. */
 static weir_stream *count_in_locked(weir_stream *stream)
 {
-	stream->root->sharers++;
-	return stream->root;
+	wr_load(&stream->root)->sharers++;
+	return wr_load(&stream->root);
 }
 
 static void count_out(weir_stream *root)
@@ -328,7 +329,7 @@ weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
 /* The native stream of a wrapped one that was closed is its maker's alone: it may be gone. */
 static bool may_be_shared_locked(weir_stream *stream)
 {
-	weir_stream *root = stream->root;
+	weir_stream *root = wr_load(&stream->root);
 
 	return !(root->wrapped && wr_load(&root->closed));
 }

@@ -37,6 +37,7 @@ BODY(g03_a_captured_stream_gives_no_fence)
 	weir_fence before = rig_record(rig->a), fence = before;
 
 	troubled.capturing = capturing;
+	wr_store(&rig->a->exposed, true); /* somebody has its native handle */
 	rig->system->backend = &troubled;
 	in_capture = true;
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_UNSUPPORTED);
@@ -50,6 +51,7 @@ BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)
 	weir_stream *captured = rig_stream(rig, "captured");
 
 	troubled.capturing = capturing;
+	wr_store(&rig->a->exposed, true); /* somebody has its native handle */
 	rig->system->backend = &troubled;
 	rig_store(rig, captured, 1, 0);
 	in_capture = true;
