@@ -98,7 +98,7 @@ static weir_status check_device(struct wr_system *system, int device)
 
 	if (!backend->ring)
 		return wr_fail(WEIR_E_UNSUPPORTED, "signal 'doorbell': the %s backend has none: use 'callback'", backend->name);
-	return backend->can_ring ? backend->can_ring(system->native, device) : WEIR_OK;
+	return backend->can_ring ? wr_system_note(system, backend->can_ring(system->native, device)) : WEIR_OK;
 }
 
 weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out)
@@ -159,8 +159,10 @@ weir_status wr_bell_ring(weir_stream *stream)
 	wr_store(&stream->trailing, true);
 	status = wr_system_note(system, system->backend->ring(system->native, stream->device, wr_load(&stream->native),
 							      wr_load(&stream->word), (uint32_t)point));
-	if (!status)
+	if (!status) {
+		wr_store(&wr_stream_point(stream, point)->rung, true);
 		wr_store(&stream->rung, point);
+	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;
 }
 
@@ -174,8 +176,7 @@ static weir_status check_rung(struct wr_system *system, const weir_fence *fences
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (!status && stream && fences[i].point > wr_load(&stream->seen) &&
-		    fences[i].point > wr_load(&stream->rung))
+		if (!status && stream && fences[i].point > wr_load(&stream->seen) && !wr_stream_rung(stream, fences[i].point))
 			status = WEIR_E_UNSUPPORTED;
 	}
 	return status;

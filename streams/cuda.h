@@ -39,6 +39,7 @@ struct wr_cuda_device {
 struct wr_cuda {
 	int count;
 	_Atomic bool lost;
+	_Atomic bool greening;		/* somebody makes a stream of a green context: its handle is one thread's at a time */
 	struct wr_mutex lock;		/* making contexts, one at a time: held by callers of nobody else's locks */
 	struct wr_cuda_driver driver;
 	struct wr_cuda_device devices[];

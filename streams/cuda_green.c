@@ -232,6 +232,18 @@ void wr_cuda_partition_destroy(void *self, void *partition)
 	wr_cuda_leave(around);
 }
 
+/* CUDA wants one thread at a time. No lock: the driver may block here (rule S11), and whoever else comes is as rare. */
+static CUresult make_stream(struct wr_cuda *cuda, CUstream *stream, CUgreenCtx context, int priority)
+{
+	CUresult error;
+
+	while (wr_exchange(&cuda->greening, true))
+		wr_thread_yield();
+	error = cuda->driver.green_stream(stream, context, CU_STREAM_NON_BLOCKING, priority);
+	wr_exchange(&cuda->greening, false);
+	return error;
+}
+
 /* A priority outside of the device's range is clamped by the driver. */
 weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority, void *partition,
 				 void **out)
@@ -242,9 +254,7 @@ weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flag
 	if (flags & WEIR_STREAM_BLOCKING)
 		return wr_fail(WEIR_E_INVALID, "the streams of a green context are non-blocking: it takes no blocking ones");
 	struct wr_cuda_around around = wr_cuda_enter_driver(cuda, device);
-	status = wr_cuda_judge(
-		cuda, (cudaError_t)cuda->driver.green_stream(&stream, partition, CU_STREAM_NON_BLOCKING, priority),
-		"cuGreenCtxStreamCreate");
+	status = wr_cuda_judge(cuda, (cudaError_t)make_stream(cuda, &stream, partition, priority), "cuGreenCtxStreamCreate");
 	wr_cuda_leave(around);
 	if (!status)
 		*out = stream;

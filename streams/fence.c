@@ -20,9 +20,9 @@ static uint32_t index_of(weir_fence fence)
 /* Whether the id was given out by this system, to a stream that has another id by now. */
 static bool was_ours(struct wr_system *system, weir_fence fence)
 {
-	uint64_t serial = fence.stream >> 16 & 0xffffff;
+	uint64_t serial = fence.stream >> 16 & 0xffffffff;
 
-	return fence.stream >> 40 == system->serial && serial && serial <= wr_load(&system->serials) &&
+	return fence.stream >> 48 == system->serial && serial && serial <= wr_load(&system->serials) &&
 	       index_of(fence) < wr_load(&system->count);
 }
 
@@ -59,7 +59,10 @@ void wr_stream_saw(weir_stream *stream, uint64_t point)
 
 #define TRUST 50000000	/* ns: a word that was told to come to a point and has not is believed so long; then the device is asked */
 
-/* Its doorbell was rung for the point: the word answers, and nobody has to ask the device. False: it must be asked. */
+/*
+ * The word has come to the point, or was told to come to it: nobody has to ask the device. False: it must be asked. A word that was told
+ * of a later point only can say yes, but not no.
+ */
 static bool word_answers(weir_stream *stream, uint64_t point, weir_status *status)
 {
 	_Atomic uint32_t *word = wr_load(&stream->word);
@@ -67,8 +70,12 @@ static bool word_answers(weir_stream *stream, uint64_t point, weir_status *statu
 
 	if (!word || wr_load(&stream->rung) < point)
 		return false;
-	*status = (int32_t)(wr_load(word) - (uint32_t)point) >= 0 ? WEIR_OK : WEIR_E_BUSY;
-	return !*status || wr_now() - wr_load_relaxed(&place->at) < TRUST;
+	if ((int32_t)(wr_load(word) - (uint32_t)point) >= 0)
+		return true;
+	if (!wr_stream_rung(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= TRUST)
+		return false;
+	*status = WEIR_E_BUSY;
+	return true;
 }
 
 static weir_status ask(weir_stream *stream, uint64_t point)

@@ -141,12 +141,15 @@ static bool came_to(weir_stream *stream, uint64_t point)
 
 static bool missed(weir_stream *stream, int64_t now)
 {
-	uint64_t seen = wr_load(&stream->seen), point = stream->missed.point;
-	bool far = seen > point && seen - point > WR_WORD_SPAN;
+	uint64_t seen, point;
+	bool far;
 
 	if (!wr_load(&stream->word))
-		return false;
-	if (far || came_to(stream, stream->missed.point)) {
+		return false; /* until then `missed` is the owner's */
+	seen = wr_load(&stream->seen);
+	point = stream->missed.point;
+	far = seen > point && seen - point > WR_WORD_SPAN;
+	if (far || came_to(stream, point)) {
 		stream->missed.point = wr_load(&stream->rung);
 		stream->missed.since = 0;
 	} else if (seen > point && !stream->missed.since) {

@@ -49,6 +49,12 @@ struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
 	return &ring->points[point % ring->size];
 }
 
+/* A later point that was rung says when that one is complete, which may be long after this one. */
+bool wr_stream_rung(weir_stream *stream, uint64_t point)
+{
+	return wr_load(&stream->rung) >= point && wr_load(&wr_stream_point(stream, point)->rung);
+}
+
 static bool complete(weir_stream *stream, uint64_t point)
 {
 	weir_fence fence = {wr_load(&stream->id), point};

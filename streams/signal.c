@@ -33,7 +33,8 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 
 /*
  * A callback alone is no proof that all went well; the word is, which the carrier wrote behind the waits and before the call. So who is woken
- * need not ask the device, which costs him as much as all the rest: the thread that makes the calls is in its way.
+ * need not ask the device, which costs him as much as all the rest: the thread that makes the calls is in its way. Of other devices it
+ * proves nothing: one that is lost may let go who waits for it elsewhere.
  */
 static void note_complete(const struct wr_signal *signal)
 {
@@ -44,7 +45,7 @@ static void note_complete(const struct wr_signal *signal)
 	for (size_t i = 0; i < signal->count; i++) {
 		weir_stream *stream;
 
-		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream)
+		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream && stream->device == carrier->device)
 			wr_stream_saw(stream, signal->fences[i].point);
 	}
 }
@@ -255,7 +256,7 @@ static weir_status capturing(weir_stream *stream)
 		       wr_load(&stream->owner));
 }
 
-/* The device waits for each of them that is not known to be complete. *device: of the first. */
+/* The device waits for each of them that is not known to be complete; nobody asks for the others' streams. *device: of the first. */
 weir_status wr_signal_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
 	weir_status status = WEIR_OK;
@@ -268,7 +269,8 @@ weir_status wr_signal_check(struct wr_system *system, const weir_fence *fences, 
 		if (status || !stream)
 			continue;
 		*device = stream->device;
-		status = capturing(stream);
+		if (fences[i].point > wr_load(&stream->seen))
+			status = capturing(stream);
 	}
 	return status;
 }

@@ -210,6 +210,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 		return wr_system_failed(system) ? wr_system_dead(system) : WEIR_E_NOMEM;
 	wr_store(&place->point,
 		 point); /* before the event changes: who still asks for the old point sees it */
+	wr_store(&place->rung, false);
 	wr_store_relaxed(&place->at, wr_now());
 	status =
 		wr_system_note(system, system->backend->record(system->native, stream->device, wr_load(&stream->native), place->event));

@@ -22,7 +22,7 @@
 #define HURRY          200000000	/* when a drain has waited for it already */
 #define SHORTEST_SLEEP 1000
 #define LONGEST_SLEEP  200000
-#define SERIALS        (1 << 24)
+#define SERIALS        (1 << 16)
 
 static _Atomic uint64_t serials;
 static _Atomic(struct wr_system *) abandoned; /* what a hung device may touch stays, and stays findable */

@@ -20,6 +20,7 @@ struct wr_point {
 	void *event;
 	_Atomic uint64_t point;		/* whom the event stands for; changed before the event is recorded again */
 	_Atomic int64_t at;		/* when it was recorded */
+	_Atomic bool rung;		/* the stream's word was told to come to this very point */
 };
 
 /* The events of a stream. A full ring is followed by a larger one; the old ones answer for the points below its first. */
@@ -37,7 +38,7 @@ struct wr_ring {
  */
 struct weir_stream {
 	struct wr_system *system;
-	_Atomic uint64_t id;		/* system's serial << 40 | stream's serial << 16 | index */
+	_Atomic uint64_t id;		/* system's serial << 48 | stream's serial << 16 | index */
 	uint32_t index;
 	int device, priority;
 	unsigned flags;
@@ -275,6 +276,7 @@ void wr_stream_pools_finish(struct wr_system *system);
 struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_rings_free(weir_stream *stream);
 struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
+bool wr_stream_rung(weir_stream *stream, uint64_t point);	/* true is right or the point is complete */
 struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point);	/* for a new point; NULL: no memory, or the device failed. Owner */
 
 /* stream.c */

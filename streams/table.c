@@ -60,7 +60,7 @@ static void name_locked(weir_stream *stream, const char *owner)
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->trailing, false);
 	wr_store(&stream->closed, false);
-	wr_store(&stream->id, stream->system->serial << 40 | serial << 16 | stream->index);
+	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
 }
 
 /* --- again --- */
@@ -76,11 +76,11 @@ static void look_at_closed(struct wr_system *system)
 	}
 }
 
-/* Still dirty: its last record was refused, so nobody knows when what is on it ends. */
+/* Still dirty or trailing: its last record was refused, so nobody knows when what is on it ends. */
 static bool known_drained(weir_stream *stream)
 {
-	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->inlined) &&
-	       wr_load(&stream->seen) >= wr_load(&stream->recorded);
+	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->trailing) &&
+	       !wr_load(&stream->inlined) && wr_load(&stream->seen) >= wr_load(&stream->recorded);
 }
 
 static void uncount_drained_locked(struct wr_system *system)
@@ -326,12 +326,15 @@ weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
 	return stream && wr_load(&stream->id) == id ? stream : NULL;
 }
 
-/* The native stream of a wrapped one that was closed is its maker's alone: it may be gone. */
+/*
+ * The native stream of a wrapped one that was closed is its maker's alone: it may be gone. A view that is not counted at its root any more
+ * has drained, and its root may be somebody else's.
+ */
 static bool may_be_shared_locked(weir_stream *stream)
 {
 	weir_stream *root = wr_load(&stream->root);
 
-	return !(root->wrapped && wr_load(&root->closed));
+	return (root == stream || stream->sharing) && !(root->wrapped && wr_load(&root->closed));
 }
 
 weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char *owner, weir_stream **out)

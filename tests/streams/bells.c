@@ -231,6 +231,23 @@ BODY(g04_what_was_not_rung_is_armed_otherwise)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
+/* The later one may be long: neither who waits nor who asks may take its word for an answer. */
+BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
+{
+	weir_fence fence, later;
+	wr_token token;
+
+	rig_store(rig, rig->a, 1, MS);
+	fence = rig_record(rig->a);
+	rig_store(rig, rig->a, 2, 30 * MS);
+	later = ring(rig->a);
+	assert_int_equal(wr_bell_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	rig_wait(rig, fence);
+	if (rig_is("sim"))
+		assert_int_equal(wr_fence_query(rig->system, later), WEIR_E_BUSY);
+	rig_wait(rig, later);
+}
+
 BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
 {
 	weir_fence fence;
@@ -528,6 +545,28 @@ BODY(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise)
 	rig_until_poked(rig, 1);
 }
 
+/* What is lost there may let go who waits here. */
+BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
+{
+	struct wr_stream_spec spec = {.device = 1};
+	weir_stream *far = NULL;
+	weir_fence fences[2];
+	wr_token token;
+
+	assert_int_equal(wr_stream_open(rig->system, &spec, "far", &far), WEIR_OK);
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fences[0] = rig_record(rig->a);
+	rig->cell++;
+	rig_store(rig, far, 1, 5 * MS);
+	fences[1] = rig_record(far);
+	assert_int_equal(wr_signal_arm(rig->system, 1, fences, 2, &token), WEIR_OK);
+	rig_until_poked(rig, 1);
+	assert_true(wr_fence_seen(rig->system, fences[0]));
+	assert_false(wr_fence_seen(rig->system, fences[1]));
+	assert_int_equal(wr_fence_query(rig->system, fences[1]), WEIR_OK);
+	wr_stream_close(far);
+}
+
 BODY(g04_the_margin_follows_how_late_sleeps_end)
 {
 	for (int i = 0; i < 100; i++)
@@ -679,6 +718,7 @@ int main(int argc, char **argv)
 		T(g04_what_is_complete_fires_at_the_first_look),
 		T(g04_a_superseded_bell_pokes_nobody),
 		T(g04_what_was_not_rung_is_armed_otherwise),
+		T(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one),
 		T(g04_who_stood_in_the_order_for_a_callback_leaves_it),
 		T(g04_views_ring_for_themselves),
 		T(g04_a_stream_that_is_opened_again_counts_on),
@@ -694,6 +734,7 @@ int main(int argc, char **argv)
 		T(g04_a_device_that_cannot_ring_refuses_the_signal_by_name),
 		T(g04_streams_have_their_words_before_they_ring),
 		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
+		T(g01_the_word_of_a_callback_proves_nothing_of_another_device),
 		T(g04_the_margin_follows_how_late_sleeps_end),
 		T(g04_the_length_of_a_streams_work_is_learned),
 		T(g04_work_begins_when_what_was_before_it_has_ended),

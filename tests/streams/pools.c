@@ -283,6 +283,33 @@ BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
 	wr_stream_close(next);
 }
 
+BODY(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream)
+{
+	weir_stream *root = rig->a, *view = share(root), *late = NULL;
+	weir_fence fence = rig_record(view);
+
+	rig_wait(rig, fence);
+	wr_stream_close(view);
+	wr_stream_close(root);
+	rig->a = rig_stream(rig, "next");
+	assert_ptr_equal(rig->a, root); /* another's now */
+	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "late", &late), WEIR_E_CLOSED);
+}
+
+BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
+{
+	weir_fence fence;
+
+	wr_store(&rig->system->serials, (UINT32_C(1) << 24) - 2);
+	for (int i = 0; i < 4; i++) {
+		weir_stream *stream = rig_stream(rig, "one of many");
+
+		assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
+		rig_wait(rig, fence);
+		wr_stream_close(stream);
+	}
+}
+
 BODY(t06_a_view_records_more_points_than_it_has_events)
 {
 	weir_stream *view = share(rig->a);
@@ -500,6 +527,8 @@ int main(int argc, char **argv)
 		T(t06_what_shares_a_queue_need_not_wait),
 		T(t06_a_shared_stream_is_not_handed_out_again),
 		T(t06_a_view_that_was_given_back_serves_for_another_stream),
+		T(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream),
+		T(t01_ids_do_not_run_out_when_many_streams_are_opened),
 		T(t06_a_view_records_more_points_than_it_has_events),
 		T(t06_each_view_holds_a_live_reference_of_its_own),
 		T(t06_a_view_may_outlive_the_owner_of_the_stream),

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "rig.h"
 #include "streams/signal.h"
 #include "test.h"
@@ -51,7 +52,7 @@ BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)
 	weir_stream *captured = rig_stream(rig, "captured");
 
 	troubled.capturing = capturing;
-	wr_store(&rig->a->exposed, true); /* somebody has its native handle */
+	wr_store(&captured->exposed, true); /* somebody has its native handle */
 	rig->system->backend = &troubled;
 	rig_store(rig, captured, 1, 0);
 	in_capture = true;
@@ -61,6 +62,35 @@ BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)
 	rig->c = rig_stream(rig, "next");
 	assert_int_equal(rig->system->count, 5);
 	wr_stream_close(captured);
+}
+
+static int asked;
+
+static bool count_question(void *self, int device, void *stream)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	asked++;
+	return false;
+}
+
+/* Its native handle may be gone: one that was unwrapped is its maker's. */
+BODY(g03_nobody_asks_a_stream_whose_fence_is_complete)
+{
+	weir_fence fences[2] = {rig_record(rig->a)};
+	wr_token token;
+
+	troubled.capturing = count_question;
+	wr_store(&rig->a->exposed, true);
+	rig_wait(rig, fences[0]);
+	rig_store(rig, rig->b, 1, 5 * MS);
+	fences[1] = rig_record(rig->b);
+	rig->system->backend = &troubled;
+	asked = 0;
+	assert_int_equal(wr_signal_arm(rig->system, 1, fences, 2, &token), WEIR_OK);
+	assert_int_equal(asked, 0);
+	rig_until_poked(rig, 1);
 }
 
 /* --- questions without an answer --- */
@@ -215,6 +245,37 @@ BODY(g01_all_that_were_given_up_are_looked_at)
 	wr_carrier_push(signals, &signals->carriers, other);
 }
 
+/* The write of its word may still be on the queue. */
+BODY(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again)
+{
+	weir_stream *rang = rig_stream(rig, "rang"), *next;
+
+	rig_wait(rig, rig_record(rang));
+	wr_store(&rang->trailing, true);
+	troubled.record = refuse_record;
+	rig->system->backend = &troubled;
+	wr_stream_close(rang);
+	rig->system->backend = &wr_backend_host;
+	next = rig_stream(rig, "next");
+	assert_ptr_not_equal(next, rang);
+	wr_stream_close(next);
+}
+
+static weir_status lost_when_tried(void *self, int device)
+{
+	(void)self;
+	return wr_fail(WEIR_E_DEVICE, "device %d is lost", device);
+}
+
+BODY(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run)
+{
+	troubled.can_ring = lost_when_tried;
+	rig->system->backend = &troubled;
+	assert_int_equal(wr_bell_check(rig->system), WEIR_E_DEVICE);
+	assert_true(wr_system_failed(rig->system));
+	rig->system->backend = &wr_backend_host;
+}
+
 /* --- auto --- */
 
 static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
@@ -237,6 +298,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g03_a_captured_stream_gives_no_fence),
 		cmocka_unit_test(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again),
+		cmocka_unit_test(g03_nobody_asks_a_stream_whose_fence_is_complete),
+		cmocka_unit_test(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again),
+		cmocka_unit_test(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run),
 		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
 		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),
