@@ -58,30 +58,45 @@ static int64_t look(struct wr_worker *worker, int64_t now)
 /* How it was asked to wait: by spinning, or by a sleep. `spin_until`: sleeps are not wanted before (the scheduler's `spin`). */
 static void wait_until(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
 {
+	weir_scheduler *scheduler = worker->scheduler;
 	int64_t now = wr_now();
 
-	if (next <= now || now < spin_until)
+	if (next <= now || now < spin_until) {
 		wr_thread_relax();
-	else if (!wr_worker_sleep(worker, next, &version))
-		wr_bells_overslept(worker->scheduler->graph->system, wr_now() - next);
+		return;
+	}
+	wr_fetch_sub(&scheduler->spinners, 1);	/* before it announces its sleep and looks at every queue */
+	if (!wr_worker_sleep(worker, next, &version))
+		wr_bells_overslept(scheduler->graph->system, wr_now() - next);
+	wr_fetch_add(&scheduler->spinners, 1);
+}
+
+static void play(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t spin_ns = scheduler->options.spin_ns, begin = wr_now(), since = 0;
+	int64_t spin_until = spin_ns > 0 ? wr_time_add(begin, spin_ns) : INT64_MIN;
+
+	for (;;) {
+		uint64_t version = wr_bells_version(scheduler->graph->system);
+		int64_t now = wr_now(), next = look(worker, now);
+
+		if (next == INT64_MAX || wr_live_closed(&scheduler->live) || wr_work_calls(worker, now, &since))
+			return;
+		wait_until(worker, since ? now : next, spin_until, version);	/* what lies there is its owner's a moment longer */
+	}
 }
 
 bool wr_poll(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	int64_t spin_until;
 
 	if (!take_role(worker))
 		return false;
-	spin_until = scheduler->options.spin_ns > 0 ? wr_time_add(wr_now(), scheduler->options.spin_ns) : INT64_MIN;
-	for (;;) {
-		uint64_t version = wr_bells_version(scheduler->graph->system);
-		int64_t next = look(worker, wr_now());
-
-		if (next == INT64_MAX || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live))
-			break;
-		wait_until(worker, next, spin_until, version);
-	}
+	worker->relied_on = true;
+	wr_fetch_add(&scheduler->spinners, 1);
+	play(worker);
+	wr_fetch_sub(&scheduler->spinners, 1);
 	wr_exchange(&scheduler->poller, 0);
 	return true;
 }

@@ -228,9 +228,38 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	return entity ? entity : steal(worker);
 }
 
+#define GRACE 2000	/* ns */
+
+static bool injected(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count);
+}
+
+bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail) || injected(scheduler))
+		return true;
+	if (!wr_work_waits(scheduler))
+		*since = 0;
+	else if (!*since)
+		*since = now;
+	return *since && now - *since >= GRACE;
+}
+
+void wr_pass_on(struct wr_worker *worker)
+{
+	if (!worker->relied_on)
+		return;
+	worker->relied_on = false;
+	if (wr_work_waits(worker->scheduler))
+		wr_wake_one(worker->scheduler);
+}
+
 bool wr_work_waits(weir_scheduler *scheduler)
 {
-	if (wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count))
+	if (injected(scheduler))
 		return true;
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];

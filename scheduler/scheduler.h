@@ -23,6 +23,7 @@ struct wr_worker {
 	struct wr_thread thread;
 	char name[16];
 	unsigned pops, nexts;
+	bool relied_on;				/* was counted in `spinners` since it last ran something: who pushed meanwhile may have woken nobody */
 	bool polling;				/* it looks at the doorbells right now: what fires is its own */
 	struct wr_parker parker;
 	_Alignas(64) weir_entity *_Atomic next;		/* any worker may take it */
@@ -45,7 +46,8 @@ struct weir_scheduler {
 	_Atomic unsigned asked;				/* WR_STOP_... */
 	_Atomic unsigned left;				/* workers that have ended */
 	_Atomic uint64_t undone;			/* entities that are not DONE */
-	_Atomic unsigned spinners;
+	_Atomic unsigned spinners;			/* awake without work, looking at every queue again and again: pushers need wake nobody */
+	_Atomic bool standby;				/* one of them, beside the poller */
 	_Atomic unsigned poller;			/* 1 + the index of the worker that watches the doorbells; 0: nobody */
 	_Atomic bool watching;				/* the health watch has a time to come back; else a stream that becomes busy kicks */
 	_Atomic bool quit;				/* the scheduler is being destroyed: the loop thread ends */
@@ -105,6 +107,12 @@ void wr_inject(weir_scheduler *scheduler, weir_entity *entity);		/* any thread; 
 void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity);	/* the same before a run: wakes nobody */
 weir_entity *wr_pop(struct wr_worker *worker);
 bool wr_work_waits(weir_scheduler *scheduler);				/* a look at every queue (S9) */
+/*
+ * For who spins: the same, but what another worker has just pushed to itself that one takes itself, on its warm core; only what has lain for a
+ * while is stolen. *since: 0 at first.
+ */
+bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since);
+void wr_pass_on(struct wr_worker *worker);				/* it has spun and leaves with work: wakes one if more waits */
 static inline void wr_wake_one(weir_scheduler *scheduler);		/* after a push, by a full fence: see ready.c */
 void wr_wake_all(weir_scheduler *scheduler);
 size_t wr_ready_clear(weir_scheduler *scheduler);			/* nobody works: forgets all entries, returns the injector's */
@@ -175,7 +183,7 @@ static inline void wr_wake_one(weir_scheduler *scheduler)
 {
 	uint64_t sleepers = wr_load(&scheduler->sleepers);
 
-	if (sleepers)
+	if (sleepers && !wr_load(&scheduler->spinners))
 		wr_wake_of(scheduler, sleepers);
 }
 

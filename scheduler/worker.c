@@ -12,34 +12,42 @@ static void look_at_retired(struct wr_worker *worker)
 	if (!system || !wr_system_retired_ready(system))
 		return;
 	wr_poll_hand_over(worker->scheduler);	/* users' functions may take long */
+	wr_pass_on(worker);
 	wr_system_retire_look(system, true);
 }
 
 #define QUIET 50000	/* ns: between the last signal and the next one a worker that spins does not lie down at once */
+
+static bool spin_alone(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t now = wr_now(), until = wr_time_add(now, scheduler->options.spin_ns), quiet = wr_time_add(now, QUIET), since = 0;
+
+	for (; now < until && now < quiet && !wr_live_closed(&scheduler->live); now = wr_now()) {
+		if (wr_poll_wanted(scheduler) || wr_work_calls(worker, now, &since))
+			return true;
+		if (wr_system_outstanding(scheduler->graph->system))
+			quiet = wr_time_add(now, QUIET);
+		wr_thread_relax();
+	}
+	return false;
+}
 
 /* One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's own latency (S9). */
 static bool spin(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_system *system = scheduler->graph->system;
-	int64_t spin_ns = scheduler->options.spin_ns, until, quiet, now;
-	bool found = false;
+	bool found;
 
-	if (spin_ns <= 0 || !system || !wr_system_outstanding(system))
+	if (scheduler->options.spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
+	    wr_exchange(&scheduler->standby, true))
 		return false;
-	if (wr_fetch_add(&scheduler->spinners, 1) == 0) {
-		now = wr_now();
-		until = wr_time_add(now, spin_ns);
-		quiet = wr_time_add(now, QUIET);
-		for (; !found && !wr_live_closed(&scheduler->live) && now < until && now < quiet; now = wr_now()) {
-			if (wr_system_outstanding(system))
-				quiet = wr_time_add(now, QUIET);
-			found = wr_work_waits(scheduler) || wr_poll_wanted(scheduler);
-			if (!found)
-				wr_thread_relax();
-		}
-	}
+	worker->relied_on = true;
+	wr_fetch_add(&scheduler->spinners, 1);
+	found = spin_alone(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);
+	wr_exchange(&scheduler->standby, false);
 	return found;
 }
 
@@ -93,12 +101,20 @@ static void look_in_passing(struct wr_worker *worker)
 	wr_poll_in_passing(worker);
 }
 
+/* With work in its hands: whoever relied on it is told that it looks no more. */
+static void leave_idleness(struct wr_worker *worker)
+{
+	wr_poll_hand_over(worker->scheduler);
+	wr_pass_on(worker);
+}
+
 void wr_worker_main(void *arg)
 {
 	struct wr_worker *worker = arg;
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
+	worker->relied_on = false;
 	wr_thread_set_local(worker);
 	wr_park(&worker->parker, WR_FOREVER);	/* until the run is open */
 	wr_trace_worker(scheduler->trace, worker->local.index);
@@ -106,7 +122,7 @@ void wr_worker_main(void *arg)
 		weir_entity *entity = wr_pop(worker);
 		if (entity) {
 			if (idle)
-				wr_poll_hand_over(scheduler);
+				leave_idleness(worker);
 			idle = false;
 			wr_run_entity(worker, entity);
 			if (worker->pops % WR_INJECTOR_EVERY == 0)

@@ -29,6 +29,8 @@ static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
 
 	(void)rig;
+	if (stream)
+		wr_store(&wr_load(&stream->root)->exposed, true);	/* as if it had asked for the native handle */
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 
