@@ -1,0 +1,122 @@
+/* A stream of the caller's works for entities, travels, comes back; it may be captured in a tick. */
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "handles.h"
+
+static void wrapped_three(struct handles_rig *rig)
+{
+	handles_begin(rig, handles_three);
+	handles_put(rig, "/entities/0/parameters/on", "\"wrapped\"");
+}
+
+/* From its making to its destruction. NULL flags: the legacy default stream. */
+static bool wrap_run_unwrap(struct handles_rig *rig, const unsigned *flags)
+{
+	bool well = true;
+
+	handles_native = NULL;
+	if (flags)
+		well = handles_called(cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, *flags),
+				      "cudaStreamCreate");
+	if (!well || !handles_is(!weir_stream_wrap(&handles_stream, rig->graph, 0, handles_native),
+				 "wrap: %s", weir_last_error()))
+		return false;
+	well = handles_runs(rig, (uint64_t)handles_settings.frames);
+	if (!handles_is(!weir_stream_unwrap(handles_stream), "unwrap after the run: %s", weir_last_error()))
+		return false;
+	handles_stream = NULL;
+	return (!flags || handles_called(cudaStreamDestroy(handles_native), "cudaStreamDestroy")) && well;
+}
+
+/* Two runs of one graph, each with a stream of its own: the second one may have the first one's address. */
+static void a_wrapped_stream(const unsigned *flags, const char *how)
+{
+	struct handles_rig rig;
+
+	wrapped_three(&rig);
+	handles_put(&rig, "/entities/0/parameters/how", "\"%s\"", how);
+	if (handles_open(&rig) && wrap_run_unwrap(&rig, flags))
+		wrap_run_unwrap(&rig, flags);
+	handles_close(&rig);
+}
+
+static const unsigned non_blocking = cudaStreamNonBlocking, blocking = cudaStreamDefault;
+
+static void t06_t07_a_wrapped_stream_works_and_travels(void)
+{
+	a_wrapped_stream(&non_blocking, "native");
+}
+
+static void t06_weir_launches_on_a_wrapped_stream(void)
+{
+	a_wrapped_stream(&non_blocking, "weir");
+}
+
+static void t06_a_wrapped_stream_may_be_blocking(void)
+{
+	a_wrapped_stream(&blocking, "native");
+}
+
+static void f71_the_default_stream_may_be_wrapped(void)
+{
+	a_wrapped_stream(NULL, "native");
+}
+
+/* --- captures: what is enqueued is a graph of the caller's --- */
+
+static void captured(const char *on)
+{
+	struct handles_rig rig;
+
+	handles_begin(&rig, handles_three);
+	handles_put(&rig, "/entities/0/parameters", "{\"on\": \"%s\", \"how\": \"capture\"}", on);
+	if (handles_open(&rig) && strcmp(on, "wrapped"))
+		handles_runs(&rig, (uint64_t)handles_settings.frames);
+	else if (!rig.status)
+		wrap_run_unwrap(&rig, &non_blocking);
+	handles_close(&rig);
+}
+
+static void g03_a_capture_that_ends_in_the_tick_works(void)
+{
+	captured("internal");
+}
+
+static void g03_a_capture_on_a_wrapped_stream_works(void)
+{
+	captured("wrapped");
+}
+
+static void g03_a_capture_that_is_left_open_is_refused(void)
+{
+	struct handles_rig rig;
+
+	handles_begin(&rig, handles_three);
+	handles_put(&rig, "/entities/0/parameters/how", "\"open\"");
+	if (handles_open(&rig) && handles_start(&rig) && !handles_wait(&rig, 20 * SECOND) && !rig.hung) {
+		bool named = strstr(rig.why, "is being captured: end the capture before the fence") &&
+			     strstr(rig.why, "source");
+
+		handles_is(rig.status == WEIR_E_UNSUPPORTED && named, "it ended otherwise: %s: %s",
+			   weir_status_text(rig.status), rig.why);
+		rig.status = WEIR_OK;
+	} else {
+		handles_is(rig.status != WEIR_OK, "the open capture was let pass");
+	}
+	handles_close(&rig);
+}
+
+const struct handles_check handles_wrapped[] = {
+	{"t06_t07_a_wrapped_stream_works_and_travels", t06_t07_a_wrapped_stream_works_and_travels,
+	 HANDLES_CUDA},
+	{"t06_weir_launches_on_a_wrapped_stream", t06_weir_launches_on_a_wrapped_stream, HANDLES_CUDA},
+	{"t06_a_wrapped_stream_may_be_blocking", t06_a_wrapped_stream_may_be_blocking, HANDLES_CUDA},
+	{"f71_the_default_stream_may_be_wrapped", f71_the_default_stream_may_be_wrapped, HANDLES_CUDA},
+	{"g03_a_capture_that_ends_in_the_tick_works", g03_a_capture_that_ends_in_the_tick_works,
+	 HANDLES_CUDA},
+	{"g03_a_capture_on_a_wrapped_stream_works", g03_a_capture_on_a_wrapped_stream_works, HANDLES_CUDA},
+	{"g03_a_capture_that_is_left_open_is_refused", g03_a_capture_that_is_left_open_is_refused,
+	 HANDLES_CUDA},
+	{.name = NULL},
+};
