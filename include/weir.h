@@ -403,6 +403,8 @@ WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);	/* o
  * Makes a stream of the caller's known (NULL: CUDA's legacy default stream of that device); the native one must outlive the graph, or be unwrapped.
  * It may go to set_stream and synchronize_streams below and so travel with messages. What the caller enqueues on it outside of a tick is not
  * fenced by itself: record it and tell the messages (weir_message_use). Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA.
+ * A native stream that was destroyed may only be unwrapped, between runs. What else becomes of it is undefined, for CUDA cannot tell: the run may
+ * end with an error, or the process with a crash.
  */
 WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
 /* The native stream is the caller's alone again. Fails: WEIR_E_BUSY: a run is on, or work that was recorded on it is not complete. NULL is fine. */

@@ -1,26 +1,74 @@
-"""compute-sanitizer's memcheck finds nothing in a short run of edges; skipped where the tool is missing."""
+"""compute-sanitizer's memcheck finds nothing in short runs of the examples, of wrapped streams and of the default one.
+
+Skipped where the tool is missing.
+"""
 import os
 import shutil
 import tempfile
 
 import acceptance
 
+EXAMPLES = acceptance.ROOT / "examples"
+TOOL = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+LIMIT = 120  # seconds a run
+FRAMES = 20
 
-def f60_memcheck_finds_nothing_in_edges(given):
-    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    if not os.path.exists(tool):
-        acceptance.report("memcheck: there is no compute-sanitizer here")
-        return
-    with tempfile.TemporaryDirectory(prefix="weir-memcheck-") as folder:
-        ended = acceptance.run(
-            [tool, "--tool", "memcheck", "--error-exitcode", "99", given.weir, "run", acceptance.EDGES]
-            + ["--backend", given.backend, "--signal", given.signal, "--set", "read.repeat=1"]
-            + ["--set", f"write.directory={folder}"],
-            limit=120,
-        )
+
+def is_clean(given, name, command):
+    ended = acceptance.run([TOOL, "--tool", "memcheck", "--error-exitcode", "99", *command], LIMIT)
     lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR SUMMARY" in line]
-    acceptance.report(f"memcheck ({given.backend}, {given.signal}): exit {ended.returncode}, {' '.join(lines)}")
+    summary = f"exit {ended.returncode}, {' '.join(lines)}"
+    acceptance.report(f"memcheck ({given.backend}, {given.signal}): {name}: {summary}")
     assert ended.returncode == 0 and any("0 errors" in line for line in lines), (ended.stdout + ended.stderr)[-3000:]
 
 
-acceptance.main([f60_memcheck_finds_nothing_in_edges], acceptance.arguments())
+def weir_run(given, *more):
+    return [given.weir, "run", "--quiet", "--backend", given.backend, "--signal", given.signal, *more]
+
+
+def f60_memcheck_finds_nothing_in_edges(given):
+    with tempfile.TemporaryDirectory(prefix="weir-memcheck-") as folder:
+        settings = ["--set", "read.repeat=1", "--set", f"write.directory={folder}"]
+        is_clean(given, "edges", weir_run(given, acceptance.EDGES, *settings))
+
+
+def example(given, name, graph):
+    plugin = os.path.join(given.examples, f"lib{name}.so")
+    is_clean(given, graph, weir_run(given, "--plugin", plugin, EXAMPLES / name / graph))
+
+
+def f60_memcheck_finds_nothing_in_streams(given):
+    example(given, "streams", "streams.json")
+    example(given, "streams", "default.json")
+
+
+def f60_memcheck_finds_nothing_in_green_contexts(given):
+    example(given, "green", "green.json")
+
+
+def handles(given, name):
+    settings = ["--backend", given.backend, "--signal", given.signal, "--frames", FRAMES]
+    is_clean(given, name, [given.program("handles"), *settings, name])
+
+
+def f60_memcheck_finds_nothing_in_wrapped_streams(given):
+    handles(given, "t06_t07_a_wrapped_stream_works_and_travels")
+    handles(given, "f71_the_default_stream_may_be_wrapped")
+
+
+def f60_memcheck_finds_nothing_in_default_streams(given):
+    handles(given, "f71_all_work_on_the_default_stream")
+    handles(given, "f71_blocking_streams_wait_for_the_default_one")
+
+
+given = acceptance.arguments(examples=".")
+checks = [
+    f60_memcheck_finds_nothing_in_edges,
+    f60_memcheck_finds_nothing_in_streams,
+    f60_memcheck_finds_nothing_in_green_contexts,
+    f60_memcheck_finds_nothing_in_wrapped_streams,
+    f60_memcheck_finds_nothing_in_default_streams,
+]
+if os.path.exists(TOOL):
+    acceptance.main(checks, given)
+acceptance.report("memcheck: there is no compute-sanitizer here")
