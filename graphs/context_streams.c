@@ -13,7 +13,6 @@ static const char *name_of(const weir_context *context)
 	return context->entity->plan->name;
 }
 
-
 /* Fetches the fences of a message into the entity's scratch. */
 static weir_status fences_of(weir_entity *entity, const weir_message *message, size_t *count)
 {
@@ -102,9 +101,16 @@ static weir_status use_internal(weir_entity *entity)
 	struct wr_own_stream *internal = &entity->own.items[entity->own.internal - 1];
 	weir_fence before = entity->own.before;
 
+	weir_status status = WEIR_OK;
+
+	if (entity->own.entered)
+		return WEIR_OK;
 	wr_stream_begin(entity->stream);
 	internal->used = true;
-	return before.stream == internal->last.stream ? WEIR_OK : weir_stream_wait(entity->stream, before);
+	if (before.stream != internal->last.stream)
+		status = weir_stream_wait(entity->stream, before);
+	entity->own.entered = !status;
+	return status;
 }
 
 /* --- what it waits for --- */
@@ -135,10 +141,10 @@ __attribute__((noinline)) static weir_stream *first_use(weir_context *context)
 	if (status)
 		return NULL;
 	status = use_internal(entity);
-	context->stream_used = true;	/* also after a failed wait: what was begun is recorded */
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
 			status = wait_for_input(entity, i);
+	context->stream_used = !status;
 	return status ? NULL : entity->stream;
 }
 
@@ -173,12 +179,15 @@ static weir_status order(weir_entity *entity, size_t before, size_t after)
 	return status ? status : weir_stream_wait(items[after].stream, fence);
 }
 
-static weir_status wait_for_default(weir_entity *entity)
+/* Its caller may go on with what knows of no stream but that one: in this tick it is fenced, too. */
+static weir_status have_default_wait(weir_entity *entity)
 {
 	size_t standard = 0;
 	weir_status status = wr_own_standard(entity, &standard);
 
-	return status ? status : order(entity, standard, entity->own.internal - 1);
+	if (!status)
+		entity->own.items[standard].used = true;
+	return status ? status : order(entity, entity->own.internal - 1, standard);
 }
 
 static weir_status refuse_input(const weir_context *context, unsigned input)
@@ -200,45 +209,66 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 	status = choose(entity, input, allocate);
 	if (status)
 		return status;
-	if (!entity->own.items[entity->own.internal - 1].used)
-		status = use_internal(entity);
+	status = use_internal(entity);
 	if (!status)
 		status = wait_once(context, input);
 	if (!status && sync_to_default)
-		status = wait_for_default(entity);
-	if (!status)
-		*out = entity->stream;
-	return status;
+		status = have_default_wait(entity);
+	if (status)
+		return status;
+	wr_entity_select(entity);
+	*out = entity->stream;
+	return WEIR_OK;
 }
 
 /* --- the others --- */
 
-static bool is_listed(weir_stream *const *list, size_t count, const weir_stream *stream)
+static const weir_stream *carried(const weir_entity *entity, size_t f)
 {
-	for (size_t i = 0; i < count; i++)
-		if (list[i] == stream)
+	return wr_stream_find(entity->graph->system, entity->scratch[f].stream);
+}
+
+/* Two owners of one queue are one stream. */
+static bool is_listed(const weir_entity *entity, size_t f)
+{
+	const weir_stream *stream = carried(entity, f);
+
+	for (size_t e = 0; e < f; e++) {
+		const weir_stream *other = carried(entity, e);
+		if (other && weir_stream_same(other, stream))
 			return true;
+	}
 	return false;
+}
+
+/* The stream of a fence in the entity's scratch. False: it was given on, so its work is complete, or the tick fails when it ends. */
+static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
+{
+	size_t own = 0;
+	weir_status status = wr_own_share(entity, entity->scratch[f].stream, &own);
+
+	if (!status)
+		*out = entity->own.items[own].stream;
+	else if (status != WEIR_E_CLOSED)
+		entity->own.failure = status;
+	return !status;
 }
 
 size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room)
 {
 	weir_entity *entity = context->entity;
 	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;
-	size_t n, own = 0, count = 0;
+	size_t n = 0, count = 0;
 
-	if (!message || !wr_message_has_fences(message) || fences_of(entity, message, &n))
+	if (!message || !wr_message_has_fences(message))
 		return 0;
-	for (size_t f = 0; f < n; f++) {
-		uint64_t id = entity->scratch[f].stream;
-		if (count < room ? wr_own_share(entity, id, &own) != WEIR_OK : !wr_stream_find(entity->graph->system, id))
-			continue;
-		if (count < room && is_listed(out, count, entity->own.items[own].stream))
-			continue;	/* two owners of one queue */
-		if (count < room)
-			out[count] = entity->own.items[own].stream;
-		count++;
+	if (fences_of(entity, message, &n)) {
+		entity->own.failure = WEIR_E_NOMEM;
+		return 0;
 	}
+	for (size_t f = 0; f < n; f++)
+		if (carried(entity, f) && !is_listed(entity, f))
+			count += count >= room || receive_carried(entity, f, &out[count]);
 	return count;
 }
 

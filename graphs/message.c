@@ -36,10 +36,31 @@ weir_message *weir_message_ref(weir_message *message)
 	return message;
 }
 
+/* Acquire: whoever dropped his reference has done with the payload. */
+static bool held_once(const weir_message *message)
+{
+	return wr_message_references(message) == 1;
+}
+
+/* Who hears yes may write: then it is as good as made by him. */
 bool weir_message_unique(const weir_message *message)
 {
-	/* Acquire: whoever dropped his reference has done with the payload. */
-	return wr_message_references(message) == 1;
+	if (!held_once(message))
+		return false;
+	if (wr_message_out(message))
+		wr_store_relaxed(&((weir_message *)message)->out, false);
+	return true;
+}
+
+void wr_message_deliver(weir_message *message)
+{
+	if (!wr_message_out(message))
+		wr_store_relaxed(&message->out, true);
+}
+
+bool wr_message_out(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->out);
 }
 
 /*
@@ -129,6 +150,7 @@ static weir_message *make(struct wr_pool *pool, unsigned kind)
 	wr_store_relaxed(&message->references, 1);	/* nobody else knows it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
+	wr_store_relaxed(&message->out, false);
 	message->data = NULL;
 	return message;
 }
@@ -345,7 +367,7 @@ size_t weir_message_size(const weir_message *message)
 /* True: locked. False: the caller is the only holder, nobody else can look. */
 static bool lock_shared(weir_message *message)
 {
-	if (weir_message_unique(message))
+	if (held_once(message))
 		return false;
 	while (wr_exchange(&message->lock, 1))
 		wr_thread_yield();

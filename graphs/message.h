@@ -38,6 +38,9 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 void wr_message_ref_many(weir_message *message, uint32_t n);	/* a fan-out takes all its references before its first push (T4) */
 uint32_t wr_message_references(const weir_message *message);	/* a snapshot; exact for the only holders */
 struct wr_pool *wr_message_pool(const weir_message *message);
+/* From here on others may hold it: before its first push. Thread: a holder, of all references that there are. */
+void wr_message_deliver(weir_message *message);
+bool wr_message_out(const weir_message *message);	/* that happened, and weir_message_unique has not told anybody yes since */
 
 /* Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept). Thread: a holder. Fails: WEIR_E_NOMEM. */
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced);

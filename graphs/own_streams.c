@@ -183,7 +183,8 @@ void wr_entity_close_streams(weir_entity *entity)
 	own->count = own->set_count = 0;
 	own->internal = own->standard = 0;
 	own->before = (weir_fence){0, 0};
-	own->kept = own->carried = own->partly = false;
+	own->kept = own->carried = own->partly = own->entered = false;
+	own->failure = WEIR_OK;
 	entity->stream = NULL;
 	entity->context.stream_used = false;
 }

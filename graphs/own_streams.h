@@ -32,8 +32,10 @@ struct wr_own_streams {
 	weir_fence before;		/* where the internal one of the last tick that had one ended */
 	bool kept;			/* the internal one is the entity's for the run; else for this tick */
 	bool carried;			/* what is emitted carries the internal one */
+	bool entered;			/* in this tick: the internal one comes after the last tick's */
 	bool partly;			/* some inputs were received: wr_input.waited */
 	struct wr_set_stream *sets;	/* of this tick */
+	weir_status failure;		/* of a call that could not say so: the tick's end does */
 	size_t set_count, set_room;
 };
 

@@ -137,7 +137,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	if (graph->system && !simulated && !graph->world && !wr_system_failed(graph->system) &&
+	if (graph->system && graph->backend && !simulated && !graph->world && !wr_system_failed(graph->system) &&
 	    !strcmp(graph->backend, backend))
 		return WEIR_OK;
 	status = nobody_holds(graph);

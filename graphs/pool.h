@@ -47,6 +47,7 @@ struct weir_message {
 	struct wr_fences uses, producers;	/* the use set (T4); who produced it */
 	struct wr_pool *pool;
 	uint8_t kind, payload;			/* WEIR_EMPTY, ...; enum wr_payload */
+	_Atomic bool out;			/* was delivered, and nobody has found himself its only holder since */
 	void *data;
 
 	size_t size;

@@ -8,13 +8,31 @@
 #include "base/memory.h"
 #include "graphs/graph.h"
 
-static bool was_taken(const weir_entity *entity, const weir_message *message)
+static size_t count_emitted(const weir_entity *entity, const weir_message *message)
 {
+	size_t count = 0;
+
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			count += entity->outputs[i].emitted[k] == message;
+	return count;
+}
+
+static size_t count_taken(const weir_entity *entity, const weir_message *message)
+{
+	size_t count = 0;
+
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			if (entity->inputs[i].taken[k].message == message)
-				return true;
-	return false;
+			count += entity->inputs[i].taken[k].message == message;
+	return count;
+}
+
+/* Others than this tick: it was delivered before, by whomever, and has more holders than the tick itself. */
+static bool others_hold(const weir_entity *entity, const weir_message *message)
+{
+	return wr_message_out(message) &&
+	       wr_message_references(message) > count_taken(entity, message) + count_emitted(entity, message);
 }
 
 /* Whether a stream was set for the output, and whether this one was. */
@@ -32,8 +50,8 @@ static bool was_set(const struct wr_own_streams *own, size_t output, size_t plac
 }
 
 /*
- * A message that was made here was produced here. One that is passed on was only read, unless nobody else holds it (then it may have been
- * written in place): its other receivers must not wait for our reading, nor find a fence of which no signal will tell them, whatever
+ * A message that was made here was produced here, in this tick or before. One that is passed on was only read, unless nobody else holds it (then it
+ * may have been written in place): its other receivers must not wait for our reading, nor find a fence of which no signal will tell them, whatever
  * was set.
  */
 static bool carries(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
@@ -41,7 +59,7 @@ static bool carries(const weir_entity *entity, size_t output, size_t place, cons
 	const struct wr_own_streams *own = &entity->own;
 	bool any, set = was_set(own, output, place, &any);
 
-	if (was_taken(entity, message) && wr_message_references(message) > 2)
+	if (others_hold(entity, message))
 		return false;
 	return any ? set : own->carried && place + 1 == own->internal;
 }
@@ -59,15 +77,22 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 	return status;
 }
 
+/* What was made and is kept may be emitted by a later tick, which knows nothing of this one's work. */
+static bool carries_later(const weir_entity *entity, size_t place, const weir_message *made)
+{
+	return entity->own.carried && place + 1 == entity->own.internal && !count_emitted(entity, made);
+}
+
 static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence fence)
 {
+	weir_message **made = entity->context.made;
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
 			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(entity->context.made[i], fence, false);
+		status = wr_message_add_fence(made[i], fence, carries_later(entity, place, made[i]));
 	return status ? status : fence_emitted(entity, place, fence);
 }
 
@@ -101,7 +126,7 @@ static void forget_tick(weir_entity *entity)
 	}
 	for (size_t i = 0; own->partly && i < entity->input_count; i++)
 		entity->inputs[i].waited = false;
-	own->partly = false;
+	own->partly = own->entered = false;
 	own->set_count = 0;
 	entity->context.stream_used = false;
 }
@@ -119,6 +144,8 @@ weir_status wr_entity_fence(weir_entity *entity)
 	if (again)
 		return WEIR_E_NOMEM;
 	forget_tick(entity);
+	status = status ? status : entity->own.failure;
+	entity->own.failure = WEIR_OK;
 	return status;
 }
 

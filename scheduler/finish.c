@@ -37,9 +37,15 @@ void wr_give_back(weir_scheduler *scheduler)
 		wr_system_forfeit(graph->system);
 }
 
-/* It may use its stream: what it makes outlives that work, too (T4), and the next run's ticks begin anew (T3). */
+/* Unless it still works. It may use its stream: what it makes outlives that work, too (T4), and the next run's ticks begin anew (T3). */
 void wr_stop_operator(weir_entity *entity)
 {
+	struct wr_system *system = entity->graph->system;
+
+	if (system && !wr_system_failed(system) && !wr_entity_idle(entity)) {
+		wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called", entity->plan->name);
+		return;
+	}
 	wr_entity_enter(entity);
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
 	wr_entity_settle(entity);
@@ -48,17 +54,11 @@ void wr_stop_operator(weir_entity *entity)
 static void stop_operators(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
-	bool failed = graph->system && wr_system_failed(graph->system);
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
-		if (!entity->started || !entity->plan->kind->stop)
-			continue;
-		if (!failed && !wr_entity_idle(entity)) {
-			wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called", entity->plan->name);
-			continue;
-		}
-		wr_stop_operator(entity);
+		if (entity->started && entity->plan->kind->stop)
+			wr_stop_operator(entity);
 	}
 }
 

@@ -106,6 +106,7 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 {
 	struct wr_connection *connection = inlet->connection;
 
+	wr_message_deliver(message);
 	switch (wr_queue_push_out(&connection->queue, message, &left[0])) {
 	case WR_PUSHED:
 	case WR_PUSH_DROPPED:

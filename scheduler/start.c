@@ -121,13 +121,25 @@ static weir_status start_operator(weir_entity *entity)
 	return status ? status : settled;
 }
 
+/* What start functions enqueued is waited for as long as a drain would. Here nobody else works yet. */
+static void wait_for_streams(weir_entity *entity, int64_t until)
+{
+	for (size_t i = 0; i < entity->own.count; i++)
+		if (entity->own.items[i].last.point)
+			(void)wr_fence_wait(entity->graph->system, entity->own.items[i].last, until);
+}
+
 static void stop_started(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
+	int64_t drain = scheduler->options.drain_ns, until = wr_time_add(wr_now(), drain > 0 ? drain : 0);
 
-	for (size_t i = graph->entity_count; i--;)
-		if (graph->entities[i].started && graph->entities[i].plan->kind->stop)
-			wr_stop_operator(&graph->entities[i]);
+	for (size_t i = graph->entity_count; i--;) {
+		if (!graph->entities[i].started || !graph->entities[i].plan->kind->stop)
+			continue;
+		wait_for_streams(&graph->entities[i], until);
+		wr_stop_operator(&graph->entities[i]);
+	}
 }
 
 static weir_status start_operators(weir_scheduler *scheduler)
@@ -210,9 +222,11 @@ static weir_status start_all(weir_scheduler *scheduler)
 
 	if (!status)
 		status = start_workers(scheduler);
-	if (status)
-		stop_started(scheduler);
-	return status;
+	if (!status)
+		return WEIR_OK;
+	scheduler->text = wr_strdup(weir_last_error());	/* before a stop function has its own to say */
+	stop_started(scheduler);
+	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
 }
 
 /* From here until the run is open nobody else looks at an entity. */
@@ -255,7 +269,8 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
-		scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
+		if (!scheduler->text)
+			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_run(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};

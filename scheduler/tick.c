@@ -138,6 +138,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 {
 	weir_status status = WEIR_OK;
 
+	wr_message_deliver(message);
 	if (output->count > 1)
 		wr_message_ref_many(message, (uint32_t)output->count - 1);	/* all before the first push (T4) */
 	for (size_t i = 0; i < output->count; i++) {

@@ -85,7 +85,10 @@ static weir_status add(weir_context *context, weir_stream *stream, int64_t numbe
 		return status;
 	sum.to = weir_message_data(*out);
 	*sum.to = -1;
-	return weir_stream_launch(stream, &adder, &sum, sizeof sum);
+	status = weir_stream_launch(stream, &adder, &sum, sizeof sum);
+	if (status)
+		weir_message_unref(*out);
+	return status;
 }
 
 static weir_status emit_sum(weir_context *context, unsigned output, weir_stream *stream, int64_t number, int64_t ns)
@@ -213,34 +216,47 @@ static void t03_t07_receive_stream_waits_for_its_input_alone(void **state)
 		rig_in_world(seed, receiving_one_input);
 }
 
+/* Nothing is enqueued on the internal stream: the default one comes after it, and so after what it received. */
 static weir_status work_on_default(struct rig *rig, weir_context *context)
 {
-	static int64_t places[2];
-	struct sum first = {&places[0], {NULL, NULL}, 5, 20 * MS}, second = {&places[1], {&places[0], NULL}, 1, 0};
 	weir_stream *standard = weir_context_default_stream(context), *stream = NULL;
-	weir_status status = standard ? WEIR_OK : WEIR_E_DEVICE;
+	weir_status status = weir_context_receive_stream(context, 0, true, true, &stream);
 
-	places[0] = places[1] = -1;
-	rig->own = places;
+	HOLDS(rig, !status && standard && !weir_stream_same(standard, stream));
 	if (!status)
-		status = weir_stream_launch(standard, &adder, &first, sizeof first);
+		status = weir_context_set_stream(context, 0, standard);
+	return status ? status : emit_sum(context, 0, standard, 10, MS);
+}
+
+/* And after what is enqueued on it, but only before the call. */
+static weir_status work_on_both(struct rig *rig, weir_context *context)
+{
+	int64_t *places = rig->own;
+	struct sum first = {&places[0], {NULL, NULL}, 5, 20 * MS}, second = {&places[1], {&places[0], NULL}, 1, 0};
+	weir_stream *stream = weir_context_stream(context);
+	weir_status status = weir_stream_launch(stream, &adder, &first, sizeof first);
+
 	if (!status)
 		status = weir_context_receive_stream(context, 0, true, true, &stream);
-	HOLDS(rig, !status && !weir_stream_same(standard, stream));
-	return status ? status : weir_stream_launch(stream, &adder, &second, sizeof second);
+	return status ? status : weir_stream_launch(weir_context_default_stream(context), &adder, &second, sizeof second);
 }
 
 static void syncing_to_default(void)
 {
-	struct rig *rig = rig_of("source ticks=1 -> p:call");
+	struct rig *rig = rig_of("a:call count=3 -> p:call -> end gate=in; source ticks=1 -> q:call");
+	int64_t places[2] = {-1, -1};
 
+	rig->own = places;
+	rig_on(rig, "a", on_internal);
 	rig_on(rig, "p", work_on_default);
+	rig_on(rig, "q", work_on_both);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(((int64_t *)rig->own)[1], 6);
+	assert_string_equal(rig_text(rig, "end"), "10 11 12");
+	assert_int_equal(places[1], 6);
 	rig_destroy(rig);
 }
 
-static void t07_sync_to_default_waits_for_the_default_stream(void **state)
+static void t07_sync_to_default_has_the_default_stream_come_after(void **state)
 {
 	(void)state;
 	rig_everywhere(syncing_to_default);
@@ -582,6 +598,42 @@ static void t07_what_is_passed_on_carries_what_it_carried_unless_nobody_else_has
 		rig_in_world(seed, passing_on);
 }
 
+/* Two owners of one queue made it: it is one stream, however many fences there are, and whatever room. */
+static weir_status count_queues(struct rig *rig, weir_context *context)
+{
+	weir_stream *found[4] = {NULL};
+
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 2);
+	for (size_t room = 0; room <= 4; room++)
+		HOLDS(rig, weir_context_receive_streams(context, 0, 0, found, room) == 1);
+	HOLDS(rig, found[0] && !found[1]);
+	return WEIR_OK;
+}
+
+static weir_status pass_in_place(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_stream(context) ?
+		       weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0))) : WEIR_E_DEVICE;
+}
+
+static void one_queue_twice(void)
+{
+	struct rig *rig = rig_of("a:call count=2 -> b:call pool=none -> c:call");
+
+	rig_on(rig, "a", on_internal);
+	rig_on(rig, "b", pass_in_place);
+	rig_on(rig, "c", count_queues);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void t07_two_owners_of_one_queue_are_one_stream(void **state)
+{
+	(void)state;
+	rig_everywhere(one_queue_twice);
+}
+
 /* --- gates over many streams --- */
 
 static weir_status on_one_of_many(struct rig *rig, weir_context *context)
@@ -641,6 +693,178 @@ static void c04_g03_an_any_size_port_is_gated_on_all_its_streams(void **state)
 	for (uint64_t seed = 1; seed <= 100; seed++)
 		rig_in_world(seed, any_size_receiver);
 	rig_on_host(any_size_receiver);
+}
+
+/* Who alone holds what it received writes in place; all that it gives it to wait, and it may keep it. */
+static weir_status write_in_place(struct rig *rig, weir_context *context, weir_message **out)
+{
+	weir_message *message = weir_context_message(context, 0, 0);
+	weir_stream *stream = weir_context_stream(context);
+	int64_t *place = weir_message_data(message);
+
+	HOLDS(rig, weir_message_unique(message));
+	*out = message;
+	return weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 10, 5 * MS}, sizeof(struct sum));
+}
+
+static weir_status in_place_to_two(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = write_in_place(rig, context, &message);
+
+	if (!status)
+		status = weir_context_emit(context, 0, weir_message_ref(message));
+	return status ? status : weir_context_emit(context, 1, weir_message_ref(message));
+}
+
+static weir_status in_place_and_kept(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL, **kept = rig->own;
+	weir_status status = write_in_place(rig, context, &message);
+
+	weir_message_unref(*kept);
+	*kept = weir_message_ref(message);
+	return status ? status : weir_context_emit(context, 0, weir_message_ref(message));
+}
+
+static void writing_in_place(void)
+{
+	for (int i = 0; i < 3; i++) {
+		struct rig *rig = rig_of("a:call count=3 -> p:call -> u:end gate=in; p.out2 -> v:end gate=in; "
+					 "b:call count=3 -> q:call -> w:end gate=in");
+		weir_message *kept = NULL;
+
+		rig->options.signal = signals[i];
+		rig->own = &kept;
+		rig_on(rig, "a", on_internal);
+		rig_on(rig, "b", on_internal);
+		rig_on(rig, "p", in_place_to_two);
+		rig_on(rig, "q", in_place_and_kept);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_string_equal(rig_text(rig, "u"), "10 11 12");
+		assert_string_equal(rig_text(rig, "v"), "10 11 12");
+		assert_string_equal(rig_text(rig, "w"), "10 11 12");
+		weir_message_unref(kept);
+		rig_destroy(rig);
+	}
+}
+
+static void t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes(void **state)
+{
+	(void)state;
+	rig_everywhere(writing_in_place);
+}
+
+/* Passed on a tick later: others hold it since, and were signalled for what it carried. */
+static weir_status pass_on_later(struct rig *rig, weir_context *context)
+{
+	weir_message **kept = rig->own;
+	weir_stream *stream = weir_context_stream(context);
+
+	if (!*kept) {
+		*kept = weir_message_ref(weir_context_message(context, 0, 0));
+		return WEIR_OK;
+	}
+	static int64_t place;
+	weir_status status = weir_stream_launch(stream, &adder, &(struct sum){&place, {NULL, NULL}, 1, 100 * MS}, sizeof(struct sum));
+	return status ? status : weir_context_emit(context, 0, weir_message_ref(*kept));
+}
+
+static weir_status has_one_stream(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 1);
+	weir_entity_tell(weir_graph_entity(rig->graph, "x"), "asynchronous", WEIR_TOLD_EVENT_DONE);
+	return WEIR_OK;
+}
+
+static void passing_on_later(void)
+{
+	for (int i = 0; i < 3; i++) {
+		struct rig *rig = rig_of("a:call count=2 -> p:call -> y:call; a -> x:end gate=in capacity=2 asynchronous=1");
+		weir_message *kept = NULL;
+
+		rig->options.signal = signals[i];
+		rig->own = &kept;
+		rig_on(rig, "a", on_internal);
+		rig_on(rig, "p", pass_on_later);
+		rig_on(rig, "y", has_one_stream);
+		weir_entity_tell(weir_graph_entity(rig->graph, "x"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_string_equal(rig_text(rig, "x"), "0 1");
+		weir_message_unref(kept);
+		rig_destroy(rig);
+	}
+}
+
+static void g02_t07_what_was_kept_and_is_passed_on_later_carries_what_it_carried(void **state)
+{
+	(void)state;
+	rig_everywhere(passing_on_later);
+}
+
+/* Made and written in one tick, emitted in the next one, which uses no stream at all. */
+static weir_status emit_the_last_one(struct rig *rig, weir_context *context)
+{
+	weir_message **kept = rig->own;
+	weir_status status = WEIR_OK;
+
+	if (tick_of(context) % 2 == 0)
+		return add(context, weir_context_stream(context), tick_of(context), 20 * MS, kept);
+	status = weir_context_emit(context, 0, *kept);
+	*kept = NULL;
+	return status;
+}
+
+static void emitting_later(void)
+{
+	for (int i = 0; i < 3; i++) {
+		struct rig *rig = rig_of("a:call count=4 -> end gate=in");
+		weir_message *kept = NULL;
+
+		rig->options.signal = signals[i];
+		rig->own = &kept;
+		rig_on(rig, "a", emit_the_last_one);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_string_equal(rig_text(rig, "end"), "0 2");
+		rig_destroy(rig);
+	}
+}
+
+static void t03_t07_what_is_emitted_a_tick_later_carries_who_wrote_it(void **state)
+{
+	(void)state;
+	rig_everywhere(emitting_later);
+}
+
+/* The stream that is to be the internal one was set before it is received: the ticks are in order all the same. */
+static weir_status set_then_receive(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = carried(context, 0, 0);
+	int64_t *place = rig->own;
+	weir_status status = weir_context_set_stream(context, 0, stream);
+
+	if (!status)
+		status = weir_context_receive_stream(context, 0, false, false, &stream);
+	return status ? status : weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 1, 20 * MS}, sizeof(struct sum));
+}
+
+static void changing_streams(void)
+{
+	struct rig *rig = rig_of("a:call count=4 -> p:call pool=none");
+	int64_t place = 0;
+
+	rig->own = &place;
+	rig_on(rig, "a", on_one_of_many);
+	rig_on(rig, "p", set_then_receive);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(place, 4);
+	rig_destroy(rig);
+}
+
+static void t03_t07_ticks_are_in_order_also_if_the_internal_stream_was_in_use_already(void **state)
+{
+	(void)state;
+	rig_everywhere(changing_streams);
 }
 
 static void a_message_without_a_stream_is_ready_at_once(void **state)
@@ -716,6 +940,49 @@ static void s07_start_may_use_streams_and_stop_comes_after_all_of_them(void **st
 {
 	(void)state;
 	rig_everywhere(starting_and_stopping);
+}
+
+static weir_status begin_long(struct rig *rig, weir_context *context)
+{
+	return weir_stream_launch(weir_context_stream(context), &adder, &(struct sum){rig->own, {rig->own, NULL}, 5, 30 * MS},
+				  sizeof(struct sum));
+}
+
+static weir_status begin_badly(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_fail(context, "no");
+}
+
+static void end_after(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	HOLDS(rig, *(int64_t *)rig->own == 5);
+}
+
+static void failing_start(void)
+{
+	struct rig *rig = rig_of("p:call count=1; q:call count=1");
+	int64_t place = 0;
+
+	rig->own = &place;
+	rig_make(rig);
+	rig_here(rig);
+	rig_entity(rig, "p")->start = begin_long;
+	rig_entity(rig, "p")->stop = end_after;
+	rig_entity(rig, "q")->start = begin_badly;
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
+	assert_says(weir_last_error(), "q: no");
+	assert_int_equal(wr_load(&rig->broken), 0);
+	assert_int_equal(wr_load(&rig->stopped), 1);
+	rig_destroy(rig);
+}
+
+static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(void **state)
+{
+	(void)state;
+	rig_everywhere(failing_start);
+	failing_start();
 }
 
 /* The last place in the table of streams: ids end with it. */
@@ -1052,7 +1319,7 @@ int main(int count, char **arguments)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t03_g01_what_allocated_streams_made_is_received_on_the_internal_one),
 		cmocka_unit_test(t03_t07_receive_stream_waits_for_its_input_alone),
-		cmocka_unit_test(t07_sync_to_default_waits_for_the_default_stream),
+		cmocka_unit_test(t07_sync_to_default_has_the_default_stream_come_after),
 		cmocka_unit_test(t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages),
 		cmocka_unit_test(t07_without_a_pool_the_first_stream_found_serves),
 		cmocka_unit_test(t07_who_does_not_allocate_works_on_what_came_until_he_does),
@@ -1064,6 +1331,12 @@ int main(int count, char **arguments)
 		cmocka_unit_test(g01_a_queue_holds_messages_of_different_streams),
 		cmocka_unit_test(c04_g03_an_any_size_port_is_gated_on_all_its_streams),
 		cmocka_unit_test(a_message_without_a_stream_is_ready_at_once),
+		cmocka_unit_test(s07_stop_comes_after_the_streams_also_when_another_did_not_start),
+		cmocka_unit_test(t07_two_owners_of_one_queue_are_one_stream),
+		cmocka_unit_test(t03_t07_ticks_are_in_order_also_if_the_internal_stream_was_in_use_already),
+		cmocka_unit_test(t03_t07_what_is_emitted_a_tick_later_carries_who_wrote_it),
+		cmocka_unit_test(g02_t07_what_was_kept_and_is_passed_on_later_carries_what_it_carried),
+		cmocka_unit_test(t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes),
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
