@@ -665,6 +665,33 @@ BODY(g04_each_bell_is_taken_back_once)
 		assert_true(wr_load(&rig->waker.poked[i]) == 1 || (i % BELLS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
 }
 
+static void watch_all_the_time(void *arg)
+{
+	struct armer *armer = arg;
+	int64_t next;
+
+	while (!wr_load(armer->over)) {
+		assert_int_equal(wr_system_watch(armer->rig->system, wr_now(), &next), WEIR_OK);
+		wr_thread_yield();
+	}
+}
+
+/* ThreadSanitizer looks on: what a ring is missed by is the owner's until there is a word. */
+BODY(g04_words_are_given_out_while_the_watch_looks)
+{
+	_Atomic bool over = false;
+	struct armer armer = {.rig = rig, .stream = rig->a}, watcher = {.rig = rig, .over = &over};
+
+	assert_int_equal(wr_thread_start(&watcher.thread, "watcher", watch_all_the_time, &watcher), WEIR_OK);
+	assert_int_equal(wr_thread_start(&armer.thread, "armer", ring_and_arm, &armer), WEIR_OK);
+	wr_thread_join(&armer.thread);
+	ring(rig->b);
+	ring(rig->c);
+	wr_store(&over, true);
+	wr_thread_join(&watcher.thread);
+	poll(rig);
+}
+
 static void fail_meanwhile(void *arg)
 {
 	struct armer *armer = arg;
@@ -739,6 +766,7 @@ int main(int argc, char **argv)
 		T(g04_the_length_of_a_streams_work_is_learned),
 		T(g04_work_begins_when_what_was_before_it_has_ended),
 		T(g04_each_bell_is_taken_back_once),
+		T(g04_words_are_given_out_while_the_watch_looks),
 		T(f10_a_failure_in_the_midst_pokes_nobody_twice),
 	};
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
 #include "streams/signal.h"
@@ -276,6 +277,103 @@ BODY(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run)
 	rig->system->backend = &wr_backend_host;
 }
 
+/* --- any allocation fails --- */
+
+static struct {
+	int64_t n;
+	bool all, through;
+} sweep;
+
+static weir_status open_all(struct rig *rig, weir_stream *streams[3])
+{
+	struct wr_stream_pool_spec spec = {.name = "pool", .streams = {.device = 1}, .reserved = 2, .max = 2};
+	struct wr_stream_pool *pool;
+	weir_status status = wr_bell_check(rig->system);
+
+	if (!status)
+		status = wr_stream_pool_create(rig->system, &spec, &pool);
+	if (!status)
+		status = wr_stream_pool_take(pool, "taker", &streams[0]);
+	if (!status)
+		status = wr_stream_share(streams[0], "view", &streams[1]);
+	if (!status)
+		status = wr_stream_default(rig->system, 1, "default", &streams[2]);
+	return status;
+}
+
+static weir_status split(struct rig *rig, weir_stream **out)
+{
+	static const uint32_t sizes[] = {1, 2};
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2};
+	struct wr_stream_spec of_part = {0};
+	struct wr_partition *parts[3];
+	uint32_t sms[3];
+	weir_status status = wr_partitions_create(rig->system, &spec, parts, sms);
+
+	of_part.partition = status ? NULL : parts[1];
+	return status ? status : wr_stream_open(rig->system, &of_part, "of a part", out);
+}
+
+static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
+{
+	weir_fence fences[4];
+	weir_status status = WEIR_OK;
+	wr_token token;
+
+	for (int i = 0; i < 4 && !status; i++) {
+		wr_stream_begin(streams[i]);
+		status = weir_stream_record(streams[i], &fences[i]);
+		if (!status)
+			status = wr_bell_ring(streams[i]);
+	}
+	if (!status)
+		status = wr_signal_inline(streams[1], 3, &token);
+	if (!status)
+		status = wr_signal_arm(rig->system, 1, fences, 4, &token);
+	if (!status)
+		status = wr_bell_arm(rig->system, 2, fences, 4, &token);
+	wr_bells_look(rig->system, wr_now());
+	wr_system_collect(rig->system);
+	return status == WEIR_E_UNSUPPORTED ? WEIR_E_NOMEM : status; /* no word: it was not rung */
+}
+
+static void sweep_body(struct rig *rig)
+{
+	weir_stream *streams[4] = {NULL};
+	weir_status status;
+
+	wr_memory_fail_at(sweep.n, sweep.all);
+	status = open_all(rig, streams);
+	if (!status)
+		status = split(rig, &streams[3]);
+	if (!status)
+		status = signal_all(rig, streams);
+	wr_memory_fail_at(-1, false);
+	assert_true(!status || status == WEIR_E_NOMEM);
+	sweep.through = !status;
+	for (int i = 0; i < 4 && !status; i++) {
+		wr_stream_close(streams[i]);
+		while (!wr_stream_idle(streams[i]))
+			wr_thread_yield();
+	}
+	for (int64_t end = wr_now() + 10000 * (int64_t)MS; wr_bells_armed(rig->system) && wr_now() < end;)
+		wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_bells_armed(rig->system), 0);
+}
+
+static void f40_whatever_allocation_fails_nothing_is_lost(void **state)
+{
+	(void)state;
+	for (int all = 0; all < 2; all++) {
+		sweep.through = false;
+		for (sweep.n = 0; !sweep.through && sweep.n < 3000; sweep.n++) {
+			sweep.all = all;
+			rig_run(sweep_body, 7);
+		}
+		assert_true(sweep.through);
+	}
+}
+
 /* --- auto --- */
 
 static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
@@ -305,6 +403,7 @@ int main(void)
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
 		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),
 		cmocka_unit_test(g01_all_that_were_given_up_are_looked_at),
+		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
 		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
