@@ -30,13 +30,24 @@ static void f71_t07_the_default_stream_travels_if_it_is_set(void)
 	handles_close(&rig);
 }
 
-static void f71_t07_what_it_does_not_carry_is_waited_for_by_sync_to_default(void)
+static void f71_t07_what_it_does_not_carry_is_waited_for_if_that_is_said(void)
 {
 	struct handles_rig rig;
 
 	handles_begin(&rig, handles_three);
 	handles_put(&rig, "/entities/0/parameters", "{\"on\": \"default\", \"carry\": false}");
-	handles_put(&rig, "/entities/1/parameters/sync", "true");
+	handles_put(&rig, "/entities/1/parameters/sync", "\"from_default\"");
+	if (handles_open(&rig))
+		handles_runs(&rig, frames());
+	handles_close(&rig);
+}
+
+static void f71_t07_sync_to_default_has_the_default_stream_come_after(void)
+{
+	struct handles_rig rig;
+
+	handles_begin(&rig, handles_three);
+	handles_put(&rig, "/entities/1/parameters/sync", "\"to_default\"");
 	if (handles_open(&rig))
 		handles_runs(&rig, frames());
 	handles_close(&rig);
@@ -110,8 +121,10 @@ const struct handles_check handles_default[] = {
 	{"f71_all_work_on_the_default_stream", f71_all_work_on_the_default_stream, 0},
 	{"f71_t07_the_default_stream_travels_if_it_is_set", f71_t07_the_default_stream_travels_if_it_is_set,
 	 0},
-	{"f71_t07_what_it_does_not_carry_is_waited_for_by_sync_to_default",
-	 f71_t07_what_it_does_not_carry_is_waited_for_by_sync_to_default, 0},
+	{"f71_t07_what_it_does_not_carry_is_waited_for_if_that_is_said",
+	 f71_t07_what_it_does_not_carry_is_waited_for_if_that_is_said, 0},
+	{"f71_t07_sync_to_default_has_the_default_stream_come_after",
+	 f71_t07_sync_to_default_has_the_default_stream_come_after, 0},
 	{"f71_blocking_streams_wait_for_the_default_one", f71_blocking_streams_wait_for_the_default_one, 0},
 	{"f71_the_default_stream_waits_for_blocking_ones", f71_the_default_stream_waits_for_blocking_ones, 0},
 	{"f71_non_blocking_streams_wait_if_they_are_told", f71_non_blocking_streams_wait_if_they_are_told, 0},

@@ -315,7 +315,8 @@ static const weir_operator fill = {
 /* --- triple --- */
 
 struct triple {
-	bool copy, sync;
+	bool copy;
+	const char *sync;
 };
 
 static const weir_parameter triple_parameters[] = {
@@ -326,9 +327,11 @@ static const weir_parameter triple_parameters[] = {
 	 .help = "copies the numbers to its device first"},
 	{.size = sizeof(weir_parameter),
 	 .name = "sync",
-	 .type = WEIR_BOOL,
-	 .fallback = "false",
-	 .help = "sync_to_default"},
+	 .type = WEIR_CHOICE,
+	 .fallback = "\"no\"",
+	 .choices = "no|to_default|from_default",
+	 .help = "to: sync_to_default, and works on the default stream; from: has its own one come after "
+		 "that"},
 	{.name = NULL},
 };
 static const weir_port in_port[] = {{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR},
@@ -340,8 +343,25 @@ static weir_status triple_start(weir_context *context, void *state, const weir_v
 
 	(void)context;
 	self->copy = weir_values_bool(values, "copy");
-	self->sync = weir_values_bool(values, "sync");
+	self->sync = weir_values_string(values, "sync");
 	return WEIR_OK;
+}
+
+/* The stream to work on: behind what produced the message, also where that does not say so. */
+static weir_status triple_stream(weir_context *context, const struct triple *self, weir_stream **out)
+{
+	bool to = !strcmp(self->sync, "to_default"), from = !strcmp(self->sync, "from_default");
+	weir_status status = weir_context_receive_stream(context, 0, true, to, out);
+	weir_stream *standard;
+
+	if (status || (!to && !from))
+		return status;
+	standard = weir_context_default_stream(context);
+	status = made(context, standard);
+	if (!status && from)
+		return weir_context_synchronize_streams(context, &standard, 1, *out);
+	*out = standard;
+	return status ? status : weir_context_set_stream(context, 0, standard);
 }
 
 /* What it holds is unref'd at once: its memory stays until the tick's work is done. */
@@ -366,7 +386,7 @@ static weir_status triple_compute(weir_context *context, void *state)
 	struct handles_triple work = {.from = weir_message_data(in),
 				      .count = weir_message_tensor(in)->shape[0]};
 	weir_stream *stream = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, self->sync, &stream);
+	weir_status status = triple_stream(context, self, &stream);
 
 	if (!status)
 		status = look(context, stream);
