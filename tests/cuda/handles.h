@@ -84,6 +84,8 @@ struct handles_rig {
 	weir_outcome outcome;
 	weir_status status;
 	char why[512];
+	unsigned workers; /* 0: 4 */
+	int64_t spin_ns;
 	bool hung;
 	bool broken; /* its end may be an error */
 };

@@ -54,14 +54,14 @@ static void f71_t07_sync_to_default_has_the_default_stream_come_after(void)
 }
 
 static const char two[] =
-	"{\"weir\": 1, \"name\": \"handles\", \"scheduler\": {\"device_memory\": \"8MiB\", \"host_memory\": "
-	"\"8MiB\"},"
+	"{\"weir\": 1, \"name\": \"handles\","
+	" \"scheduler\": {\"device_memory\": \"8MiB\", \"host_memory\": \"8MiB\"},"
 	" \"resources\": {\"streams\": {\"type\": \"stream_pool\", \"max_size\": 2, \"default\": true}},"
 	" \"entities\": ["
-	"{\"name\": \"both\", \"operator\": \"implicit\", \"conditions\": [{\"type\": \"count\", \"count\": "
-	"1}]},"
-	"{\"name\": \"sink\", \"operator\": \"compare\", \"conditions\": [{\"type\": \"cuda_stream\", "
-	"\"port\": \"in\"}]}],"
+	"{\"name\": \"both\", \"operator\": \"implicit\","
+	" \"conditions\": [{\"type\": \"count\", \"count\": 1}]},"
+	"{\"name\": \"sink\", \"operator\": \"compare\","
+	" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 	" \"connections\": [[\"both.out\", \"sink.in\"]]}";
 
 static void implicit(bool blocking, bool default_first)

@@ -7,14 +7,14 @@
 
 /* Small pools: what is done here is done often. */
 const char handles_three[] =
-	"{\"weir\": 1, \"name\": \"handles\", \"scheduler\": {\"device_memory\": \"8MiB\", \"host_memory\": "
-	"\"8MiB\"},"
+	"{\"weir\": 1, \"name\": \"handles\","
+	" \"scheduler\": {\"device_memory\": \"8MiB\", \"host_memory\": \"8MiB\"},"
 	" \"entities\": ["
-	"{\"name\": \"source\", \"operator\": \"fill\", \"conditions\": [{\"type\": \"count\", \"count\": "
-	"1}]},"
+	"{\"name\": \"source\", \"operator\": \"fill\","
+	" \"conditions\": [{\"type\": \"count\", \"count\": 1}]},"
 	"{\"name\": \"process\", \"operator\": \"triple\", \"ports\": {\"in\": {\"capacity\": 4}}},"
-	"{\"name\": \"sink\", \"operator\": \"compare\", \"conditions\": [{\"type\": \"cuda_stream\", "
-	"\"port\": \"in\"}]}],"
+	"{\"name\": \"sink\", \"operator\": \"compare\","
+	" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 	" \"connections\": [[\"source.out\", \"process.in\"], [\"process.out\", \"sink.in\"]]}";
 
 static bool keep(struct handles_rig *rig, weir_status status)
@@ -56,9 +56,10 @@ bool handles_open(struct handles_rig *rig)
 {
 	const weir_scheduler_options options = {
 		.size = sizeof options,
-		.workers = 4,
+		.workers = rig->workers ? rig->workers : 4,
 		.backend = handles_settings.backend,
 		.signal = handles_settings.signal,
+		.spin_ns = rig->spin_ns,
 	};
 
 	if (!rig->status)

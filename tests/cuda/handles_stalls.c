@@ -13,6 +13,8 @@ enum { LINES = 16, STAGES = 3, FRAMES = 20, RUNS_A_GRAPH = 10 };
 struct shape {
 	bool gate_all;   /* before each stage; else before the last entity alone */
 	bool one_stream; /* a line */
+	unsigned workers;
+	int64_t spin_ns;
 };
 
 static void add(struct handles_rig *rig, const struct shape *shape, unsigned line, unsigned stage)
@@ -59,6 +61,8 @@ static unsigned runs(const struct shape *shape, unsigned count)
 	unsigned stalls = 0;
 
 	handles_begin(&rig, NULL);
+	rig.workers = shape->workers;
+	rig.spin_ns = shape->spin_ns;
 	handles_put(&rig, "/weir", "1");
 	handles_put(&rig, "/name", "\"stalls\"");
 	handles_put(&rig, "/scheduler", "{\"device_memory\": \"1MiB\", \"host_memory\": \"1MiB\"}");
@@ -84,11 +88,13 @@ static double seconds(void)
 
 static void s09_g04_short_runs_never_stall(void)
 {
+	static const unsigned workers[5] = {4, 1, 16, 2, 8};
 	unsigned done = 0, stalls = 0;
 	double begin = seconds();
 
 	for (unsigned graph = 0; done < handles_settings.runs && !stalls; graph++) {
-		const struct shape shape = {graph % 2, graph / 2 % 2};
+		const struct shape shape = {graph % 2, graph / 2 % 2, workers[graph % 5],
+					    graph % 3 == 2 ? MS / 5 : 0};
 		unsigned left = handles_settings.runs - done,
 			 some = left < RUNS_A_GRAPH ? left : RUNS_A_GRAPH;
 
