@@ -214,6 +214,8 @@ struct wr_system {
 	_Atomic(struct wr_page *) table[WR_PAGES];
 	_Atomic uint32_t count;		/* streams in the table */
 	_Atomic uint32_t serials;	/* streams opened */
+	_Atomic uint32_t lying;		/* closed and not given out again: where there are none nobody looks for them */
+	uint32_t looked;		/* where the last look for one ended; guarded by the lock */
 	_Atomic(weir_stream *) *defaults;	/* a device each: stands for its default stream, made at first use */
 	_Atomic(struct wr_stream_pool *) pools;
 	_Atomic(struct wr_partition *) partitions;

@@ -59,7 +59,8 @@ static void name_locked(weir_stream *stream, const char *owner)
 	wr_store(&stream->owner, owner ? owner : "?");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->trailing, false);
-	wr_store(&stream->closed, false);
+	if (wr_exchange(&stream->closed, false))
+		wr_fetch_sub(&stream->system->lying, 1);
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
 }
 
@@ -107,12 +108,19 @@ static bool is_of_kind_locked(const weir_stream *stream, const struct kind *kind
 			  stream->wrapped == kind->wrapped);
 }
 
-/* What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next who opens. */
+/*
+ * What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next who opens. Begins behind the last
+ * one that was found: of many that lie ready each is found at once.
+ */
 static weir_stream *find_free_locked(struct wr_system *system, const struct kind *kind)
 {
-	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
-		weir_stream *stream = wr_stream_at(system, i);
+	uint32_t count = wr_load(&system->count);
 
+	for (uint32_t i = 0; i < count; i++) {
+		weir_stream *stream;
+
+		system->looked = system->looked + 1 < count ? system->looked + 1 : 0;
+		stream = wr_stream_at(system, system->looked);
 		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers && !stream->sharing)
 			return stream;
 	}
@@ -129,13 +137,16 @@ static void take_on_locked(weir_stream *stream, const struct kind *kind)
 	stream->sharing = true;
 }
 
-static weir_stream *reuse(struct wr_system *system, const struct kind *kind, const char *owner)
+/* `thorough`: also what nobody has seen drained yet. */
+static weir_stream *look_for(struct wr_system *system, const struct kind *kind, const char *owner, bool thorough)
 {
 	weir_stream *found;
 
-	look_at_closed(system);
+	if (thorough)
+		look_at_closed(system);
 	wr_mutex_lock(&system->lock);
-	uncount_drained_locked(system);
+	if (thorough)
+		uncount_drained_locked(system);
 	found = find_free_locked(system, kind);
 	if (found) {
 		take_on_locked(found, kind);
@@ -143,6 +154,16 @@ static weir_stream *reuse(struct wr_system *system, const struct kind *kind, con
 	}
 	wr_mutex_unlock(&system->lock);
 	return found;
+}
+
+static weir_stream *reuse(struct wr_system *system, const struct kind *kind, const char *owner)
+{
+	weir_stream *found;
+
+	if (!wr_load(&system->lying))
+		return NULL;
+	found = look_for(system, kind, owner, false);
+	return found ? found : look_for(system, kind, owner, true);
 }
 
 /* --- new --- */
@@ -380,7 +401,10 @@ static void close_now(weir_stream *stream)
 	struct wr_stream_pool *pool = stream->pool;
 
 	wr_store(&stream->owner, "a closed stream");
-	if (!wr_exchange(&stream->closed, true) && pool) /* from here on it may be somebody else's */
+	wr_fetch_add(&stream->system->lying, 1);
+	if (wr_exchange(&stream->closed, true)) /* from here on it may be somebody else's */
+		wr_fetch_sub(&stream->system->lying, 1);
+	else if (pool)
 		wr_stream_pool_gave_back(pool);
 }
 
