@@ -148,6 +148,15 @@ static struct wr_signal *oldest_first(struct wr_signal *list)
 	return turned;
 }
 
+/* One whose signal the failure ended may have all of it before it still, on a device that goes on. */
+static void take_carrier_back(struct wr_system *system, struct wr_carrier *carrier)
+{
+	if (wr_system_failed(system))
+		wr_carrier_give_up(system, carrier);
+	else
+		wr_carrier_push(&system->signals, &system->signals.carriers, carrier);
+}
+
 void wr_system_collect(struct wr_system *system)
 {
 	struct wr_signal *list = oldest_first(wr_exchange(&system->signals.fired, NULL));
@@ -159,7 +168,7 @@ void wr_system_collect(struct wr_system *system)
 		int device = signal->device;
 
 		list = signal->next;
-		wr_carrier_push(&system->signals, &system->signals.carriers, wr_signal_give_back(signal));
+		take_carrier_back(system, wr_signal_give_back(signal));
 		wr_signals_offer(system, device);
 		if (stream)
 			wr_stream_idle(stream);
