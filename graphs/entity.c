@@ -365,7 +365,7 @@ bool wr_entity_lacks_room(weir_entity *entity)
 
 /* --- the tick --- */
 
-static void release_made(weir_context *context)
+void wr_context_release_made(weir_context *context)
 {
 	for (size_t i = 0; i < context->made_count; i++)
 		weir_message_unref(context->made[i]);
@@ -381,7 +381,7 @@ void wr_entity_release(weir_entity *entity)
 		input->taken_count = 0;
 	}
 	if (entity->context.made_count)
-		release_made(&entity->context);
+		wr_context_release_made(&entity->context);
 }
 
 void wr_entity_discard(weir_entity *entity)

@@ -179,6 +179,7 @@ bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it h
 
 /* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
+void wr_context_release_made(weir_context *context);	/* unrefs what it made: as soon as that is fenced */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
 void wr_entity_select(weir_entity *entity);		/* its device becomes the thread's current one */
 weir_status wr_entity_fence(weir_entity *entity);	/* records the streams that were used, adds the fences to all payloads (T4) */

@@ -144,6 +144,7 @@ weir_status wr_entity_fence(weir_entity *entity)
 	if (again)
 		return WEIR_E_NOMEM;
 	forget_tick(entity);
+	wr_context_release_made(&entity->context);	/* before delivery: an only receiver is the only holder */
 	status = status ? status : entity->own.failure;
 	entity->own.failure = WEIR_OK;
 	return status;
