@@ -370,7 +370,7 @@ WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, co
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *pointer));
 WEIR_API weir_message *weir_message_ref(weir_message *message);		/* returns it */
 WEIR_API void weir_message_unref(weir_message *message);		/* NULL is fine */
-WEIR_API bool weir_message_unique(const weir_message *message);		/* the caller holds the only reference: may write in place */
+WEIR_API bool weir_message_unique(const weir_message *message);		/* the caller holds the only reference: may write in place; ask before, each time */
 WEIR_API unsigned weir_message_kind(const weir_message *message);	/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER */
 WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);	/* getter; NULL if it is none */
 WEIR_API void *weir_message_data(const weir_message *message);		/* bytes, the tensor's data, or the user's pointer; NULL if empty */
@@ -441,13 +441,13 @@ WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, w
 /* The internal stream, after all inputs of the tick: receive_stream for every input, allocating. NULL: last_error. */
 WEIR_API weir_stream *weir_context_stream(weir_context *context);
 /*
- * The internal stream, after the streams that the messages of this input carry; it makes its device the thread's current one. sync_to_default:
- * after the device's default stream, too. Fails: WEIR_E_INVALID outside of compute: messages are received when it begins.
+ * The internal stream, after the streams that the messages of this input carry; it makes the entity's device the thread's current one.
+ * sync_to_default: the device's default stream comes after all that, too, for what works there and knows of no other. Fails: WEIR_E_INVALID outside of compute: messages are received when it begins.
  */
 WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate, bool sync_to_default, weir_stream **out);
 /*
- * The streams that message i of the input carries: returns how many there are, writes at most `room`. 0: none, or no such message. Nothing is
- * synchronised, allocated or attached.
+ * The streams that message i of the input carries, one per queue of the device: returns how many there are, writes at most `room`. 0: none, or no
+ * such message. Nothing is synchronised, allocated or attached. Without memory for one the tick fails when it ends.
  */
 WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room);
 /*
@@ -458,7 +458,7 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
 /*
  * In this tick the messages of this output carry this stream, instead of the internal one; called again: this one, too. Other outputs are as they
  * were. The stream may be any of this entity's, one that a message brought, or a wrapped one. A message that is passed on while others hold it, too,
- * keeps what it carries. Fails: WEIR_E_INVALID.
+ * keeps what it carries, unless weir_message_unique said yes before. Fails: WEIR_E_INVALID.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /* What is enqueued on target from now on comes after what is enqueued on the others now. NULL entries and target itself are passed over. */
