@@ -396,6 +396,114 @@ static void f40_whatever_allocation_fails_nothing_is_lost(void **state)
 	}
 }
 
+/* --- any call of the backend is refused --- */
+
+static struct {
+	int n, calls;		/* the n-th call is refused */
+	bool lost;		/* with it the device is lost; then all are */
+} refusal;
+
+static bool refused(void)
+{
+	int call = refusal.calls++;
+
+	return call == refusal.n || (refusal.lost && call > refusal.n);
+}
+
+static weir_status refusal_text(void)
+{
+	return wr_fail(refusal.lost ? WEIR_E_DEVICE : WEIR_E_FAILED, "call %d is refused", refusal.n);
+}
+
+#define REFUSABLE(name, parameters, arguments)                                                               \
+	static weir_status may_##name parameters                                                             \
+	{                                                                                                    \
+		return refused() ? refusal_text() : wr_backend_host.name arguments;                          \
+	}
+
+REFUSABLE(stream_create, (void *self, int device, unsigned flags, int priority, void *partition, void **out),
+	  (self, device, flags, priority, partition, out))
+REFUSABLE(event_create, (void *self, int device, void **out), (self, device, out))
+REFUSABLE(record, (void *self, int device, void *stream, void *event), (self, device, stream, event))
+REFUSABLE(wait, (void *self, int device, void *stream, void *event), (self, device, stream, event))
+REFUSABLE(query, (void *self, void *event), (self, event))
+REFUSABLE(call, (void *self, int device, void *stream, void (*fn)(void *arg), void *arg), (self, device, stream, fn, arg))
+REFUSABLE(ring, (void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value),
+	  (self, device, stream, word, value))
+REFUSABLE(alloc, (void *self, int device, size_t bytes, void **out), (self, device, bytes, out))
+
+static bool lost_is_quiet(void *self)
+{
+	(void)self;
+	return refusal.lost && refusal.calls > refusal.n;
+}
+
+static void refuse_at_n(void)
+{
+	troubled = wr_backend_host;
+	troubled.stream_create = may_stream_create;
+	troubled.event_create = may_event_create;
+	troubled.record = may_record;
+	troubled.wait = may_wait;
+	troubled.query = may_query;
+	troubled.call = may_call;
+	troubled.ring = may_ring;
+	troubled.alloc = may_alloc;
+	if (refusal.lost)
+		troubled.quiet = lost_is_quiet;
+}
+
+static weir_status work_and_signal(struct rig *rig, weir_stream *view)
+{
+	weir_stream *streams[4] = {rig->a, view, rig->b, rig->c};
+	weir_status status = WEIR_OK;
+	weir_fence fence;
+
+	for (int round = 0; round < 2 && !status; round++) {
+		status = signal_all(rig, streams);
+		if (!status)
+			status = weir_stream_record(rig->b, &fence);
+		if (!status)
+			status = weir_stream_wait(view, fence);
+	}
+	return status == WEIR_E_NOMEM ? WEIR_OK : status; /* what was not rung is armed otherwise */
+}
+
+static void refusal_body(struct rig *rig)
+{
+	weir_stream *own = NULL, *view = NULL;
+	weir_status status;
+
+	refuse_at_n();
+	rig->system->backend = &troubled;
+	status = wr_bell_check(rig->system);
+	if (!status)
+		status = wr_stream_open(rig->system, &(struct wr_stream_spec){.priority = 1}, "own", &own);
+	if (!status)
+		status = wr_stream_share(own, "view", &view);
+	if (!status)
+		status = work_and_signal(rig, view);
+	wr_stream_close(view);
+	wr_stream_close(own);
+	assert_true(!refusal.lost || refusal.calls <= refusal.n || wr_system_failed(rig->system));
+	assert_true(refusal.lost || !wr_system_failed(rig->system));
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_bells_armed(rig->system) + wr_system_outstanding(rig->system), 0);
+	assert_int_equal(wr_load(&rig->waker.live), 0);
+}
+
+static void f65_whatever_call_is_refused_nothing_is_lost(void **state)
+{
+	(void)state;
+	for (int lost = 0; lost < 2; lost++)
+		for (int n = 0; n == 0 || refusal.calls > refusal.n; n += n < 4 || n > 250 ? STEP : 50) {
+			refusal.n = n;
+			refusal.calls = 0;
+			refusal.lost = lost;
+			rig_run(refusal_body, 7);
+		}
+}
+
 /* --- auto --- */
 
 static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
@@ -427,6 +535,7 @@ int main(void)
 		cmocka_unit_test(g01_all_that_were_given_up_are_looked_at),
 		cmocka_unit_test(t05_who_carries_a_signal_when_the_system_fails_is_waited_for),
 		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
+		cmocka_unit_test(f65_whatever_call_is_refused_nothing_is_lost),
 		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
