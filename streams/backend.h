@@ -14,6 +14,7 @@
 struct wr_backend {
 	const char *name;
 	bool native_streams;		/* handles are cudaStream_t: may be shown to users, and theirs wrapped */
+	void *per_thread;		/* names another stream in each thread, so none that could be wrapped; NULL: there is no such thing */
 	/* Writes what it is ("host", "cuda: NVIDIA H100") into where. WEIR_E_UNSUPPORTED: this machine has no such device. */
 	weir_status (*open)(void **out, const struct wr_system_options *options, char *where, size_t room);
 	void (*close)(void *self);			/* streams, events and memory are back */

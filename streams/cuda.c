@@ -301,6 +301,7 @@ static bool cuda_quiet(void *self)
 const struct wr_backend wr_backend_cuda = {
 	.name = "cuda",
 	.native_streams = true,
+	.per_thread = cudaStreamPerThread,
 	.open = wr_cuda_open,
 	.close = wr_cuda_close,
 	.devices = cuda_devices,

@@ -297,6 +297,9 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 	if (!system->backend->native_streams)
 		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap",
 			       system->backend->name);
+	if (native && native == system->backend->per_thread)
+		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, and workers take turns: "
+					       "wrap a stream that was made");
 	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
 			open_default(system, device, "a wrapped default stream", out);
 }

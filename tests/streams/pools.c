@@ -509,6 +509,17 @@ BODY(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it)
 	assert_int_equal(wr_stream_unwrap(NULL), WEIR_OK);
 }
 
+BODY(t06_the_stream_of_each_thread_is_none_to_wrap)
+{
+	weir_stream *stream = wrap(rig, rig->a), *none = NULL;
+
+	wrapping.per_thread = wr_load(&rig->a->native);
+	assert_int_equal(wr_stream_wrap(rig->system, 0, wrapping.per_thread, &none), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "wrap a stream that was made"));
+	assert_null(none);
+	assert_int_equal(wr_stream_unwrap(stream), WEIR_OK);
+}
+
 #define T(test) cmocka_unit_test(test)
 
 int main(int argc, char **argv)
@@ -537,6 +548,7 @@ int main(int argc, char **argv)
 		T(t06_the_default_stream_has_one_queue_and_many_views),
 		T(t05_partitions_live_until_the_streams_of_the_system_are_gone),
 		T(t06_two_wraps_of_one_native_stream_are_the_same_queue),
+		T(t06_the_stream_of_each_thread_is_none_to_wrap),
 		T(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it),
 	};
 
