@@ -42,10 +42,32 @@ static bool held_once(const weir_message *message)
 	return wr_message_references(message) == 1;
 }
 
+static bool produced(const weir_message *message, weir_fence use)
+{
+	uint32_t count = wr_read(&((weir_message *)message)->producers.count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (message->producers.items[i].stream == use.stream)
+			return message->producers.items[i].point >= use.point;
+	return false;
+}
+
+/* By work of somebody who has let go of it: nobody who writes it would wait for that, as he waits for the producers. */
+static bool still_read(const weir_message *message)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
+
+	for (uint32_t i = 0; system && i < count; i++)
+		if (!produced(message, message->uses.items[i]) && wr_fence_query(system, message->uses.items[i]))
+			return true;
+	return false;
+}
+
 /* Who hears yes may write: then it is as good as made by him. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!held_once(message))
+	if (!held_once(message) || still_read(message))
 		return false;
 	if (wr_message_out(message))
 		wr_store_relaxed(&((weir_message *)message)->out, false);

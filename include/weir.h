@@ -370,7 +370,11 @@ WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, co
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *pointer));
 WEIR_API weir_message *weir_message_ref(weir_message *message);		/* returns it */
 WEIR_API void weir_message_unref(weir_message *message);		/* NULL is fine */
-WEIR_API bool weir_message_unique(const weir_message *message);		/* the caller holds the only reference: may write in place; ask before, each time */
+/*
+ * The caller holds the only reference, and no work that others enqueued still reads it: he may write in place, after its producers. Ask before, each
+ * time: the yes is how weir knows who wrote.
+ */
+WEIR_API bool weir_message_unique(const weir_message *message);
 WEIR_API unsigned weir_message_kind(const weir_message *message);	/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER */
 WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);	/* getter; NULL if it is none */
 WEIR_API void *weir_message_data(const weir_message *message);		/* bytes, the tensor's data, or the user's pointer; NULL if empty */

@@ -37,6 +37,7 @@ struct dst {
 	unsigned entities;
 	uint32_t beats;			/* messages of the first source, or pushed by the inlet in this run */
 	bool failed, stopped;		/* compute did, in this run */
+	weir_message *kept[DST_ENTITIES];	/* what entities passed on last and hold on to; until the run has ended */
 	weir_scheduler *scheduler;
 	char text[4096];		/* for the replay */
 };
@@ -55,6 +56,7 @@ void dst_break(struct dst *dst, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* dst_operators.c */
 weir_status dst_register(weir_registry *registry);
+void dst_let_go(struct dst *dst);		/* of what entities kept; nobody runs */
 void dst_use(struct dst *dst, unsigned number);	/* of the graphs of a world: its operators report to `dst` */
 struct dst_payload dst_payload_of(uint32_t source, uint32_t number);
 void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *who);

@@ -1,7 +1,7 @@
 /*
  * Two operators make nearly all graphs of the simulation. `source` emits payloads {source, number, mark}, written by the host or by a kernel that
  * takes its time. `node` receives them, by a kernel that reads them when the device gets there, or on the host behind a gate; it passes
- * them on, or makes new ones from them. Every reader checks that a payload is whole (its writer was done, nobody has
+ * them on, may then write in place or hold on to them, or makes new ones from them. Every reader checks that a payload is whole (its writer was done, nobody has
  * reused its memory) and that numbers of one source grow along one connection.
  */
 #include "dst.h"
@@ -62,6 +62,7 @@ struct work {
 	struct dst_payload *to;
 	const struct dst_payload *from;
 	struct dst_payload value;
+	bool in_place;		/* `to` is written twice: who does not wait sees that it is not whole */
 	struct dst_seen *seen;
 	struct dst *dst;
 	const char *who;
@@ -72,11 +73,17 @@ static int run_work(const void *arguments)
 {
 	const struct work *work = arguments;
 
+	struct dst_payload value = work->in_place ? *work->from : work->value;
+
 	weir_sleep(work->ns);
 	if (work->from)
 		dst_check(work->dst, work->from, work->seen, work->who);
+	if (work->in_place) {
+		work->to->mark = 0;
+		weir_sleep(work->ns);
+	}
 	if (work->to)
-		*work->to = work->value;
+		*work->to = value;
 	return 0;
 }
 
@@ -85,7 +92,7 @@ static const int64_t one = sizeof(struct dst_payload);
 static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
 
 struct node {
-	bool busy, device, gated, passes, last;
+	bool busy, device, gated, passes, last, in_place, keeps;
 	uint32_t id, number;
 	unsigned way;
 	int64_t ns;
@@ -105,6 +112,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->ns = weir_values_int(values, "work");
 	node->way = (unsigned)weir_values_int(values, "way");
 	node->last = weir_values_bool(values, "last");
+	node->in_place = weir_values_bool(values, "in_place");
+	node->keeps = weir_values_bool(values, "keeps");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
 	node->dst->bad_starts--;
@@ -201,6 +210,25 @@ static void check_gate(weir_context *context, struct node *node, const weir_mess
 			dst_break(node->dst, "%s was called before its fences", weir_entity_name(weir_context_entity(context)));
 }
 
+void dst_let_go(struct dst *dst)
+{
+	for (unsigned i = 0; i < DST_ENTITIES; i++) {
+		weir_message_unref(dst->kept[i]);
+		dst->kept[i] = NULL;
+	}
+}
+
+static weir_status pass(weir_context *context, struct node *node, weir_message *message)
+{
+	weir_message **kept = &node->dst->kept[node->id];
+
+	if (node->keeps) {
+		weir_message_unref(*kept);
+		*kept = weir_message_ref(message);
+	}
+	return weir_context_emit(context, 0, weir_message_ref(message));
+}
+
 /* One message: read by a kernel, or here if a gate, or its maker, has seen to it; then passed on, copied, or swallowed. */
 static weir_status receive(weir_context *context, struct node *node, weir_message *message, struct dst_seen *seen, bool emits)
 {
@@ -214,6 +242,8 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 		return produce(context, node, payload, seen);
 	if (node->device) {
 		struct work work = {.from = payload, .seen = seen, .who = who, .ns = node->ns, .dst = node->dst};
+		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
+		work.to = work.in_place ? weir_message_data(message) : NULL;
 		weir_stream *stream = dst_stream(node->dst, context, node->way);
 		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
 	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
@@ -221,7 +251,7 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	}
 	if (status || !emits)
 		return status;
-	return node->passes ? weir_context_emit(context, 0, weir_message_ref(message)) : produce(context, node, NULL, NULL);
+	return node->passes ? pass(context, node, message) : produce(context, node, NULL, NULL);
 }
 
 static weir_status node_compute(weir_context *context, void *state)
@@ -253,6 +283,8 @@ static weir_status node_compute(weir_context *context, void *state)
 	{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},         \
 	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},            \
 	{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},         \
+	{sizeof(weir_parameter), "in_place", WEIR_BOOL, "false", "writes what it alone holds", 0, 0, NULL}, \
+	{sizeof(weir_parameter), "keeps", WEIR_BOOL, "false", "holds on to what it passed on", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
 	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
 	{0}

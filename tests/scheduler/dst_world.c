@@ -420,6 +420,7 @@ static void run_once(struct run *run)
 		wr_thread_join(&outsiders[i].thread);
 	if (run->dst.broken[0])
 		return;
+	dst_let_go(&run->dst);
 	bool whole = wr_load(&run->opened) && !status && !cut(run);
 	if (whole)
 		check_done(run);

@@ -755,6 +755,47 @@ static void t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes(
 	rig_everywhere(writing_in_place);
 }
 
+/* Who has let go of it still reads it, on the device: nobody waits for that who writes. */
+static weir_status read_slowly(struct rig *rig, weir_context *context)
+{
+	static int64_t nowhere;
+
+	(void)rig;
+	return weir_stream_launch(weir_context_stream(context), &adder, &(struct sum){&nowhere, {data(context, 0), NULL}, 0, 20 * MS},
+				  sizeof(struct sum));
+}
+
+static weir_status may_not_write(struct rig *rig, weir_context *context)
+{
+	weir_message *message = weir_context_message(context, 0, 0);
+
+	HOLDS(rig, wr_message_references(message) == 1 && !weir_message_unique(message));
+	return WEIR_OK;
+}
+
+static void only_holder_of_what_is_read(void)
+{
+	struct rig *rig = rig_of("a:call count=1 -> x:call; a -> p:call asynchronous=1");
+
+	rig_on(rig, "a", on_internal);
+	rig_on(rig, "x", read_slowly);
+	rig_on(rig, "p", may_not_write);
+	weir_entity_tell(weir_graph_entity(rig->graph, "p"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * MS, NULL), WEIR_E_TIMEOUT);
+	weir_entity_tell(weir_graph_entity(rig->graph, "p"), "asynchronous", WEIR_TOLD_EVENT_DONE);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "p"), 1);
+	rig_destroy(rig);
+}
+
+static void t04_nobody_writes_in_place_what_is_still_read(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, only_holder_of_what_is_read);
+}
+
 /* Passed on a tick later: others hold it since, and were signalled for what it carried. */
 static weir_status pass_on_later(struct rig *rig, weir_context *context)
 {
@@ -1331,6 +1372,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(g01_a_queue_holds_messages_of_different_streams),
 		cmocka_unit_test(c04_g03_an_any_size_port_is_gated_on_all_its_streams),
 		cmocka_unit_test(a_message_without_a_stream_is_ready_at_once),
+		cmocka_unit_test(t04_nobody_writes_in_place_what_is_still_read),
 		cmocka_unit_test(s07_stop_comes_after_the_streams_also_when_another_did_not_start),
 		cmocka_unit_test(t07_two_owners_of_one_queue_are_one_stream),
 		cmocka_unit_test(t03_t07_ticks_are_in_order_also_if_the_internal_stream_was_in_use_already),
