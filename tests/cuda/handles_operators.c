@@ -315,7 +315,7 @@ static const weir_operator fill = {
 /* --- triple --- */
 
 struct triple {
-	bool copy;
+	bool copy, looks;
 	const char *sync;
 };
 
@@ -325,6 +325,11 @@ static const weir_parameter triple_parameters[] = {
 	 .type = WEIR_BOOL,
 	 .fallback = "false",
 	 .help = "copies the numbers to its device first"},
+	{.size = sizeof(weir_parameter),
+	 .name = "looks",
+	 .type = WEIR_BOOL,
+	 .fallback = "true",
+	 .help = "asks for the native handles of the streams that came: then they are fenced here, too"},
 	{.size = sizeof(weir_parameter),
 	 .name = "sync",
 	 .type = WEIR_CHOICE,
@@ -343,6 +348,7 @@ static weir_status triple_start(weir_context *context, void *state, const weir_v
 
 	(void)context;
 	self->copy = weir_values_bool(values, "copy");
+	self->looks = weir_values_bool(values, "looks");
 	self->sync = weir_values_string(values, "sync");
 	return WEIR_OK;
 }
@@ -390,7 +396,7 @@ static weir_status triple_compute(weir_context *context, void *state)
 
 	if (!status)
 		status = look(context, stream);
-	if (!status)
+	if (!status && self->looks)
 		status = look_at_received(context);
 	if (!status && self->copy)
 		status = copy_here(context, stream, in, &work);

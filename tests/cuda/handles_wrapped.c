@@ -71,6 +71,7 @@ static void captured(const char *on)
 
 	handles_begin(&rig, handles_three);
 	handles_put(&rig, "/entities/0/parameters", "{\"on\": \"%s\", \"how\": \"capture\"}", on);
+	handles_put(&rig, "/entities/1/parameters/looks", "false"); /* what is captured is nobody else's meanwhile */
 	if (handles_open(&rig) && strcmp(on, "wrapped"))
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
 	else if (!rig.status)
