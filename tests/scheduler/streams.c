@@ -1115,6 +1115,50 @@ static void s08_runs_one_after_another_need_no_more_streams(void **state)
 	rig_everywhere(three_runs);
 }
 
+/* A stream that was not received for want of memory would be missed by nobody: so the tick fails. */
+static weir_status by_hand(struct rig *rig, weir_context *context)
+{
+	weir_stream *found[4] = {NULL}, *target = NULL;
+	size_t count = weir_context_receive_streams(context, 0, 0, found, 4);
+	weir_status status = weir_context_allocate_stream(context, "hand", &target);
+
+	(void)rig;
+	if (!status)
+		status = weir_context_synchronize_streams(context, found, count, target);
+	if (!status)
+		status = weir_context_set_stream(context, 0, target);
+	return status ? status : emit_sum(context, 0, target, 0, MS);
+}
+
+/* Another backend for each scheduler: its own pools, partitions and streams, and nothing of the last one's. */
+static void s08_schedulers_of_other_backends_have_streams_of_their_own(void **state)
+{
+	static const char *const backends[] = {"host", "sim", "host", "host", "sim", "sim"};
+
+	(void)state;
+	rig_resources = "{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 2]},"
+			"\"p\": {\"type\": \"stream_pool\", \"device\": 1, \"reserved_size\": 3, \"max_size\": 3}}";
+	struct rig *rig = rig_of("a:call count=3 pool=g -> b:call pool=p -> end gate=in capacity=2; c:call count=2 pool=none -> d:call pool=default");
+
+	rig_resources = NULL;
+	rig_on(rig, "a", on_allocated);
+	rig_on(rig, "b", by_hand);
+	rig_on(rig, "c", on_internal);
+	rig_on(rig, "d", on_internal);
+	for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+		rig->options.backend = backends[i];
+		rig_entity(rig, "end")->length = 0;
+		rig_make(rig);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_string_equal(rig_text(rig, "end"), "0 1 2 0 1 2");
+		assert_int_equal(taken(rig, 0), 0);
+		assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+		rig->scheduler = NULL;
+	}
+	rig_destroy(rig);
+}
+
 /* --- what is refused --- */
 
 static weir_status ask_wrongly(struct rig *rig, weir_context *context)
@@ -1308,21 +1352,6 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 
 /* --- F40 --- */
 
-/* A stream that was not received for want of memory would be missed by nobody: so the tick fails. */
-static weir_status by_hand(struct rig *rig, weir_context *context)
-{
-	weir_stream *found[4] = {NULL}, *target = NULL;
-	size_t count = weir_context_receive_streams(context, 0, 0, found, 4);
-	weir_status status = weir_context_allocate_stream(context, "hand", &target);
-
-	(void)rig;
-	if (!status)
-		status = weir_context_synchronize_streams(context, found, count, target);
-	if (!status)
-		status = weir_context_set_stream(context, 0, target);
-	return status ? status : emit_sum(context, 0, target, 0, MS);
-}
-
 /* Pool, share, default stream, set: every allocation on the way fails once, or from then on. True: there was none so late. */
 static bool run_with_failure(int64_t n, bool all)
 {
@@ -1400,6 +1429,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
+		cmocka_unit_test(s08_schedulers_of_other_backends_have_streams_of_their_own),
 		cmocka_unit_test(e06_wrong_calls_get_a_line_with_the_remedy),
 		cmocka_unit_test(e06_a_resource_that_cannot_be_had_is_named),
 		cmocka_unit_test(streams_of_partitions_work_and_wait_for_each_other),
