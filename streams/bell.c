@@ -313,21 +313,22 @@ static bool watch_from(struct wr_bell *bell, uint32_t first, int64_t pending_at)
 }
 
 /*
- * When it ended is known no better than from when it was last looked at until now: taken in the middle, so that a sleep that was too
- * long makes the next one shorter. What ended in the same gap as the one before it says nothing.
+ * When it ended is known no better than from when it was last looked at until now. A sleep that was too long teaches nothing about the
+ * work but that it was not longer. What ended in the same gap as the one before it says nothing.
  */
 static bool learn(struct wr_bell *bell, int64_t now)
 {
 	weir_stream *stream = bell->stream;
-	int64_t end = bell->pending_at ? bell->pending_at + (now - bell->pending_at) / 2 : now;
+	int64_t since;
 
 	if (!stream || bell->point <= stream->rang.point)
 		return false;
 	expect(bell); /* the one before may have ended just now */
-	if (bell->made && bell->pending_at >= bell->wait.since)
-		wr_estimate_learn(&stream->rang.work, end - bell->wait.since);
+	since = bell->wait.since;
+	if (bell->made && bell->pending_at >= since)
+		wr_estimate_learn_between(&stream->rang.work, bell->pending_at - since, now - since);
 	stream->rang.point = bell->point;
-	stream->rang.at = end;
+	stream->rang.at = bell->pending_at ? bell->pending_at + (now - bell->pending_at) / 2 : now;
 	return true;
 }
 

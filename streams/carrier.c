@@ -27,8 +27,6 @@ static weir_status make_carrier(struct wr_system *system, int device, struct wr_
 	if (!status)
 		status = wr_system_note(
 			system, system->backend->event_create(system->native, device, &carrier->event));
-	if (!status)
-		status = wr_bell_word(system, device, &carrier->word);
 	if (status)
 		free_carrier(system, carrier);
 	else
@@ -155,6 +153,8 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 		struct wr_carrier *carrier = NULL;
 
 		status = wr_carrier_other(system, device, &carrier); /* or runs that are cut short add up */
+		if (!status && !carrier->word)	/* here alone: memory for it may have to wait for a busy device */
+			status = wr_bell_word(system, device, &carrier->word);
 		wr_carrier_push(signals, &signals->carriers, carrier);
 	}
 	return status;

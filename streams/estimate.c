@@ -21,6 +21,11 @@ void wr_estimate_learn(struct wr_estimate *estimate, int64_t sample)
 	estimate->deviation += ((error < 0 ? -error : error) - estimate->deviation) / 4;
 }
 
+void wr_estimate_learn_between(struct wr_estimate *estimate, int64_t least, int64_t most)
+{
+	wr_estimate_learn(estimate, estimate->known ? clamp(estimate->mean, least, most) : least + (most - least) / 2);
+}
+
 int64_t wr_estimate_early(const struct wr_estimate *estimate)
 {
 	return clamp(estimate->mean - 2 * estimate->deviation, estimate->mean / 2, WR_ESTIMATE_MOST);

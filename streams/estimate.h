@@ -16,6 +16,8 @@ struct wr_estimate {
 };
 
 void wr_estimate_learn(struct wr_estimate *estimate, int64_t sample);
+/* The sample is not known better than this: what was expected is believed as far as it can be. */
+void wr_estimate_learn_between(struct wr_estimate *estimate, int64_t least, int64_t most);
 int64_t wr_estimate_early(const struct wr_estimate *estimate);	/* hardly ever done before: mean - 2 deviations, at least half the mean */
 int64_t wr_estimate_late(const struct wr_estimate *estimate);	/* hardly ever done after: mean + 2 deviations */
 

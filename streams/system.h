@@ -83,7 +83,7 @@ struct wr_carrier {
 	void *native, *event;		/* the event: recorded when the signal was given up, to see its end */
 	int device;
 	bool unmarked;			/* given up, and the record of the event was refused */
-	_Atomic uint32_t *word;		/* told to count the signals, before the callback; NULL: the device cannot */
+	_Atomic uint32_t *word;		/* told to count the signals, before the callback; NULL: the device cannot, or it was made in mid-run */
 	uint32_t rung;
 };
 
@@ -137,7 +137,7 @@ struct wr_signals {
 
 /* --- doorbells --- */
 
-#define WR_WORDS 64		/* a page; each has a cache line of its own */
+#define WR_WORDS 1024		/* a page; each has a cache line of its own */
 #define WR_WORD_SPAN (UINT64_C(1) << 30)	/* a word that is further behind says nothing: the points would come round to it */
 struct wr_words {
 	struct wr_words *older;

@@ -45,6 +45,34 @@ static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(vo
 	assert_true(estimate.mean <= WR_ESTIMATE_MOST && wr_estimate_late(&estimate) <= WR_ESTIMATE_MOST);
 }
 
+/* Frames of 5 ms; each time the sleep ends 200 us after the frame: what is learned must come before its end, and stay steady. */
+static void g04_sleeps_that_end_too_late_make_no_work_seem_shorter_than_it_is(void **state)
+{
+	struct wr_estimate estimate = {0};
+
+	(void)state;
+	wr_estimate_learn_between(&estimate, 4 * MS, 6 * MS);
+	assert_int_equal(estimate.mean, 5 * MS);
+	for (int i = 0; i < 50; i++)
+		wr_estimate_learn_between(&estimate, 0, 5 * MS + 200 * US);
+	assert_int_equal(estimate.mean, 5 * MS); /* nothing was learned */
+	assert_true(estimate.deviation < 10 * US);
+	for (int i = 0; i < 50; i++)
+		wr_estimate_learn_between(&estimate, 0, 3 * MS);
+	assert_in_range(estimate.mean, 3 * MS - 100 * US, 3 * MS + 100 * US); /* it did end before */
+}
+
+static void g04_it_spins_while_the_end_may_come_if_that_is_short(void **state)
+{
+	struct wr_waiting tight = {.known = true, .early = 990 * US, .mean = MS, .late = 1010 * US};
+	struct wr_waiting wide = {.known = true, .early = MS, .mean = 2 * MS, .late = 3 * MS};
+
+	(void)state;
+	assert_int_equal(wr_wait_next(&tight, 980 * US, true, 60 * US), 980 * US);
+	assert_int_equal(wr_wait_next(&tight, 1020 * US, true, 60 * US), 1020 * US);
+	assert_int_equal(wr_wait_next(&wide, 2 * MS, true, 60 * US), 2 * MS + 125 * US); /* now and then */
+}
+
 static void g04_longer_work_is_expected_later(void **state)
 {
 	(void)state;
@@ -554,6 +582,7 @@ BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 	wr_token token;
 
 	assert_int_equal(wr_stream_open(rig->system, &spec, "far", &far), WEIR_OK);
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK); /* such have words */
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fences[0] = rig_record(rig->a);
 	rig->cell++;
@@ -735,6 +764,8 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		T(g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds),
+		T(g04_sleeps_that_end_too_late_make_no_work_seem_shorter_than_it_is),
+		T(g04_it_spins_while_the_end_may_come_if_that_is_short),
 		T(g04_longer_work_is_expected_later),
 		T(g04_it_sleeps_until_shortly_before_the_end_that_it_expects),
 		T(g04_it_spins_only_a_moment_for_what_it_does_not_know),
