@@ -387,7 +387,8 @@ WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out
 
 /*
  * A kernel: what it does on the host and how it is launched on CUDA. host: runs on a thread of the backend, returns 0, or not: the stream has
- * faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t, returns a cudaError_t. A kernel without a form for the backend is refused.
+ * faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t, returns a cudaError_t; a capture that it begins it also ends. A kernel
+ * without a form for the backend is refused.
  */
 typedef struct {
 	size_t size;
