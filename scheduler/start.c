@@ -80,12 +80,16 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 static weir_status reserve_devices(weir_graph *graph)
 {
 	const struct wr_plan *plan = graph->plan;
-	weir_status status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
+	bool memory = wr_system_is_cuda(graph->system);	/* elsewhere it is this machine's own, and lies ready */
+	weir_status status = WEIR_OK;
 
+	if (memory)
+		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
 	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
 		if (!uses_device(plan, device))
 			continue;
-		status = wr_system_reserve(graph->system, device, (size_t)plan->scheduler.device_memory);
+		if (memory)
+			status = wr_system_reserve(graph->system, device, (size_t)plan->scheduler.device_memory);
 		if (!status)
 			status = reserve_signals(graph, device);
 	}
@@ -103,9 +107,7 @@ static weir_status reserve(weir_scheduler *scheduler)
 		messages += graph->connections[i]->queue.capacity < 1024 ? graph->connections[i]->queue.capacity + 1 : 1024;
 	messages += graph->entity_count;
 	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
-	if (!status && wr_system_is_cuda(graph->system))
-		status = reserve_devices(graph);
-	return status;
+	return status ? status : reserve_devices(graph);
 }
 
 static weir_status start_operator(weir_entity *entity)
