@@ -110,7 +110,7 @@ weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t 
 		status = take_word(system, out);
 	if (!status)
 		wr_store(*out, 0);
-	return status == WEIR_E_UNSUPPORTED ? WEIR_OK : status;
+	return status == WEIR_E_DEVICE ? status : WEIR_OK;	/* without one the device is asked */
 }
 
 weir_status wr_bell_check(struct wr_system *system)

@@ -314,7 +314,7 @@ weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds los
 /* bell.c */
 weir_status wr_bells_init(struct wr_system *system);
 void wr_bells_finish(struct wr_system *system);
-/* A word that is 0, in memory that the device writes; NULL: it cannot. Not on hot paths: it is tried. */
+/* A word that is 0, in memory that the device writes; NULL: it cannot, or there is none. Not on hot paths: it is tried. Fails: WEIR_E_DEVICE. */
 weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out);
 weir_status wr_bell_open(weir_stream *stream);	/* gives it a word if doorbells are on */
 void wr_bells_watch(struct wr_system *system, int64_t now);	/* looks, unless somebody does */
