@@ -11,20 +11,26 @@
  *              the role was given up), by who leaves the role in passing, and before user destructors are run.
  *   idle:      armed and nobody has the role: CAS 0 -> me. Round: read `version`, look at every bell (what rang goes into the own next slot, the
  *              first wakes nobody), look at every queue: work: the role is given up by exchange; else spin or sleep for a time.
- *   spin:      one at a time, counted by `spinners`; ends by work, by a role that is wanted, or by time.
+ *   spin:      one at a time (`standby`), counted by `spinners`; ends by work, by a role that is wanted, or by time. What lies in another's queue
+ *              it and the poller may leave there at one look, not at the next.
  *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue; found: the announcement is taken
  *              back, and passed on if somebody had taken it; else the reference is dropped, park; woken or time: reference, announcement.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.
- *   wake one:  reads the announcements, reads the role, prefers others than the poller, takes one announcement back.
- * The tasks follow scripts (scenarios[]); a compute may last for ever ('!'). Times: a bell is expected NEAR or FAR, or at once (choice at each look).
+ *   wake one:  reads the announcements; somebody sleeps: reads `spinners`; nobody spins: reads the role, prefers others than the poller, takes
+ *              one announcement back.
+ *   counted:   the poller by `spinners` while it has the role and does not sleep: counted off before it gives the role up or announces.
+ *   pass on:   who was counted, or was woken, and then has an entity, or goes to destructors, looks once, after its pop, at every queue: more
+ *              waits: wake one.
+ * The tasks follow scripts (scenarios[]; bells may be armed, and rung, before); a compute may last for ever ('!'). Times: a bell is expected
+ * NEAR or FAR, or at once (choice at each look).
  * A timed sleep may end at any moment; STILL: it never ends by itself (so that it hides no wake-up that is missing).
  * Properties: one has the role; nobody sleeps until FAR while a NEAR one is armed; never closed while a bell is armed or a task queued; in the
  * end (nobody can move) no bell is armed and no task queued while a worker sleeps without a time, even when all others are in an endless
  * compute; no weakly fair cycle (workers that are never idle fire bells, too).
  * Memory: interleavings, as all accesses are seq_cst in the code: each pair has the shape of m3_sleep's, which says what it needs.
  * Run: build/m9_poll [-v [NAME]]
- * Result: holds (up to 12.9 million states a run) with three hand-overs that are easily forgotten: by who looked in passing, before
- * destructors, and a wake-up for what rings in passing when the worker's own ring is next.
+ * Result: holds (up to 14.4 million states a run; with -DLARGE more) with three hand-overs that are easily forgotten: by who looked in passing,
+ * before destructors, and a wake-up for what rings in passing when the worker's own ring is next; and only if who is woken passes on, too.
  */
 #include <stdint.h>
 #define W 3
@@ -37,24 +43,28 @@ enum { PASSED, NOW, NEAR, FAR, EVER };          /* when to look again */
 enum mutation {
 	NONE, NO_WANTED, NO_HAND_OVER, NO_VERSION, VERSION_LATE, VERSION_FIRST, SPINNER_LATE, SPINNER_BLIND, GIVE_UP_LATE, SLEEPER_LEFT, ARM_ALONE,
 	ROLE_BY_STORE, NO_PASSING, PASSING_KEEPS, ROW_FULL, DESTRUCTOR_ALONE, FIRED_ALONE, NO_REFERENCE, ANY_CHOSEN, NO_PASS_ON,
-	WORK_UNSEEN
+	WORK_UNSEEN, NO_REST, ONE_PASSED, PASS_EARLY, PASS_COUNTED, POLLER_LATE, POLLER_COUNTED, REST_RETIRED
 };
 enum scenario {
-	ONE, ONE_THEN_BUSY, BUSY_BEFORE, WORK, LONG_WORK, TWO_TIMES, TWO_ARMERS, CHAIN, TWO_LONG, AGAIN, PASSING, PASSING_ROW, FIRED_TURN, ALWAYS, RETIRED,
-	WORK_BUSY, WORK_LONG_FIRED, WORK_LONG_BUSY, SCENARIO = 31
+	ONE, ONE_THEN_BUSY, BUSY_BEFORE, WORK, LONG_WORK, TWO_TIMES, TWO_ARMERS, CHAIN, TWO_LONG, AGAIN, PASSING, PASSING_ROW, PASSING_TWO,
+	FIRED_TURN, ALWAYS, RETIRED, WORK_BUSY, WORK_LONG_FIRED, WORK_LONG_BUSY, OWN_RING, OWN_NEXT, TWO_PUSH, RETIRED_WORK,
+	TWO_PUSHES, OWN_TWO, WORK_LONG_ARMER, SCENARIO = 31
 };
 enum { WORKERS_3 = 32, SPIN_ON = 64, STILL = 128 };
 enum step {
-	POP, HAND_ARMED, HAND_POLLER, HAND_SPINS, WAKE_LOOK, WAKE_CHOOSE, WAKE_TAKE, RUN, PUSH_RING, ARM_COUNT, ARM_LIST, ARM_VERSION, ARM_ROLE, ARM_ASLEEP,
+	POP, HAND_ARMED, HAND_POLLER, HAND_SPINS, WAKE_LOOK, WAKE_SPINS, WAKE_AGAIN, WAKE_CHOOSE, WAKE_TAKE,
+	RUN, PUSH_RING, ARM_COUNT, ARM_LIST, ARM_VERSION, ARM_ROLE, ARM_ASLEEP,
 	ARM_TAKE, DESTRUCTORS, BLOCKED, ROLE_ARMED, ROLE_POLLER, ROLE_TAKE, VERSION, LOOK, FIRE, LOOK_RING, RELEASE, SPIN_IN, SPIN_ARMED, SPIN_POLLER,
-	SPIN_OUT, ANNOUNCE, ASK_VERSION, ASK_ARMED, ASK_POLLER, WORK_WAITS, TAKE_BACK, DROP, PARK, UNBIT, GONE
+	SPIN_OUT, STANDBY_OFF, SPIN_COUNT, COUNT_IN, COUNT_OUT, COUNT_BACK, LEAVE,
+	ANNOUNCE, ASK_VERSION, ASK_ARMED, ASK_POLLER, WORK_WAITS, TAKE_BACK, DROP, PARK, UNBIT, GONE
 };
-enum { OF_ROUND, OF_SPIN, OF_SLEEP };  /* who asks whether work waits */
+enum { OF_ROUND, OF_SPIN, OF_SLEEP, OF_PASS };  /* who asks whether work waits */
 struct state {
 	uint8_t next[W], ring[W][3], rings[W], injected[TASKS], injections, retired, queued;
 	uint8_t in[BELLS], rung[BELLS], armed, version, poller, sleepers, spinners, token[W], live, closed, ran;
 	uint8_t pc[W + 1], ret[W + 1], snap[W + 1], pick[W + 1], hand[W], task[W], op[W], idle[W], at[W], of[W];
 	uint8_t role[W], passing[W], seen[W], when[W], carried[W], firing[W], rounds[W], row[W], pops[W], pos;
+	uint8_t standby, relied[W], grace[W], then[W];
 };
 #define THREAD_NAMES
 #include "explore.h"
@@ -69,7 +79,7 @@ static const char *thread_name(int t)
  * Tasks 0 and 1 wait for the bells 0 and 1. a b: arms that bell; D E F: pushes task 3 4 5 to the ring's end; d e f: into the next slot;
  * !: a compute without end; ~: again for ever, until task 0 has run. Foreign: the tasks it pushes; T: memory is ready for destructors.
  */
-static const struct { const char *script[TASKS], *injected, *foreign; } scenarios[] = {
+static const struct { const char *script[TASKS], *injected, *foreign; int armed; bool rung; } scenarios[] = {
 	[ONE] = {{"", "", "a", "", "", ""}, "2", ""},
 	[ONE_THEN_BUSY] = {{"", "", "a!", "", "", ""}, "2", ""},
 	[BUSY_BEFORE] = {{"", "", "a", "!", "", ""}, "32", ""},
@@ -82,12 +92,20 @@ static const struct { const char *script[TASKS], *injected, *foreign; } scenario
 	[AGAIN] = {{"b!", "", "a", "", "", ""}, "2", ""},
 	[PASSING] = {{"", "", "aDEF", "", "", "!"}, "2", ""},
 	[PASSING_ROW] = {{"", "", "aD", "eF", "", "!"}, "2", ""},
+	[PASSING_TWO] = {{"!", "!", "abDE", "", "", ""}, "2", ""},
 	[FIRED_TURN] = {{"!", "", "a", "!", "", ""}, "2", "3"},
 	[ALWAYS] = {{"", "", "a", "~", "~", ""}, "234", ""},
 	[RETIRED] = {{"", "", "a", "", "", ""}, "2", "T"},
 	[WORK_BUSY] = {{"", "", "a!", "", "", ""}, "2", "3"},
 	[WORK_LONG_FIRED] = {{"!", "", "a", "", "", ""}, "2", "3"},
-	[WORK_LONG_BUSY] = {{"!", "", "a!", "", "", ""}, "2", "3"},
+	[WORK_LONG_BUSY] = {{"!", "", "!", "", "", ""}, "2", "3", 1, true},
+	[OWN_RING] = {{"!", "", "aD!", "", "", ""}, "2", ""},
+	[OWN_NEXT] = {{"!", "", "ad!", "!", "", ""}, "2", ""},
+	[TWO_PUSH] = {{"!", "!", "", "!", "", ""}, "", "3", 2, true},
+	[RETIRED_WORK] = {{"!", "", "", "!", "", ""}, "", "T3", 1},
+	[TWO_PUSHES] = {{"!", "", "", "!", "!", ""}, "", "34", 1, true},
+	[WORK_LONG_ARMER] = {{"!", "", "a!", "", "", ""}, "2", "3"},
+	[OWN_TWO] = {{"", "", "DE!", "!", "!", ""}, "2", ""},
 };
 
 static int scenario(void) { return setting & SCENARIO; }
@@ -105,7 +123,10 @@ static void begin(struct state *s)
 		s->injected[s->injections++] = (uint8_t)(*t - '0' + 1);
 		s->queued |= (uint8_t)(1 << (*t - '0'));
 	}
-	s->live = (uint8_t)(workers() + s->injections);
+	for (int b = 0; b < scenarios[scenario()].armed; b++)
+		s->in[b] = 1, s->rung[b] = scenarios[scenario()].rung;
+	s->armed = (uint8_t)scenarios[scenario()].armed;
+	s->live = (uint8_t)(workers() + s->injections + s->armed);
 }
 
 static void queue(struct state *s, int task)
@@ -154,10 +175,15 @@ static bool wakes(struct state *s, int t)
 
 	switch (s->pc[t]) {
 	case WAKE_LOOK:
+	case WAKE_AGAIN:
 		s->snap[t] = s->sleepers;
-		s->pc[t] = WAKE_CHOOSE;
+		s->pc[t] = s->pc[t] == WAKE_LOOK ? WAKE_SPINS : WAKE_CHOOSE;
 		say("announced sleeps: %d", s->sleepers);
 		return s->snap[t] ? true : woke(s, t);
+	case WAKE_SPINS:
+		s->pc[t] = WAKE_CHOOSE;
+		say("wake one? spinners %d", s->spinners);
+		return s->spinners ? woke(s, t) : true;
 	case WAKE_CHOOSE:
 		others = s->poller && mutation != ANY_CHOSEN ? s->snap[t] & (uint8_t)~(1 << (s->poller - 1)) : s->snap[t];
 		others = others ? others : s->snap[t];
@@ -168,7 +194,7 @@ static bool wakes(struct state *s, int t)
 		return true;
 	}
 	if (!(s->sleepers & s->pick[t])) {
-		s->pc[t] = WAKE_LOOK;
+		s->pc[t] = WAKE_AGAIN;
 		s->pick[t] = 0;
 		say("it is awake");
 		return true;
@@ -218,6 +244,20 @@ static bool hands_over(struct state *s, int w)
 	return true;
 }
 
+/* Who was relied on looks whether more waits; then it goes on. */
+static int pass_on(struct state *s, int w, int then)
+{
+	if (!s->relied[w])
+		return then;
+	s->relied[w] = 0;
+	if (mutation == NO_REST || mutation == PASS_COUNTED || (mutation == REST_RETIRED && then == DESTRUCTORS))
+		return then;
+	s->then[w] = (uint8_t)then;
+	s->of[w] = OF_PASS;
+	s->at[w] = 0;
+	return WORK_WAITS;
+}
+
 /* --- taking --- */
 
 static bool take(struct state *s, int w, int task, const char *from, bool wakes_one)
@@ -229,9 +269,9 @@ static bool take(struct state *s, int w, int task, const char *from, bool wakes_
 	if (turns())
 		s->pops[w] = (uint8_t)((s->pops[w] + 1) % TURN);
 	say("takes task %d from %s", task, from);
-	s->pc[w] = RUN;
+	s->pc[w] = s->idle[w] ? (uint8_t)pass_on(s, w, RUN) : RUN;
 	if (s->idle[w] && mutation != NO_HAND_OVER)
-		hand_over(s, w, RUN);
+		hand_over(s, w, s->pc[w]);
 	s->idle[w] = 0;
 	return wakes_one ? wake(s, w, s->pc[w]) : true;
 }
@@ -303,7 +343,7 @@ static bool pops(struct state *s, int w)
 	if (s->retired && mutation == DESTRUCTOR_ALONE)
 		s->pc[w] = DESTRUCTORS;
 	else if (s->retired)
-		hand_over(s, w, DESTRUCTORS);
+		hand_over(s, w, pass_on(s, w, DESTRUCTORS));
 	return true;
 }
 
@@ -463,7 +503,7 @@ static bool takes_role(struct state *s, int w)
 	s->poller = (uint8_t)(w + 1);
 	s->role[w] = 1;
 	s->when[w] = EVER;
-	s->pc[w] = s->passing[w] ? LOOK : VERSION;
+	s->pc[w] = s->passing[w] ? LOOK : COUNT_IN;
 	say("takes the role%s", s->passing[w] ? " in passing" : "");
 	return true;
 }
@@ -504,7 +544,7 @@ static void looked(struct state *s, int w)
 	if (mutation == VERSION_LATE)
 		s->seen[w] = s->version;
 	if (s->passing[w] || s->when[w] == EVER)
-		s->pc[w] = RELEASE;
+		s->pc[w] = s->passing[w] ? RELEASE : LEAVE;
 	else
 		ask_work(s, w, OF_ROUND);
 }
@@ -529,8 +569,8 @@ static bool releases(struct state *s, int w)
 {
 	bool passing = s->passing[w];
 
-	s->when[w] = s->seen[w] = s->passing[w] = 0;
-	s->pc[w] = POP;
+	s->when[w] = s->seen[w] = s->passing[w] = s->grace[w] = 0;
+	s->pc[w] = mutation == PASS_EARLY && !passing ? (uint8_t)pass_on(s, w, POP) : POP;
 	if (mutation == GIVE_UP_LATE && !passing)
 		return true;
 	s->poller = s->role[w] = 0;
@@ -544,7 +584,7 @@ static bool releases(struct state *s, int w)
 
 static bool slept(struct state *s, int w)
 {
-	s->pc[w] = s->role[w] ? VERSION : POP;
+	s->pc[w] = !s->role[w] ? POP : s->pc[w] == WORK_WAITS ? VERSION : COUNT_BACK;
 	s->when[w] = s->role[w] ? EVER : 0;
 	s->seen[w] = 0;
 	return true;
@@ -552,7 +592,7 @@ static bool slept(struct state *s, int w)
 
 static void spun(struct state *s, int w, bool found)
 {
-	s->rounds[w] = 0;
+	s->rounds[w] = s->grace[w] = 0;
 	s->of[w] = found;
 	s->pc[w] = SPIN_OUT;
 }
@@ -563,9 +603,11 @@ static void work_found(struct state *s, int w)
 
 	s->of[w] = 0;
 	if (of == OF_ROUND)
-		s->pc[w] = RELEASE;
+		s->pc[w] = mutation == PASS_COUNTED ? WAKE_LOOK : LEAVE, s->ret[w] = mutation == PASS_COUNTED ? LEAVE : 0;
 	else if (of == OF_SPIN)
 		spun(s, w, true);
+	else if (of == OF_PASS)
+		s->pc[w] = s->then[w], s->then[w] = 0, wake(s, w, s->pc[w]);
 	else
 		s->pc[w] = TAKE_BACK;
 }
@@ -575,10 +617,12 @@ static void no_work(struct state *s, int w)
 	int of = s->of[w];
 
 	s->of[w] = 0;
-	if (of == OF_ROUND && s->when[w] == NOW)
+	if (of == OF_ROUND && (s->when[w] == NOW || s->grace[w]))
 		slept(s, w);
 	else if (of == OF_ROUND)
-		s->pc[w] = ANNOUNCE;
+		s->pc[w] = COUNT_OUT;
+	else if (of == OF_PASS)
+		s->pc[w] = s->then[w], s->then[w] = 0;
 	else if (of == OF_SPIN)
 		s->pc[w] = SPIN_ARMED;
 	else
@@ -588,10 +632,23 @@ static void no_work(struct state *s, int w)
 /* One place: 0 the injector, then each worker's next slot and ring, then the retired memory. An own place that is empty stays so. */
 static bool waits(struct state *s, int w)
 {
-	int at = s->at[w], last = 2 * workers() + (scenario() == RETIRED);
+	int at = s->at[w], last = 2 * workers() + (scenario() == RETIRED || scenario() == RETIRED_WORK);
 	bool found = at == 0 ? s->injections > 0 : at > 2 * workers() ? s->retired : at % 2 ? s->next[(at - 1) / 2] : s->rings[(at - 1) / 2];
 
 	say("looks at queue %d", at);
+	if (s->of[w] == OF_ROUND || s->of[w] == OF_SPIN) {
+		if (at == 0 && (s->next[w] || s->rings[w]))
+			found = true;
+		else if (at > 0 && found && !s->grace[w] && choose(2)) {
+			say(": leaves that where it is");
+			s->at[w] = 0;
+			s->grace[w] = 1;
+			no_work(s, w);
+			return true;
+		}
+		if (found || at >= last)
+			s->grace[w] = 0;
+	}
 	if (mutation == WORK_UNSEEN && s->role[w])
 		found = false, at = last;
 	do
@@ -609,11 +666,15 @@ static bool spins(struct state *s, int w)
 {
 	switch (s->pc[w]) {
 	case SPIN_IN:
-		say("spinners %d", s->spinners);
-		if (s->spinners++)
-			spun(s, w, false);
-		else
-			ask_work(s, w, OF_SPIN);
+		say("standby %d", s->standby);
+		s->pc[w] = s->standby ? ANNOUNCE : SPIN_COUNT;
+		s->standby = 1;
+		return true;
+	case SPIN_COUNT:
+		say("spins, is counted");
+		s->spinners++;
+		s->relied[w] = 1;
+		ask_work(s, w, OF_SPIN);
 		return true;
 	case SPIN_ARMED:
 		say("spins: armed %d", s->armed);
@@ -639,13 +700,48 @@ static bool spins_out(struct state *s, int w)
 {
 	bool found = s->of[w];
 
-	s->of[w] = 0;
-	s->pc[w] = found ? POP : ANNOUNCE;
+
+	s->pc[w] = STANDBY_OFF;
 	if (mutation == SPINNER_LATE && !found)
 		s->rounds[w] = 3;                       /* still counted; gives the count back when it lies down */
 	else
 		s->spinners--;
 	say("spins no more");
+	return true;
+}
+
+static bool standby_off(struct state *s, int w)
+{
+	s->pc[w] = s->of[w] ? POP : ANNOUNCE;
+	s->of[w] = s->standby = 0;
+	if (s->pc[w] == POP && mutation == PASS_EARLY)
+		s->pc[w] = (uint8_t)pass_on(s, w, POP);
+	say("another may spin");
+	return true;
+}
+
+/* The poller is counted among those who spin, but not while it sleeps. */
+static bool counts(struct state *s, int w)
+{
+	switch (s->pc[w]) {
+	case COUNT_IN:
+		s->relied[w] = 1;
+		s->spinners++;
+		s->pc[w] = VERSION;
+		break;
+	case COUNT_BACK:
+		s->spinners += mutation != POLLER_COUNTED;
+		s->pc[w] = VERSION;
+		break;
+	case COUNT_OUT:
+		s->spinners -= mutation != POLLER_COUNTED && mutation != POLLER_LATE;
+		s->pc[w] = ANNOUNCE;
+		break;
+	default:
+		s->spinners--;
+		s->pc[w] = RELEASE;
+	}
+	say("spinners now %d", s->spinners);
 	return true;
 }
 
@@ -693,6 +789,8 @@ static bool takes_back(struct state *s, int w)
 		s->rounds[w] = 0;
 		s->spinners--;
 	}
+	if (mutation == POLLER_LATE && s->role[w])
+		s->spinners--;
 	say("does not sleep%s", taken ? "; was woken" : "");
 	slept(s, w);
 	return taken && mutation != NO_PASS_ON ? wake(s, w, s->pc[w]) : true;
@@ -721,6 +819,7 @@ static bool parks(struct state *s, int w)
 static bool awakes(struct state *s, int w)
 {
 	s->sleepers &= (uint8_t)~(1 << w);
+	s->relied[w] |= mutation != ONE_PASSED;
 	say("awake");
 	return slept(s, w);
 }
@@ -730,7 +829,7 @@ static bool worker(struct state *s, int w)
 	switch (s->pc[w]) {
 	case POP: return pops(s, w);
 	case HAND_ARMED: case HAND_POLLER: case HAND_SPINS: return hands_over(s, w);
-	case WAKE_LOOK: case WAKE_CHOOSE: case WAKE_TAKE: return wakes(s, w);
+	case WAKE_LOOK: case WAKE_SPINS: case WAKE_AGAIN: case WAKE_CHOOSE: case WAKE_TAKE: return wakes(s, w);
 	case RUN: return runs_on(s, w);
 	case PUSH_RING: case LOOK_RING: {
 		bool look = s->pc[w] == LOOK_RING;
@@ -759,8 +858,10 @@ static bool worker(struct state *s, int w)
 	case LOOK: return looks(s, w);
 	case FIRE: return fires(s, w);
 	case RELEASE: return releases(s, w);
-	case SPIN_IN: case SPIN_ARMED: case SPIN_POLLER: return spins(s, w);
+	case SPIN_IN: case SPIN_COUNT: case SPIN_ARMED: case SPIN_POLLER: return spins(s, w);
 	case SPIN_OUT: return spins_out(s, w);
+	case STANDBY_OFF: return standby_off(s, w);
+	case COUNT_IN: case COUNT_OUT: case COUNT_BACK: case LEAVE: return counts(s, w);
 	case ANNOUNCE: case ASK_VERSION: case ASK_ARMED: case ASK_POLLER: return asks(s, w);
 	case WORK_WAITS: return waits(s, w);
 	case TAKE_BACK: return takes_back(s, w);
@@ -771,6 +872,8 @@ static bool worker(struct state *s, int w)
 			s->rounds[w] = 0;
 			s->spinners--;
 		}
+		if (mutation == POLLER_LATE && s->role[w])
+			s->spinners--;
 		say("sleeps%s", s->role[w] ? s->when[w] == FAR ? " until far" : " until near" : "");
 		return true;
 	case PARK: return parks(s, w);
@@ -879,6 +982,8 @@ static void at_end(const struct state *s)
 	}
 	if (s->queued && asleep + timed)
 		fail("a task is queued while a worker sleeps");
+	if (s->retired && asleep + timed)
+		fail("destructors wait while a worker sleeps");
 	if (s->armed && asleep && !timed)
 		fail("a bell is armed, and who could look sleeps");
 	if (!blocked && !timed && gone < workers())
@@ -921,12 +1026,12 @@ static const struct run runs[] = {
 	{"rules, what rings arms the next and computes for ever, 3 workers", NONE, AGAIN | WORKERS_3, HOLDS},
 	{"rules, two bells, both compute for ever, 2 workers", NONE, TWO_LONG, HOLDS},
 	{"rules, two bells, both compute for ever, 2 workers, one may spin", NONE, TWO_LONG | SPIN_ON, HOLDS},
-	{"rules, two bells, both compute for ever, 3 workers", NONE, TWO_LONG | WORKERS_3, HOLDS},
 	{"rules, a look in passing, then a compute for ever", NONE, PASSING, HOLDS},
 	{"rules, a look in passing, then a compute for ever, times are long", NONE, PASSING | STILL, HOLDS},
 	{"rules, a look in passing, then a compute for ever, one may spin", NONE, PASSING | SPIN_ON, HOLDS},
 	{"rules, a look in passing, the ring is next and holds a compute for ever", NONE, PASSING_ROW, HOLDS},
 	{"rules, the same, one may spin", NONE, PASSING_ROW | SPIN_ON, HOLDS},
+	{"rules, two bells in passing, both compute for ever", NONE, PASSING_TWO, HOLDS},
 	{"rules, a push, what rings computes for ever, the injector is first at times", NONE, FIRED_TURN, HOLDS},
 	{"rules, nobody is ever idle", NONE, ALWAYS, HOLDS},
 	{"rules, a destructor for ever", NONE, RETIRED, HOLDS},
@@ -938,6 +1043,29 @@ static const struct run runs[] = {
 	{"AS WRITTEN who looks in passing hands nothing over, times are long", PASSING_KEEPS, PASSING | STILL, BREAKS},
 	{"AS WRITTEN what rang in passing wakes nobody, though the ring is next", ROW_FULL, PASSING_ROW, BREAKS},
 	{"AS WRITTEN the poller goes to destructors and hands nothing over", DESTRUCTOR_ALONE, RETIRED, BREAKS},
+	{"rules, own ring, what rings and who pushed compute for ever, 3 workers", NONE, OWN_RING | WORKERS_3, HOLDS},
+	{"rules, own next slot, all compute for ever, 3 workers", NONE, OWN_NEXT | WORKERS_3, HOLDS},
+	{"rules, two bells and a push, all compute for ever, 3 workers", NONE, TWO_PUSH | WORKERS_3, HOLDS},
+#ifdef LARGE    /* minutes */
+	{"rules, two pushes and a bell, all compute for ever, 3 workers", NONE, TWO_PUSHES | WORKERS_3, HOLDS},
+	{"rules, two bells and a push, one may spin, 3 workers", NONE, TWO_PUSH | WORKERS_3 | SPIN_ON, HOLDS},
+	{"rules, a push, what rings and who arms compute for ever, 3 workers", NONE, WORK_LONG_ARMER | WORKERS_3, HOLDS},
+	{"rules, two bells, both compute for ever, 3 workers", NONE, TWO_LONG | WORKERS_3, HOLDS},
+#endif
+	{"rules, two to the own ring, no bell, one may spin, 3 workers", NONE, OWN_TWO | SPIN_ON | WORKERS_3, HOLDS},
+	{"rules, destructors and a push, all for ever", NONE, RETIRED_WORK, HOLDS},
+	{"rules, destructors and a push, all for ever, one may spin", NONE, RETIRED_WORK | SPIN_ON, HOLDS},
+	{"the second that the poller fires wakes nobody either: it passes on", FIRED_ALONE, TWO_LONG, HOLDS},
+	{"a push may choose the poller though another sleeps: it passes on", ANY_CHOSEN, WORK_LONG_FIRED, HOLDS},
+	{"who leaves spinning looks before its pop: right, one useless wake-up", PASS_EARLY, WORK_LONG_FIRED, HOLDS},
+	{"no look for more work before destructors: its pop had found nothing", REST_RETIRED, RETIRED_WORK | SPIN_ON, HOLDS},
+	{"AS WRITTEN who is woken for what is left passes nothing on", ONE_PASSED, TWO_PUSH | WORKERS_3, BREAKS},
+	{"MUTANT who leaves spinning passes nothing on", NO_REST, WORK_LONG_FIRED, BREAKS},
+	{"MUTANT the same, own ring, 3 workers", NO_REST, OWN_RING | WORKERS_3, BREAKS},
+	{"MUTANT the same, two to the own ring, no bell, one may spin", NO_REST, OWN_TWO | SPIN_ON | WORKERS_3, BREAKS},
+	{"MUTANT who leaves spinning looks while it is counted", PASS_COUNTED, WORK_LONG_FIRED, BREAKS},
+	{"MUTANT the poller is counted until it lies down", POLLER_LATE, WORK | STILL, BREAKS},
+	{"MUTANT the poller is counted while it sleeps", POLLER_COUNTED, WORK | STILL, BREAKS},
 	{"MUTANT no look at whether the role is wanted before sleeping", NO_WANTED, ONE_THEN_BUSY, BREAKS},
 	{"MUTANT the same, what rings arms the next and computes for ever", NO_WANTED, AGAIN, BREAKS},
 	{"MUTANT who leaves idleness hands nothing over", NO_HAND_OVER, LONG_WORK, BREAKS},
@@ -953,8 +1081,7 @@ static const struct run runs[] = {
 	{"MUTANT a spinner counts until it lies down", SPINNER_LATE, ONE_THEN_BUSY | SPIN_ON, BREAKS},
 	{"MUTANT the role is taken by load and store", ROLE_BY_STORE, ONE, BREAKS},
 	{"MUTANT busy workers never look", NO_PASSING, ALWAYS, BREAKS},
-	{"MUTANT the second that rings wakes nobody either", FIRED_ALONE, TWO_LONG, BREAKS},
-	{"MUTANT a push may choose the poller though another sleeps", ANY_CHOSEN, WORK_LONG_FIRED, BREAKS},
+	{"MUTANT the second that rings in passing wakes nobody either", FIRED_ALONE, PASSING_TWO, BREAKS},
 	{"MUTANT the poller does not look at the queues", WORK_UNSEEN, WORK_BUSY | STILL, BREAKS},
 	{"MUTANT an entity that waits for a bell holds no reference", NO_REFERENCE, ONE, BREAKS},
 	{0}
