@@ -79,7 +79,7 @@ static const char *thread_name(int t)
  * Tasks 0 and 1 wait for the bells 0 and 1. a b: arms that bell; D E F: pushes task 3 4 5 to the ring's end; d e f: into the next slot;
  * !: a compute without end; ~: again for ever, until task 0 has run. Foreign: the tasks it pushes; T: memory is ready for destructors.
  */
-static const struct { const char *script[TASKS], *injected, *foreign; int armed; bool rung; } scenarios[] = {
+static const struct { const char *script[TASKS], *injected, *foreign; } scenarios[] = {
 	[ONE] = {{"", "", "a", "", "", ""}, "2", ""},
 	[ONE_THEN_BUSY] = {{"", "", "a!", "", "", ""}, "2", ""},
 	[BUSY_BEFORE] = {{"", "", "a", "!", "", ""}, "32", ""},
@@ -98,17 +98,19 @@ static const struct { const char *script[TASKS], *injected, *foreign; int armed;
 	[RETIRED] = {{"", "", "a", "", "", ""}, "2", "T"},
 	[WORK_BUSY] = {{"", "", "a!", "", "", ""}, "2", "3"},
 	[WORK_LONG_FIRED] = {{"!", "", "a", "", "", ""}, "2", "3"},
-	[WORK_LONG_BUSY] = {{"!", "", "!", "", "", ""}, "2", "3", 1, true},
+	[WORK_LONG_BUSY] = {{"!", "", "!", "", "", ""}, "2", "3"},
 	[OWN_RING] = {{"!", "", "aD!", "", "", ""}, "2", ""},
 	[OWN_NEXT] = {{"!", "", "ad!", "!", "", ""}, "2", ""},
-	[TWO_PUSH] = {{"!", "!", "", "!", "", ""}, "", "3", 2, true},
-	[RETIRED_WORK] = {{"!", "", "", "!", "", ""}, "", "T3", 1},
-	[TWO_PUSHES] = {{"!", "", "", "!", "!", ""}, "", "34", 1, true},
+	[TWO_PUSH] = {{"!", "!", "", "!", "", ""}, "", "3"},
+	[RETIRED_WORK] = {{"!", "", "", "!", "", ""}, "", "T3"},
+	[TWO_PUSHES] = {{"!", "", "", "!", "!", ""}, "", "34"},
 	[WORK_LONG_ARMER] = {{"!", "", "a!", "", "", ""}, "2", "3"},
 	[OWN_TWO] = {{"", "", "DE!", "!", "!", ""}, "2", ""},
 };
 
 static int scenario(void) { return setting & SCENARIO; }
+static bool rung_before(void) { return scenario() == TWO_PUSH || scenario() == TWO_PUSHES || scenario() == WORK_LONG_BUSY; }
+static int armed_before(void) { return scenario() == TWO_PUSH ? 2 : rung_before() || scenario() == RETIRED_WORK; }
 static int workers(void) { return setting & WORKERS_3 ? 3 : 2; }
 static bool turns(void) { return scenario() >= PASSING && scenario() <= ALWAYS; }
 static int time_of(int bell) { return bell ? FAR : NEAR; }
@@ -123,9 +125,9 @@ static void begin(struct state *s)
 		s->injected[s->injections++] = (uint8_t)(*t - '0' + 1);
 		s->queued |= (uint8_t)(1 << (*t - '0'));
 	}
-	for (int b = 0; b < scenarios[scenario()].armed; b++)
-		s->in[b] = 1, s->rung[b] = scenarios[scenario()].rung;
-	s->armed = (uint8_t)scenarios[scenario()].armed;
+	for (int b = 0; b < armed_before(); b++)
+		s->in[b] = 1, s->rung[b] = rung_before();
+	s->armed = (uint8_t)armed_before();
 	s->live = (uint8_t)(workers() + s->injections + s->armed);
 }
 
