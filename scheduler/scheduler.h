@@ -23,7 +23,7 @@ struct wr_worker {
 	struct wr_thread thread;
 	char name[16];
 	unsigned pops, nexts;
-	bool relied_on;				/* was counted in `spinners` since it last ran something: who pushed meanwhile may have woken nobody */
+	bool relied_on;				/* it was counted in `spinners`, or slept, since it last ran something: more may wait than it was woken for */
 	bool polling;				/* it looks at the doorbells right now: what fires is its own */
 	struct wr_parker parker;
 	_Alignas(64) weir_entity *_Atomic next;		/* any worker may take it */
@@ -112,7 +112,7 @@ bool wr_work_waits(weir_scheduler *scheduler);				/* a look at every queue (S9) 
  * while is stolen. *since: 0 at first.
  */
 bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since);
-void wr_pass_on(struct wr_worker *worker);				/* it has spun and leaves with work: wakes one if more waits */
+void wr_pass_on(struct wr_worker *worker);				/* it has spun or slept and leaves with work: wakes one if more waits */
 static inline void wr_wake_one(weir_scheduler *scheduler);		/* after a push, by a full fence: see ready.c */
 void wr_wake_all(weir_scheduler *scheduler);
 size_t wr_ready_clear(weir_scheduler *scheduler);			/* nobody works: forgets all entries, returns the injector's */

@@ -90,6 +90,7 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_live_take(&scheduler->live);		/* CLOSED: seen by the caller, who gives it back on leaving */
+	worker->relied_on = true;		/* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
 	return woken;
 }
