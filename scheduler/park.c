@@ -26,12 +26,13 @@ static bool same_fence(weir_fence a, weir_fence b)
 /*
  * Whether the token that is armed fires when the last of the verdict's fences completes: these are all among the token's, and the
  * others of the token's are complete. So a new token is armed when a set gains a fence, not each time one of many completes (G2).
+ * One that has fired, though a fence still seems pending to who asks (a word comes a moment after its point), will not do it again.
  */
 static bool still_right(struct wr_system *system, const struct wr_wait *wait, const weir_verdict *verdict)
 {
 	size_t found = 0;
 
-	if (!wait->token)
+	if (!wr_signal_pending(wait->token))
 		return false;
 	for (size_t i = 0; i < wait->fence_count; i++) {
 		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))

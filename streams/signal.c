@@ -445,6 +445,11 @@ weir_status wr_signal_expect(weir_stream *stream)
 	return status;
 }
 
+bool wr_signal_pending(wr_token token)
+{
+	return token && wr_token_pending(token);
+}
+
 void wr_signal_supersede(struct wr_system *system, wr_token token)
 {
 	(void)system;

@@ -215,6 +215,7 @@ uint64_t wr_bells_version(const struct wr_system *system);	/* grows with each ar
  * Makes sure that so many signal streams lie ready: making one may wait for a busy GPU, with it the worker, so none is made while frames are on their way.
  */
 weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count);
+bool wr_signal_pending(wr_token token);	/* armed and not fired, superseded or ended: it will poke */
 /* The entity no longer waits for it: its firing will be stale. It counts against the bound until it has fired. 0 is fine. */
 void wr_signal_supersede(struct wr_system *system, wr_token token);
 /* An entity that became DONE or waits for something else leaves the FIFO of refused ones (its live reference is dropped). */
