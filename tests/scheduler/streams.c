@@ -2,15 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/memory.h"
 #include "graphs/graph.h"
 #include "graphs/pool.h"
 #include "rig.h"
 #include "streams/system.h"
 
-#ifdef __SANITIZE_THREAD__
+#ifdef WR_TSAN
 #define SEEDS 10	/* worlds are one thread: nothing for it to see, and fibers are slow under it */
-#elif defined __SANITIZE_ADDRESS__
+#elif defined WR_ASAN
 #define SEEDS 200
 #define STEP 5		/* every so many allocations fail: each world costs much there */
 #else
