@@ -20,13 +20,6 @@ const char *wr_policy_text(weir_policy policy)
 	return texts[policy];
 }
 
-const char *wr_signal_text(int signal)
-{
-	static const char *const texts[] = {"callback", "callback_inline", "doorbell"};
-
-	return texts[signal];
-}
-
 const char *wr_stream_flags_text(unsigned flags)
 {
 	return flags & WEIR_STREAM_BLOCKING ? "blocking" : "non_blocking";

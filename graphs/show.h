@@ -14,7 +14,6 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		     const struct wr_setting *setting, bool people);
 
 const char *wr_policy_text(weir_policy policy);
-const char *wr_signal_text(int signal); /* enum wr_signal_kind */
 const char *wr_stream_flags_text(unsigned flags);
 const char *wr_plan_output_name(const struct wr_plan *plan, const struct wr_plan_connection *connection);
 const char *wr_plan_input_name(const struct wr_plan *plan, const struct wr_plan_connection *connection);

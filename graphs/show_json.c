@@ -4,6 +4,7 @@
 
 #include "graphs/show.h"
 #include "graphs/values.h"
+#include "streams/streams.h"
 
 static void json_values(struct wr_text *text, const struct wr_plan_entity *entity, const weir_values *values,
 			const char *before)

@@ -3,11 +3,11 @@
  * and runs at once what has rung: no thread is woken between the end of the device's work and compute. Until shortly before the next
  * completion that streams/ expects it sleeps like every other worker, but for a time.
  *
- * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody plays it: one sleeper is woken,
- * unless somebody spins; the poller sleeps: it is woken and plans anew. Who goes to sleep announces it, then looks at `armed` and the
- * role; the poller announces its sleep, then looks at `version`. Who leaves idleness with work in its hands, or with users' destructors to
- * run, or has looked in passing, looks, after it has given the role up, whether the next one must be woken. All of it is sequentially consistent, so of two one sees the other. Workers
- * that never idle look, too, as often as at the injector.
+ * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody plays it: one sleeper is
+ * woken, unless somebody spins; the poller sleeps: it is woken and plans anew. Who goes to sleep announces it, then looks at `armed` and
+ * the role; the poller announces its sleep, then looks at `version`. Who leaves idleness with work in its hands, or with users'
+ * destructors to run, or has looked in passing, looks, after it has given the role up, whether the next one must be woken. All of it is
+ * sequentially consistent, so of two one sees the other. Workers that never idle look, too, as often as at the injector.
  */
 #include "base/clock.h"
 #include "scheduler/scheduler.h"

@@ -63,15 +63,13 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 	scheduler->signal = planned < 0 ? WR_SIGNAL_CALLBACK : planned;
 	if (!name)
 		return WEIR_OK;
-	if (!strcmp(name, "callback"))
-		scheduler->signal = WR_SIGNAL_CALLBACK;
-	else if (!strcmp(name, "callback_inline"))
-		scheduler->signal = WR_SIGNAL_INLINE;
-	else if (!strcmp(name, "doorbell"))
-		scheduler->signal = WR_SIGNAL_DOORBELL;
-	else
-		return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'doorbell'", name);
-	return WEIR_OK;
+	for (int kind = 0; wr_signal_text(kind); kind++) {
+		if (!strcmp(name, wr_signal_text(kind))) {
+			scheduler->signal = kind;
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'doorbell'", name);
 }
 
 /* The caller's options win over the description's, those over the defaults. */

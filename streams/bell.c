@@ -437,11 +437,6 @@ int64_t wr_bells_look(struct wr_system *system, int64_t now)
 	return next;
 }
 
-void wr_bells_watch(struct wr_system *system, int64_t now)
-{
-	(void)wr_bells_look(system, now);
-}
-
 void wr_bells_overslept(struct wr_system *system, int64_t late_ns)
 {
 	struct wr_bells *bells = &system->bells;

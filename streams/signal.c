@@ -17,6 +17,13 @@
 #include "base/status.h"
 #include "streams/signal.h"
 
+const char *wr_signal_text(int kind)
+{
+	static const char *const texts[] = {"callback", "callback_inline", "doorbell"};
+
+	return kind < (int)(sizeof texts / sizeof *texts) ? texts[kind] : NULL;
+}
+
 /* --- firing. Thread: device --- */
 
 static void hand_back(struct wr_signal *signal, struct wr_waker *waker)

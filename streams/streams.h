@@ -180,6 +180,7 @@ bool wr_retire(struct wr_system *system, struct wr_retired *entry);
 
 /* --- signals (G1-G3) --- */
 enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_DOORBELL };
+const char *wr_signal_text(int kind);		/* as it is written in graphs and options; NULL after the last */
 typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 /*
  * `callback`: one token, one host callback for all n fences, on a signal stream of the device's free list. n > 0; fences of a failed system: WEIR_E_DEVICE.

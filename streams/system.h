@@ -317,7 +317,6 @@ void wr_bells_finish(struct wr_system *system);
 /* A word that is 0, in memory that the device writes; NULL: it cannot, or there is none. Not on hot paths: it is tried. Fails: WEIR_E_DEVICE. */
 weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out);
 weir_status wr_bell_open(weir_stream *stream);	/* gives it a word if doorbells are on */
-void wr_bells_watch(struct wr_system *system, int64_t now);	/* looks, unless somebody does */
 void wr_bells_reap(struct wr_system *system);	/* all tokens were revoked: takes back what has ended. Nobody looks any more */
 weir_status wr_bells_missed(struct wr_system *system, int64_t now);	/* lost.c: finds lost rings */
 

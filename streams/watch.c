@@ -125,7 +125,7 @@ static int64_t look(struct wr_system *system, int64_t now)
 {
 	int64_t next = look_at_streams(system, now);
 
-	wr_bells_watch(system, now);
+	(void)wr_bells_look(system, now);	/* a net below the poller */
 	wr_retire_look(system, false);
 	if (wr_load(&system->retire.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);

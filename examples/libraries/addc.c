@@ -145,13 +145,7 @@ static const weir_operator addc = {
 
 static weir_status add(weir_registry *registry)
 {
-	weir_status status = weir_registry_add_operator(registry, &frames);
-
-	if (!status)
-		status = weir_registry_add_operator(registry, &addc);
-	if (!status)
-		status = weir_registry_add_operator(registry, &compare);
-	return status;
+	return frames_add(registry, &addc);
 }
 
 WEIR_PLUGIN(add);

@@ -202,3 +202,14 @@ const weir_operator compare = {
 	.compute = compare_compute,
 	.stop = compare_stop,
 };
+
+weir_status frames_add(weir_registry *registry, const weir_operator *around)
+{
+	weir_status status = weir_registry_add_operator(registry, &frames);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, around);
+	if (!status)
+		status = weir_registry_add_operator(registry, &compare);
+	return status;
+}

@@ -15,5 +15,7 @@ extern const weir_operator compare; /* a sink: host code, to be gated */
 weir_status frames_check(weir_context *context, const weir_tensor *tensor, int device);
 /* The stream's cudaStream_t. Fails where there is none: the backend is not cuda. */
 weir_status frames_native(weir_context *context, weir_stream *stream, void **out);
+/* What a plugin adds: the operator around its library, and the two above. */
+weir_status frames_add(weir_registry *registry, const weir_operator *around);
 
 #endif

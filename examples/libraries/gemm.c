@@ -147,13 +147,7 @@ static const weir_operator gemm = {
 
 static weir_status add(weir_registry *registry)
 {
-	weir_status status = weir_registry_add_operator(registry, &frames);
-
-	if (!status)
-		status = weir_registry_add_operator(registry, &gemm);
-	if (!status)
-		status = weir_registry_add_operator(registry, &compare);
-	return status;
+	return frames_add(registry, &gemm);
 }
 
 WEIR_PLUGIN(add);
