@@ -128,20 +128,14 @@ static void run_unlocked(struct wr_line *line, struct wr_task *task)
 	unsigned another = needs_another_locked(group, task) ? group->started++ : 0;
 	int code;
 
-	fifo->running++;
-	line->running = true;
 	group->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&fifo->lock);
 	if (another)
 		(void)start(group, another);
 	code = execute(task);
 	wr_mutex_lock(&fifo->lock);
-	fifo->running--;
-	line->running = false;
 	if (task->work == WR_WORK_CALL)
 		group->calling = false;
-	if (fifo->leaving)
-		wr_cond_broadcast(&fifo->returned);
 	if (code)
 		fault_locked(fifo, task->kernel.name, code);
 }
@@ -261,6 +255,28 @@ static void tell_others(struct wr_fifo *fifo)
 	}
 }
 
+/* From here on the line is this runner's, also while the lock is left: nobody destroys it. */
+static struct wr_line *hold_locked(struct wr_group *group, int64_t *until)
+{
+	struct wr_line *line = take_locked(group, until);
+
+	if (line) {
+		line->running = true;
+		group->fifo->running++;
+	}
+	return line;
+}
+
+static void release_locked(struct wr_line *line)
+{
+	struct wr_fifo *fifo = line->fifo;
+
+	line->running = false;
+	fifo->running--;
+	if (fifo->leaving)
+		wr_cond_broadcast(&fifo->returned);
+}
+
 static void run(void *arg)
 {
 	struct wr_runner *self = arg;
@@ -270,7 +286,7 @@ static void run(void *arg)
 
 	wr_mutex_lock(&fifo->lock);
 	while (!fifo->stopping) {
-		struct wr_line *line = take_locked(group, &until);
+		struct wr_line *line = hold_locked(group, &until);
 
 		if (!line) {
 			sleep_until(self, until);
@@ -278,6 +294,7 @@ static void run(void *arg)
 		}
 		share(group);
 		step(line);
+		release_locked(line);
 		tell_others(fifo);
 	}
 	wr_mutex_unlock(&fifo->lock);

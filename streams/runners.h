@@ -57,7 +57,7 @@ struct wr_line {
 	struct wr_line *next;		/* in the ready list, or among those parked on a mark */
 	int64_t due;
 	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
-	bool running;			/* a runner has left the lock for its first task, and comes back to it */
+	bool running;			/* a runner has taken it and comes back to it, whether it leaves the lock or not */
 };
 
 struct wr_runner {

@@ -509,6 +509,32 @@ static void f65_whatever_call_is_refused_nothing_is_lost(void **state)
 		}
 }
 
+/* --- streams are closed while runners are on their way with what was on them --- */
+
+static int go_well(const void *arguments)
+{
+	(void)arguments;
+	return 0;
+}
+
+static const weir_kernel idle_kernel = {.size = sizeof(weir_kernel), .name = "idle", .host = go_well};
+
+static void break_and_leave(struct rig *rig)
+{
+	weir_stream *streams[3] = {rig->a, rig->b, rig->c};
+
+	for (int i = 0; i < 9; i++)
+		if (weir_stream_launch(streams[i % 3], i == 3 ? &rig_broken : &idle_kernel, NULL, 0))
+			break; /* it broke before all of it was enqueued */
+}
+
+static void e02_a_stream_that_a_lost_device_left_full_is_closed_after_its_runner_has_left_it(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++)
+		rig_run(break_and_leave, seed);
+}
+
 /* --- auto --- */
 
 static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
@@ -541,6 +567,7 @@ int main(void)
 		cmocka_unit_test(t05_who_carries_a_signal_when_the_system_fails_is_waited_for),
 		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
 		cmocka_unit_test(f65_whatever_call_is_refused_nothing_is_lost),
+		cmocka_unit_test(e02_a_stream_that_a_lost_device_left_full_is_closed_after_its_runner_has_left_it),
 		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};
