@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "graphs/message.h"
 #include "graphs/own_streams.h"
-#include "graphs/plan.h"
+#include "graphs/plan/plan.h"
 #include "graphs/queue.h"
 
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };	/* bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1) */

@@ -3,7 +3,7 @@
 #define WR_GRAPHS_GRAPH_H
 
 #include "graphs/entity.h"
-#include "graphs/names.h"
+#include "graphs/plan/names.h"
 
 struct wr_sim;
 

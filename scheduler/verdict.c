@@ -4,7 +4,7 @@
  */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/text.h"
+#include "graphs/plan/text.h"
 #include "scheduler/scheduler.h"
 
 struct report {

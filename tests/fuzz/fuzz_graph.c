@@ -1,6 +1,6 @@
 /*
  * libFuzzer: any bytes as a graph. Nothing may crash or leak, and what is accepted is printed, read and
- * printed alike (F81-F87). Built by clang alone: -DWEIR_FUZZ=ON; the seeds are tests/graphs/bad and examples.
+ * printed alike (F81-F87). Built by clang alone; the seeds are tests/graphs/plan/bad.
  */
 #include <stdlib.h>
 #include <string.h>

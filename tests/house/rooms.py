@@ -10,11 +10,11 @@ def faults(root):
     for room, below in source.MAY_USE.items():
         for path in source.files(root, room):
             for line, kind, name in source.includes(path):
-                other = name.split("/")[0]
+                other = source.room_of(name)
                 place = f"{path.relative_to(root)}:{line}"
                 if kind == '"' and name != "weir.h" and "/" not in name and room not in READERS:
                     yield f'{place}: "{name}": include from the top, "{room}/{name}"'
-                elif other in source.MAY_USE and "/" in name and other != room and other not in below:
+                elif other and other != room and other not in below:
                     yield f"{place}: {room} must not use {name}"
 
 

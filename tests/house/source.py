@@ -3,29 +3,36 @@ import pathlib
 import re
 import sys
 
-# A room uses only the rooms that stand before it in its line; `weir.h` is everybody's.
+# A room uses only the rooms that stand in its line; `weir.h` is everybody's. A room within a room is one of its own.
 MAY_USE = {
     "base": [],
     "trace": ["base"],
     "streams": ["base", "trace"],
-    "graphs": ["base", "trace", "streams"],
+    "graphs/plan": ["base", "trace", "streams"],
+    "graphs": ["base", "trace", "streams", "graphs/plan"],
     "conditions": [],
     "operators": [],
-    "scheduler": ["base", "trace", "streams", "graphs"],
+    "scheduler": ["base", "trace", "streams", "graphs/plan", "graphs"],
     "cli": [],
     "examples": [],
     "bench": [],
 }
-LIBRARY = ["base", "trace", "streams", "graphs", "conditions", "operators", "scheduler"]
+LIBRARY = ["base", "trace", "streams", "graphs/plan", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)
 STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
 
 
+def room_of(name):
+    """The room in which a file lies, given from the top: the innermost. None: in none."""
+    return max((room for room in MAY_USE if name.startswith(room + "/")), key=len, default=None)
+
+
 def files(root, room):
-    """The C, header and CUDA files of a room, sorted."""
-    return sorted(p for p in (pathlib.Path(root) / room).rglob("*") if p.suffix in SUFFIXES)
+    """The C, header and CUDA files of a room, without those of rooms in it, sorted."""
+    found = (p for p in (pathlib.Path(root) / room).rglob("*") if p.suffix in SUFFIXES)
+    return sorted(p for p in found if room_of(p.relative_to(root).as_posix()) == room)
 
 
 def without_comments(text):

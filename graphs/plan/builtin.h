@@ -1,0 +1,11 @@
+/* The built-in kinds: operators/table.c and conditions/table.c define these lists; NULL ends each.
+ * Any order. */
+#ifndef WR_GRAPHS_PLAN_BUILTIN_H
+#define WR_GRAPHS_PLAN_BUILTIN_H
+
+#include "weir.h"
+
+extern const weir_operator *const wr_builtin_operators[];
+extern const weir_condition *const wr_builtin_conditions[];
+
+#endif

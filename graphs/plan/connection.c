@@ -1,0 +1,222 @@
+/* The key "connections": from an output to an input, and what has to fit at both ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/plan/build.h"
+#include "graphs/plan/nearest.h"
+#include "graphs/plan/port_names.h"
+
+#define NOTHING UINT32_MAX
+
+/* One end: "entity.port". */
+struct end {
+	uint32_t entity, port; /* NOTHING: not understood; it was reported */
+};
+
+/* One item of the list, on its way into the plan. */
+struct item {
+	size_t index;
+	struct wr_at at;
+	struct end from;
+	uint32_t initial;
+	struct wr_place initial_place;
+};
+
+static void report_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place,
+			  const char *name)
+{
+	struct wr_nearest nearest = {.wanted = name};
+
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		wr_nearest_try(&nearest, build->plan->entities[i].name);
+	wr_report(&build->reports, WR_W_UNKNOWN_ENTITY, at, place, "there is no entity '%s'%s",
+		  wr_shown(name).text, wr_nearest_hint(&nearest).text);
+}
+
+static struct end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   const char *name, const char *port, bool input)
+{
+	struct end end = {NOTHING, NOTHING};
+	size_t entity = wr_names_find(&build->names, name);
+	int index;
+
+	if (entity == WR_NO_INDEX) {
+		report_entity(build, at, value->place, name);
+		return end;
+	}
+	if (!build->plan->entities[entity].kind)
+		return end; /* its operator is unknown: that was said */
+	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
+			     input);
+	if (index >= 0)
+		end = (struct end){(uint32_t)entity, (uint32_t)index};
+	return end;
+}
+
+static struct end read_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   bool input)
+{
+	struct end end = {NOTHING, NOTHING};
+	const char *dot = strchr(value->string, '.');
+	char name[65];
+
+	if (!dot || dot == value->string || !dot[1] || strchr(dot + 1, '.') ||
+	    (size_t)(dot - value->string) >= sizeof(name)) {
+		wr_report(&build->reports, WR_W_ENDPOINT, at, value->place,
+			  "'%s' is no end of a connection: write \"entity.port\"",
+			  wr_shown(value->string).text);
+	} else {
+		memcpy(name, value->string, (size_t)(dot - value->string));
+		name[dot - value->string] = '\0';
+		end = find_end(build, at, value, name, dot + 1, input);
+	}
+	build->unresolved |= end.entity == NOTHING;
+	return end;
+}
+
+static weir_status make_room(struct wr_build *build)
+{
+	size_t need = build->plan->connection_count + 1;
+	weir_status status = wr_grow(&build->plan->connections, &build->connection_room, need,
+				     sizeof(*build->plan->connections));
+
+	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
+}
+
+static weir_status enter(struct wr_build *build, const struct item *item, struct end to, size_t to_index,
+			 struct wr_place place)
+{
+	size_t i = build->plan->connection_count;
+	weir_status status;
+
+	if (item->from.entity == NOTHING || to.entity == NOTHING)
+		return WEIR_OK;
+	status = make_room(build);
+	if (status)
+		return status;
+	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
+								  to.entity, to.port, item->initial};
+	build->origins[i] = (struct wr_connection_origin){item->index, to_index, place, item->initial_place};
+	build->plan->connection_count++;
+	build->plan->entities[item->from.entity].outputs[item->from.port].connections++;
+	build->plan->entities[to.entity].inputs[to.port].connections++;
+	return WEIR_OK;
+}
+
+/* ["a.out", "b.in"] */
+static weir_status read_pair(struct wr_build *build, struct item *item, const struct wr_value *pair)
+{
+	struct wr_at from = {&item->at, NULL, 0}, to = {&item->at, NULL, 1};
+	const struct wr_value *first, *second;
+
+	if (wr_value_count(pair) != 2) {
+		build->unresolved = true;
+		wr_report(&build->reports, WR_W_ENDPOINT, &item->at, pair->place,
+			  "a list of %zu is no connection: write [\"entity.output\", \"entity.input\"]",
+			  wr_value_count(pair));
+		return WEIR_OK;
+	}
+	first = &wr_value_at(pair, 0)->value;
+	second = &wr_value_at(pair, 1)->value;
+	/* Both are looked at, also when the first is wrong. */
+	if (wr_type_check(&build->reports, &from, first, WR_STRING))
+		item->from = read_end(build, &from, first, false);
+	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
+		return WEIR_OK;
+	return enter(build, item, read_end(build, &to, second, true), WR_ORIGIN_PAIR, pair->place);
+}
+
+/* "to": one end, or a list of them. */
+static weir_status read_targets(struct wr_build *build, struct item *item, const struct wr_value *to)
+{
+	struct wr_at at = {&item->at, "to", 0};
+	weir_status status = WEIR_OK;
+
+	if (to->type == WR_STRING)
+		return enter(build, item, read_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
+	if (!wr_value_count(to))
+		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
+			  "is empty: name at least one input");
+	for (size_t i = 0; i < wr_value_count(to) && !status; i++) {
+		const struct wr_value *target = &wr_value_at(to, i)->value;
+		struct wr_at inside = {&at, NULL, i};
+		if (wr_type_check(&build->reports, &inside, target, WR_STRING))
+			status = enter(build, item, read_end(build, &inside, target, true), i, target->place);
+	}
+	return status;
+}
+
+static weir_status read_object(struct wr_build *build, struct item *item, const struct wr_value *object)
+{
+	enum { FROM, TO, INITIAL, KEYS = 6 };
+	static const struct wr_field fields[KEYS] = {{"from", WR_STRING, true},
+						     {"to", WR_STRING | WR_ARRAY, true},
+						     {"initial", WR_INTEGER, false}};
+	const struct wr_value *found[KEYS];
+
+	wr_fields_read(&build->reports, &item->at, object, "a connection", fields, found);
+	if (found[INITIAL]) {
+		item->initial =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "initial", 0},
+						   found[INITIAL], 0, WR_PORT_CAPACITY_MAX, 0);
+		item->initial_place = found[INITIAL]->place;
+	}
+	if (found[FROM])
+		item->from = read_end(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
+	build->unresolved |= !found[FROM] || !found[TO];
+	return found[TO] ? read_targets(build, item, found[TO]) : WEIR_OK;
+}
+
+static int by_ends(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	for (int i = 0; i < 5; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+/* Sorted by both ends, equal connections are neighbours; the number of the connection comes last. */
+static weir_status check_doubles(struct wr_build *build)
+{
+	const struct wr_plan *plan = build->plan;
+	uint32_t(*keys)[5] = wr_alloc(plan->connection_count, sizeof(*keys));
+
+	if (!keys)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &plan->connections[i];
+		const uint32_t key[5] = {c->from, c->output, c->to, c->input, (uint32_t)i};
+		memcpy(keys[i], key, sizeof(key));
+	}
+	qsort(keys, plan->connection_count, sizeof(*keys), by_ends);
+	for (size_t i = 1; i < plan->connection_count; i++)
+		if (!memcmp(keys[i - 1], keys[i], 4 * sizeof(keys[i][0])))
+			wr_build_report_connection(build, WR_W_DOUBLE_CONNECTION, keys[i][4],
+						   "was there before: take one of them out");
+	wr_free(keys);
+	return WEIR_OK;
+}
+
+static weir_status read_item(struct wr_build *build, struct item *item, const struct wr_value *value)
+{
+	if (!wr_type_check(&build->reports, &item->at, value, WR_ARRAY | WR_OBJECT)) {
+		build->unresolved = true;
+		return WEIR_OK;
+	}
+	return value->type == WR_ARRAY ? read_pair(build, item, value) : read_object(build, item, value);
+}
+
+weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections)
+{
+	struct wr_at all = {NULL, "connections", 0};
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
+		struct item item = {.index = i, .at = {&all, NULL, i}, .from = {NOTHING, NOTHING}};
+		status = read_item(build, &item, &wr_value_at(connections, i)->value);
+	}
+	return status ? status : check_doubles(build);
+}

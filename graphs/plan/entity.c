@@ -1,0 +1,131 @@
+/* The key "entities". */
+#include "base/memory.h"
+#include "graphs/plan/build.h"
+#include "graphs/plan/nearest.h"
+#include "graphs/plan/port_names.h"
+#include "graphs/plan/registry.h"
+#include "graphs/plan/values.h"
+
+static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *entity,
+			      const struct wr_value *name, const struct wr_at *at)
+{
+	size_t index = (size_t)(entity - build->plan->entities);
+	size_t first;
+
+	at = &(struct wr_at){at, "name", 0};
+	if (!wr_name_ok(name->string)) {
+		wr_report(&build->reports, WR_W_NAME, at, name->place,
+			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
+			  wr_shown(name->string).text);
+		return WEIR_OK;
+	}
+	entity->name = wr_strdup(name->string);
+	if (!entity->name)
+		return WEIR_E_NOMEM;
+	first = wr_names_find(&build->names, entity->name);
+	if (first != WR_NO_INDEX)
+		wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
+			  "entity %zu has the name '%s' already: give this one another", first, entity->name);
+	return wr_names_add(&build->names, entity->name, index);
+}
+
+static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
+		      const struct wr_at *at)
+{
+	struct wr_nearest nearest = {.wanted = name->string};
+
+	entity->kind = wr_registry_find_operator(build->registry, name->string);
+	if (entity->kind)
+		return;
+	for (size_t i = 0; weir_registry_operator(build->registry, i); i++)
+		wr_nearest_try(&nearest, weir_registry_operator(build->registry, i)->name);
+	wr_report(&build->reports, WR_W_UNKNOWN_OPERATOR, &(struct wr_at){at, "operator", 0}, name->place,
+		  "there is no operator '%s'%s: `weir operators` lists them, --plugin adds some",
+		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
+}
+
+static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity *entity,
+				   const struct wr_value *object, const struct wr_at *at,
+				   struct wr_place place)
+{
+	struct wr_at inside = {at, "parameters", 0};
+	struct wr_values_source source = {
+		.kind = "operator",
+		.name = entity->kind->name,
+		.parameters = entity->kind->parameters,
+		.ports = entity->kind,
+		.object = object,
+		.at = object ? &inside : at,
+		.place = object ? object->place : place,
+	};
+
+	return wr_values_create(&entity->values, &source, &build->reports);
+}
+
+static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *value, const struct wr_at *at)
+{
+	enum { NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM, KEYS = 14 };
+	static const struct wr_field fields[KEYS] = {
+		{"name", WR_STRING, true},
+		{"operator", WR_STRING, true},
+		{"parameters", WR_OBJECT, false},
+		{"conditions", WR_ARRAY, false},
+		{"ports", WR_OBJECT, false},
+		{"resources", WR_ARRAY, false},
+		{"default_stream_pool", WR_BOOL, false},
+		{"use_default_stream", WR_BOOL, false},
+		{"device", 0, false},
+		{"max_in_flight", 0, false},
+		{"on_error", 0, false},
+		{"priority", 0, false},
+		{"pin", 0, false},
+	};
+	const struct wr_value *found[KEYS];
+	weir_status status = WEIR_OK;
+
+	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
+		return WEIR_OK;
+	wr_fields_read(&build->reports, at, value, "an entity", fields, found);
+	if (found[NAME])
+		status = enter_name(build, entity, found[NAME], at);
+	if (found[OPERATOR])
+		find_kind(build, entity, found[OPERATOR], at);
+	build->unresolved_resource |=
+		!found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
+	if (!status)
+		status = wr_build_use(build, entity,
+				      &(struct wr_use){found[RESOURCES], found[DEFAULT_POOL],
+						       found[DEFAULT_STREAM]},
+				      at);
+	if (status || !entity->kind)
+		return status;
+	status = wr_build_ports(build, entity, found[PORTS], at);
+	if (!status)
+		status = read_parameters(build, entity, found[PARAMETERS], at, value->place);
+	if (!status && found[CONDITIONS])
+		status = wr_build_conditions(build, entity, found[CONDITIONS], at);
+	return status;
+}
+
+weir_status wr_build_entities(struct wr_build *build, const struct wr_value *entities)
+{
+	struct wr_at all = {NULL, "entities", 0};
+	size_t count = wr_value_count(entities);
+	weir_status status = WEIR_OK;
+
+	if (count > WR_ENTITIES_MAX) {
+		wr_report(&build->reports, WR_W_TOO_MANY, &all, entities->place,
+			  "%zu entities: at most %zu are allowed", count, WR_ENTITIES_MAX);
+		return WEIR_OK;
+	}
+	build->plan->entities = wr_alloc(count, sizeof(*build->plan->entities));
+	if (!build->plan->entities)
+		return WEIR_E_NOMEM;
+	build->plan->entity_count = count;
+	build->entities = entities;
+	for (size_t i = 0; i < count && !status; i++)
+		status = build_entity(build, &build->plan->entities[i], &wr_value_at(entities, i)->value,
+				      &(struct wr_at){&all, NULL, i});
+	return status;
+}

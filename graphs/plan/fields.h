@@ -1,0 +1,30 @@
+/* The keys that an object may have, as a table. */
+#ifndef WR_GRAPHS_PLAN_FIELDS_H
+#define WR_GRAPHS_PLAN_FIELDS_H
+
+#include "graphs/plan/report.h"
+
+struct wr_field {
+	const char *name; /* NULL ends the list */
+	unsigned types;   /* enum wr_type; 0: reserved, refused by name */
+	bool required;
+};
+
+bool wr_type_check(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		   unsigned types);
+
+/*
+ * Checks the keys of `object` and their types. found[i] is the value of the i-th field, or NULL: absent or of
+ * a wrong type. `what` names the object in messages ("an entity").
+ */
+void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *object,
+		    const char *what, const struct wr_field *fields, const struct wr_value **found);
+
+/* An integer within bounds, or `fallback`, if there is no value or after a report. */
+int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+			 int64_t min, int64_t max, int64_t fallback);
+/* The index of one of the choices "a|b|c", or -1 after a report. */
+int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		    const char *choices);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * A plan: a description after all checks, with every name resolved and every default filled in. What graphs/graph.c wires
+ * and weir_description_print prints. Plain data; owns all its memory (names, values); borrows the kinds' tables.
+ */
+#ifndef WR_GRAPHS_PLAN_PLAN_H
+#define WR_GRAPHS_PLAN_PLAN_H
+
+#include "weir.h"
+
+struct wr_plan_input {
+	const weir_port *port;
+	uint32_t capacity, take;	/* take: WEIR_ALL, or n */
+	weir_policy policy;
+	uint32_t connections;		/* how many arrive here, inlets not counted */
+};
+
+struct wr_plan_output {
+	const weir_port *port;
+	uint32_t max_emits;
+	uint32_t connections;
+};
+
+struct wr_plan_condition {
+	const weir_condition *kind;
+	char *name;			/* "name" in the description, else the kind's */
+	weir_values *values;
+	bool implied;			/* a default that nobody wrote */
+	int signal;			/* cuda_stream: enum wr_signal_kind, or -1: the scheduler's */
+};
+
+#define WR_NO_POOL UINT32_MAX
+#define WR_NO_CONTEXT UINT32_MAX
+
+struct wr_plan_stream_pool {
+	char *name;			/* an implied one: "default", or "default of <green context>" */
+	int device, priority;
+	unsigned flags;			/* WEIR_STREAM_BLOCKING */
+	uint32_t reserved_size, max_size;	/* max_size 0: no bound */
+	uint32_t green_context;		/* index, or WR_NO_CONTEXT */
+	bool implied;			/* nobody wrote it */
+	bool is_default;		/* entities that name no resource use it */
+	size_t users;			/* entities */
+};
+
+struct wr_plan_green_context_pool {
+	char *name;
+	int device;
+	unsigned flags;
+	uint32_t *sizes;		/* sms_per_partition */
+	size_t count;
+	uint32_t min_sm_size;
+	int default_index;		/* as it was given: -1, the remainder */
+	bool is_default;		/* entities that name no resource use its default context */
+};
+
+struct wr_plan_green_context {
+	char *name;			/* an implied one has its pool's */
+	uint32_t pool;			/* index */
+	int index;			/* of the pool's partitions; -1: the remainder, or the last one if nothing remains */
+	bool implied;			/* the pool was named where a context is meant: its default */
+};
+
+struct wr_plan_entity {
+	char *name;
+	const weir_operator *kind;
+	uint32_t stream_pool;			/* index, or WR_NO_POOL */
+	int device;				/* the pool's; 0 without one */
+	bool use_default_stream;
+	weir_values *values;
+	struct wr_plan_input *inputs;		/* one per port of the kind, in its order */
+	struct wr_plan_output *outputs;
+	size_t input_count, output_count;
+	struct wr_plan_condition *conditions;	/* in the order of the text, implied ones last (inputs, then outputs) */
+	size_t condition_count;
+};
+
+struct wr_plan_connection {
+	uint32_t from, output, to, input;	/* indices */
+	uint32_t initial;
+};
+
+struct wr_plan_scheduler {
+	unsigned workers;			/* 0: not given */
+	int signal;				/* enum wr_signal_kind; -1: not given */
+	int64_t drain_ns, deadlock_grace_ns, max_duration_ns, spin_ns;
+	bool has_drain, has_grace, has_duration, has_spin;
+	char *backend;				/* NULL: not given */
+	uint64_t seed;
+	bool has_seed;
+	int64_t device_memory, host_memory;	/* bytes that lie ready before the first tick on a GPU; default 64 MiB each */
+};
+
+struct wr_plan {
+	char *name;
+	struct wr_plan_scheduler scheduler;
+	struct wr_plan_stream_pool *stream_pools;	/* in the order of the text, then the implied ones */
+	struct wr_plan_green_context_pool *green_context_pools;
+	struct wr_plan_green_context *green_contexts;	/* likewise */
+	size_t stream_pool_count, green_context_pool_count, green_context_count;
+	int devices;					/* 1 + the highest device that a pool names */
+	struct wr_plan_entity *entities;
+	size_t entity_count;
+	struct wr_plan_connection *connections;	/* in the order of the text: that is "connection order" */
+	size_t connection_count;
+};
+
+/*
+ * Checks everything and gives the plan. Every error and warning goes to fn (may be NULL), in the order of the text; last_error has the first error.
+ * `open_ports`: unconnected required ports are allowed (inlets and outlets may come; wr_graph checks them when a scheduler is made).
+ */
+weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry, const weir_description *description, bool open_ports,
+			   weir_report_fn *fn, void *arg);
+void wr_plan_destroy(struct wr_plan *plan);
+
+#endif

@@ -1,0 +1,105 @@
+/* The key "scheduler": settings for whoever makes one; options in C go before them. */
+#include "base/memory.h"
+#include "graphs/plan/build.h"
+#include "graphs/plan/units.h"
+#include "streams/streams.h"
+
+enum { WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, KEYS = 16 };
+
+static const struct wr_field fields[KEYS] = {
+	[WORKERS] = {"workers", WR_INTEGER, false},
+	[SIGNAL] = {"signal", WR_STRING, false},
+	[BACKEND] = {"backend", WR_STRING, false},
+	[SEED] = {"seed", WR_INTEGER, false},
+	[DRAIN] = {"drain", WR_INTEGER | WR_STRING, false},
+	[GRACE] = {"deadlock_grace", WR_INTEGER | WR_STRING, false},
+	[DURATION] = {"max_duration", WR_INTEGER | WR_STRING, false},
+	[SPIN] = {"spin", WR_INTEGER | WR_STRING, false},
+	[DEVICE_MEMORY] = {"device_memory", WR_INTEGER | WR_STRING, false},
+	[HOST_MEMORY] = {"host_memory", WR_INTEGER | WR_STRING, false},
+};
+
+struct reading {
+	struct wr_reports *reports;
+	const struct wr_value **found;
+};
+
+static const struct wr_at top = {NULL, "scheduler", 0};
+
+static int64_t integer(const struct reading *reading, int key, int64_t min, int64_t max)
+{
+	return wr_field_integer(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+				reading->found[key], min, max, 0);
+}
+
+/* Whether it was given. */
+static bool duration(const struct reading *reading, int key, int64_t min, int64_t *out)
+{
+	struct wr_at at = {&top, fields[key].name, 0};
+	const struct wr_value *value = reading->found[key];
+	const char *wrong;
+
+	if (!value)
+		return false;
+	if (value->type == WR_INTEGER) {
+		*out = integer(reading, key, min, INT64_MAX);
+		return true;
+	}
+	wrong = wr_duration_read(value->string, out);
+	if (wrong)
+		wr_report(reading->reports, WR_W_DURATION, &at, value->place, WR_DURATION_WRONG,
+			  wr_shown(value->string).text, wrong);
+	return true;
+}
+
+static int64_t size(const struct reading *reading, int key, int64_t fallback)
+{
+	struct wr_at at = {&top, fields[key].name, 0};
+	const struct wr_value *value = reading->found[key];
+	const char *wrong;
+	int64_t bytes = 0;
+
+	if (!value)
+		return fallback;
+	if (value->type == WR_INTEGER)
+		return integer(reading, key, 0, INT64_MAX);
+	wrong = wr_size_read(value->string, &bytes);
+	if (wrong)
+		wr_report(reading->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
+	return bytes;
+}
+
+static int choice(const struct reading *reading, int key, const char *choices)
+{
+	if (!reading->found[key])
+		return -1;
+	return wr_field_choice(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+			       reading->found[key], choices);
+}
+
+weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
+{
+	const struct wr_value *found[KEYS] = {0};
+	struct reading reading = {&build->reports, found};
+	struct wr_plan_scheduler *plan = &build->plan->scheduler;
+
+	if (scheduler)
+		wr_fields_read(&build->reports, &top, scheduler, "the scheduler", fields, found);
+	plan->workers = found[WORKERS] ? (unsigned)integer(&reading, WORKERS, 1, 64) : 0;
+	plan->signal = choice(&reading, SIGNAL, WR_SIGNALS);
+	plan->has_drain = duration(&reading, DRAIN, 0, &plan->drain_ns);
+	plan->has_grace = duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
+	plan->has_duration = duration(&reading, DURATION, 0, &plan->max_duration_ns);
+	plan->has_spin = duration(&reading, SPIN, 0, &plan->spin_ns);
+	plan->has_seed = found[SEED];
+	plan->seed = (uint64_t)integer(&reading, SEED, 0, INT64_MAX);
+	plan->device_memory = size(&reading, DEVICE_MEMORY, 64 << 20);
+	plan->host_memory = size(&reading, HOST_MEMORY, 64 << 20);
+	if (choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)
+		return WEIR_OK;
+	plan->backend = wr_strdup(found[BACKEND]->string);
+	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_DOORBELL == 2, "the order of WR_SIGNALS");

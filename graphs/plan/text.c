@@ -1,0 +1,208 @@
+#include "graphs/plan/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+
+/* Room for `more` bytes and a NUL. */
+static bool make_room(struct wr_text *text, size_t more)
+{
+	if (!text->status)
+		text->status = wr_grow(&text->text, &text->room, text->length + more + 1, 1);
+	return !text->status;
+}
+
+void wr_text_vadd(struct wr_text *text, const char *format, va_list list)
+{
+	va_list again;
+	int length;
+
+	va_copy(again, list);
+	length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	if (length < 0 || !make_room(text, (size_t)length))
+		return;
+	vsnprintf(text->text + text->length, (size_t)length + 1, format, list);
+	text->length += (size_t)length;
+}
+
+void wr_text_add(struct wr_text *text, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	wr_text_vadd(text, format, list);
+	va_end(list);
+}
+
+void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
+{
+	if (!make_room(text, length))
+		return;
+	if (length)
+		memcpy(text->text + text->length, bytes, length);
+	text->length += length;
+	text->text[text->length] = '\0';
+}
+
+/* Writes one byte as JSON wants it; returns how many bytes that took, at most 6. */
+static size_t escape(char out[8], unsigned char byte)
+{
+	static const char letters[] = "btn\0fr"; /* from \b on; there is none for \v */
+
+	if (byte == '"' || byte == '\\')
+		return (size_t)snprintf(out, 8, "\\%c", byte);
+	if (byte >= '\b' && byte <= '\r' && letters[byte - '\b'])
+		return (size_t)snprintf(out, 8, "\\%c", letters[byte - '\b']);
+	if (byte < 0x20 || byte == 0x7f)
+		return (size_t)snprintf(out, 8, "\\u%04x", byte);
+	out[0] = (char)byte;
+	return 1;
+}
+
+void wr_text_string(struct wr_text *text, const char *string)
+{
+	char escaped[8];
+
+	wr_text_bytes(text, "\"", 1);
+	for (; *string; string++)
+		wr_text_bytes(text, escaped, escape(escaped, (unsigned char)*string));
+	wr_text_bytes(text, "\"", 1);
+}
+
+void wr_text_real(struct wr_text *text, double real)
+{
+	char digits[40];
+
+	snprintf(digits, sizeof(digits), "%.17g", real);
+	for (char *c = digits; *c; c++)
+		if (*c == ',')
+			*c = '.'; /* a locale's decimal point */
+	wr_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
+}
+
+void wr_text_finish(struct wr_text *text)
+{
+	wr_free(text->text);
+	*text = (struct wr_text){0};
+}
+
+/* One character: as it is, or \u.... for a control character, C1 ones too (two bytes). Returns how many bytes
+ * of the string it takes. */
+static size_t plain(const char *string, char out[8], size_t *length)
+{
+	unsigned char first = (unsigned char)string[0], second = first == 0xc2 ? (unsigned char)string[1] : 0;
+
+	if (first < 0x20 || first == 0x7f)
+		*length = escape(out, first);
+	else if (second >= 0x80 && second < 0xa0)
+		*length = (size_t)snprintf(out, 8, "\\u%04x", second);
+	else
+		out[0] = string[0], *length = 1;
+	return second >= 0x80 && second < 0xa0 ? 2 : 1;
+}
+
+struct wr_shown wr_shown(const char *string)
+{
+	const size_t limit = sizeof((struct wr_shown){{0}}.text) - sizeof("...");
+	struct wr_shown shown = {{0}};
+	char escaped[8];
+	size_t length = 0;
+
+	while (*string) {
+		size_t more, taken = plain(string, escaped, &more);
+		if (length + more > limit)
+			break;
+		memcpy(shown.text + length, escaped, more);
+		length += more;
+		string += taken;
+	}
+	if (!*string)
+		return shown;
+	while (length && ((unsigned char)shown.text[length - 1] & 0xc0) == 0x80)
+		length--; /* not in the middle of a character */
+	if (length && (unsigned char)shown.text[length - 1] >= 0xc0)
+		length--;
+	memcpy(shown.text + length, "...", sizeof("..."));
+	return shown;
+}
+
+static bool letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool wr_name_ok(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (!length || length > 64 || !letter(*name))
+		return false;
+	for (; *name; name++)
+		if (!letter(*name) && !(*name >= '0' && *name <= '9') && *name != '-')
+			return false;
+	return true;
+}
+
+static weir_status read_all(struct wr_text *text, int fd)
+{
+	while (text->length <= WR_TEXT_MAX) {
+		size_t want = WR_TEXT_MAX + 1 - text->length;
+		ssize_t got;
+
+		if (want > 65536)
+			want = 65536;
+		if (!make_room(text, want))
+			return text->status;
+		got = read(fd, text->text + text->length, want);
+		if (got < 0 && errno != EINTR)
+			return WEIR_E_IO;
+		if (got == 0)
+			break;
+		if (got > 0)
+			text->length += (size_t)got;
+		text->text[text->length] = '\0';
+	}
+	return WEIR_OK;
+}
+
+/* A file that says that it is too large is not read at all. */
+static bool is_too_large(int fd, size_t *bytes)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size <= (off_t)WR_TEXT_MAX)
+		return false;
+	*bytes = (size_t)status.st_size;
+	return true;
+}
+
+weir_status wr_text_read(struct wr_text *out, const char *path)
+{
+	struct wr_text text = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	weir_status status = fd < 0 ? WEIR_E_IO : WEIR_OK;
+
+	if (!status && !is_too_large(fd, &text.length))
+		status = read_all(&text, fd);
+	if (status == WEIR_E_IO)
+		wr_fail(WEIR_E_IO, "%s: cannot be read: %s", wr_shown(path).text, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (status)
+		wr_text_finish(&text);
+	else
+		*out = text;
+	return status;
+}
+
+void weir_text_free(char *text)
+{
+	wr_free(text);
+}

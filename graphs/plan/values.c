@@ -1,0 +1,336 @@
+#include "graphs/plan/values.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/plan/fields.h"
+#include "graphs/plan/json.h"
+#include "graphs/plan/nearest.h"
+#include "graphs/plan/port_names.h"
+#include "graphs/plan/units.h"
+
+/* One parameter on its way from the tree to its setting. */
+struct reading {
+	const struct wr_values_source *source;
+	struct wr_reports *reports;
+	const struct wr_at *at;
+	struct wr_setting *setting;
+};
+
+bool wr_parameter_is_input(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_INPUT || parameter->type == WEIR_INPUTS;
+}
+
+bool wr_parameter_is_output(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_OUTPUT || parameter->type == WEIR_OUTPUTS;
+}
+
+/* What JSON may say for a parameter of this type. */
+static unsigned types_of(weir_parameter_type type)
+{
+	switch (type) {
+	case WEIR_BOOL:
+		return WR_BOOL;
+	case WEIR_INT:
+		return WR_INTEGER;
+	case WEIR_NUMBER:
+		return WR_INTEGER | WR_REAL;
+	case WEIR_DURATION:
+	case WEIR_SIZE:
+		return WR_INTEGER | WR_STRING;
+	case WEIR_STRING:
+	case WEIR_CHOICE:
+	case WEIR_INPUT:
+	case WEIR_OUTPUT:
+		return WR_STRING;
+	case WEIR_INPUTS:
+	case WEIR_OUTPUTS:
+		return WR_STRING | WR_ARRAY;
+	}
+	return 0;
+}
+
+static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
+{
+	struct wr_shown shown;
+
+	if (type == WEIR_DURATION && value > 0)
+		return wr_duration_shown(value);
+	if (type == WEIR_SIZE && value > 0)
+		return wr_size_shown(value);
+	snprintf(shown.text, sizeof(shown.text), "%lld", (long long)value);
+	return shown;
+}
+
+static void check_bounds(const struct reading *reading, struct wr_place place, int64_t value)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+	bool open = !parameter->min && !parameter->max;
+	int64_t min = open && parameter->type == WEIR_INT ? INT64_MIN : parameter->min;
+	int64_t max = open ? INT64_MAX : parameter->max;
+
+	if (value >= min && value <= max)
+		reading->setting->integer = value;
+	else if (max == INT64_MAX)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be at least %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text);
+	else
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be %s to %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
+}
+
+static void read_quantity(const struct reading *reading, const struct wr_value *value)
+{
+	bool duration = reading->setting->parameter->type == WEIR_DURATION;
+	const char *wrong;
+	int64_t number;
+
+	if (value->type == WR_INTEGER) {
+		check_bounds(reading, value->place, value->integer);
+		return;
+	}
+	wrong = duration ? wr_duration_read(value->string, &number) : wr_size_read(value->string, &number);
+	if (!wrong)
+		check_bounds(reading, value->place, number);
+	else if (duration)
+		wr_report(reading->reports, WR_W_DURATION, reading->at, value->place, WR_DURATION_WRONG,
+			  wr_shown(value->string).text, wrong);
+	else
+		wr_report(reading->reports, WR_W_SIZE, reading->at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
+}
+
+static weir_status copy_string(const struct reading *reading, const struct wr_value *value)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+
+	if (parameter->type == WEIR_CHOICE &&
+	    wr_field_choice(reading->reports, reading->at, value, parameter->choices) < 0)
+		return WEIR_OK;
+	reading->setting->string = wr_strdup(value->string);
+	return reading->setting->string ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static void read_port(const struct reading *reading, const struct wr_at *at, const struct wr_value *name)
+{
+	struct wr_setting *setting = reading->setting;
+	bool input = wr_parameter_is_input(setting->parameter);
+	int port;
+
+	if (!wr_type_check(reading->reports, at, name, WR_STRING))
+		return;
+	port = wr_port_find(reading->reports, at, name->place, reading->source->ports, name->string, input);
+	for (size_t i = 0; port >= 0 && i < setting->port_count; i++)
+		if (setting->ports[i] == (unsigned)port) {
+			wr_report(reading->reports, WR_W_DUPLICATE_NAME, at, name->place,
+				  "port '%s' is named twice: once is enough", wr_shown(name->string).text);
+			return;
+		}
+	if (port >= 0)
+		setting->ports[setting->port_count++] = (unsigned)port;
+}
+
+static weir_status read_ports(const struct reading *reading, const struct wr_value *value)
+{
+	size_t count = value->type == WR_ARRAY ? wr_value_count(value) : 1;
+
+	if (!count)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, value->place,
+			  "is empty: name at least one port");
+	reading->setting->ports = wr_alloc(count, sizeof(unsigned));
+	if (!reading->setting->ports)
+		return WEIR_E_NOMEM;
+	if (value->type == WR_STRING)
+		read_port(reading, reading->at, value);
+	for (size_t i = 0; i < wr_value_count(value); i++)
+		read_port(reading, &(struct wr_at){reading->at, NULL, i}, &wr_value_at(value, i)->value);
+	return WEIR_OK;
+}
+
+static weir_status read_value(const struct reading *reading, const struct wr_value *value)
+{
+	struct wr_setting *setting = reading->setting;
+
+	if (!wr_type_check(reading->reports, reading->at, value, types_of(setting->parameter->type)))
+		return WEIR_OK;
+	switch (setting->parameter->type) {
+	case WEIR_BOOL:
+		setting->integer = value->boolean;
+		return WEIR_OK;
+	case WEIR_NUMBER:
+		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
+		return WEIR_OK;
+	case WEIR_INT:
+	case WEIR_DURATION:
+	case WEIR_SIZE:
+		read_quantity(reading, value);
+		return WEIR_OK;
+	case WEIR_STRING:
+	case WEIR_CHOICE:
+		return copy_string(reading, value);
+	case WEIR_INPUT:
+	case WEIR_OUTPUT:
+	case WEIR_INPUTS:
+	case WEIR_OUTPUTS:
+		return read_ports(reading, value);
+	}
+	return WEIR_OK;
+}
+
+/* The table's default is read like what a user writes; only that its place is that of the object which lacks
+ * it. */
+static weir_status read_fallback(struct reading *reading)
+{
+	const struct wr_values_source *source = reading->source;
+	const weir_parameter *parameter = reading->setting->parameter;
+	struct wr_value value;
+	weir_status status;
+
+	if (!parameter->fallback) {
+		wr_report(reading->reports, WR_W_MISSING_PARAMETER, source->at, source->place,
+			  "%s '%s' needs the parameter '%s': %s", source->kind, source->name, parameter->name,
+			  parameter->help ? parameter->help : "it has no default");
+		return WEIR_OK;
+	}
+	status = wr_json_read(&value, parameter->fallback, strlen(parameter->fallback), reading->reports);
+	if (status)
+		return status == WEIR_E_NOMEM ? status : WEIR_OK;
+	wr_value_forget_places(&value);
+	value.place = source->place;
+	status = read_value(reading, &value);
+	wr_value_finish(&value);
+	return status;
+}
+
+static weir_status read_setting(const struct wr_values_source *source, struct wr_reports *reports,
+				struct wr_setting *setting)
+{
+	const char *name = setting->parameter->name;
+	struct reading reading = {source, reports, &(struct wr_at){source->at, name, 0}, setting};
+	const struct wr_value *value = source->object ? wr_value_find(source->object, name) : NULL;
+
+	return value ? read_value(&reading, value) : read_fallback(&reading);
+}
+
+static bool is_parameter(const struct wr_values_source *source, const char *key)
+{
+	for (const char *const *skip = source->skip; skip && *skip; skip++)
+		if (!strcmp(*skip, key))
+			return true;
+	for (const weir_parameter *p = source->parameters; p && p->name; p++)
+		if (!strcmp(p->name, key))
+			return true;
+	return false;
+}
+
+static void check_key(const struct wr_values_source *source, struct wr_reports *reports,
+		      const struct wr_member *member)
+{
+	struct wr_nearest nearest = {.wanted = member->key};
+
+	if (is_parameter(source, member->key))
+		return;
+	for (const weir_parameter *p = source->parameters; p && p->name; p++)
+		wr_nearest_try(&nearest, p->name);
+	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &(struct wr_at){source->at, member->key, 0}, member->place,
+		  "%s '%s' has no parameter '%s'%s", source->kind, source->name, wr_shown(member->key).text,
+		  wr_nearest_hint(&nearest).text);
+}
+
+weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
+			     struct wr_reports *reports)
+{
+	const weir_parameter *parameters = source->parameters;
+	weir_status status = WEIR_OK;
+	weir_values *values;
+	size_t count = 0;
+
+	while (parameters && parameters[count].name)
+		count++;
+	values = wr_alloc(1, sizeof(*values) + count * sizeof(values->settings[0]));
+	if (!values)
+		return WEIR_E_NOMEM;
+	values->count = count;
+	for (size_t i = 0; i < count; i++)
+		values->settings[i].parameter = &parameters[i];
+	for (size_t i = 0; source->object && i < wr_value_count(source->object); i++)
+		check_key(source, reports, wr_value_at(source->object, i));
+	for (size_t i = 0; i < count && !status; i++)
+		status = read_setting(source, reports, &values->settings[i]);
+	if (status)
+		wr_values_destroy(values);
+	else
+		*out = values;
+	return status;
+}
+
+void wr_values_destroy(weir_values *values)
+{
+	for (size_t i = 0; values && i < values->count; i++) {
+		wr_free(values->settings[i].string);
+		wr_free(values->settings[i].ports);
+	}
+	wr_free(values);
+}
+
+const struct wr_setting *wr_values_setting(const weir_values *values, const char *name)
+{
+	for (size_t i = 0; i < values->count; i++)
+		if (!strcmp(values->settings[i].parameter->name, name))
+			return &values->settings[i];
+	return NULL;
+}
+
+/* Asking for a parameter that the table does not declare is a fault of the operator's code: 0 in
+ * a release. */
+static const struct wr_setting *declared(const weir_values *values, const char *name)
+{
+	static const struct wr_setting none;
+	const struct wr_setting *setting = wr_values_setting(values, name);
+
+	assert(setting && "a parameter that the table declares");
+	return setting ? setting : &none;
+}
+
+bool weir_values_bool(const weir_values *values, const char *name)
+{
+	return declared(values, name)->integer != 0;
+}
+
+int64_t weir_values_int(const weir_values *values, const char *name)
+{
+	const struct wr_setting *setting = declared(values, name);
+
+	return setting->port_count ? setting->ports[0] : setting->integer;
+}
+
+double weir_values_number(const weir_values *values, const char *name)
+{
+	return declared(values, name)->number;
+}
+
+const char *weir_values_string(const weir_values *values, const char *name)
+{
+	const char *string = declared(values, name)->string;
+
+	return string ? string : "";
+}
+
+size_t weir_values_count(const weir_values *values, const char *name)
+{
+	return declared(values, name)->port_count;
+}
+
+unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
+{
+	const struct wr_setting *setting = declared(values, name);
+
+	assert(i < setting->port_count);
+	return i < setting->port_count ? setting->ports[i] : 0;
+}
