@@ -180,7 +180,7 @@ void wr_entity_close_streams(weir_entity *entity)
 		wr_stream_close(own->items[i].stream);
 		wr_free(own->items[i].name);
 	}
-	own->count = own->set_count = 0;
+	own->count = own->named = own->set_count = 0;
 	own->internal = own->standard = 0;
 	own->before = (weir_fence){0, 0};
 	own->kept = own->carried = own->partly = own->entered = false;

@@ -27,6 +27,7 @@ struct wr_set_stream {
 struct wr_own_streams {
 	struct wr_own_stream *items;
 	size_t count, room;
+	size_t named;			/* of the first so many the profilers know */
 	size_t internal;		/* 1 + its place: the one of this tick, 0: none yet. entity->stream is the same */
 	size_t standard;		/* 1 + the place of the device's default stream, 0: was not asked for */
 	weir_fence before;		/* where the internal one of the last tick that had one ended */

@@ -156,6 +156,7 @@ void wr_loop_main(void *scheduler);
 /* --- start.c, finish.c --- */
 weir_status wr_start_run(weir_scheduler *scheduler);
 void wr_finish_run(weir_scheduler *scheduler);		/* workers have left, the count is 0: verdict, stop functions, outcome */
+void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity);	/* tells the observers of those it took since the last call */
 void wr_stop_operator(weir_entity *entity);		/* that has a stop function and was started */
 void wr_give_back(weir_scheduler *scheduler);		/* the references of what an abandoned run left (S4) */
 

@@ -30,16 +30,22 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
-/* Those that there are before the first tick: by their entity's name, or their own behind it. */
-static void trace_streams(weir_scheduler *scheduler, const weir_entity *entity)
+/* Its own by its name, those that it allocated by theirs behind it. Neither the device's nor what others brought. */
+static void name_stream(weir_scheduler *scheduler, const weir_entity *entity, const struct wr_own_stream *own)
 {
-	for (size_t i = 0; i < entity->own.count; i++) {
-		const struct wr_own_stream *own = &entity->own.items[i];
-		char name[160];
-		snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "", own->name ? own->name : "");
-		if (!own->of && i + 1 != entity->own.standard)
-			wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
-	}
+	char name[160];
+
+	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "", own->name ? own->name : "");
+	wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
+}
+
+void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_own_streams *own = &entity->own;
+
+	for (; own->named < own->count; own->named++)
+		if (!own->items[own->named].of && own->named + 1 != own->standard)
+			name_stream(scheduler, entity, &own->items[own->named]);
 }
 
 /* A device that a pool names; without any pool it is the first. */
@@ -156,7 +162,7 @@ static weir_status start_operators(weir_scheduler *scheduler)
 		if (status)
 			wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
 		else
-			trace_streams(scheduler, &graph->entities[i]);
+			wr_name_streams(scheduler, &graph->entities[i]);
 	}
 	return status;
 }

@@ -204,6 +204,8 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	worker->local.context = context;
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
 	status = entity->compute(context, entity->operator_state);
+	if (worker->scheduler->trace)
+		wr_name_streams(worker->scheduler, entity);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	worker->local.context = NULL;
 	context->computing = false;

@@ -7,6 +7,7 @@
 #include "graphs/graph.h"
 #include "graphs/pool.h"
 #include "rig.h"
+#include "scheduler/scheduler.h"
 #include "streams/system.h"
 
 #ifdef WR_TSAN
@@ -984,6 +985,68 @@ static void starting_and_stopping(void)
 	rig_destroy(rig);
 }
 
+/* --- what profilers hear --- */
+
+static struct {
+	char text[256];
+} heard;
+
+static void hear_stream(void *self, void *native, const char *owner)
+{
+	size_t length = strlen(heard.text);
+
+	(void)self;
+	assert_null(native); /* neither host nor sim has any that a tool knows */
+	snprintf(heard.text + length, sizeof heard.text - length, "%s%s", length ? " " : "", owner);
+}
+
+static weir_status listen(void **self)
+{
+	*self = &heard;
+	return WEIR_OK;
+}
+
+/* "tables" in start, its own in the first tick, "late" in the second; the device's stream is nobody's. */
+static weir_status allocate_late(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = NULL, *standard = weir_context_default_stream(context);
+
+	HOLDS(rig, standard && weir_context_stream(context));
+	return tick_of(context) == 1 ? weir_context_allocate_stream(context, "late", &stream) : WEIR_OK;
+}
+
+static weir_status allocate_at_start(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = NULL;
+
+	(void)rig;
+	return weir_context_allocate_stream(context, "tables", &stream);
+}
+
+static void listening(void)
+{
+	static const struct wr_observer observer = {.name = "test", .open = listen, .stream = hear_stream};
+	static const struct wr_observer *const observers[] = {&observer};
+	struct rig *rig = rig_of("source ticks=3 -> p:call");
+
+	rig_on(rig, "p", allocate_late);
+	rig_entity(rig, "p")->start = allocate_at_start;
+	rig_make(rig);
+	assert_int_equal(wr_trace_open_with(&rig->scheduler->trace, observers, 1), WEIR_OK);
+	heard.text[0] = '\0';
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(heard.text, "p.tables p p.late");
+	assert_int_equal(rig_run(rig), WEIR_OK);	/* streams of a run are its own: named anew, maybe for others */
+	assert_string_equal(heard.text, "p.tables p p.late p.tables p p.late");
+	rig_destroy(rig);
+}
+
+static void profilers_hear_of_each_stream_once_a_run_by_whose_it_is(void **state)
+{
+	(void)state;
+	rig_everywhere(listening);
+}
+
 static void s07_start_may_use_streams_and_stop_comes_after_all_of_them(void **state)
 {
 	(void)state;
@@ -1431,6 +1494,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(t03_t07_what_is_emitted_a_tick_later_carries_who_wrote_it),
 		cmocka_unit_test(g02_t07_what_was_kept_and_is_passed_on_later_carries_what_it_carried),
 		cmocka_unit_test(t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes),
+		cmocka_unit_test(profilers_hear_of_each_stream_once_a_run_by_whose_it_is),
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
