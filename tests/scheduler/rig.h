@@ -7,8 +7,9 @@
  * Chains are divided by ';'. An item is `name:operator`, `operator` (named as it), or the name of one that
  * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
  * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
- * connection into it); pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions count=3, period=10ms (or period=10ms,POLICY), enabled=false,
- * asynchronous, gate=in, min=2, condition=NAME; everything else is a parameter of the operator.
+ * connection into it); pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions
+ * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in, min=2, condition=NAME;
+ * everything else is a parameter of the operator.
  *
  * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call,
  * whose functions are the test's. Whatever goes wrong within an operator is noted and asserted afterwards, by
@@ -41,8 +42,7 @@ struct rig_entity {
 	char name[64];
 	rig_fn *compute, *start;
 	void (*stop)(struct rig *rig, weir_context *context);
-	char text[RIG_TEXT]; /* "0 1,2": numbers received, a tick each; "|" before those of in2; "?":
-				unfinished */
+	char text[RIG_TEXT]; /* "0 1,2": numbers received, a tick each; "|" before those of in2; "?": unfinished */
 	size_t length;
 	_Atomic unsigned computing; /* S2: never above 1 */
 };
@@ -62,24 +62,22 @@ struct rig {
 	void *own;
 };
 
-struct rig *
-rig_of(const char *text); /* on rig_backend, two workers; options may be changed before rig_make */
-void rig_on(struct rig *rig, const char *entity, rig_fn *compute); /* of a `call` */
+/* On rig_backend, two workers; the options may be changed before rig_make. */
+struct rig *rig_of(const char *text);
+void rig_on(struct rig *rig, const char *entity, rig_fn *compute);	/* of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
-void rig_make(struct rig *rig);  /* the scheduler */
-void rig_here(struct rig *rig);  /* before a start by this thread that is not rig_start's */
-void rig_start(struct rig *rig); /* makes it, if there is none */
-weir_status
-rig_wait(struct rig *rig);            /* for the end; then asserts conservation (E5) and that nothing broke */
-weir_status rig_run(struct rig *rig); /* start, wait */
+void rig_make(struct rig *rig);			/* the scheduler */
+void rig_here(struct rig *rig);			/* before a start by this thread that is not rig_start's */
+void rig_start(struct rig *rig);		/* makes it, if there is none */
+weir_status rig_wait(struct rig *rig);		/* for the end; then asserts conservation (E5) and that nothing broke */
+weir_status rig_run(struct rig *rig);		/* start, wait */
 void rig_destroy(struct rig *rig);
 
-const char *rig_text(struct rig *rig, const char *entity); /* what it received in all runs so far */
+const char *rig_text(struct rig *rig, const char *entity);	/* what it received in all runs so far */
 uint64_t rig_ticks(struct rig *rig, const char *entity);
 bool rig_done(struct rig *rig, const char *entity);
-weir_queue_counts rig_queue(struct rig *rig, const char *to); /* of the first connection into it */
-const char *
-rig_explain(struct rig *rig); /* "entity: condition: VERDICT (detail)\n", for each unmet condition */
+weir_queue_counts rig_queue(struct rig *rig, const char *to);	/* of the first connection into it */
+const char *rig_explain(struct rig *rig);	/* "entity: condition: VERDICT (detail)\n", for each unmet condition */
 
 /* Words for `call`. */
 weir_message *rig_number(weir_context *context, int64_t number);
@@ -91,15 +89,14 @@ void rig_note(struct rig *rig, weir_context *context, const char *word); /* to t
 void rig_everywhere(void (*body)(void));
 void rig_in_world(uint64_t seed, void (*body)(void));
 void rig_on_host(void (*body)(void));
-extern _Thread_local const char
-	*rig_backend; /* "sim", outside a world of the test's own, unless one of these says otherwise */
 
-extern _Thread_local const char *rig_resources; /* JSON of the resources of graphs to come; NULL: none */
+/* Of graphs to come: */
+extern _Thread_local const char *rig_backend;	/* "sim", outside a world of the test's own, unless one of these says otherwise */
+extern _Thread_local const char *rig_resources;	/* JSON; NULL: none */
 
 /* A message from outside, for inlets. */
 weir_message *rig_message(struct rig *rig, int64_t number);
-void rig_add_kinds(weir_registry *registry);        /* the rig's operators, and the conditions of the test in
-						       `rig_conditions` */
-extern const weir_condition *const *rig_conditions; /* ends with NULL; set by main */
+void rig_add_kinds(weir_registry *registry);		/* its operators, and the conditions of the test in `rig_conditions` */
+extern const weir_condition *const *rig_conditions;	/* ends with NULL; set by main */
 
 #endif
