@@ -1,5 +1,5 @@
 /*
- * What queues (fifo.c) and those who run them (runners.c) share. A line is ready, due at a time, when its first
+ * What queues (fifo.c), those who run them (runners.c) and their groups (groups.c) share. A line is ready, due at a time, when its first
  * operation could run; parked when that is a wait for a mark that was not reached; running while a runner is in
  * its first operation; idle when it is empty. Only a ready line is in its group's list, so a line is run by one
  * runner at a time and its order is kept.
@@ -108,7 +108,10 @@ void wr_line_reach_locked(struct wr_line *line);	/* its record has run */
 void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
+weir_status wr_runner_start(struct wr_group *group, unsigned i);	/* its i-th. Thread: any; who makes groups: with the lock */
+struct wr_runner *wr_group_wake_locked(struct wr_group *group);		/* an idle one, for wr_unpark; or NULL */
+
+/* groups.c */
 weir_status wr_group_start(struct wr_group *group);	/* its runners, if it has none yet. Lock not held */
-struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one, for wr_unpark; or NULL */
 
 #endif
