@@ -4,6 +4,7 @@
  */
 #include "base/memory.h"
 #include "streams/signal.h"
+#include "streams/system.h"
 
 static void free_carrier(struct wr_system *system, struct wr_carrier *carrier)
 {

@@ -1,13 +1,23 @@
 /*
- * The report of a lost device (E3): the device's error and the suspects. After a fault even completed events
- * return the error, so suspects are all streams with work that was not seen complete before; one is accused
- * only if it is the only one.
+ * The failure of a system (E2, E3): a device is lost, for good. Whoever meets it first writes the report, then says so, then
+ * ends all signals, so that each entity that waits is poked and finds it out.
+ *
+ * The report: the device's error and the suspects. After a fault even completed events return the error, so suspects are
+ * all streams with work that was not seen complete before; one is accused only if it is the only one.
+ *
+ * Three words, each of which only grows: `failing` is won by one thread, which alone writes the report; `failed` is set
+ * after that, seq_cst, so that who arms a token and reads it afterwards either sees it or is seen by the one who ends all
+ * tokens; who sees it, by an acquiring load at least, may read the report, which is never changed again.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/status.h"
+#include "streams/signal.h"
 #include "streams/system.h"
+
+/* --- the report --- */
 
 enum { SUSPECTS = 8 }; /* named in the report */
 
@@ -72,7 +82,7 @@ static void write_suspects(struct wr_system *system, const struct line_up *line_
 		snprintf(text + at, room - at, " and %zu more", line_up->count - SUSPECTS);
 }
 
-void wr_failure_describe(struct wr_system *system, const char *what)
+static void describe(struct wr_system *system, const char *what)
 {
 	struct line_up line_up = {.count = 0};
 
@@ -85,6 +95,59 @@ void wr_failure_describe(struct wr_system *system, const char *what)
 			insert(&line_up, suspect);
 	}
 	write_suspects(system, &line_up, strlen(system->failure));
+}
+
+/* --- failing --- */
+
+/*
+ * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go on
+ * with what is not complete, or report the failure as his own.
+ */
+void wr_system_fail(struct wr_system *system, const char *what)
+{
+	struct wr_waker *waker;
+
+	if (wr_exchange(&system->failing, true)) {
+		while (!wr_load(&system->failed))
+			wr_thread_yield();
+		return;
+	}
+	describe(system, what);
+	wr_store(&system->failed, true);
+	waker = wr_system_enter(system);
+	wr_signals_fail(system, waker);
+	if (waker)
+		waker->kick(waker);
+	wr_system_leave(system);
+}
+
+weir_status wr_system_dead(struct wr_system *system)
+{
+	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+}
+
+weir_status wr_system_note(struct wr_system *system, weir_status status)
+{
+	if (status == WEIR_E_DEVICE)
+		wr_system_fail(system, weir_last_error());
+	return status;
+}
+
+/* --- hearing of it --- */
+
+/* Acquires the report: whoever hears of the failure so may read it. */
+bool wr_system_failed(const struct wr_system *system)
+{
+	return wr_load_acquire(&((struct wr_system *)system)->failed);
+}
+
+bool wr_system_doomed(struct wr_system *system)
+{
+	if (!wr_load(&system->failing))
+		return false;
+	while (!wr_load(&system->failed))
+		wr_thread_yield();
+	return true;
 }
 
 const char *wr_system_failure(struct wr_system *system)

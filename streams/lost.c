@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/signal.h"
+#include "streams/system.h"
 
 #define LOST_AFTER 1000000000
 

@@ -8,6 +8,8 @@
  * It stays of the class that it was cut for, or the large ones would be used up by small sizes: its node waits
  * among the lent ones and is found by the address when it comes back.
  */
+#include "streams/memory.h"
+
 #include <assert.h>
 
 #include "base/memory.h"

@@ -4,6 +4,7 @@
  */
 #include "base/memory.h"
 #include "streams/signal.h"
+#include "streams/system.h"
 
 static struct wr_refused **find_refused_locked(struct wr_signals *signals, uint32_t entity)
 {

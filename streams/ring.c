@@ -14,7 +14,7 @@ struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
 		return NULL;
 	ring->first = first;
 	for (ring->size = 0; ring->size < size; ring->size++)
-		if (wr_system_note(system, system->backend->event_create(system->native, stream->device,
+		if (wr_system_note(system, system->backend->event_create(system->native, stream->spec.device,
 									 &ring->points[ring->size].event)))
 			break;
 	if (ring->size == size)

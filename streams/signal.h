@@ -1,13 +1,85 @@
-/* What signal.c, carrier.c, refused.c and lost.c share. ..._locked: signals->lock is held. */
+/*
+ * Signals from the inside: signal.c (their way), callback.c (arming), revoke.c (ends without a callback), carrier.c, refused.c,
+ * lost.c; poller.c arms some, too.
+ *
+ * One lock, signals->lock, guards the lists, the counts and what is written in a signal. It is never held in a call of the
+ * backend nor while a waker pokes or drops; only `take` is called under it. ..._locked: it is held. Everybody else holds
+ * no lock of this room's. What is `_Atomic` is seq_cst.
+ */
 #ifndef WR_STREAMS_SIGNAL_H
 #define WR_STREAMS_SIGNAL_H
 
-#include "streams/system.h"
+#include "base/thread.h"
+#include "streams/token.h"
 
-/* Calls fn for every signal that there is, armed or not. */
+#define WR_BOUND 256	/* outstanding tokens a device (callback) or stream (inline), G2 */
+
+/* A native stream that carries one signal at a time, so that none waits for another's producer. Its holder's alone. */
+struct wr_carrier {
+	struct wr_carrier *next;
+	void *native, *event;	/* the event: recorded when the signal was given up, to see its end */
+	int device;
+	bool unmarked;		/* given up, and the record of the event was refused */
+	/* Told to count the signals, before the callback; NULL: the device cannot, or it was made in mid-run. */
+	_Atomic uint32_t *word;
+	uint32_t rung;
+};
+
+/* One armed signal. Fields but `next`, `token` are written while it is free or under signals.lock, before the token is armed. */
+struct wr_signal {
+	struct wr_sink sink;
+	struct wr_signal *next;		/* free list (signals.lock), fired list, the poller's inbox */
+	struct wr_system *system;
+	struct wr_waker *waker;
+	uint32_t slot, entity;
+	_Atomic uint64_t token;		/* 0: not armed */
+	struct wr_carrier *carrier;	/* NULL: inline */
+	weir_stream *stream;		/* inline: whose bound; expected: who is looked at when it has fired */
+	int device;
+	bool bounded;			/* counts against a bound */
+	bool proven;			/* when its callback comes the carrier's word is proof that the fences are complete */
+	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
+	size_t count, room;
+	int64_t armed_at, complete_at;	/* guarded by signals.lock */
+	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
+	bool doorbell;			/* it is in the poller's hands until it has ended; who else ends its token says so last: */
+	_Atomic wr_token ended;
+	wr_token probed, late;		/* carrier's event recorded behind it; told that it is late. Loop thread */
+};
+
+#define WR_SIGNALS 64
+struct wr_signals_page {
+	struct wr_signals_page *older;
+	struct wr_signal at[WR_SIGNALS];
+};
+
+struct wr_refused {
+	struct wr_refused *next;
+	uint32_t entity;
+	int device;
+};
+
+struct wr_signals {
+	struct wr_mutex lock;
+	uint32_t bound;				/* WR_BOUND; tests lower it */
+	_Atomic(struct wr_signals_page *) pages;
+	struct wr_signal *free;			/* guarded by lock, like the rest unless it is atomic */
+	struct wr_carrier *carriers, *limbo;	/* ready; given up with a signal that has not fired */
+	uint32_t *outstanding;			/* per device, against the bound */
+	struct wr_refused *first, **end, *spare;	/* the FIFO */
+	_Atomic(struct wr_signal *) fired;	/* a stack that the loop empties */
+	_Atomic uint64_t pending;		/* armed and not fired */
+	_Atomic uint64_t stale;
+	uint64_t strays;			/* of the process when the system was made */
+};
+
+/* --- signal.c --- */
+weir_status wr_signals_init(struct wr_system *system);
+void wr_signals_finish(struct wr_system *system);
+/* Calls fn for every signal that there is, armed or not, without the lock. */
 void wr_signals_each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg);
 
-/* signal.c: what is to be armed, and how; then nothing is enqueued yet. */
+/* What is to be armed, and how; then nothing is enqueued yet. */
 struct wr_order {
 	uint32_t entity;
 	const weir_fence *fences;
@@ -17,24 +89,49 @@ struct wr_order {
 	weir_stream *stream;
 	bool bounded, doorbell, proven;
 };
-weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order, struct wr_signal **out);
-/* The token has ended and the caller is the only one who has the signal. Returns what carried it. */
+/* Takes the order's carrier if it succeeds. The token is armed: the failure of the system may end it at once. Fails: WEIR_E_NOMEM. */
+weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
+			   struct wr_signal **out);
+/* The token has ended and the caller is the only one who has the signal. Returns what carried it: the caller's now. */
 struct wr_carrier *wr_signal_give_back(struct wr_signal *signal);
-weir_status wr_signal_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device);	/* may it wait for them? */
+/* Likewise, but its token is an orphan, which its callback releases. */
+struct wr_carrier *wr_signal_put_back(struct wr_signal *signal);
 
-/* carrier.c */
+/* --- callback.c --- */
+/* A signal must not wait for a stream that is being captured (G3). Fails: WEIR_E_UNSUPPORTED. Thread: worker. */
+weir_status wr_signal_refuse_capture(weir_stream *stream);
+weir_status wr_signal_expect(weir_stream *stream);	/* kick only; once for its last point. Thread: the loop */
+
+/* --- revoke.c --- */
+void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);	/* ends all tokens. Thread: who fails the system */
+/* In this order, by who detaches: */
+void wr_signals_revoke(struct wr_system *system);
+bool wr_signals_inside(struct wr_system *system);	/* somebody is inside a callback; asked until nobody is */
+void wr_signals_give_back(struct wr_system *system);
+
+/* --- carrier.c. Thread: any --- */
 struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);		/* NULL: there is none */
-void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);	/* NULL is fine */
+/* NULL is fine, here and below. */
+void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);
 weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);	/* when none is ready */
 void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier);	/* records its event behind all that is on it */
-void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);	/* to limbo, behind a record; NULL is fine */
+void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);	/* to limbo, behind a record */
 void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier);
+bool wr_signals_drained(struct wr_system *system);	/* nothing is left on those in limbo. Nobody arms any more */
 
-/* refused.c */
-/* BUSY: it stands there now, or (*entered false) stood there already. */
+/* --- refused.c. Thread: any --- */
+/* BUSY: it stands there now, or (*entered false) stood there already. Fails: WEIR_E_NOMEM. */
 weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
 bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);	/* true: its reference is the caller's to drop */
-void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);	/* the oldest */
+/* The oldest, so many at most. */
+void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
 void wr_refused_free(struct wr_refused *entry);
+void wr_signals_offer(struct wr_system *system, int device);	/* pokes refused ones, as many as there are places */
+bool wr_signals_refuse(struct wr_system *system);	/* somebody stands in the FIFO */
+void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker);	/* empties it, and drops the references */
+
+/* --- lost.c. Thread: the loop --- */
+weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */
+weir_status wr_bells_missed(struct wr_system *system, int64_t now);	/* finds lost rings */
 
 #endif

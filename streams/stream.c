@@ -85,7 +85,7 @@ bool wr_stream_capturing(weir_stream *stream)
 	const struct wr_system *system = stream->system;
 
 	return wr_load(&wr_load(&stream->root)->exposed) && system->backend->capturing &&
-	       system->backend->capturing(system->native, stream->device, wr_load(&stream->native));
+	       system->backend->capturing(system->native, stream->spec.device, wr_load(&stream->native));
 }
 
 bool wr_stream_over(weir_stream *stream)
@@ -107,7 +107,7 @@ void *weir_stream_native(const weir_stream *stream)
 
 int weir_stream_device(const weir_stream *stream)
 {
-	return stream->device;
+	return stream->spec.device;
 }
 
 uint64_t weir_stream_id(const weir_stream *stream)
@@ -128,7 +128,7 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->launch(system->native, stream->device, wr_load(&stream->native),
+	return wr_system_note(system, system->backend->launch(system->native, stream->spec.device, wr_load(&stream->native),
 							      kernel, arguments, bytes));
 }
 
@@ -139,7 +139,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->copy(system->native, stream->device, wr_load(&stream->native), to, from, bytes));
+	return wr_system_note(system, system->backend->copy(system->native, stream->spec.device, wr_load(&stream->native), to, from, bytes));
 }
 
 /* --- fences of it --- */
@@ -151,7 +151,7 @@ static void *queue_of(const weir_stream *stream)
 
 bool weir_stream_same(const weir_stream *a, const weir_stream *b)
 {
-	return a == b || (a->system == b->system && a->device == b->device && queue_of(a) == queue_of(b));
+	return a == b || (a->system == b->system && a->spec.device == b->spec.device && queue_of(a) == queue_of(b));
 }
 
 /* In one queue the record went before. One that is somebody else's by now was drained: then either answer is right. */
@@ -175,7 +175,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (status || !other || ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
-	status = wr_system_note(system, system->backend->wait(system->native, stream->device, wr_load(&stream->native),
+	status = wr_system_note(system, system->backend->wait(system->native, stream->spec.device, wr_load(&stream->native),
 							      wr_stream_point(other, fence.point)->event));
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
@@ -213,7 +213,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	wr_store(&place->rung, false);
 	wr_store_relaxed(&place->at, wr_now());
 	status =
-		wr_system_note(system, system->backend->record(system->native, stream->device, wr_load(&stream->native), place->event));
+		wr_system_note(system, system->backend->record(system->native, stream->spec.device, wr_load(&stream->native), place->event));
 	if (status)
 		return status;
 	hold(stream, until(point));

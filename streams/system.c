@@ -3,20 +3,18 @@
  * is tied to a run.
  *
  * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are
- * counted at their slots (signal.c), and by whoever else sees work complete: those are counted in `inside`.
+ * counted at their slots (revoke.c), and by whoever else sees work complete: those are counted in `inside`.
  * Detach gives back what references are left, takes the waker away, revokes the tokens, and waits until all
  * who may have had it are out: nobody touches it again.
  */
 #include "streams/system.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
-#include "base/sim.h"
 #include "base/status.h"
+#include "streams/memory.h"
 
 #define DRAIN          2000000000	/* for work of a run that was cut short */
 #define HURRY          200000000	/* when a drain has waited for it already */
@@ -67,72 +65,6 @@ void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), vo
 
 /* --- making --- */
 
-static weir_status unknown(const char *name)
-{
-	return wr_fail(WEIR_E_INVALID, "backend '%s' is not known: auto, cuda, host or sim", name);
-}
-
-static weir_status open_backend(struct wr_system *system, const struct wr_backend *backend,
-				const struct wr_system_options *options)
-{
-	system->backend = backend;
-	return backend->open(&system->native, options, system->where, sizeof system->where);
-}
-
-static weir_status open_cuda(struct wr_system *system, const struct wr_system_options *options)
-{
-#ifdef WEIR_WITH_CUDA
-	return open_backend(system, &wr_backend_cuda, options);
-#else
-	(void)system;
-	(void)options;
-	return wr_fail(WEIR_E_UNSUPPORTED, "backend 'cuda': this weir was built without CUDA");
-#endif
-}
-
-/* Who asks for cuda by name has no use for the difference: there is no device for him. */
-static weir_status open_named_cuda(struct wr_system *system, const struct wr_system_options *options)
-{
-	weir_status status = open_cuda(system, options);
-
-#ifdef WEIR_WITH_CUDA
-	status = status == WEIR_E_UNSUPPORTED ? WEIR_E_DEVICE : status;
-#endif
-	return status;
-}
-
-static weir_status open_auto(struct wr_system *system, const struct wr_system_options *options)
-{
-	return wr_system_open_or_host(system, open_cuda(system, options), options);
-}
-
-weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
-				   const struct wr_system_options *options)
-{
-	static _Atomic bool said;
-
-	if (status != WEIR_E_UNSUPPORTED)
-		return status;
-	if (!wr_exchange(&said, true))
-		wr_log(WR_LOG_INFO, "running on the host: %s", weir_last_error());
-	return open_backend(system, &wr_backend_host, options);
-}
-
-static weir_status open_by_name(struct wr_system *system, const struct wr_system_options *options)
-{
-	const char *name = options->backend ? options->backend : "auto";
-
-	if (!strcmp(name, "auto"))
-		return open_auto(system, options);
-	if (!strcmp(name, "cuda"))
-		return open_named_cuda(system, options);
-	if (!strcmp(name, "host"))
-		return open_backend(system, &wr_backend_host, options);
-	if (!strcmp(name, "sim"))
-		return open_backend(system, &wr_backend_sim, options);
-	return unknown(name);
-}
-
 static weir_status init(struct wr_system *system)
 {
 	weir_status status = wr_mutex_init(&system->lock);
@@ -150,6 +82,7 @@ static weir_status init(struct wr_system *system)
 		status = wr_signals_init(system);
 	if (!status)
 		status = wr_bells_init(system);
+	wr_poller_init(&system->poller);
 	return status;
 }
 
@@ -162,6 +95,7 @@ static void free_all(void *arg)
 	wr_stream_pools_finish(system);
 	wr_partitions_finish(system);
 	wr_bells_finish(system);
+	wr_poller_finish(&system->poller);
 	wr_memory_finish(system);
 	system->backend->close(system->native);
 	wr_retire_finish(system);
@@ -177,7 +111,7 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
 
 	if (!system)
 		return WEIR_E_NOMEM;
-	status = open_by_name(system, options ? options : &defaults);
+	status = wr_system_open_backend(system, options ? options : &defaults);
 	if (status) {
 		wr_free(system);
 		return status;
@@ -337,55 +271,4 @@ void wr_system_detach(struct wr_system *system)
 	wr_system_collect(system);
 	wr_bells_reap(system);
 	wr_signals_give_back(system);
-}
-
-/* --- failure --- */
-
-/* Acquires the report: whoever hears of the failure so may read it. */
-bool wr_system_failed(const struct wr_system *system)
-{
-	return wr_load_acquire(&((struct wr_system *)system)->failed);
-}
-
-bool wr_system_doomed(struct wr_system *system)
-{
-	if (!wr_load(&system->failing))
-		return false;
-	while (!wr_load(&system->failed))
-		wr_thread_yield();
-	return true;
-}
-
-/*
- * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go on
- * with what is not complete, or report the failure as his own.
- */
-void wr_system_fail(struct wr_system *system, const char *what)
-{
-	struct wr_waker *waker;
-
-	if (wr_exchange(&system->failing, true)) {
-		while (!wr_load(&system->failed))
-			wr_thread_yield();
-		return;
-	}
-	wr_failure_describe(system, what);
-	wr_store(&system->failed, true);
-	waker = wr_system_enter(system);
-	wr_signals_fail(system, waker);
-	if (waker)
-		waker->kick(waker);
-	wr_system_leave(system);
-}
-
-weir_status wr_system_dead(struct wr_system *system)
-{
-	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
-}
-
-weir_status wr_system_note(struct wr_system *system, weir_status status)
-{
-	if (status == WEIR_E_DEVICE)
-		wr_system_fail(system, weir_last_error());
-	return status;
 }

@@ -66,7 +66,7 @@ static void name_busy(struct wr_system *system, int device)
 	for (uint32_t i = 0; i < wr_load(&system->count) && named < NAMES; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (stream->device == device && has_work(stream) && at < sizeof text)
+		if (stream->spec.device == device && has_work(stream) && at < sizeof text)
 			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", named++ ? ", " : "",
 					       wr_load(&stream->owner));
 	}
@@ -83,7 +83,7 @@ static void warn_of_crowd(struct wr_system *system)
 		size_t busy = 0;
 
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
-			busy += wr_stream_at(system, i)->device == device &&
+			busy += wr_stream_at(system, i)->spec.device == device &&
 				has_work(wr_stream_at(system, i));
 		if (busy > HARDWARE_QUEUES) {
 			system->warned = true;

@@ -1326,7 +1326,7 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 
 static weir_status on_a_partition(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_context_stream(context)->partition);
+	HOLDS(rig, weir_context_stream(context)->spec.partition);
 	return on_internal(rig, context);
 }
 

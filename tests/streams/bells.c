@@ -600,13 +600,13 @@ BODY(g04_the_margin_follows_how_late_sleeps_end)
 {
 	for (int i = 0; i < 100; i++)
 		wr_bells_overslept(rig->system, 0);
-	assert_int_equal(wr_load(&rig->system->bells.margin), 20 * US);
+	assert_int_equal(wr_load(&rig->system->poller.margin), 20 * US);
 	for (int i = 0; i < 100; i++)
 		wr_bells_overslept(rig->system, 200 * US);
-	assert_in_range(wr_load(&rig->system->bells.margin), 190 * US, 210 * US);
+	assert_in_range(wr_load(&rig->system->poller.margin), 190 * US, 210 * US);
 	for (int i = 0; i < 100; i++)
 		wr_bells_overslept(rig->system, SECOND);
-	assert_int_equal(wr_load(&rig->system->bells.margin), 500 * US);
+	assert_int_equal(wr_load(&rig->system->poller.margin), 500 * US);
 }
 
 BODY(g04_the_length_of_a_streams_work_is_learned)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "streams/memory.h"
 #include "rig.h"
 #include "test.h"
 

@@ -1,0 +1,250 @@
+/*
+ * Signals by host callback (G2, G3): `callback`, on a carrier, a native stream of its own that waits for the fences;
+ * `callback_inline`, on the stream itself; and the loop's own for the end of a stream.
+ *
+ * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed, or one in the
+ * FIFO of refused entities is taken; the carrier is made to wait; the token is armed; the callback is enqueued. From then
+ * on it may come, also before its enqueueing has returned (F05), and the signal may be somebody else's: only the token,
+ * a value, is touched after that. What fails on the way undoes the steps before; a carrier that may wait for something
+ * goes to limbo.
+ *
+ * No lock is held in a call of the backend; signals->lock guards the claim alone. A signal that fails to be enqueued and
+ * one that the failure of the system ends are told apart by the token's end: whoever ends it has the signal.
+ */
+#include "base/status.h"
+#include "streams/signal.h"
+#include "streams/system.h"
+
+/* --- enqueueing --- */
+
+/* Nothing was enqueued. If somebody else ended the token (the system failed), the loop gives it back. */
+static void disarm(struct wr_signal *signal, wr_token token)
+{
+	struct wr_system *system = signal->system;
+
+	if (wr_token_end(token) == WR_TOKEN_GONE)
+		return;
+	wr_fetch_sub(&system->signals.pending, 1);
+	wr_carrier_give_up(system, wr_signal_give_back(signal));
+}
+
+/* The signal may be armed anew by now: a later token stays. */
+static void note_enqueued(struct wr_signal *signal, wr_token token)
+{
+	wr_token known = wr_load(&signal->enqueued);
+
+	while (known < token && !wr_cas(&signal->enqueued, &known, token))
+		;
+}
+
+/* The last step: from here on the callback may come, also before this returns (F05). */
+static weir_status enqueue(struct wr_system *system, void *native, struct wr_signal *signal, wr_token *out)
+{
+	wr_token token = wr_load(&signal->token);
+	/*
+	 * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees
+	 * the token.
+	 */
+	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
+
+	if (!status)
+		status = wr_system_note(system, system->backend->call(system->native, signal->device, native, wr_token_fire,
+								      wr_token_argument(token)));
+	if (status)
+		disarm(signal, token);
+	else
+		note_enqueued(signal, token);
+	if (!status)
+		*out = token;
+	wr_system_added(system);
+	return status;
+}
+
+weir_status wr_signal_refuse_capture(weir_stream *stream)
+{
+	if (!wr_stream_capturing(stream))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_UNSUPPORTED,
+		       "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
+		       wr_load(&stream->owner));
+}
+
+/* The device waits for each of them that is not known to be complete; nobody asks for the others' streams. *device: of the first. */
+static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+{
+	weir_status status = WEIR_OK;
+
+	*device = 0;
+	for (size_t i = n; i-- > 0 && !status;) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (status || !stream)
+			continue;
+		*device = stream->spec.device;
+		if (fences[i].point > wr_load(&stream->seen))
+			status = wr_signal_refuse_capture(stream);
+	}
+	return status;
+}
+
+static weir_status wait_for(struct wr_system *system, const struct wr_carrier *carrier, const weir_fence *fences, size_t n)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream && fences[i].point > wr_load(&stream->seen))
+			status = wr_system_note(
+				system,
+				system->backend->wait(system->native, carrier->device, carrier->native,
+						      wr_stream_point(stream, fences[i].point)->event));
+	}
+	return status;
+}
+
+/* Whether the word will tell. */
+static bool ring(struct wr_system *system, struct wr_carrier *carrier)
+{
+	const struct wr_backend *backend = system->backend;
+
+	if (!carrier->word)
+		return false;
+	carrier->rung++;
+	return !wr_system_note(system, backend->ring(system->native, carrier->device, carrier->native, carrier->word, carrier->rung));
+}
+
+static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
+				  wr_token *out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signal *signal;
+	weir_status status = WEIR_OK;
+
+	if (!order->carrier)
+		status = wr_carrier_other(system, order->device, &order->carrier);
+	if (!status)
+		status = wait_for(system, order->carrier, order->fences, order->count);
+	if (!status)
+		order->proven = ring(system, order->carrier);
+	if (!status)
+		status = wr_signal_make(system, waker, order, &signal);
+	if (!status)
+		return enqueue(system, order->carrier->native, signal, out);
+	wr_carrier_give_up(system, order->carrier);
+	wr_mutex_lock(&signals->lock);
+	if (order->bounded)
+		signals->outstanding[order->device]--;
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+/*
+ * Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference
+ * is the caller's.
+ */
+static weir_status claim(struct wr_signals *signals, struct wr_order *order, struct wr_waker *waker,
+			 bool *dropped)
+{
+	weir_status status = WEIR_OK;
+	bool entered = false;
+
+	wr_mutex_lock(&signals->lock);
+	if (order->bounded && signals->outstanding[order->device] >= signals->bound) {
+		status = wr_refused_enter_locked(signals, order->entity, order->device, &entered);
+	} else {
+		signals->outstanding[order->device] += order->bounded;
+		order->carrier = wr_carrier_pop_locked(&signals->carriers, order->device);
+		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
+	}
+	if (entered && status == WEIR_E_BUSY)
+		waker->take(waker); /* under the lock: before anybody can find the entry and drop it */
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			  wr_token *out)
+{
+	struct wr_waker *waker = wr_load(&system->waker);
+	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
+	bool dropped = false;
+	weir_status status;
+
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (!waker)
+		return wr_fail(WEIR_E_CLOSED, "no run is on");
+	status = check(system, fences, n, &order.device);
+	if (!status)
+		status = claim(&system->signals, &order, waker, &dropped);
+	if (status == WEIR_E_BUSY)
+		wr_system_added(system);
+	if (status)
+		return status;
+	if (dropped)
+		waker->drop(waker);
+	return arm_on_carrier(system, waker, &order, out);
+}
+
+weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out)
+{
+	struct wr_system *system = stream->system;
+	struct wr_waker *waker = wr_load(&system->waker);
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	struct wr_order order = {.entity = entity,
+			      .fences = &fence,
+			      .count = 1,
+			      .device = stream->spec.device,
+			      .stream = stream,
+			      .bounded = true};
+	struct wr_signal *signal;
+	weir_status status;
+
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (!waker)
+		return wr_fail(WEIR_E_CLOSED, "no run is on");
+	if (!fence.point)
+		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'",
+			       wr_load(&stream->owner));
+	status = wr_signal_refuse_capture(stream);
+	if (status)
+		return status;
+	if (wr_fetch_add(&stream->inlined, 1) >= system->signals.bound)
+		status = WEIR_E_BUSY;
+	if (!status)
+		status = wr_signal_make(system, waker, &order, &signal);
+	if (status) {
+		wr_fetch_sub(&stream->inlined, 1);
+		return status;
+	}
+	wr_store(&stream->trailing, true);
+	return enqueue(system, wr_load(&stream->native), signal, out);
+}
+
+/* Outside of the bound: at most one for each point that a stream ended with. */
+weir_status wr_signal_expect(weir_stream *stream)
+{
+	struct wr_system *system = stream->system;
+	struct wr_waker *waker = wr_load(&system->waker);
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	struct wr_order order = {.entity = WR_NO_ENTITY,
+			      .fences = &fence,
+			      .count = 1,
+			      .device = stream->spec.device,
+			      .stream = stream};
+	bool dropped;
+	wr_token token;
+	weir_status status;
+
+	if (!waker || stream->expected == fence.point)
+		return WEIR_OK;
+	claim(&system->signals, &order, waker, &dropped);
+	status = arm_on_carrier(system, waker, &order, &token);
+	if (!status)
+		stream->expected = fence.point;
+	return status;
+}

@@ -1,0 +1,219 @@
+/*
+ * Opening streams: a new one or one of the table that is free again, of the system's own, around a native stream of the
+ * caller's, or beside another (T5, T6).
+ *
+ * Several streams may share one native stream, the root's: each has an identity, points and a live reference of its own,
+ * the device's queue is one. Who opens one counts it at its root first, so that the root is not given to somebody else
+ * meanwhile, and takes the count back if nothing comes of it.
+ *
+ * Everything here runs without a lock, and most of it may wait for the device: not on hot paths.
+ */
+#include "streams/table.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/bell.h"
+#include "streams/system.h"
+
+/* --- making --- */
+
+void wr_stream_free(weir_stream *stream)
+{
+	struct wr_system *system = stream->system;
+	void *native = wr_load(&stream->native);
+
+	wr_rings_free(stream);
+	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
+		system->backend->stream_destroy(system->native, native);
+	wr_free(stream);
+}
+
+static weir_status make_native(weir_stream *stream, const struct wr_stream_kind *kind)
+{
+	struct wr_system *system = stream->system;
+	void *native = NULL;
+	weir_status status = wr_system_note(
+		system, system->backend->stream_create(system->native, kind->spec.device, kind->spec.flags, kind->spec.priority,
+						       wr_partition_native(kind->spec.partition), &native));
+
+	wr_store(&stream->native, native);
+	return status;
+}
+
+static weir_status make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner, weir_stream **out)
+{
+	weir_stream *stream = wr_alloc(1, sizeof *stream);
+	weir_status status = WEIR_OK;
+
+	if (!stream)
+		return WEIR_E_NOMEM;
+	stream->system = system;
+	stream->spec = kind->spec;
+	stream->pool = kind->pool;
+	stream->wrapped = kind->wrapped;
+	wr_store(&stream->root, kind->root ? kind->root : stream);
+	wr_store(&stream->exposed, kind->wrapped);
+	if (!kind->root && !kind->wrapped)
+		status = make_native(stream, kind);
+	if (!status) {
+		wr_store(&stream->ring, wr_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
+		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	if (!status)
+		status = wr_bell_open(stream);
+	if (!status)
+		status = wr_table_enter(stream, kind, owner);
+	if (status)
+		wr_stream_free(stream);
+	else
+		*out = stream;
+	return status;
+}
+
+/* --- opening --- */
+
+static weir_status check(struct wr_system *system, int device)
+{
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	if (device < 0 || device >= system->devices)
+		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
+	return WEIR_OK;
+}
+
+static weir_status open_kind(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner, weir_stream **out)
+{
+	weir_status status = check(system, kind->spec.device);
+	weir_stream *stream = status ? NULL : wr_table_reuse(system, kind, owner);
+
+	if (status)
+		return status;
+	if (!stream)
+		return make(system, kind, owner, out);
+	*out = stream;
+	return WEIR_OK;
+}
+
+weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec, struct wr_stream_pool *pool,
+			      const char *owner, weir_stream **out)
+{
+	struct wr_stream_kind kind = {.spec = *spec, .pool = pool};
+
+	return open_kind(system, &kind, owner, out);
+}
+
+weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner, weir_stream **out)
+{
+	return wr_stream_open_in(system, spec, NULL, owner, out);
+}
+
+static weir_status open_wrapped(struct wr_system *system, int device, void *native, const char *owner, weir_stream **out)
+{
+	struct wr_stream_kind kind = {.spec = {.device = device}, .wrapped = true, .native = native};
+
+	return open_kind(system, &kind, owner, out);
+}
+
+static weir_status open_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
+{
+	void *native = NULL;
+	weir_status status = check(system, device);
+
+	if (!status)
+		status = wr_system_note(system, system->backend->stream_default(system->native, device, &native));
+	return status ? status : open_wrapped(system, device, native, owner, out);
+}
+
+weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out)
+{
+	if (!system->backend->native_streams)
+		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap",
+			       system->backend->name);
+	if (native && native == system->backend->per_thread)
+		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, and workers take turns: "
+					       "wrap a stream that was made");
+	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
+			open_default(system, device, "a wrapped default stream", out);
+}
+
+/* --- sharing --- */
+
+/* The root is counted in already. */
+static weir_status open_shared(weir_stream *root, const char *owner, weir_stream **out)
+{
+	struct wr_stream_kind kind = {.spec = root->spec, .root = root, .native = wr_load(&root->native)};
+	weir_status status = open_kind(root->system, &kind, owner, out);
+
+	if (status)
+		wr_table_count_out(root);
+	return status;
+}
+
+weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out)
+{
+	return open_shared(wr_table_count_in(stream), owner, out);
+}
+
+weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char *owner, weir_stream **out)
+{
+	weir_stream *root = wr_table_count_in_by_id(system, id);
+
+	return root ? open_shared(root, owner, out) : WEIR_E_CLOSED;
+}
+
+/* Made without a lock; of two who come first at once one gives his back. */
+static weir_status default_root(struct wr_system *system, int device, weir_stream **out)
+{
+	weir_stream *root = wr_load(&system->defaults[device]), *mine = NULL;
+	weir_status status = root ? WEIR_OK : open_default(system, device, "the default stream", &mine);
+
+	if (!root && !status && !wr_cas(&system->defaults[device], &root, mine))
+		wr_stream_close(mine);
+	else if (!root)
+		root = mine;
+	*out = root;
+	return status;
+}
+
+weir_status wr_stream_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
+{
+	weir_stream *root = NULL;
+	weir_status status = check(system, device);
+
+	if (!status)
+		status = default_root(system, device, &root);
+	return status ? status : wr_stream_share(root, owner, out);
+}
+
+/* --- giving back --- */
+
+/* What was enqueued without a record still has to be waited for: one more point. */
+void wr_stream_close(weir_stream *stream)
+{
+	weir_fence fence;
+
+	if (!stream)
+		return;
+	stream->begun = false;	/* no tick's: what is recorded now holds no run open */
+	if ((wr_load(&stream->dirty) || wr_load(&stream->trailing)) && !wr_system_failed(stream->system))
+		(void)weir_stream_record(stream, &fence);
+	wr_table_close(stream);
+}
+
+/* What the caller enqueued and did not record is his own affair from now on, and nobody else's. */
+weir_status wr_stream_unwrap(weir_stream *stream)
+{
+	if (!stream)
+		return WEIR_OK;
+	if (!stream->wrapped)
+		return wr_fail(WEIR_E_INVALID, "the stream of '%s' was not wrapped: only what was can be unwrapped",
+			       wr_load(&stream->owner));
+	if (!wr_system_failed(stream->system) && !wr_stream_idle(stream))
+		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: wait for it first");
+	wr_store(&stream->dirty, false);
+	wr_store(&stream->trailing, false);
+	if (wr_table_close_unshared(stream))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY, "entities still work on the wrapped stream, or what they left on it is not complete: "
+				    "end the run, then unwrap");
+}
