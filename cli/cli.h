@@ -67,11 +67,12 @@ void cli_options_help(FILE *to, unsigned mask);
 void cli_say(const char *format, ...) WEIR_PRINTF(1, 2);
 void cli_say_for(const char *command);			/* borrows the name */
 int cli_code_of(weir_status status);
-const char *cli_duration(char text[24], int64_t ns);	/* "1.23 s"; returns text */
 
-/*
- * The candidate that `word` probably means, or NULL. next(i) gives the i-th name, NULL after the last.
- */
+/* figures.c; both return text */
+const char *cli_duration(char text[24], int64_t ns);	/* "1.23 s" */
+const char *cli_rate(char text[32], double rate);	/* "24.31", "106,667" */
+
+/* nearest.c: the candidate that `word` probably means, or NULL. next(i) gives the i-th name, NULL after the last. */
 const char *cli_nearest(const char *word, const char *(*next)(size_t i, const void *arg), const void *arg);
 
 /* load.c: the registry with its plugins, and the graph, read, set and checked. */

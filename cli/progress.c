@@ -28,14 +28,15 @@ void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 {
 	uint64_t ticks, frames;
 	double seconds;
+	char rate[32];
 
 	progress->elapsed_ns += CLI_PROGRESS_NS;
 	if (!progress->on)
 		return;
 	seconds = (double)progress->elapsed_ns / 1e9;
 	if (cli_frames(scheduler, &ticks, &frames))
-		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %.1f frames/s", seconds, ticks,
-			frames, (double)frames / seconds);
+		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s", seconds, ticks,
+			frames, cli_rate(rate, (double)frames / seconds));
 	else
 		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks", seconds, ticks);
 	fflush(stderr);

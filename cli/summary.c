@@ -14,24 +14,15 @@ static const char *how(const weir_outcome *outcome)
 	return outcome->status ? weir_status_text(outcome->status) : "finished";
 }
 
-/* Four digits, and never an exponent. */
-static void print_rate(double rate)
-{
-	if (rate >= 1000)
-		printf(", %.0f frames/s", rate);
-	else
-		printf(", %.4g frames/s", rate);
-}
-
 static void print_headline(const char *path, weir_scheduler *scheduler, const weir_outcome *outcome)
 {
-	char duration[24];
+	char duration[24], rate[32];
 	const char *where = weir_scheduler_where(scheduler);
 	uint64_t ticks, frames;
 
 	printf("%s: %s after %s on %s", path, how(outcome), cli_duration(duration, outcome->duration_ns), where);
 	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
-		print_rate((double)frames * 1e9 / (double)outcome->duration_ns);
+		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
 }
 

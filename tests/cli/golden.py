@@ -11,8 +11,8 @@ import sys
 
 import process
 
-TIMES = re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? (s|ms|us)\b")
-RATE = re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? frames/s")
+TIMES = re.compile(r"\b\d+(\.\d+)? (s|ms|us)\b")
+RATE = re.compile(r"\b\d[\d,]*(\.\d+)? frames/s")
 
 
 def plain(text):

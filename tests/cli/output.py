@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import tempfile
 
@@ -54,6 +55,13 @@ def the_duration_ends_the_run(weir):
     assert ended.returncode == 0 and "finished" in ended.stdout, ended
 
 
+def a_rate_is_written_out(weir):
+    for duration, wanted in (("1ns", r"\d{1,3}(,\d{3})+"), ("7ms", r"\d+\.\d+"), ("30h", r"0\.0000\d\d")):
+        ended = process.run(weir, "run", process.graph("ping.json"), "--backend", "sim", "--set", f"work.duration={duration}")
+        first = ended.stdout.split("\n")[0]
+        assert re.search(f", {wanted} frames/s$", first) and not re.search(r"\de[+-]?\d", ended.stdout), ended
+
+
 def nobody_reads_stdout(weir):
     for arguments in (["operators"], ["run", process.graph("ping.json"), *HOST], ["show", process.graph("ping.json")]):
         reader, writer = os.pipe()
@@ -96,6 +104,7 @@ process.main(
         a_quiet_run_says_nothing_on_a_terminal,
         a_pipe_sees_whole_lines_only,
         the_duration_ends_the_run,
+        a_rate_is_written_out,
         nobody_reads_stdout,
         nobody_reads_stderr,
         a_full_disk_is_a_failure,
