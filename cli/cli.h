@@ -1,6 +1,6 @@
 /*
- * The command `weir`: one file a subcommand, all on the public header. main.c has the table of subcommands, options.c that of
- * options; docs/command.md is the manual.
+ * The command `weir`: one file a subcommand, all on the public header. main.c has the table of subcommands,
+ * options.c that of options; docs/command.md is the manual.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -72,13 +72,17 @@ int cli_code_of(weir_status status);
 const char *cli_duration(char text[24], int64_t ns);	/* "1.23 s" */
 const char *cli_rate(char text[32], double rate);	/* "24.31", "106,667" */
 
-/* nearest.c: the candidate that `word` probably means, or NULL. next(i) gives the i-th name, NULL after the last. */
+/*
+ * nearest.c: the candidate that `word` probably means, or NULL. next(i) gives the i-th name, NULL after the
+ * last.
+ */
 const char *cli_nearest(const char *word, const char *(*next)(size_t i, const void *arg), const void *arg);
 
 /* load.c: the registry with its plugins, and the graph, read, set and checked. */
 struct cli_graph {
 	weir_registry *registry;
 	weir_description *description;
+	const struct cli_options *options;
 	unsigned errors, warnings;	/* that were printed */
 };
 int cli_registry_load(weir_registry **out, const struct cli_options *options);		/* an exit code; prints why */
@@ -87,8 +91,11 @@ void cli_graph_finish(struct cli_graph *graph);
 
 /* signals.c: SIGINT and SIGTERM, blocked from the first line of main on. */
 void cli_signals_block(void);
-void cli_signals_unblock(void);
+void cli_signals_unblock(void);	/* as they were before main */
 int cli_signals_take(void);	/* takes one that is pending: its number, or 0 */
+/* From now on the first one drains and writes the line, the second one exits. */
+void cli_signals_drain(weir_scheduler *scheduler, const char *line);
+int cli_signals_drained(void);	/* the run has ended: the one that drained it, or 0 */
 
 /* progress.c and summary.c: what a run tells. */
 struct cli_progress {

@@ -1,4 +1,9 @@
-/* What the command line names: plugins, the graph, what is set in it. Every error is told, then the exit code is handed up. */
+/*
+ * What the command line names: plugins, the graph, what is set in it. Every error is told, then the exit code
+ * is handed up.
+ */
+#include <string.h>
+
 #include "cli/cli.h"
 
 int cli_registry_load(weir_registry **out, const struct cli_options *options)
@@ -13,19 +18,64 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 	return status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 
+/* "E.P=VALUE": where P begins. NULL: it is malformed. */
+static const char *parameter_of(const char *set)
+{
+	const char *equals = strchr(set, '='), *dot = strchr(set, '.');
+
+	return dot && equals && dot < equals ? dot + 1 : NULL;
+}
+
+/* The same entity and the same parameter: the later one counts. */
+static bool supersedes(const char *later, const char *set)
+{
+	return !strncmp(later, set, strcspn(set, "=") + 1);
+}
+
+/*
+ * Which --set put in what a report points to (".../parameters/P"): the last one to a P. NULL: P was set in
+ * several entities, and which one of them the pointer's index means a description does not tell.
+ */
+static const char *set_of(const struct cli_options *options, const char *pointer)
+{
+	const char *key = strrchr(pointer, '/'), *found = NULL;
+	size_t length = key ? strlen(key + 1) : 0;
+
+	for (size_t i = options->set_count; key && i--;) {
+		const char *set = options->sets[i], *name = parameter_of(set);
+
+		if (!name || strncmp(name, key + 1, length) || name[length] != '=')
+			continue;
+		if (found && !supersedes(found, set))
+			return NULL;
+		found = found ? found : set;
+	}
+	return found;
+}
+
+/* As it was given, but in one line. */
+static void tell_set(const char *set)
+{
+	fputs(set ? "--set " : "--set", stderr);
+	for (; set && *set; set++)
+		fputc((unsigned char)*set < ' ' || *set == 127 ? '?' : *set, stderr);
+	fputs(": ", stderr);
+}
+
 static void tell(const weir_report *report, void *arg)
 {
 	struct cli_graph *graph = arg;
+	const char *pointer = report->pointer ? report->pointer : "";
 
 	*(report->warning ? &graph->warnings : &graph->errors) += 1;
-	if (report->file)
-		fprintf(stderr, "%s:", report->file);
-	if (report->line)
-		fprintf(stderr, "%u:%u:", report->line, report->column);
-	fprintf(stderr, "%s%s W%03d: ", report->file || report->line ? " " : "", report->warning ? "warning" : "error", report->number);
-	if (report->pointer && *report->pointer)
-		fprintf(stderr, "%s: ", report->pointer);
-	fprintf(stderr, "%s\n", report->text);
+	if (!report->line && strstr(pointer, "/parameters/") && graph->options->set_count)
+		tell_set(set_of(graph->options, pointer));
+	else if (report->line)
+		fprintf(stderr, "%s:%u:%u: ", report->file ? report->file : "", report->line, report->column);
+	else if (report->file)
+		fprintf(stderr, "%s: ", report->file);
+	fprintf(stderr, "%s W%03d: ", report->warning ? "warning" : "error", report->number);
+	fprintf(stderr, "%s%s%s\n", pointer, *pointer ? ": " : "", report->text);
 }
 
 static weir_status read_and_set(struct cli_graph *graph, const struct cli_options *options, bool *usage)
@@ -47,6 +97,7 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 
 	if (code)
 		return code;
+	graph->options = options;
 	status = read_and_set(graph, options, &usage);
 	if (!status)
 		status = weir_description_check(graph->description, graph->registry, tell, graph);

@@ -28,7 +28,6 @@ static int make(struct run *run, const struct cli_options *options)
 		.signal = options->signal,
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
-		.handle_signals = true,
 		.measure = !options->quiet,
 	};
 	int code = cli_graph_load(&run->source, options);
@@ -51,12 +50,23 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	int64_t turn = progress->on ? CLI_PROGRESS_NS : -1;
 	weir_status status;
 
-	/* An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever never sees one. */
+	/*
+	 * An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever
+	 * never sees one.
+	 */
 	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
 	       progress->on)
 		cli_progress_show(progress, scheduler);
 	cli_progress_clear(progress);
 	return status;
+}
+
+#define DRAINS "weir run: stopping: what is in flight is finished; a second Ctrl-C or SIGTERM stops at once\n"
+
+/* What the first signal says: on a terminal in place of the line that moves. */
+static const char *words_of_drain(bool quiet, bool moving)
+{
+	return quiet ? "" : moving ? "\r\033[K" DRAINS : DRAINS;
 }
 
 static void complain(const char *path, const weir_outcome *outcome)
@@ -77,7 +87,9 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		cli_say("%s", weir_last_error());
 		return cli_code_of(status);
 	}
+	cli_signals_drain(run->scheduler, words_of_drain(options->quiet, progress.on));
 	status = wait_for_end(run->scheduler, &progress, &outcome);
+	outcome.posix_signal = cli_signals_drained();
 	if (status && !outcome.status) {	/* no end: a simulated world that goes round without getting on */
 		cli_say("%s", weir_last_error());
 		return CLI_FAILED;

@@ -1,34 +1,55 @@
 /*
- * SIGINT and SIGTERM are blocked in all threads; while a run is on, the scheduler takes them (handle_signals). Before it exists they
- * stay pending and `run` looks for them itself. Commands that run nothing let them through.
+ * SIGINT and SIGTERM are blocked in all threads, from the first line of main on. Before a run is on they stay
+ * pending, and `run` looks for them itself. While it is on, the main thread, which only waits, lets them
+ * through to a handler: the first one drains the run and says so, the second one exits at once. Commands that
+ * run nothing let them through as they are.
  */
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+
+/* What the handler knows of the run. */
+static struct {
+	weir_scheduler *scheduler;
+	const char *line;
+	volatile sig_atomic_t first;
+	struct sigaction before[2];
+} draining;
+
+static const int numbers[2] = {SIGINT, SIGTERM};
 
 static sigset_t stopping(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	for (int i = 0; i < 2; i++)
+		sigaddset(&set, numbers[i]);
 	return set;
+}
+
+static void let_through(bool on)
+{
+	sigset_t set = stopping();
+
+	sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
 }
 
 void cli_signals_block(void)
 {
-	sigset_t set = stopping();
-
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	let_through(false);
 }
 
 void cli_signals_unblock(void)
 {
-	sigset_t set = stopping();
-
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	if (draining.scheduler)
+		for (int i = 0; i < 2; i++)
+			sigaction(numbers[i], &draining.before[i], NULL);
+	let_through(true);
 }
 
 int cli_signals_take(void)
@@ -37,4 +58,37 @@ int cli_signals_take(void)
 	int number = sigtimedwait(&set, NULL, &(struct timespec){0});
 
 	return number > 0 ? number : 0;
+}
+
+/* May interrupt itself (SA_NODEFER): who reads stderr no more must not keep the second one from its exit. */
+static void on_signal(int number)
+{
+	int kept = errno;
+
+	if (draining.first)
+		_exit(128 + number);
+	draining.first = number;
+	weir_scheduler_stop(draining.scheduler, true);
+	(void)!write(STDERR_FILENO, draining.line, strlen(draining.line));
+	errno = kept;
+}
+
+void cli_signals_drain(weir_scheduler *scheduler, const char *line)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_NODEFER};
+
+	draining.scheduler = scheduler;
+	draining.line = line;
+	sigemptyset(&action.sa_mask);
+	for (int i = 0; i < 2; i++)
+		sigaction(numbers[i], &action, &draining.before[i]);
+	let_through(true);
+}
+
+int cli_signals_drained(void)
+{
+	let_through(false);
+	if (draining.first)
+		let_through(true);	/* the second one still exits at once, whatever the end takes */
+	return draining.first;
 }

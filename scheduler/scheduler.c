@@ -311,7 +311,8 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
 	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
-	wr_loop_kick(&scheduler->loop);
+	if (!scheduler->graph->owns_world)	/* else the loop looks by itself (run.c): a handler may have interrupted the world */
+		wr_loop_kick(&scheduler->loop);
 }
 
 int weir_scheduler_fd(weir_scheduler *scheduler)

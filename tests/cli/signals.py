@@ -1,4 +1,5 @@
 """SIGINT and SIGTERM: a drain, exit 130 or 143, whenever they come. WEIR_SIGINT_RUNS=1000: as often at random instants."""
+import contextlib
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import process
 RUNS = int(os.environ.get("WEIR_SIGINT_RUNS", "20"))
 DRAIN = 5  # seconds that a drain may take
 HOST = ["--backend", "host", "--workers", "2"]
+BEGINS = "weir run: stopping: what is in flight is finished; a second Ctrl-C or SIGTERM stops at once\n"
 
 
 def start(weir, *arguments, **options):
@@ -55,6 +57,7 @@ def s07_sigint_drains_and_exits_130(weir):
     code, out, err, _ = stop(child, signal.SIGINT)
     assert code == 130, (code, out, err)
     assert "stopped by SIGINT" in out, out
+    assert err == BEGINS, err
 
 
 def s07_sigterm_drains_and_exits_143(weir):
@@ -63,6 +66,41 @@ def s07_sigterm_drains_and_exits_143(weir):
     code, out, err, _ = stop(child, signal.SIGTERM)
     assert code == 143, (code, out, err)
     assert "stopped by SIGTERM" in out, out
+
+
+def s07_a_quiet_run_drains_without_a_word(weir):
+    child = start(weir, process.graph("endless.json"), *HOST, "--quiet")
+    running(child)
+    code, out, err, _ = stop(child, signal.SIGINT)
+    assert (code, err) == (130, ""), (code, out, err)
+
+
+def s07_a_simulated_run_drains(weir):
+    """Its world runs on the thread that is interrupted, wherever that is."""
+    for turn in range(RUNS):
+        child = start(weir, process.graph("endless.json"), "--backend", "sim", "--seed", str(turn))
+        running(child)
+        code, out, err, _ = stop(child, signal.SIGINT)
+        assert (code, err) == (130, BEGINS) and "stopped by SIGINT" in out, (turn, code, out, err)
+
+
+def s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up(weir):
+    """stderr is a full pipe: the first signal's line waits there, the second one exits all the same."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    child = start(weir, process.graph("endless.json"), *HOST, stderr=writer)
+    running(child)
+    child.send_signal(signal.SIGINT)
+    until(lambda: not has(child, "ShdPnd", signal.SIGINT), "the first one was taken")
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=process.LIMIT)
+    os.close(reader)
+    os.close(writer)
+    assert child.returncode == 130, child.returncode
 
 
 def s07_a_signal_before_the_scheduler_exists_is_not_lost(weir):
@@ -117,6 +155,9 @@ process.main(
     [
         s07_sigint_drains_and_exits_130,
         s07_sigterm_drains_and_exits_143,
+        s07_a_quiet_run_drains_without_a_word,
+        s07_a_simulated_run_drains,
+        s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up,
         s07_a_signal_before_the_scheduler_exists_is_not_lost,
         commands_that_run_nothing_let_the_signal_through,
         s07_sigint_at_random_instants,
