@@ -189,7 +189,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	scheduler->outcome = (weir_outcome){0};
 }
 
-/* Workers wait at their parker until the counter is open. Fewer than asked for will do (F41). */
+/* Workers wait at their parker until the run is open. Fewer than asked for will do (F41). */
 static weir_status start_workers(weir_scheduler *scheduler)
 {
 	unsigned n = 0;

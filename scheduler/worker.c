@@ -117,7 +117,8 @@ void wr_worker_main(void *arg)
 
 	worker->relied_on = false;
 	wr_thread_set_local(worker);
-	wr_park(&worker->parker, WR_FOREVER);	/* until the run is open */
+	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up may be left over from the run before */
+		wr_park(&worker->parker, WR_FOREVER);
 	wr_trace_worker(scheduler->trace, worker->local.index);
 	while (!wr_live_closed(&scheduler->live)) {
 		weir_entity *entity = wr_pop(worker);

@@ -725,6 +725,47 @@ static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void
 	rig_destroy(rig);
 }
 
+/* --- the next run --- */
+
+static void start_run(void *arg)
+{
+	struct rig *rig = arg;
+
+	rig_here(rig);
+	if (weir_scheduler_start(rig->scheduler))
+		rig_break(rig);
+}
+
+/* Who has chosen a sleeper of the last run, and was kept from waking him until now. */
+static void wake_too_late(void)
+{
+	struct rig *rig = rig_of("source ticks=3");
+	struct outsider taker = {.rig = rig};
+	struct wr_thread starter;
+
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, &taker.outlet), WEIR_OK);
+	rig->options.workers = 1;
+	rig_make(rig);
+	wr_mutex_lock(&taker.outlet->lock);	/* the start waits for it, with its worker there and the run not open */
+	assert_int_equal(wr_thread_start(&starter, "starter", start_run, rig), WEIR_OK);
+	weir_sleep(10 * US);
+	wr_unpark(&rig->scheduler->workers[0].parker);
+	weir_sleep(10 * US);
+	wr_mutex_unlock(&taker.outlet->lock);
+	wr_thread_join(&starter);
+	take_all(&taker);
+	assert_int_equal(taker.count, 3);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void s08_s09_a_wake_up_left_over_from_the_last_run_lets_no_worker_in_early(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, wake_too_late);
+}
+
 /* --- POSIX signals --- */
 
 static bool blocked(int number)
@@ -808,6 +849,7 @@ int main(void)
 		cmocka_unit_test(s06_c05_who_waits_for_something_from_outside_is_listed),
 		cmocka_unit_test(s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_counted),
 		cmocka_unit_test(s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere),
+		cmocka_unit_test(s08_s09_a_wake_up_left_over_from_the_last_run_lets_no_worker_in_early),
 		cmocka_unit_test(b04_destroy_unblocks_what_create_blocked),
 		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
 	};
