@@ -182,6 +182,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 	const weir_operator *kind = weir_registry_operator(registry, i);
 
 	printf("%s: %s\n", kind->name, kind->help ? kind->help : "");
+	if (kind->flags & WEIR_OPERATOR_STREAM)
+		puts("\nworks on a stream of its entity's pool in every tick");
 	print_parameters(kind->parameters);
 	print_inputs(kind->inputs);
 	print_outputs(kind->outputs);

@@ -44,12 +44,16 @@ static void report_unknown(struct wr_reports *reports, const struct wr_at *at, c
 			   const char *what, const struct wr_field *fields)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
+	struct wr_offer offer = {.what = "key"};
 
-	for (; fields->name; fields++)
-		if (fields->types)
-			wr_nearest_try(&nearest, fields->name);
+	for (; fields->name; fields++) {
+		if (!fields->types)
+			continue;
+		wr_nearest_try(&nearest, fields->name);
+		wr_offer_add(&offer, fields->name);
+	}
 	wr_report(reports, WR_W_UNKNOWN_KEY, at, member->place, "%s has no key '%s'%s", what,
-		  wr_shown(member->key).text, wr_nearest_hint(&nearest).text);
+		  wr_shown(member->key).text, wr_offer_hint(&offer, &nearest));
 }
 
 static void read_member(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,

@@ -63,3 +63,28 @@ struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest)
 		snprintf(hint.text, sizeof(hint.text), " (did you mean '%.64s'?)", nearest->best);
 	return hint;
 }
+
+void wr_offer_add(struct wr_offer *offer, const char *name)
+{
+	bool first = !offer->length;
+
+	if (offer->length < sizeof(offer->text))
+		offer->length += (size_t)snprintf(
+			offer->text + offer->length, sizeof(offer->text) - offer->length, "%s%s%s%s",
+			first ? " (" : ", ", first ? offer->what : "", first ? "s: " : "", name);
+}
+
+const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest)
+{
+	size_t room = sizeof(offer->text);
+
+	if (nearest->best)
+		snprintf(offer->text, room, "%s", wr_nearest_hint(nearest).text);
+	else if (!offer->length)
+		snprintf(offer->text, room, " (it has no %ss)", offer->what);
+	else if (offer->length + 1 < room)
+		memcpy(offer->text + offer->length, ")", 2);
+	else
+		memcpy(offer->text + room - 5, "...)", 5);
+	return offer->text;
+}

@@ -1,4 +1,4 @@
-/* "Did you mean": the nearest of some names. */
+/* "Did you mean": the nearest of some names; or, where none is near, all of them. */
 #ifndef WR_GRAPHS_PLAN_NEAREST_H
 #define WR_GRAPHS_PLAN_NEAREST_H
 
@@ -12,5 +12,17 @@ struct wr_nearest {
 
 void wr_nearest_try(struct wr_nearest *nearest, const char *candidate); /* NULL is none */
 struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest);      /* " (did you mean 'blur'?)" or "" */
+
+/* What there is instead: "key" lists " (keys: type, device)", cut when there are many, or " (it has no
+ * keys)". */
+struct wr_offer {
+	const char *what;
+	char text[240];
+	size_t length;
+};
+
+void wr_offer_add(struct wr_offer *offer, const char *name);
+/* The nearest alone, where there is one. To be asked once. */
+const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest);
 
 #endif

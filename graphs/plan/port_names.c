@@ -1,6 +1,5 @@
 #include "graphs/plan/port_names.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graphs/plan/nearest.h"
@@ -22,43 +21,27 @@ int wr_port_index(const weir_port *ports, const char *name)
 	return -1;
 }
 
-/* " (inputs: left, right)", cut when there are many; the name that was probably meant, where there is one. */
-static struct wr_shown ports_hint(const struct wr_nearest *nearest, const weir_port *ports, const char *direction)
-{
-	struct wr_shown hint = wr_nearest_hint(nearest);
-	size_t length = 0, count = wr_port_count(ports);
-
-	if (nearest->best)
-		return hint;
-	if (!count)
-		snprintf(hint.text, sizeof(hint.text), " (it has no %ss)", direction);
-	for (size_t i = 0; i < count && length < sizeof(hint.text); i++)
-		length += (size_t)snprintf(hint.text + length, sizeof(hint.text) - length, "%s%s%s%s%s",
-					   i ? ", " : " (", i ? "" : direction, i ? "" : "s: ", ports[i].name,
-					   i + 1 == count ? ")" : "");
-	if (length >= sizeof(hint.text))
-		memcpy(hint.text + sizeof(hint.text) - 5, "...)", 5);
-	return hint;
-}
-
 int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place,
 		 const weir_operator *kind, const char *name, bool input)
 {
 	const weir_port *ports = input ? kind->inputs : kind->outputs;
 	const char *direction = input ? "input" : "output";
 	struct wr_nearest nearest = {.wanted = name};
+	struct wr_offer offer = {.what = direction};
 	int index = wr_port_index(ports, name);
 
 	if (index >= 0)
 		return index;
-	for (size_t i = 0; i < wr_port_count(ports); i++)
+	for (size_t i = 0; i < wr_port_count(ports); i++) {
 		wr_nearest_try(&nearest, ports[i].name);
+		wr_offer_add(&offer, ports[i].name);
+	}
 	if (wr_port_index(input ? kind->outputs : kind->inputs, name) >= 0)
 		wr_report(reports, WR_W_DIRECTION, at, place,
 			  "'%s' of operator '%s' is an %s, here an %s is needed%s", name, kind->name,
-			  input ? "output" : "input", direction, ports_hint(&nearest, ports, direction).text);
+			  input ? "output" : "input", direction, wr_offer_hint(&offer, &nearest));
 	else
 		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name,
-			  direction, wr_shown(name).text, ports_hint(&nearest, ports, direction).text);
+			  direction, wr_shown(name).text, wr_offer_hint(&offer, &nearest));
 	return -1;
 }

@@ -123,6 +123,8 @@ static weir_status enter(struct wr_build *build, const struct wr_member *member,
 			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
 			  wr_shown(member->key).text);
 	*resource = (struct wr_resource){.member = member, .context = WR_NO_CONTEXT, .pool = WR_NO_POOL};
+	/* A key that appears twice was reported: nobody can use the later one. */
+	resource->used = wr_names_find(&build->resource_names, member->key) != WR_NO_INDEX;
 	resource->type = type_of(build, member, at);
 	status = add_to_plan(build, resource);
 	return status ? status : wr_names_add(&build->resource_names, member->key, build->resource_count++);

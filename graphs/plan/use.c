@@ -80,7 +80,9 @@ static void check_few(struct wr_build *build, const struct wr_resource *resource
 		wr_report(
 			&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
 			"pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of "
-			"their inputs; raise max_size",
+			"their inputs or, without any, on the default stream, for which no receiver waits; "
+			"raise "
+			"max_size",
 			wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
 			resource->workers, resource->workers - pool->max_size);
 }

@@ -233,14 +233,17 @@ static void check_key(const struct wr_values_source *source, struct wr_reports *
 		      const struct wr_member *member)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
+	struct wr_offer offer = {.what = "parameter"};
 
 	if (is_parameter(source, member->key))
 		return;
-	for (const weir_parameter *p = source->parameters; p && p->name; p++)
+	for (const weir_parameter *p = source->parameters; p && p->name; p++) {
 		wr_nearest_try(&nearest, p->name);
+		wr_offer_add(&offer, p->name);
+	}
 	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &(struct wr_at){source->at, member->key, 0}, member->place,
 		  "%s '%s' has no parameter '%s'%s", source->kind, source->name, wr_shown(member->key).text,
-		  wr_nearest_hint(&nearest).text);
+		  wr_offer_hint(&offer, &nearest));
 }
 
 weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
