@@ -44,9 +44,10 @@ static bool enough(const struct message_available *self, const weir_view *view)
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct message_available *self = state;
-	bool closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes (S5) */
+	bool closed = weir_view_closed(view, self->port); /* before the count (S5) */
+	bool unused = !weir_view_connected(view, self->port); /* then it asks for nothing */
 
-	if (enough(self, view) || !weir_view_connected(view, self->port)) /* a port that is not used asks for nothing */
+	if (enough(self, view) || unused)
 		weir_verdict_ready(verdict);
 	else if (closed)
 		weir_verdict_never(verdict, "too few messages, and all senders are closed");

@@ -134,24 +134,18 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 static weir_status blur(weir_context *context, void *state, weir_message *message)
 {
 	const struct blur *self = state;
-	const weir_tensor *tensor = weir_message_tensor(message);
 	struct wr_blur_arguments box = {.radius = self->radius};
 	weir_message *out = NULL;
-	weir_status status = wr_tensor_image(context, tensor, &box.image);
+	weir_status status = wr_image_on_device(context, message, &box.image);
 
 	if (!status)
-		status = wr_tensor_on_device(context, tensor);
-	if (!status)
-		status = weir_context_alloc(context, tensor, false, &out);
+		status = weir_context_alloc(context, weir_message_tensor(message), false, &out);
 	if (status)
 		return status;
 	box.from = weir_message_data(message);
 	box.to = weir_message_data(out);
 	status = weir_stream_launch(weir_context_stream(context), &kernel, &box, sizeof box);
-	if (!status)
-		return weir_context_emit(context, 0, out);
-	weir_message_unref(out);
-	return status;
+	return wr_message_written(context, out, status);
 }
 
 static weir_status compute(weir_context *context, void *state)

@@ -56,14 +56,11 @@ static weir_status alloc_edges(weir_context *context, struct wr_image image, wei
 
 static weir_status sobel(weir_context *context, void *state, weir_message *message)
 {
-	const weir_tensor *tensor = weir_message_tensor(message);
 	struct wr_sobel_arguments edges;
 	weir_message *out = NULL;
-	weir_status status = wr_tensor_image(context, tensor, &edges.image);
+	weir_status status = wr_image_on_device(context, message, &edges.image);
 
 	(void)state;
-	if (!status)
-		status = wr_tensor_on_device(context, tensor);
 	if (!status)
 		status = alloc_edges(context, edges.image, &out);
 	if (status)
@@ -71,10 +68,7 @@ static weir_status sobel(weir_context *context, void *state, weir_message *messa
 	edges.from = weir_message_data(message);
 	edges.to = weir_message_data(out);
 	status = weir_stream_launch(weir_context_stream(context), &kernel, &edges, sizeof edges);
-	if (!status)
-		return weir_context_emit(context, 0, out);
-	weir_message_unref(out);
-	return status;
+	return wr_message_written(context, out, status);
 }
 
 static weir_status compute(weir_context *context, void *state)

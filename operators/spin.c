@@ -106,10 +106,7 @@ static weir_status compute(weir_context *context, void *state)
 		return status;
 	work.to = weir_message_data(out);
 	status = weir_stream_launch(stream, &kernel, &work, sizeof work);
-	if (!status)
-		return weir_context_emit(context, 0, out);
-	weir_message_unref(out);
-	return status;
+	return wr_message_written(context, out, status);
 }
 
 const weir_operator wr_spin = {

@@ -76,14 +76,22 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor)
 {
 	int device = weir_context_device(context);
+	const char *also = tensor->device == WEIR_HOST ? "" : ", with a stream pool of the same device";
 	char text[WR_TENSOR_TEXT];
 
 	if (tensor->device == device)
 		return weir_context_stream(context) ? WEIR_OK : WEIR_E_DEVICE; /* last_error has the reason */
 	return weir_context_fail(context,
 				 "input 'in' is %s, but device %d works here: put an 'upload' before it%s",
-				 wr_tensor_text(tensor, text), device,
-				 tensor->device == WEIR_HOST ? "" : ", with a stream pool of the same device");
+				 wr_tensor_text(tensor, text), device, also);
+}
+
+weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	weir_status status = wr_tensor_image(context, tensor, out);
+
+	return status ? status : wr_tensor_on_device(context, tensor);
 }
 
 weir_status wr_message_finished(weir_context *context, const weir_message *message)
@@ -115,10 +123,21 @@ static weir_status check_copy(weir_context *context, const weir_tensor *tensor, 
 	if (!to_host || tensor->device == weir_context_device(context))
 		return WEIR_OK;
 	if (tensor->device == WEIR_HOST)
-		return weir_context_fail(context, "input 'in' is %s already: connect its receivers to who made it",
+		return weir_context_fail(context,
+					 "input 'in' is %s already: connect its receivers to who made it",
 					 wr_tensor_text(tensor, text));
-	return weir_context_fail(context, "input 'in' is %s, but device %d works here: give it a stream pool of device %d",
+	return weir_context_fail(context,
+				 "input 'in' is %s, but device %d works here: "
+				 "give it a stream pool of device %d",
 				 wr_tensor_text(tensor, text), weir_context_device(context), tensor->device);
+}
+
+weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written)
+{
+	if (!written)
+		return weir_context_emit(context, 0, message);
+	weir_message_unref(message);
+	return written;
 }
 
 weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host)
@@ -136,13 +155,11 @@ weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_ho
 	if (!stream)
 		return WEIR_E_DEVICE; /* last_error has the reason */
 	status = weir_context_alloc(context, tensor, to_host, &copy);
-	if (!status)
-		status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),
-					  weir_message_size(from));
-	if (!status)
-		return weir_context_emit(context, 0, copy);
-	weir_message_unref(copy);
-	return status;
+	if (status)
+		return status;
+	status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),
+				  weir_message_size(from));
+	return wr_message_written(context, copy, status);
 }
 
 weir_status wr_messages_each(weir_context *context, void *state, wr_message_fn *tick)

@@ -20,11 +20,23 @@ weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, st
 weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
 weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor);
 
+/* Both: what the message holds is an image that the entity's stream can read. */
+weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out);
+
 /* Device work that writes the message may still run: the host must not look yet. Other failures of the fences
  * pass through. */
 weir_status wr_message_finished(weir_context *context, const weir_message *message);
 
-/* Emits, at output 0, a copy that the entity's stream makes: in host memory, or on the device. What is there already is passed on. */
+/*
+ * Takes a new message, and what came of enqueueing the work that writes it: emits it at output 0, or drops it
+ * and returns the failure.
+ */
+weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written);
+
+/*
+ * Emits, at output 0, a copy that the entity's stream makes: in host memory, or on the device. What is there
+ * already is passed on.
+ */
 weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host);
 
 /* Calls tick for each message that the tick received at input 0, until one fails. */

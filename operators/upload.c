@@ -35,7 +35,8 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_upload = {
 	.size = sizeof(weir_operator),
 	.name = "upload",
-	.help = "copies tensors from host memory, or from another device, to its own device, on a stream of its own",
+	.help = "copies tensors from host memory, or from another device, to its own device, "
+		"on a stream of its own",
 	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = inputs,
 	.outputs = outputs,
