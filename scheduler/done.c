@@ -1,6 +1,7 @@
 /*
- * DONE spreads both ways (S5). The entity closes its outputs after its last push, drops what it holds, leaves by CAS RUNNING -> DONE (poked
- * meanwhile: drops again), and pokes its neighbours: receivers see `closed`, senders see `gone`.
+ * DONE spreads both ways (S5). The entity closes its outputs after its last push, drops what it holds, leaves
+ * by CAS RUNNING -> DONE (poked meanwhile: drops again), and pokes its neighbours: receivers see `closed`,
+ * senders see `gone`.
  */
 #include "scheduler/scheduler.h"
 
@@ -77,6 +78,7 @@ void wr_retire_entity(struct wr_worker *worker, weir_entity *entity)
 	leave(entity);
 	tell_receivers(worker, entity);
 	tell_senders(worker, entity);
+	/* All DONE: what streams still have is asked for, not waited for (E2). */
 	if (wr_fetch_sub(&scheduler->undone, 1) == 1)
-		wr_loop_kick(&scheduler->loop);	/* all DONE: what streams still have is asked for, not waited for (E2) */
+		wr_loop_kick(&scheduler->loop);
 }

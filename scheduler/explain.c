@@ -1,6 +1,7 @@
 /*
- * Why an entity is not ready, told while a run is on (C5): a live reference, then ownership (CAS IDLE -> RUNNING), then its conditions are asked. A busy
- * entity shows its last published verdict. Between two runs one thread at a time asks, and start waits for it.
+ * Why an entity is not ready, told while a run is on (C5): a live reference, then ownership (CAS IDLE ->
+ * RUNNING), then its conditions are asked. A busy entity shows its last published verdict. Between two runs
+ * one thread at a time asks, and start waits for it.
  */
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
@@ -44,7 +45,10 @@ struct explaining {
 	void *arg;
 };
 
-/* Between two runs: whoever has this is the only one who asks, and no run starts meanwhile. No lock is held while fn runs (S11). */
+/*
+ * Between two runs: whoever has this is the only one who asks, and no run starts meanwhile. No lock is held
+ * while fn runs (S11).
+ */
 static bool begin_asking(weir_scheduler *scheduler)
 {
 	bool ended;

@@ -1,6 +1,7 @@
 /*
- * How a run ends: the workers have left and the count is 0, so the loop thread is the only owner of everything. What is left is counted,
- * the verdict is found, the operators' stop functions run, and the outcome is published.
+ * How a run ends: the workers have left and the count is 0, so the loop thread is the only owner of
+ * everything. What is left is counted, the verdict is found, the operators' stop functions run, and the
+ * outcome is published.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,13 +38,17 @@ void wr_give_back(weir_scheduler *scheduler)
 		wr_system_forfeit(graph->system);
 }
 
-/* Unless it still works. It may use its stream: what it makes outlives that work, too (T4), and the next run's ticks begin anew (T3). */
+/*
+ * Unless it still works. It may use its stream: what it makes outlives that work, too (T4), and the next
+ * run's ticks begin anew (T3).
+ */
 void wr_stop_operator(weir_entity *entity)
 {
 	struct wr_system *system = entity->graph->system;
 
 	if (system && !wr_system_failed(system) && !wr_entity_idle(entity)) {
-		wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called", entity->plan->name);
+		wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called",
+		       entity->plan->name);
 		return;
 	}
 	wr_entity_enter(entity);
@@ -84,7 +89,8 @@ static uint64_t abandon_queues(weir_graph *graph)
 
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
-		abandoned += connection->outlet ? abandon_outlet(connection->outlet) : wr_queue_abandon(&connection->queue);
+		abandoned += connection->outlet ? abandon_outlet(connection->outlet)
+						: wr_queue_abandon(&connection->queue);
 	}
 	return abandoned;
 }
@@ -105,7 +111,8 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 	char *text = NULL;
 
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
-		outcome->status = wr_deadlocked(scheduler, &text, &outcome->leftover) ? WEIR_E_DEADLOCK : WEIR_OK;
+		if (wr_deadlocked(scheduler, &text, &outcome->leftover))
+			outcome->status = WEIR_E_DEADLOCK;
 	} else {
 		outcome->status = scheduler->failure;
 		if (!scheduler->failure && scheduler->timed_out) {

@@ -1,6 +1,6 @@
 /*
- * Inlets (B2): a connection of its own into an input port, filled by any thread; its lock makes them one sender. An open inlet holds one
- * live reference; closing, whoever does it, gives it back once.
+ * Inlets (B2): a connection of its own into an input port, filled by any thread; its lock makes them one
+ * sender. An open inlet holds one live reference; closing, whoever does it, gives it back once.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -27,8 +27,8 @@ weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **o
 	if (!status)
 		status = wr_cond_init(&inlet->changed);
 	if (!status)
-		status = wr_graph_connect(graph, NULL, 0, receiver, input, receiver->inputs[input].plan->capacity,
-					  &inlet->connection);
+		status = wr_graph_connect(graph, NULL, 0, receiver, input,
+					  receiver->inputs[input].plan->capacity, &inlet->connection);
 	if (status) {
 		wr_cond_finish(&inlet->changed);
 		wr_mutex_finish(&inlet->lock);
@@ -92,7 +92,9 @@ void wr_inlet_room(weir_inlet *inlet)
 /* Waits for room. Under the inlet's lock. */
 static weir_status wait_locked(weir_inlet *inlet, int64_t until)
 {
-	while (inlet->open && inlet->connection->queue.policy == WEIR_BLOCK && !wr_queue_room(&inlet->connection->queue)) {
+	struct wr_queue *queue = &inlet->connection->queue;
+
+	while (inlet->open && queue->policy == WEIR_BLOCK && !wr_queue_room(queue)) {
 		if (until == INT64_MIN)
 			return WEIR_E_BUSY;
 		if (!wr_cond_wait(&inlet->changed, &inlet->lock, until))
@@ -117,9 +119,10 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 			       connection->receiver->inputs[connection->input].plan->port->name);
 	}
 	/*
-	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke says nothing of the
-	 * receiver: the run is being cut short, and it may still be looking; what was pushed is abandoned with the rest. So after
-	 * DONE there is no more here than this push, or, in a run that is cut short, some whose poke was refused.
+	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke
+	 * says nothing of the receiver: the run is being cut short, and it may still be looking; what was
+	 * pushed is abandoned with the rest. So after DONE there is no more here than this push, or, in a run
+	 * that is cut short, some whose poke was refused.
 	 */
 	wr_poke(connection->receiver);
 	if (wr_load(&connection->receiver->state) & WR_DONE)
@@ -129,7 +132,9 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 
 static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
-	int64_t until = timeout_ns < 0 ? WR_FOREVER : timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	int64_t until = timeout_ns < 0 ? WR_FOREVER
+			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
+				       : INT64_MIN;
 	weir_message *left[2] = {NULL, NULL};
 	weir_status status;
 

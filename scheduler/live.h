@@ -1,9 +1,10 @@
 /*
- * The live counter (S4): one word that says whether a run can go on. Bits 0-31 count references, bit 32 is CLOSED, bits 33-63 are
- * the epoch (how often the count left 0; it may wrap).
+ * The live counter (S4): one word that says whether a run can go on. Bits 0-31 count references, bit 32 is
+ * CLOSED, bits 33-63 are the epoch (how often the count left 0; it may wrap).
  *
- * Whoever takes the first reference counts the epoch before it gives that reference back, so at a count of 0 the epoch is exact,
- * and the CAS (0, epoch) -> CLOSED fails if anything was alive meanwhile. Refusing is seen by a read-modify-write only (S8).
+ * Whoever takes the first reference counts the epoch before it gives that reference back, so at a count of 0
+ * the epoch is exact, and the CAS (0, epoch) -> CLOSED fails if anything was alive meanwhile. Refusing is
+ * seen by a read-modify-write only (S8).
  */
 #ifndef WR_SCHEDULER_LIVE_H
 #define WR_SCHEDULER_LIVE_H
@@ -55,7 +56,10 @@ static inline void wr_live_close(wr_live *live)	/* whatever the count */
 	wr_fetch_or(live, WR_LIVE_CLOSED);
 }
 
-/* Opens a closed counter whose count is 0, with the references of all entries and workers in it: one step (S8). */
+/*
+ * Opens a closed counter whose count is 0, with the references of all entries and workers in it: one step
+ * (S8).
+ */
 static inline void wr_live_open(wr_live *live, uint64_t references)
 {
 	wr_fetch_add(live, references - WR_LIVE_CLOSED);

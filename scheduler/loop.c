@@ -28,7 +28,8 @@ static weir_status add(struct wr_loop *loop, int fd, const char *what)
 	return WEIR_OK;
 }
 
-static _Thread_local char this_thread;	/* its address names the thread; a fiber's stamp would not do: masks are the thread's */
+/* Its address names the thread; a fiber's stamp would not do: masks are the thread's. */
+static _Thread_local char this_thread;
 
 static int open_signals(struct wr_loop *loop)
 {
@@ -38,7 +39,8 @@ static int open_signals(struct wr_loop *loop)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	loop->unblocked = set;
-	pthread_sigmask(SIG_BLOCK, &set, &before);	/* weir's threads block all; the caller's other threads must, too (weir.h) */
+	/* weir's threads block all; the caller's other threads must, too (weir.h). */
+	pthread_sigmask(SIG_BLOCK, &set, &before);
 	if (sigismember(&before, SIGINT))
 		sigdelset(&loop->unblocked, SIGINT);
 	if (sigismember(&before, SIGTERM))
@@ -82,7 +84,10 @@ static void close_one(int *fd)
 	*fd = -1;
 }
 
-/* From now on everybody finds it kicked already; those who did not are awaited: their descriptor must not be another's by then. */
+/*
+ * From now on everybody finds it kicked already; those who did not are awaited: their descriptor must not be
+ * another's by then.
+ */
 static void silence(struct wr_loop *loop)
 {
 	wr_fetch_or(&loop->kicked, KICKED);
@@ -110,8 +115,9 @@ void wr_loop_kick(struct wr_loop *loop)
 
 	if (loop->simulated && !wr_sim_current())
 		return;		/* from outside its world: the simulated loop looks by itself (run.c) */
+	/* A read-modify-write in either case: who clears it afterwards sees what the kick is about. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
-		;		/* a read-modify-write in either case: who clears it afterwards sees what the kick is about */
+		;
 	if (before & KICKED)
 		return;		/* somebody's kick is not seen yet, and whoever sees it looks at everything */
 	int kept = errno;	/* signal handlers kick, too */
@@ -134,7 +140,7 @@ void wr_loop_clear(struct wr_loop *loop)
 		while (read(loop->timer, &count, sizeof count) < 0 && errno == EINTR)
 			;
 	}
-	wr_store(&loop->until, INT64_MIN);	/* awake: who lists something need not kick for its time's sake */
+	wr_store(&loop->until, INT64_MIN);	/* awake: a timer that is listed need not kick */
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 

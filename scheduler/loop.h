@@ -1,7 +1,8 @@
 /*
- * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind one descriptor (an epoll set of an
- * eventfd, a timerfd and a signalfd), so the three ways of embedding (B1) are one: weir's own thread waits on it, a caller polls
- * it, or a caller's libevent base watches it. On a fiber there is no descriptor: a parker and virtual time.
+ * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind
+ * one descriptor (an epoll set of an eventfd, a timerfd and a signalfd), so the three ways of embedding (B1)
+ * are one: weir's own thread waits on it, a caller polls it, or a caller's libevent base watches it. On a
+ * fiber there is no descriptor: a parker and virtual time.
  */
 #ifndef WR_SCHEDULER_LOOP_H
 #define WR_SCHEDULER_LOOP_H
@@ -23,13 +24,21 @@ struct wr_loop {
 
 void wr_loop_init(struct wr_loop *loop);		/* nothing is open; kicks and closing are fine */
 weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);
-/* A half-opened one is fine. Kicks that come later are fine, too, as long as the memory stays: they write nowhere. */
+/*
+ * A half-opened one is fine. Kicks that come later are fine, too, as long as the memory stays: they write
+ * nowhere.
+ */
 void wr_loop_close(struct wr_loop *loop);
 void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signal handlers */
-void wr_loop_arm(struct wr_loop *loop, int64_t until);	/* sets the deadline; the caller looks at its lists after it (loop.until) */
+/* Sets the deadline; the caller looks at its lists after it (loop.until). */
+void wr_loop_arm(struct wr_loop *loop, int64_t until);
 void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */
-void wr_loop_clear(struct wr_loop *loop);		/* forgets kicks that were seen: before the caller looks at its lists */
-/* Does a pending SIGINT or SIGTERM end the wait? At first not: while nobody takes it, it would end every wait at once. */
+/* Forgets kicks that were seen: before the caller looks at its lists. */
+void wr_loop_clear(struct wr_loop *loop);
+/*
+ * Does a pending SIGINT or SIGTERM end the wait? At first not: while nobody takes it, it would end every wait
+ * at once.
+ */
 void wr_loop_listen(struct wr_loop *loop, bool on);
 int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
 /* Calls fn(arg) on the base's thread whenever there is something. Fails: WEIR_E_IO. */

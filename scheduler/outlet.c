@@ -1,6 +1,7 @@
 /*
- * Outlets (B2): a queue whose receivers are any threads; its lock makes them one receiver and guards the sender's side, too. While it holds messages it
- * holds one live reference: the run is not over before somebody has taken them.
+ * Outlets (B2): a queue whose receivers are any threads; its lock makes them one receiver and guards the
+ * sender's side, too. While it holds messages it holds one live reference: the run is not over before
+ * somebody has taken them.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -20,11 +21,13 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
 	if (capacity > WR_CAPACITY_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port, WR_CAPACITY_MAX);
+		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port,
+			       WR_CAPACITY_MAX);
 	capacity = capacity ? capacity : 1;
 	if (capacity < sender->outputs[output].max_emits)	/* there would never be room for a tick */
-		return wr_fail(WEIR_E_INVALID, "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity", port,
-			       sender->outputs[output].max_emits, capacity);
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
+			       port, sender->outputs[output].max_emits, capacity);
 	outlet = wr_alloc(1, sizeof *outlet);
 	if (!outlet)
 		return WEIR_E_NOMEM;
@@ -62,7 +65,7 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	bool hold;
 
 	wr_mutex_lock(&outlet->lock);
-	wr_queue_push(&outlet->connection->queue, message, false);	/* there is room: the sender's review saw it */
+	wr_queue_push(&outlet->connection->queue, message, false); /* there is room: the review saw it */
 	hold = !outlet->holding;
 	outlet->holding = true;
 	if (hold)
@@ -91,7 +94,8 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 	struct wr_queue *queue = &outlet->connection->queue;
 	struct wr_slot slot;
 
-	while (!outlet->holding) {	/* what a cut has left is no longer the taker's: the loop abandons it without this lock */
+	/* What a cut has left is no longer the taker's: the loop abandons it without this lock. */
+	while (!outlet->holding) {
 		if (outlet->ended)
 			return wr_fail(WEIR_E_CLOSED, "outlet: empty, and nothing will come any more");
 		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
@@ -108,7 +112,9 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 
 static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
 {
-	int64_t until = timeout_ns < 0 ? WR_FOREVER : timeout_ns ? wr_time_add(wr_now(), timeout_ns) : INT64_MIN;
+	int64_t until = timeout_ns < 0 ? WR_FOREVER
+			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
+				       : INT64_MIN;
 	bool drop = false;
 	weir_status status;
 
@@ -117,7 +123,8 @@ static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout
 	wr_mutex_unlock(&outlet->lock);
 	if (status)
 		return status;
-	wr_poke(outlet->connection->sender);	/* there is room; before the reference goes, so that the run stays open for it */
+	/* There is room. Before the reference goes, so that the run stays open for it. */
+	wr_poke(outlet->connection->sender);
 	if (drop)
 		wr_drop(outlet->graph->scheduler);
 	return WEIR_OK;

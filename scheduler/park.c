@@ -1,7 +1,7 @@
 /*
- * What a parked entity waits for, beside pokes: a time, a signal for its fences, something from outside. While it names any, it
- * holds one live reference, its current wait (S4), set and cleared only here, by its owner's review: a superseded timer or signal holds
- * none, and its firing is a useless poke.
+ * What a parked entity waits for, beside pokes: a time, a signal for its fences, something from outside.
+ * While it names any, it holds one live reference, its current wait (S4), set and cleared only here, by its
+ * owner's review: a superseded timer or signal holds none, and its firing is a useless poke.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 static void hold(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 {
-	if (held && !wait->held)
-		wr_live_take(&scheduler->live);	/* the worker has its own: the count is not 0, the run may be closed */
+	if (held && !wait->held)	/* the worker has its own, so the count is not 0 */
+		wr_live_take(&scheduler->live);
 	if (!held && wait->held)
 		wr_drop(scheduler);
 	wait->held = held;
@@ -24,9 +24,10 @@ static bool same_fence(weir_fence a, weir_fence b)
 }
 
 /*
- * Whether the token that is armed fires when the last of the verdict's fences completes: these are all among the token's, and the
- * others of the token's are complete. So a new token is armed when a set gains a fence, not each time one of many completes (G2).
- * One that has fired, though a fence still seems pending to who asks (a word comes a moment after its point), will not do it again.
+ * Whether the token that is armed fires when the last of the verdict's fences completes: these are all among
+ * the token's, and the others of the token's are complete. So a new token is armed when a set gains a fence,
+ * not each time one of many completes (G2). One that has fired, though a fence still seems pending to who
+ * asks (a word comes a moment after its point), will not do it again.
  */
 static bool still_right(struct wr_system *system, const struct wr_wait *wait, const weir_verdict *verdict)
 {
@@ -59,7 +60,10 @@ static void supersede(weir_scheduler *scheduler, weir_entity *entity)
 	entity->wait.refused = false;
 }
 
-/* An inline signal of the producer's will come for every message of the front that is pending (G2): nothing to arm. */
+/*
+ * An inline signal of the producer's will come for every message of the front that is pending (G2): nothing
+ * to arm.
+ */
 static bool signalled_inline(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
@@ -67,7 +71,8 @@ static bool signalled_inline(weir_entity *entity)
 			struct wr_connection *connection = entity->inputs[i].connections[k];
 			for (size_t m = 0; m < wr_queue_front(&connection->queue); m++) {
 				struct wr_slot slot = wr_queue_at(&connection->queue, m);
-				if (wr_message_has_fences(slot.message) && !(connection->inlined && slot.signalled))
+				bool signalled = connection->inlined && slot.signalled;
+				if (wr_message_has_fences(slot.message) && !signalled)
 					return false;
 			}
 		}
@@ -75,7 +80,10 @@ static bool signalled_inline(weir_entity *entity)
 	return true;
 }
 
-/* What was rung at delivery needs nothing on any stream; what was not, though it should have been, is armed by callback. */
+/*
+ * What was rung at delivery needs nothing on any stream; what was not, though it should have been, is armed
+ * by callback.
+ */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_system *system = scheduler->graph->system;
@@ -83,7 +91,8 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	weir_status status = WEIR_E_UNSUPPORTED;
 
 	if (entity->belled)
-		status = wr_bell_arm(system, entity->id, verdict->fences, verdict->fence_count, &entity->wait.token);
+		status = wr_bell_arm(system, entity->id, verdict->fences, verdict->fence_count,
+				     &entity->wait.token);
 	if (!status)
 		wr_poll_armed(scheduler);
 	if (status != WEIR_E_UNSUPPORTED)
@@ -99,7 +108,8 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 
 	if (still_right(scheduler->graph->system, wait, verdict))
 		return WEIR_OK;
-	drop_token(scheduler, wait);	/* a place among the refused is kept until there is a token: pokes must not cost it (G2) */
+	/* A place among the refused is kept until there is a token: pokes must not cost it (G2). */
+	drop_token(scheduler, wait);
 	if (signalled_inline(entity)) {
 		supersede(scheduler, entity);
 		return WEIR_OK;

@@ -1,6 +1,7 @@
 /*
- * The only way to wake an entity (S1). A foreign thread first takes a live reference, so nobody can close the run between the
- * state's change and the push; then one fetch_or, always executed. A pushed entry keeps the reference.
+ * The only way to wake an entity (S1). A foreign thread first takes a live reference, so nobody can close the
+ * run between the state's change and the push; then one fetch_or, always executed. A pushed entry keeps the
+ * reference.
  */
 #include "base/bug.h"
 #include "base/status.h"
@@ -32,7 +33,7 @@ static bool poke_state_first(weir_scheduler *scheduler, weir_entity *entity)
 	return true;
 }
 
-static bool poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
+bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (WR_BUG(STATE_BEFORE_REFERENCE))
 		return poke_state_first(scheduler, entity);
@@ -56,22 +57,9 @@ bool wr_poke(weir_entity *entity)
 		return false;
 	worker = wr_worker_here(scheduler);
 	if (!worker)
-		return poke_foreign(scheduler, entity);
+		return wr_poke_foreign(scheduler, entity);
 	wr_poke_held(worker, entity);
 	return true;
-}
-
-void wr_poke_by_id(struct wr_waker *waker, uint32_t entity)
-{
-	weir_scheduler *scheduler =
-		(weir_scheduler *)(void *)((char *)waker - offsetof(struct weir_scheduler, waker));
-	weir_entity *woken = &scheduler->graph->entities[entity];
-	struct wr_worker *worker = wr_worker_here(scheduler);
-
-	if (!worker || !worker->polling)
-		poke_foreign(scheduler, woken);
-	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)
-		wr_push_fired(worker, woken);
 }
 
 weir_status weir_entity_poke(weir_entity *entity)

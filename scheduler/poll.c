@@ -1,13 +1,16 @@
 /*
- * The poller: a role that one idle worker at a time plays while doorbells are armed (G2, S9). It watches the words that the device writes,
- * and runs at once what has rung: no thread is woken between the end of the device's work and compute. Until shortly before the next
- * completion that streams/ expects it sleeps like every other worker, but for a time.
+ * The poller: a role that one idle worker at a time plays while doorbells are armed (G2, S9). It watches the
+ * words that the device writes, and runs at once what has rung: no thread is woken between the end of the
+ * device's work and compute. Until shortly before the next completion that streams/ expects it sleeps like
+ * every other worker, but for a time.
  *
- * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody plays it: one sleeper is
- * woken, unless somebody spins; the poller sleeps: it is woken and plans anew. Who goes to sleep announces it, then looks at `armed` and
- * the role; the poller announces its sleep, then looks at `version`. Who leaves idleness with work in its hands, or with users'
- * destructors to run, or has looked in passing, looks, after it has given the role up, whether the next one must be woken. All of it is
- * sequentially consistent, so of two one sees the other. Workers that never idle look, too, as often as at the injector.
+ * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody
+ * plays it: one sleeper is woken, unless somebody spins; the poller sleeps: it is woken and plans anew. Who
+ * goes to sleep announces it, then looks at `armed` and the role; the poller announces its sleep, then looks
+ * at `version`. Who leaves idleness with work in its hands, or with users' destructors to run, or has looked
+ * in passing, looks, after it has given the role up, whether the next one must be woken. All of it is
+ * sequentially consistent, so of two one sees the other. Workers that never idle look, too, as often as at
+ * the injector.
  */
 #include "base/clock.h"
 #include "scheduler/scheduler.h"
@@ -55,7 +58,10 @@ static int64_t look(struct wr_worker *worker, int64_t now)
 	return next;
 }
 
-/* How it was asked to wait: by spinning, or by a sleep. `spin_until`: sleeps are not wanted before (the scheduler's `spin`). */
+/*
+ * How it was asked to wait: by spinning, or by a sleep. `spin_until`: sleeps are not wanted before (the
+ * scheduler's `spin`).
+ */
 static void wait_until(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -81,9 +87,11 @@ static void play(struct wr_worker *worker)
 		uint64_t version = wr_bells_version(scheduler->graph->system);
 		int64_t now = wr_now(), next = look(worker, now);
 
-		if (next == INT64_MAX || wr_live_closed(&scheduler->live) || wr_work_calls(worker, now, &since))
+		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
+		    wr_work_calls(worker, now, &since))
 			return;
-		wait_until(worker, since ? now : next, spin_until, version);	/* what lies there is its owner's a moment longer */
+		/* What lies there (`since`) is its owner's a moment longer. */
+		wait_until(worker, since ? now : next, spin_until, version);
 	}
 }
 

@@ -1,15 +1,14 @@
 /*
  * The ready queues (S9). An entity is in at most one of them, at most once.
  *
- * Each worker has a ring (it pushes at the tail; it and thieves take at the head by CAS) and a `next` slot before it, so that a
- * message passed on stays on the warm core; a thief may take from the slot, too. Who waited for room goes to the ring's end: room brings
- * no message, and by its turn the entity often has one, too (one review instead of two). Foreign threads, the driver's among them,
- * push to the injector: an intrusive stack, one CAS, no lock. A worker empties that stack by one exchange, turns it round, and
- * appends it to the backlog, a list behind a lock that only workers take.
+ * Each worker has a ring (it pushes at the tail; it and thieves take at the head by CAS) and a `next` slot
+ * before it, so that a message passed on stays on the warm core; a thief may take from the slot, too. Who
+ * waited for room goes to the ring's end: room brings no message, and by its turn the entity often has one,
+ * too (one review instead of two). Who is no worker pushes to the injector (injector.c).
  *
- * No wake-up is lost: whoever pushes does so by a sequentially consistent store or read-modify-write and then looks at the announced sleeps;
- * whoever sleeps announces by one and then looks at every queue. One of the two sees the other. While a batch is on its way
- * from the stack to the backlog its worker is awake, and looks at the announcements after appending.
+ * No wake-up is lost: whoever pushes does so by a sequentially consistent store or read-modify-write and then
+ * looks at the announced sleeps; whoever sleeps announces by one and then looks at every queue. One of the
+ * two sees the other.
  */
 #include "scheduler/scheduler.h"
 
@@ -38,80 +37,6 @@ void wr_wake_all(weir_scheduler *scheduler)
 	wr_exchange(&scheduler->sleepers, 0);
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_unpark(&scheduler->workers[i].parker);
-}
-
-/* --- the injector --- */
-
-void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity)
-{
-	weir_entity *top = wr_load_relaxed(&scheduler->injected);
-
-	do
-		wr_store_relaxed(&entity->next_ready, top);	/* published by the CAS */
-	while (!wr_cas(&scheduler->injected, &top, entity));
-}
-
-void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
-{
-	wr_stack_ready(scheduler, entity);
-	wr_wake_one(scheduler);
-}
-
-static weir_entity *reversed(weir_entity *list)
-{
-	weir_entity *first = NULL;
-
-	while (list) {
-		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		wr_store_relaxed(&list->next_ready, first);
-		first = list;
-		list = rest;
-	}
-	return first;
-}
-
-static void refill_locked(weir_scheduler *scheduler)
-{
-	weir_entity *list = reversed(wr_exchange(&scheduler->injected, NULL));
-
-	while (list) {
-		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		wr_store_relaxed(&list->next_ready, NULL);
-		if (scheduler->backlog_end)
-			wr_store_relaxed(&scheduler->backlog_end->next_ready, list);
-		else
-			scheduler->backlog = list;
-		scheduler->backlog_end = list;
-		wr_fetch_add(&scheduler->backlog_count, 1);
-		list = rest;
-	}
-}
-
-/* The oldest entry of the injector; its reference is given back: the worker has its own. */
-static weir_entity *take_injected(struct wr_worker *worker)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	weir_entity *entity;
-	bool more;
-
-	if (!wr_load(&scheduler->injected) && !wr_load(&scheduler->backlog_count))
-		return NULL;
-	wr_mutex_lock(&scheduler->backlog_lock);
-	refill_locked(scheduler);
-	entity = scheduler->backlog;
-	if (entity) {
-		scheduler->backlog = wr_load_relaxed(&entity->next_ready);
-		if (!scheduler->backlog)
-			scheduler->backlog_end = NULL;
-		wr_fetch_sub(&scheduler->backlog_count, 1);
-	}
-	more = scheduler->backlog;
-	wr_mutex_unlock(&scheduler->backlog_lock);
-	if (more)
-		wr_wake_one(scheduler);
-	if (entity)
-		wr_drop(scheduler);
-	return entity;
 }
 
 /* --- the ring --- */
@@ -198,7 +123,8 @@ static weir_entity *steal(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 
 	for (unsigned i = 1; i < scheduler->worker_count; i++) {
-		struct wr_worker *victim = &scheduler->workers[(worker->local.index + i) % scheduler->worker_count];
+		unsigned other = (worker->local.index + i) % scheduler->worker_count;
+		struct wr_worker *victim = &scheduler->workers[other];
 		weir_entity *entity = ring_take(victim);
 		if (!entity)
 			entity = take_next(victim);
@@ -213,7 +139,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	weir_entity *entity = NULL;
 
 	if (++worker->pops % WR_INJECTOR_EVERY == 0)
-		entity = take_injected(worker);
+		entity = wr_injector_take(worker);
 	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = take_next(worker))) {
 		worker->nexts++;
 		return entity;
@@ -224,22 +150,24 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	if (!entity)
 		entity = take_next(worker);
 	if (!entity)
-		entity = take_injected(worker);
+		entity = wr_injector_take(worker);
 	return entity ? entity : steal(worker);
 }
 
-#define GRACE 2000	/* ns */
+/* --- looking --- */
 
-static bool injected(weir_scheduler *scheduler)
+#define GRACE 2000	/* ns: what another worker has just pushed is its own so long */
+
+static bool holds(struct wr_worker *worker)
 {
-	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count);
+	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
 }
 
 bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail) || injected(scheduler))
+	if (holds(worker) || wr_injector_holds(scheduler))
 		return true;
 	if (!wr_work_waits(scheduler))
 		*since = 0;
@@ -259,29 +187,21 @@ void wr_pass_on(struct wr_worker *worker)
 
 bool wr_work_waits(weir_scheduler *scheduler)
 {
-	if (injected(scheduler))
+	if (wr_injector_holds(scheduler))
 		return true;
-	for (unsigned i = 0; i < scheduler->worker_count; i++) {
-		struct wr_worker *worker = &scheduler->workers[i];
-		if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail))
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		if (holds(&scheduler->workers[i]))
 			return true;
-	}
 	return scheduler->graph->system && wr_system_retired_ready(scheduler->graph->system);
 }
 
 size_t wr_ready_clear(weir_scheduler *scheduler)
 {
-	size_t entries = wr_exchange(&scheduler->backlog_count, 0);
-
-	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
-	     entity = wr_load_relaxed(&entity->next_ready))
-		entries++;
-	scheduler->backlog = scheduler->backlog_end = NULL;
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];
 		wr_store(&worker->next, NULL);
 		wr_store(&worker->head, 0);
 		wr_store(&worker->tail, 0);
 	}
-	return entries;
+	return wr_injector_clear(scheduler);
 }

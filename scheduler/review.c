@@ -1,10 +1,11 @@
 /*
- * Decides what an entity does next (S2). There is one function that decides, whoever asks for it, and it is right to call at any time:
- * at worst the answer is the same again.
+ * Decides what an entity does next (S2). There is one function that decides, whoever asks for it, and it is
+ * right to call at any time: at worst the answer is the same again.
  *
- * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile (NOTIFIED): exchange to RUNNING
- * again, then review again. To IDLE only by CAS after a review that did not end in a tick; back to QUEUED after 8 ticks in a row
- * by exchange. Each exchange acquires what the pokers published.
+ * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile
+ * (NOTIFIED): exchange to RUNNING again, then review again. To IDLE only by CAS after a review that did not
+ * end in a tick; back to QUEUED after 8 ticks in a row by exchange. Each exchange acquires what the pokers
+ * published.
  */
 #include "base/bug.h"
 #include "scheduler/scheduler.h"

@@ -1,10 +1,10 @@
 /*
- * The loop thread's side of a run. One turn does all that is due and arms the loop for the next: POSIX signals, stop requests, timers, fired
- * tokens, the health watch, quiescence. It never blocks, so the same turn serves weir's own thread, a caller's base and a
- * caller's poll (B1).
+ * The loop thread's side of a run. One turn does all that is due and arms the loop for the next: POSIX
+ * signals, stop requests, timers, fired tokens, the health watch, quiescence. It never blocks, so the same
+ * turn serves weir's own thread, a caller's base and a caller's poll (B1).
  *
- * Only here does a run end (S4): OPEN until it is quiescent, or is cut short; CLOSING until all workers have left, what was left has given
- * back its references, the count is 0 and the streams have drained; then ENDED.
+ * Only here does a run end (S4): OPEN until it is quiescent, or is cut short; CLOSING until all workers have
+ * left, what was left has given back its references, the count is 0 and the streams have drained; then ENDED.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -16,11 +16,14 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define SETTLE_NS 200000000	/* how long a run that was cut short waits for streams, so that `stop` may free what they use */
+#define SETTLE_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
 #define POLL_NS 1000000		/* between two looks while it closes */
-#define OUTSIDE_NS 10000000	/* nobody outside a world of its own can wake a simulated loop: it looks this often, in virtual time */
+#define OUTSIDE_NS 10000000	/* virtual: nobody outside wakes a simulated loop, it looks by itself */
 
-/* Whoever stumbles over a failed device is not its culprit: the report names the suspects, and one only if there is one (E3). */
+/*
+ * Whoever stumbles over a failed device is not its culprit: the report names the suspects, and one only if
+ * there is one (E3).
+ */
 static weir_status blame_device(weir_scheduler *scheduler, const weir_entity **entity)
 {
 	struct wr_system *system = scheduler->graph->system;
@@ -76,7 +79,9 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 
 static void take_signals(weir_scheduler *scheduler, int64_t now)
 {
-	for (int number = wr_loop_signal(&scheduler->loop); number; number = wr_loop_signal(&scheduler->loop)) {
+	int number;
+
+	while ((number = wr_loop_signal(&scheduler->loop))) {
 		if (scheduler->posix_signal)
 			_exit(128 + number);	/* the second one: at once */
 		scheduler->posix_signal = number;
@@ -90,7 +95,8 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 	if (cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);
-	scheduler->settle_at = scheduler->timed_out ? now : wr_time_add(now, SETTLE_NS);	/* a drain has waited already */
+	/* A drain that took too long has waited already. */
+	scheduler->settle_at = scheduler->timed_out ? now : wr_time_add(now, SETTLE_NS);
 	wr_wake_all(scheduler);
 }
 
@@ -113,7 +119,10 @@ static bool obey(weir_scheduler *scheduler, int64_t now)
 
 /* --- the device (E2) --- */
 
-/* All asleep, no timer set, no signal outstanding: streams that still have work are all that holds the run open. */
+/*
+ * All asleep, no timer set, no signal outstanding: streams that still have work are all that holds the run
+ * open.
+ */
 static bool nobody_comes(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->sleepers) == scheduler->all_asleep && !scheduler->heap_count &&
@@ -127,7 +136,7 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 
 	wr_system_collect(system);
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
-		wr_store(&scheduler->watching, false);	/* first: a stream that becomes busy meanwhile kicks */
+		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {
 			wr_fail_run(scheduler, NULL, WEIR_E_DEVICE);
 			return now;
@@ -237,14 +246,16 @@ void wr_turn(weir_scheduler *scheduler)
 		next = now + OUTSIDE_NS;
 	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	wr_loop_arm(&scheduler->loop, next);
+	/* Listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
-		wr_loop_kick(&scheduler->loop);	/* listed after this turn took the list and before the loop was armed */
+		wr_loop_kick(&scheduler->loop);
 }
 
 void wr_loop_main(void *arg)
 {
 	weir_scheduler *scheduler = arg;
 
+	/* Asked after the turn, which forgets the kicks that it has seen. */
 	for (wr_turn(scheduler); !wr_load(&scheduler->quit); wr_turn(scheduler))
-		wr_loop_wait(&scheduler->loop);	/* asked after the turn, which forgets the kicks that it has seen */
+		wr_loop_wait(&scheduler->loop);
 }

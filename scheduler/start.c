@@ -1,6 +1,7 @@
 /*
- * How a run begins (S8): everything is reset while nobody looks, the operators' start functions run, every entity is exchanged to
- * QUEUED and put into the injector, and only then one fetch_add opens the counter, with the references of all of them in it.
+ * How a run begins (S8): everything is reset while nobody looks, the operators' start functions run, every
+ * entity is exchanged to QUEUED and put into the injector, and only then one fetch_add opens the counter,
+ * with the references of all of them in it.
  */
 #include <stdio.h>
 
@@ -8,8 +9,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
-
-#define SIGNALS_MAX 256
 
 static void trace_entities(weir_scheduler *scheduler)
 {
@@ -30,12 +29,16 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
-/* Its own by its name, those that it allocated by theirs behind it. Neither the device's nor what others brought. */
+/*
+ * Its own by its name, those that it allocated by theirs behind it. Neither the device's nor what others
+ * brought.
+ */
 static void name_stream(weir_scheduler *scheduler, const weir_entity *entity, const struct wr_own_stream *own)
 {
 	char name[160];
 
-	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "", own->name ? own->name : "");
+	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "",
+		 own->name ? own->name : "");
 	wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
 }
 
@@ -46,76 +49,6 @@ void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity)
 	for (; own->named < own->count; own->named++)
 		if (!own->items[own->named].of && own->named + 1 != own->standard)
 			name_stream(scheduler, entity, &own->items[own->named]);
-}
-
-/* A device that a pool names; without any pool it is the first. */
-static bool uses_device(const struct wr_plan *plan, int device)
-{
-	for (size_t i = 0; i < plan->stream_pool_count; i++)
-		if (plan->stream_pools[i].device == device && plan->stream_pools[i].users)
-			return true;
-	return !device && !plan->stream_pool_count;
-}
-
-#define RESERVE_MOST 32768	/* messages, 12 MiB: graphs that hold more get them when they do */
-
-static bool hears_from(const weir_entity *entity, int device)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++) {
-			const weir_entity *sender = entity->inputs[i].connections[k]->sender;
-			if (sender && sender->plan->device == device)
-				return true;
-		}
-	return false;
-}
-
-/* Two for each entity that is gated on work of the device (the loop gives one back a little after it has fired), one for each stream's end. */
-static weir_status reserve_signals(weir_graph *graph, int device)
-{
-	size_t count = 0;
-
-	if (wr_system_failed(graph->system))
-		return WEIR_OK;	/* the run says why */
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		const weir_entity *entity = &graph->entities[i];
-		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
-		count += entity->plan->kind->flags & WEIR_OPERATOR_STREAM && entity->plan->device == device ? 1 : 0;
-	}
-	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
-}
-
-static weir_status reserve_devices(weir_graph *graph)
-{
-	const struct wr_plan *plan = graph->plan;
-	bool memory = wr_system_is_cuda(graph->system);	/* elsewhere it is this machine's own, and lies ready */
-	weir_status status = WEIR_OK;
-
-	if (memory)
-		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
-	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
-		if (!uses_device(plan, device))
-			continue;
-		if (memory)
-			status = wr_system_reserve(graph->system, device, (size_t)plan->scheduler.device_memory);
-		if (!status)
-			status = reserve_signals(graph, device);
-	}
-	return status;
-}
-
-/* Memory and messages that lie ready: no frame waits for an allocator. */
-static weir_status reserve(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-	size_t messages = 0;
-	weir_status status;
-
-	for (size_t i = 0; i < graph->connection_count; i++)
-		messages += graph->connections[i]->queue.capacity < 1024 ? graph->connections[i]->queue.capacity + 1 : 1024;
-	messages += graph->entity_count;
-	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
-	return status ? status : reserve_devices(graph);
 }
 
 static weir_status start_operator(weir_entity *entity)
@@ -218,7 +151,8 @@ static void open_run(weir_scheduler *scheduler)
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
-	wr_live_open(&scheduler->live, graph->entity_count + scheduler->worker_count + wr_inlets_count(graph));
+	wr_live_open(&scheduler->live,
+		     graph->entity_count + scheduler->worker_count + wr_inlets_count(graph));
 	wr_inlets_open(graph);
 	wr_store(&scheduler->phase, WR_OPEN);	/* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
@@ -262,7 +196,7 @@ static weir_status prepare(weir_scheduler *scheduler)
 	scheduler->discarded = discarded;
 	trace_entities(scheduler);
 	if (!status)
-		status = reserve(scheduler);
+		status = wr_reserve(scheduler->graph);
 	if (!status)
 		status = open_streams(scheduler);
 	return status ? status : start_all(scheduler);
@@ -283,7 +217,8 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_run(scheduler->graph->system, false);
-		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};
+		scheduler->outcome = (weir_outcome){
+			.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};
 	}
 	set_starting(scheduler, false);
 	return status;

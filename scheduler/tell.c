@@ -20,6 +20,7 @@ weir_status weir_entity_enable(weir_entity *entity, bool on)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
-			return weir_entity_tell(entity, entity->conditions[i].plan->name, on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+			return weir_entity_tell(entity, entity->conditions[i].plan->name,
+						on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
 	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition to enable it with", entity->plan->name);
 }

@@ -1,6 +1,7 @@
 /*
- * One tick: the inputs are taken (that frees room and pokes their senders), compute runs, the streams it used are fenced, the
- * conditions are told, the outputs leave, and only then the references to the inputs drop (T4).
+ * One tick: the inputs are taken (that frees room and pokes their senders), compute runs, the streams it used
+ * are fenced, the conditions are told, the outputs leave (deliver.c), and only then the references to the
+ * inputs drop (T4).
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -26,8 +27,8 @@ static bool room_freed(struct wr_worker *worker, struct wr_connection *connectio
 }
 
 /*
- * The fronts become the tick's inputs. True: a wake-up is owed. It takes longer than a short compute, which is what somebody waits for
- * who is gated: so it comes after that one.
+ * The fronts become the tick's inputs. True: a wake-up is owed. It takes longer than a short compute, which
+ * is what somebody waits for who is gated: so it comes after that one.
  */
 static bool take(struct wr_worker *worker, weir_entity *entity)
 {
@@ -49,135 +50,6 @@ static bool take(struct wr_worker *worker, weir_entity *entity)
 	}
 	entity->fronts_closed = false;
 	return owed;
-}
-
-/* --- delivery --- */
-
-static weir_status overflow(const struct wr_connection *connection, weir_message *message)
-{
-	const weir_entity *receiver = connection->receiver;
-	struct wr_queue_counters *counters = &((struct wr_connection *)connection)->queue.counters;
-
-	wr_count(&counters->pushed, 1);		/* it came, and is dropped: the law holds (E5) */
-	wr_count(&counters->dropped, 1);
-	weir_message_unref(message);
-	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'", receiver->plan->name,
-		       receiver->inputs[connection->input].plan->port->name, connection->queue.capacity,
-		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
-}
-
-/* The receiver is gated by callback_inline: right after the fence, before the push, so that the slot can say whether a signal will come (G2). */
-static bool signal_inline(const struct wr_connection *connection, const weir_message *message)
-{
-	weir_stream *stream;
-	wr_token token;
-	weir_fence fence;
-
-	if (!wr_message_has_fences(message) || wr_message_fences(message, &fence, 1) != 1)
-		return false;
-	stream = wr_entity_stream_of(connection->sender, fence);
-	return stream && !wr_signal_inline(stream, connection->receiver->id, &token);	/* others': its review arms by callback */
-}
-
-#define BELLS 8		/* producers of one message; one with more is armed by callback */
-
-/* The receiver is gated by doorbell: the device writes, right after the fence, that it has come there. Its review arms the rest. */
-static void ring_bells(const struct wr_connection *connection, const weir_message *message)
-{
-	weir_fence fences[BELLS];
-	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, BELLS) : 0;
-
-	for (size_t i = 0; i < count && count <= BELLS; i++) {
-		weir_stream *stream = wr_entity_stream_of(connection->sender, fences[i]);
-		if (stream)
-			wr_bell_ring(stream);
-	}
-}
-
-static void taken_over(struct wr_connection *connection)
-{
-	wr_queue_take_back(&connection->queue);
-	connection->taken_over = true;
-}
-
-static weir_status push_one(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
-{
-	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;	/* the relaxed store lands later */
-	bool signalled = connection->inlined && signal_inline(connection, message);
-	enum wr_pushed pushed;
-
-	if (connection->belled)
-		ring_bells(connection, message);
-	pushed = wr_queue_push(&connection->queue, message, signalled);
-
-	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
-	switch (pushed) {
-	case WR_PUSHED:
-		if (!skip && !wr_poke_held(worker, connection->receiver))
-			taken_over(connection);
-		return WEIR_OK;
-	case WR_PUSH_DROPPED:
-		wr_trace_drop(worker->scheduler->trace, connection->queue.id);
-		return WEIR_OK;
-	case WR_PUSH_FULL:
-	case WR_PUSH_FAULT:
-		break;
-	}
-	return overflow(connection, message);
-}
-
-/* The receiver is DONE and the sender knows it: pushed and taken back, so that every connection of an output counts alike (E5). */
-static void push_closed(struct wr_connection *connection, weir_message *message)
-{
-	wr_count(&connection->queue.counters.pushed, 1);
-	wr_count(&connection->queue.counters.taken_back, 1);
-	weir_message_unref(message);
-}
-
-static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
-{
-	weir_status status = WEIR_OK;
-
-	wr_message_deliver(message);
-	if (output->count > 1)
-		wr_message_ref_many(message, (uint32_t)output->count - 1);	/* all before the first push (T4) */
-	for (size_t i = 0; i < output->count; i++) {
-		struct wr_connection *connection = output->connections[i];
-		weir_status one = WEIR_OK;
-		if (connection->taken_over)
-			push_closed(connection, message);
-		else if (connection->outlet)
-			wr_outlet_push(worker, connection->outlet, message);
-		else
-			one = push_one(worker, connection, message);
-		status = status ? status : one;
-	}
-	return status;
-}
-
-static weir_status deliver(struct wr_worker *worker, weir_entity *entity)
-{
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; i < entity->output_count; i++) {
-		struct wr_output *output = &entity->outputs[i];
-		size_t count = output->emitted_count;
-		output->emitted_count = 0;
-		wr_count(&entity->counters.emitted, count);
-		if (!output->count)
-			wr_count(&entity->counters.unconnected, count);
-		else
-			output->total += count;
-		for (size_t k = 0; k < count; k++) {
-			weir_status one = WEIR_OK;
-			if (output->count)
-				one = deliver_message(worker, output, output->emitted[k]);
-			else
-				weir_message_unref(output->emitted[k]);
-			status = status ? status : one;
-		}
-	}
-	return status;
 }
 
 /* --- compute --- */
@@ -266,7 +138,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	entity->context.tick++;
 	if (entity->hears)
 		tell_conditions(entity);
-	status = deliver(worker, entity);
+	status = wr_deliver(worker, entity);
 	wr_entity_release(entity);
 	if (status)
 		wr_fail_run(scheduler, entity, status);

@@ -1,6 +1,7 @@
 /*
- * Timers (S10): one heap on absolute nanoseconds, one entry an entity, for the loop thread alone. Workers feed it through a list that never
- * blocks: an entity is listed at most once, and its time is read after it has left the list, so the latest request counts.
+ * Timers (S10): one heap on absolute nanoseconds, one entry an entity, for the loop thread alone. Workers
+ * feed it through a list that never blocks: an entity is listed at most once, and its time is read after it
+ * has left the list, so the latest request counts.
  *
  * The heap is a binary one in an array as large as the graph, so entering never fails.
  */
@@ -70,7 +71,7 @@ void wr_timers_take(weir_scheduler *scheduler)
 
 	while (entity) {
 		weir_entity *next = entity->timer_next;
-		wr_exchange(&entity->timer_listed, false);	/* from here on a new request lists it again */
+		wr_exchange(&entity->timer_listed, false); /* from here on a new request lists it again */
 		enter(scheduler, entity);
 		entity = next;
 	}

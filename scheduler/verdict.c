@@ -1,6 +1,7 @@
 /*
- * What a run's end means. Deadlock (S6): at quiescence some entity that is not DONE holds messages in inbox or front, or waits for room:
- * there is work that nobody can do. Everything else has finished: they wait for what nobody can send any more.
+ * What a run's end means. Deadlock (S6): at quiescence some entity that is not DONE holds messages in inbox
+ * or front, or waits for room: there is work that nobody can do. Everything else has finished: they wait for
+ * what nobody can send any more.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -12,7 +13,8 @@ struct report {
 	const char *last;
 };
 
-static void tell(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void tell(const char *entity, const char *condition, const char *verdict, const char *detail,
+		 void *arg)
 {
 	struct report *report = arg;
 
@@ -31,7 +33,8 @@ static bool is_done(weir_entity *entity)
 
 static bool stuck(weir_entity *entity)
 {
-	return !is_done(entity) && (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
+	return !is_done(entity) &&
+	       (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
 }
 
 static const char *add_waiting(struct report *report, weir_entity *entity)
@@ -40,7 +43,8 @@ static const char *add_waiting(struct report *report, weir_entity *entity)
 
 	if (!wr_entity_waits_outside(entity, &condition, &why))
 		return report->last;
-	wr_text_add(&report->text, "%s%s (%s: %s)", report->last ? ", " : "", entity->plan->name, condition, why ? why : "not ready");
+	wr_text_add(&report->text, "%s%s (%s: %s)", report->last ? ", " : "", entity->plan->name, condition,
+		    why ? why : "not ready");
 	return entity->plan->name;
 }
 
@@ -86,7 +90,8 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 		const char *before = report.last;
 		wr_entity_explain(entity, false, tell, &report);
 		if (report.last == before)
-			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for", &report);
+			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for",
+			     &report);
 	}
 	if (found)
 		add_outsiders(scheduler, &report);
@@ -117,7 +122,8 @@ char *wr_left_behind(weir_scheduler *scheduler)
 	struct report report = {{0}, NULL};
 
 	if (scheduler->options.drain_ns > 0)
-		wr_text_add(&report.text, "the drain took longer than %.3g s; left behind: ", (double)scheduler->options.drain_ns / 1e9);
+		wr_text_add(&report.text, "the drain took longer than %g s; left behind: ",
+			    (double)scheduler->options.drain_ns / 1e9);
 	else
 		wr_text_add(&report.text, "the drain was given no time; left behind: ");
 	for (size_t i = 0; i < graph->entity_count; i++)
@@ -139,7 +145,8 @@ static weir_status conserve_queue(weir_graph *graph, const struct wr_connection 
 
 	if (wr_counts_conserved(&connection->queue.counters, wr_queue_count(&own->queue)))
 		return WEIR_OK;
-	return wr_fail(WEIR_E_FAILED, "%s: messages were lost on connection %u into %s (pushed %llu, delivered %llu)",
+	return wr_fail(WEIR_E_FAILED,
+		       "%s: messages were lost on connection %u into %s (pushed %llu, delivered %llu)",
 		       graph->plan->name, connection->queue.id, receiver ? receiver->plan->name : "an outlet",
 		       (unsigned long long)wr_read(&connection->queue.counters.pushed),
 		       (unsigned long long)wr_read(&connection->queue.counters.delivered));
@@ -149,13 +156,15 @@ static weir_status conserve_output(const weir_entity *entity, const struct wr_ou
 {
 	uint64_t pushed = 0;
 
-	for (size_t i = 0; i < output->count; i++)
-		pushed += wr_read(&output->connections[i]->queue.counters.pushed) - output->connections[i]->initial;
+	for (size_t i = 0; i < output->count; i++) {
+		struct wr_connection *connection = output->connections[i];
+		pushed += wr_read(&connection->queue.counters.pushed) - connection->initial;
+	}
 	if (pushed == output->total * output->count)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_FAILED, "%s.%s: emitted %llu to %zu connections, pushed %llu", entity->plan->name,
-		       output->plan->port->name, (unsigned long long)output->total, output->count,
-		       (unsigned long long)pushed);
+	return wr_fail(WEIR_E_FAILED, "%s.%s: emitted %llu to %zu connections, pushed %llu",
+		       entity->plan->name, output->plan->port->name, (unsigned long long)output->total,
+		       output->count, (unsigned long long)pushed);
 }
 
 weir_status wr_conservation(weir_scheduler *scheduler)

@@ -1,5 +1,6 @@
 /*
- * A worker: pops, runs, sleeps. It holds one live reference while it is awake, which also covers its own queue (S4).
+ * A worker: pops, runs, sleeps. It holds one live reference while it is awake, which also covers its own
+ * queue (S4).
  */
 #include "base/clock.h"
 #include "scheduler/scheduler.h"
@@ -16,12 +17,13 @@ static void look_at_retired(struct wr_worker *worker)
 	wr_system_retire_look(system, true);
 }
 
-#define QUIET 50000	/* ns: between the last signal and the next one a worker that spins does not lie down at once */
+#define QUIET 50000	/* ns: who spins does not lie down as soon as the last signal has come */
 
 static bool spin_alone(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	int64_t now = wr_now(), until = wr_time_add(now, scheduler->options.spin_ns), quiet = wr_time_add(now, QUIET), since = 0;
+	int64_t now = wr_now(), since = 0;
+	int64_t until = wr_time_add(now, scheduler->options.spin_ns), quiet = wr_time_add(now, QUIET);
 
 	for (; now < until && now < quiet && !wr_live_closed(&scheduler->live); now = wr_now()) {
 		if (wr_poll_wanted(scheduler) || wr_work_calls(worker, now, &since))
@@ -33,7 +35,10 @@ static bool spin_alone(struct wr_worker *worker)
 	return false;
 }
 
-/* One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's own latency (S9). */
+/*
+ * One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's
+ * own latency (S9).
+ */
 static bool spin(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -52,26 +57,34 @@ static bool spin(struct wr_worker *worker)
 }
 
 /*
- * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal outstanding or a timer set
- * there is somebody (E2).
+ * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal
+ * outstanding or a timer set there is somebody (E2).
  */
 static void last_one(weir_scheduler *scheduler)
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	if (system && wr_load(&scheduler->sleepers) == scheduler->all_asleep && !wr_system_outstanding(system))
+	if (system && wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
+	    !wr_system_outstanding(system))
 		wr_loop_kick(&scheduler->loop);
 }
 
-/* What a worker that has announced its sleep must not sleep through; for the poller: that something else was armed. */
+/*
+ * What a worker that has announced its sleep must not sleep through; for the poller: that something else was
+ * armed.
+ */
 static bool called_for(weir_scheduler *scheduler, const uint64_t *version)
 {
-	bool polling = version ? wr_bells_version(scheduler->graph->system) != *version : wr_poll_wanted(scheduler);
+	bool polling = version ? wr_bells_version(scheduler->graph->system) != *version
+			       : wr_poll_wanted(scheduler);
 
 	return polling || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live);
 }
 
-/* Announce, look at everything again, give the reference back, wait; woken: take a reference before anything else (S9). */
+/*
+ * Announce, look at everything again, give the reference back, wait; woken: take a reference before anything
+ * else (S9).
+ */
 bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -80,8 +93,12 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 
 	wr_fetch_or(&scheduler->sleepers, bit);
 	if (called_for(scheduler, version)) {
+		/*
+		 * Taken already: somebody chose us for his entry. Passed on, for what we found may be
+		 * another.
+		 */
 		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
-			wr_wake_one(scheduler);	/* somebody chose us for his entry: passed on, for what we found may be another */
+			wr_wake_one(scheduler);
 		return true;
 	}
 	last_one(scheduler);

@@ -5,7 +5,10 @@
 #include "base/sim.h"
 #include "scheduler/scheduler.h"
 
-/* Runs fn(arg) in the scheduler's world, or simply here if it has none or the caller is in it. Fails: WEIR_E_DEADLOCK, WEIR_E_TIMEOUT of the world. */
+/*
+ * Runs fn(arg) in the scheduler's world, or simply here if it has none or the caller is in it. Fails:
+ * WEIR_E_DEADLOCK, WEIR_E_TIMEOUT of the world.
+ */
 weir_status wr_in_world(weir_scheduler *scheduler, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -712,7 +712,7 @@ static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void
 	assert_int_equal(weir_scheduler_destroy(late), WEIR_OK);
 	for (int i = 0; i < 8; i++)	/* they get the numbers that the loop's had */
 		fds[i] = (struct pollfd){.fd = eventfd(0, EFD_NONBLOCK), .events = POLLIN};
-	wr_poke_by_id(&late->waker, 0);
+	late->waker.poke(&late->waker, 0);
 	late->loop.wake = fds[0].fd;
 	wr_loop_kick(&late->loop);
 	assert_int_equal(poll(fds, 8, 0), 0);

@@ -1,0 +1,151 @@
+/*
+ * A run in its caller's hands: started, waited for, turned, stopped. What has to look at threads' and fibers'
+ * things goes into the scheduler's world, if it has one (world.h); stop does not, for it may come from a
+ * signal handler.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
+
+struct call {
+	weir_scheduler *scheduler;
+	int64_t timeout_ns;
+	weir_status status;
+};
+
+bool wr_driven_by_caller(const weir_scheduler *scheduler)
+{
+	return scheduler->options.own_loop || scheduler->options.event_base;
+}
+
+static void start_inside(void *arg)
+{
+	struct call *call = arg;
+
+	call->status = wr_start_run(call->scheduler);
+}
+
+weir_status weir_scheduler_start(weir_scheduler *scheduler)
+{
+	struct call call = {.scheduler = scheduler};
+	weir_status status;
+
+	if (!wr_run_ended(scheduler))
+		return wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
+	status = wr_in_world(scheduler, start_inside, &call);
+	return status ? status : call.status;
+}
+
+/* The caller's thread is the loop: it turns while it waits. */
+static weir_status drive(weir_scheduler *scheduler, int64_t until)
+{
+	struct pollfd fd = {.fd = scheduler->loop.set, .events = POLLIN};
+
+	for (wr_turn(scheduler); !wr_run_ended(scheduler); wr_turn(scheduler)) {
+		int64_t left = until == WR_FOREVER ? -1 : (until - wr_now() + 999999) / 1000000;
+		if (until != WR_FOREVER && left <= 0)
+			return WEIR_E_TIMEOUT;
+		poll(&fd, 1, left > INT_MAX ? INT_MAX : (int)left);
+	}
+	return WEIR_OK;
+}
+
+weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
+{
+	weir_status status = WEIR_OK;
+
+	if (wr_driven_by_caller(scheduler))
+		return drive(scheduler, until);
+	wr_mutex_lock(&scheduler->lock);
+	while (!status && !wr_run_ended(scheduler))
+		if (!wr_cond_wait(&scheduler->changed, &scheduler->lock, until))
+			status = WEIR_E_TIMEOUT;
+	wr_mutex_unlock(&scheduler->lock);
+	return status;
+}
+
+static void wait_inside(void *arg)
+{
+	struct call *call = arg;
+	int64_t until = call->timeout_ns < 0 ? WR_FOREVER : wr_time_add(wr_now(), call->timeout_ns);
+
+	call->status = wr_wait_for_end(call->scheduler, until);
+}
+
+static void copy_outcome(weir_scheduler *scheduler, weir_outcome *out)
+{
+	size_t size = out->size && out->size < sizeof *out ? out->size : sizeof *out;
+
+	memcpy(out, &scheduler->outcome, size);
+	out->size = size;
+}
+
+/* The outcome's failure becomes this thread's last one. */
+static weir_status failure_of(const weir_outcome *outcome)
+{
+	if (!outcome->status)
+		return WEIR_OK;
+	return wr_fail(outcome->status, "%s%s%s", outcome->entity ? outcome->entity : "",
+		       outcome->entity ? ": " : "", outcome->text ? outcome->text : "");
+}
+
+weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
+{
+	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
+	weir_status status;
+
+	if (wr_worker_here(scheduler))
+		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
+	status = wr_in_world(scheduler, wait_inside, &call);
+	if (!status && call.status)
+		return wr_fail(call.status, "graph %s goes on", scheduler->graph->plan->name);
+	if (status)
+		return status;
+	if (outcome)
+		copy_outcome(scheduler, outcome);
+	return failure_of(&scheduler->outcome);
+}
+
+weir_status weir_scheduler_run(weir_scheduler *scheduler)
+{
+	weir_status status = weir_scheduler_start(scheduler);
+
+	return status ? status : weir_scheduler_wait(scheduler, -1, NULL);
+}
+
+void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
+{
+	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
+	if (scheduler->graph->owns_world)
+		return;	/* a handler may have interrupted it; the loop looks by itself (run.c) */
+	wr_loop_kick(&scheduler->loop);
+}
+
+int weir_scheduler_fd(weir_scheduler *scheduler)
+{
+	return scheduler->options.own_loop ? scheduler->loop.set : -1;
+}
+
+weir_status weir_scheduler_turn(weir_scheduler *scheduler)
+{
+	if (!scheduler->options.own_loop)
+		return wr_fail(WEIR_E_INVALID,
+			       "the scheduler was made without own_loop: nobody needs to turn it");
+	wr_turn(scheduler);
+	return WEIR_OK;
+}
+
+bool weir_scheduler_running(const weir_scheduler *scheduler)
+{
+	return !wr_run_ended((weir_scheduler *)scheduler);
+}
+
+const char *weir_scheduler_where(const weir_scheduler *scheduler)
+{
+	return wr_system_where(scheduler->graph->system);
+}

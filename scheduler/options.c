@@ -1,0 +1,61 @@
+/* What a run is to be like: the caller's options win over the description's, those over the defaults. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "scheduler/scheduler.h"
+
+#define DRAIN_NS 5000000000
+
+static weir_status pick_signal(weir_scheduler *scheduler)
+{
+	const char *name = scheduler->options.signal;
+	int planned = scheduler->graph->plan->scheduler.signal;
+
+	scheduler->signal = planned < 0 ? WR_SIGNAL_CALLBACK : planned;
+	if (!name)
+		return WEIR_OK;
+	for (int kind = 0; wr_signal_text(kind); kind++) {
+		if (!strcmp(name, wr_signal_text(kind))) {
+			scheduler->signal = kind;
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'doorbell'",
+		       name);
+}
+
+static unsigned one_per_core(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores < 1 ? 1 : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX : (unsigned)cores;
+}
+
+weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_options *options)
+{
+	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
+	weir_scheduler_options *own = &scheduler->options;
+
+	if (options)
+		memcpy(own, options, options->size < sizeof *own ? options->size : sizeof *own);
+	if (!own->backend)
+		own->backend = plan->backend ? plan->backend : "auto";
+	if (!own->seed && plan->has_seed)
+		own->seed = plan->seed;
+	if (!own->drain_ns)
+		own->drain_ns = plan->has_drain ? plan->drain_ns : DRAIN_NS;
+	if (!own->deadlock_grace_ns && plan->has_grace)
+		own->deadlock_grace_ns = plan->deadlock_grace_ns;
+	if (!own->max_duration_ns && plan->has_duration)
+		own->max_duration_ns = plan->max_duration_ns;
+	if (!own->spin_ns && plan->has_spin)
+		own->spin_ns = plan->spin_ns;
+	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
+	if (!scheduler->worker_asked)
+		scheduler->worker_asked = one_per_core();
+	if (scheduler->worker_asked > WR_WORKERS_MAX)
+		return wr_fail(WEIR_E_INVALID, "%u workers: there are at most %d", scheduler->worker_asked,
+			       WR_WORKERS_MAX);
+	return pick_signal(scheduler);
+}

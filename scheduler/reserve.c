@@ -1,0 +1,81 @@
+/*
+ * What lies ready before the first tick, so that no frame waits for an allocator or for the driver: messages,
+ * memory of the host and of the devices, signals. More than these bounds is made when it is needed.
+ */
+#include "scheduler/scheduler.h"
+
+#define RESERVE_MOST 32768	/* messages, 12 MiB */
+#define SIGNALS_MAX 256		/* a device */
+
+/* A device that a pool names; without any pool it is the first. */
+static bool uses_device(const struct wr_plan *plan, int device)
+{
+	for (size_t i = 0; i < plan->stream_pool_count; i++)
+		if (plan->stream_pools[i].device == device && plan->stream_pools[i].users)
+			return true;
+	return !device && !plan->stream_pool_count;
+}
+
+static bool hears_from(const weir_entity *entity, int device)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			const weir_entity *sender = entity->inputs[i].connections[k]->sender;
+			if (sender && sender->plan->device == device)
+				return true;
+		}
+	return false;
+}
+
+/*
+ * Two for each entity that is gated on work of the device (the loop gives one back a little after it has
+ * fired), one for each stream's end.
+ */
+static weir_status reserve_signals(weir_graph *graph, int device)
+{
+	size_t count = 0;
+
+	if (wr_system_failed(graph->system))
+		return WEIR_OK;	/* the run says why */
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		const weir_entity *entity = &graph->entities[i];
+		bool streams = entity->plan->kind->flags & WEIR_OPERATOR_STREAM;
+		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
+		count += streams && entity->plan->device == device ? 1 : 0;
+	}
+	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
+}
+
+static weir_status reserve_devices(weir_graph *graph)
+{
+	const struct wr_plan *plan = graph->plan;
+	bool memory = wr_system_is_cuda(graph->system); /* elsewhere it is this machine's own */
+	weir_status status = WEIR_OK;
+
+	if (memory)
+		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
+	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
+		if (!uses_device(plan, device))
+			continue;
+		if (memory)
+			status = wr_system_reserve(graph->system, device,
+						   (size_t)plan->scheduler.device_memory);
+		if (!status)
+			status = reserve_signals(graph, device);
+	}
+	return status;
+}
+
+weir_status wr_reserve(weir_graph *graph)
+{
+	size_t messages = 0;
+	weir_status status;
+
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		size_t capacity = graph->connections[i]->queue.capacity;
+		messages += capacity < 1024 ? capacity + 1 : 1024;
+	}
+	messages += graph->entity_count;
+	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
+	return status ? status : reserve_devices(graph);
+}
