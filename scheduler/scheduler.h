@@ -91,7 +91,7 @@ struct weir_scheduler {
 	/* under `lock` */
 	struct wr_mutex lock;
 	struct wr_cond changed;
-	bool asking, starting;			/* between two runs: somebody explains; one is being started */
+	bool asking, starting;			/* between two runs: somebody explains; one begins */
 	weir_outcome outcome;
 	char *text, *culprit, *waiting;		/* of the outcome */
 	weir_status failure;			/* first kept (E1) */
