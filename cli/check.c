@@ -8,7 +8,8 @@ static int check(const struct cli_options *options)
 	cli_signals_unblock();
 	code = cli_graph_load(&graph, options);
 	if (!code && graph.warnings)
-		printf("%s: no errors, %u warning%s\n", options->argument, graph.warnings, graph.warnings > 1 ? "s" : "");
+		printf("%s: no errors, %u warning%s\n", options->argument, graph.warnings,
+		       graph.warnings > 1 ? "s" : "");
 	else if (!code)
 		printf("%s: no errors\n", options->argument);
 	cli_graph_finish(&graph);
@@ -19,7 +20,8 @@ const struct cli_command cli_check = {
 	.name = "check",
 	.argument = "GRAPH",
 	.help = "finds every error of a graph that can be seen without running it",
-	.text = "Each error is one line on stderr: FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
+	.text = "Each error is one line on stderr: "
+		"FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
 		"docs/errors.md explains the numbers.\n",
 	.options = CLI_SET | CLI_PLUGIN,
 	.run = check,

@@ -78,6 +78,10 @@ const char *cli_rate(char text[32], double rate);	/* "24.31", "106,667" */
  */
 const char *cli_nearest(const char *word, const char *(*next)(size_t i, const void *arg), const void *arg);
 
+/* page.c: all about the i-th one. */
+void cli_page_operator(const weir_registry *registry, size_t i);
+void cli_page_condition(const weir_registry *registry, size_t i);
+
 /* load.c: the registry with its plugins, and the graph, read, set and checked. */
 struct cli_graph {
 	weir_registry *registry;
@@ -85,8 +89,9 @@ struct cli_graph {
 	const struct cli_options *options;
 	unsigned errors, warnings;	/* that were printed */
 };
-int cli_registry_load(weir_registry **out, const struct cli_options *options);		/* an exit code; prints why */
-int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);		/* the same; finish it in any case */
+/* Both return an exit code, and have said why. Whatever came of it the graph is to be finished. */
+int cli_registry_load(weir_registry **out, const struct cli_options *options);
+int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);
 void cli_graph_finish(struct cli_graph *graph);
 
 /* signals.c: SIGINT and SIGTERM, blocked from the first line of main on. */
@@ -103,7 +108,8 @@ struct cli_progress {
 	int64_t elapsed_ns;
 };
 #define CLI_PROGRESS_NS 200000000	/* from line to line */
-void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);	/* CLI_PROGRESS_NS have passed */
+/* CLI_PROGRESS_NS have passed. */
+void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);
 void cli_progress_clear(const struct cli_progress *progress);
 /* Ticks of all entities, and of the slowest sink: those are the frames. False: there is no sink. */
 bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames);

@@ -7,7 +7,8 @@
 
 #include "cli/cli.h"
 
-static const struct cli_command *const commands[] = {&cli_run, &cli_check, &cli_show, &cli_operators, &cli_conditions};
+static const struct cli_command *const commands[] = {
+	&cli_run, &cli_check, &cli_show, &cli_operators, &cli_conditions};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char *name_of_command(size_t i, const void *arg)
@@ -30,7 +31,8 @@ static void help(FILE *to)
 	      "usage: weir COMMAND ...\n\n",
 	      to);
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-10s  %-6s  %s\n", commands[i]->name, commands[i]->argument, commands[i]->help);
+		fprintf(to, "  %-10s  %-6s  %s\n", commands[i]->name, commands[i]->argument,
+			commands[i]->help);
 	fputs("  help        [NAME]  what a command does and takes: weir help run\n\n"
 	      "options:\n"
 	      "  --version   what this is\n"

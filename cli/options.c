@@ -97,7 +97,8 @@ static bool take_duration(struct cli_options *options, const char *value)
 
 	while (unit < sizeof units / sizeof units[0] && strcmp(units[unit].name, name))
 		unit++;
-	if (end != name || unit == sizeof units / sizeof units[0])	/* strtod knows more numbers than people do */
+	/* strtod knows more numbers than people do. */
+	if (end != name || unit == sizeof units / sizeof units[0])
 		return false;
 	amount *= units[unit].ns;
 	options->duration_ns = amount < 9e18 ? (int64_t)amount : 0;
@@ -132,13 +133,14 @@ static bool take_help(struct cli_options *options, const char *value)
 
 static const struct row rows[] = {
 	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
-	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated", take_plugin, "a file"},
-	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)", take_workers,
-	 "a number from 1 to 64"},
-	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)", take_backend,
-	 "auto, cuda, host or sim"},
-	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)", take_signal,
-	 "callback, callback_inline or doorbell"},
+	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated",
+	 take_plugin, "a file"},
+	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)",
+	 take_workers, "a number from 1 to 64"},
+	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)",
+	 take_backend, "auto, cuda, host or sim"},
+	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)",
+	 take_signal, "callback, callback_inline or doorbell"},
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
@@ -227,18 +229,21 @@ static int read_options(struct cli_options *options, int argc, char **argv, cons
 	return code;
 }
 
-static int read_argument(struct cli_options *options, const struct cli_command *command, int argc, char **argv)
+static int read_argument(struct cli_options *options, const struct cli_command *command, int argc,
+			 char **argv)
 {
 	bool required = command->argument[0] != '[';
 
 	if (options->help)
 		return CLI_OK;
 	if (argc > 1) {
-		cli_say("one %s at a time: '%s' is one too many", required ? command->argument : "NAME", argv[1]);
+		cli_say("one %s at a time: '%s' is one too many", required ? command->argument : "NAME",
+			argv[1]);
 		return CLI_USAGE;
 	}
 	if (required && argc < 1) {
-		cli_say("which %s? usage: weir %s %s [OPTION]...", command->argument, command->name, command->argument);
+		cli_say("which %s? usage: weir %s %s [OPTION]...", command->argument, command->name,
+			command->argument);
 		return CLI_USAGE;
 	}
 	options->argument = argc > 0 ? argv[0] : NULL;
@@ -253,8 +258,9 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 
 	for (size_t i = 0; i < ROWS; i++)
 		if (rows[i].bit & (command->options | CLI_HELP))
-			known[count++] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument,
-							 NULL, FIRST + (int)i};
+			known[count++] = (struct option){
+				rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
+				FIRST + (int)i};
 	options->sets = calloc((size_t)argc, sizeof *options->sets);
 	options->plugins = calloc((size_t)argc, sizeof *options->plugins);
 	if (!options->sets || !options->plugins) {

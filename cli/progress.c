@@ -35,8 +35,8 @@ void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 		return;
 	seconds = (double)progress->elapsed_ns / 1e9;
 	if (cli_frames(scheduler, &ticks, &frames))
-		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s", seconds, ticks,
-			frames, cli_rate(rate, (double)frames / seconds));
+		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s", seconds,
+			ticks, frames, cli_rate(rate, (double)frames / seconds));
 	else
 		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks", seconds, ticks);
 	fflush(stderr);

@@ -40,12 +40,14 @@ static int make(struct run *run, const struct cli_options *options)
 		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
 	if (status)
 		say_why(status);
-	else if (options->seeded && !options->quiet && strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
+	else if (options->seeded && !options->quiet &&
+		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
 		cli_say("warning: --seed decides nothing without --backend sim");
 	return cli_code_of(status);
 }
 
-static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress, weir_outcome *outcome)
+static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress,
+				weir_outcome *outcome)
 {
 	int64_t turn = progress->on ? CLI_PROGRESS_NS : -1;
 	weir_status status;
@@ -54,8 +56,8 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	 * An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever
 	 * never sees one.
 	 */
-	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
-	       progress->on)
+	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT &&
+	       !outcome->status && progress->on)
 		cli_progress_show(progress, scheduler);
 	cli_progress_clear(progress);
 	return status;
@@ -71,10 +73,12 @@ static const char *words_of_drain(bool quiet, bool moving)
 
 static void complain(const char *path, const weir_outcome *outcome)
 {
+	const char *status = weir_status_text(outcome->status);
+
 	if (outcome->entity)
-		cli_say("%s: %s in '%s': %s", path, weir_status_text(outcome->status), outcome->entity, outcome->text);
+		cli_say("%s: %s in '%s': %s", path, status, outcome->entity, outcome->text);
 	else
-		cli_say("%s: %s: %s", path, weir_status_text(outcome->status), outcome->text);
+		cli_say("%s: %s: %s", path, status, outcome->text);
 }
 
 static int run_to_the_end(struct run *run, const struct cli_options *options)
@@ -90,7 +94,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_signals_drain(run->scheduler, words_of_drain(options->quiet, progress.on));
 	status = wait_for_end(run->scheduler, &progress, &outcome);
 	outcome.posix_signal = cli_signals_drained();
-	if (status && !outcome.status) {	/* no end: a simulated world that goes round without getting on */
+	if (status && !outcome.status) { /* no end: a simulated world that goes round without getting on */
 		cli_say("%s", weir_last_error());
 		return CLI_FAILED;
 	}
@@ -125,7 +129,8 @@ static int run_graph(const struct cli_options *options)
 	bool hung;
 	int code;
 
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* or streams alias: one's long kernel holds up another's short one */
+	/* Or streams alias: one's long kernel holds up another's short one. */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	code = make(&run, options);
 	if (!code && (code = stopped_early(code)))
 		cli_say("%s: stopped before the run began", options->argument);
@@ -145,9 +150,12 @@ const struct cli_command cli_run = {
 	.name = "run",
 	.argument = "GRAPH",
 	.help = "runs a graph to its end",
-	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. A second one exits at once.\n"
+	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. "
+		"A second one exits at once.\n"
 		"A compute in progress cannot be cut short.\n"
-		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) per second.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION | CLI_QUIET,
+		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) "
+		"per second.\n",
+	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION |
+		   CLI_QUIET,
 	.run = run_graph,
 };

@@ -9,7 +9,8 @@ static int show(const struct cli_options *options)
 	cli_signals_unblock();
 	code = cli_graph_load(&graph, options);
 	if (!code) {
-		weir_status status = weir_description_print(graph.description, graph.registry, options->format, &text);
+		weir_status status = weir_description_print(graph.description, graph.registry,
+							    options->format, &text);
 
 		if (status)
 			cli_say("%s", weir_last_error());
@@ -26,7 +27,8 @@ const struct cli_command cli_show = {
 	.name = "show",
 	.argument = "GRAPH",
 	.help = "prints what a graph resolves to, defaults filled in",
-	.text = "As text, as JSON that weir reads again, or as a drawing: weir show --dot GRAPH | dot -Tsvg.\n",
+	.text = "As text, as JSON that weir reads again, or as a drawing: "
+		"weir show --dot GRAPH | dot -Tsvg.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_JSON | CLI_DOT,
 	.run = show,
 };

@@ -20,7 +20,8 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 	const char *where = weir_scheduler_where(scheduler);
 	uint64_t ticks, frames;
 
-	printf("%s: %s after %s on %s", path, how(outcome), cli_duration(duration, outcome->duration_ns), where);
+	printf("%s: %s after %s on %s", path, how(outcome), cli_duration(duration, outcome->duration_ns),
+	       where);
 	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
 		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
@@ -40,8 +41,8 @@ static void print_entity(int width, const weir_entity_counts *counts)
 {
 	char compute[24];
 
-	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s\n", width, counts->entity, counts->ticks,
-	       counts->received, counts->emitted, cli_duration(compute, counts->compute_ns));
+	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s\n", width, counts->entity,
+	       counts->ticks, counts->received, counts->emitted, cli_duration(compute, counts->compute_ns));
 	if (counts->unconnected)
 		printf("  %-*s  %10" PRIu64 " emitted on an output that is not connected\n", width, "",
 		       counts->unconnected);
@@ -53,7 +54,8 @@ static void print_entities(weir_scheduler *scheduler)
 	int width = widest_name(scheduler);
 	size_t i = 0;
 
-	printf("  %-*s  %10s  %10s  %10s  %12s\n", width, "entity", "ticks", "received", "emitted", "in compute");
+	printf("  %-*s  %10s  %10s  %10s  %12s\n", width, "entity", "ticks", "received", "emitted",
+	       "in compute");
 	for (; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (i < LISTED)
 			print_entity(width, &counts);

@@ -1,0 +1,215 @@
+/* All about one operator or condition, read from its table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const char *type_of(weir_parameter_type type)
+{
+	switch (type) {
+	case WEIR_BOOL:
+		return "true or false";
+	case WEIR_INT:
+		return "integer";
+	case WEIR_NUMBER:
+		return "number";
+	case WEIR_STRING:
+		return "string";
+	case WEIR_DURATION:
+		return "duration";
+	case WEIR_SIZE:
+		return "size";
+	case WEIR_CHOICE:
+		return "one of";
+	case WEIR_INPUT:
+		return "input port";
+	case WEIR_OUTPUT:
+		return "output port";
+	case WEIR_INPUTS:
+		return "input ports";
+	case WEIR_OUTPUTS:
+		return "output ports";
+	}
+	return "?";
+}
+
+struct unit {
+	const char *name;
+	int64_t of;
+};
+static const struct unit durations[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+static const struct unit sizes[] = {
+	{"TiB", INT64_C(1) << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {" bytes", 1}};
+
+/* In the largest unit that gives a whole number. */
+static void print_bound(weir_parameter_type type, int64_t value)
+{
+	const struct unit *unit = type == WEIR_DURATION ? durations : sizes;
+
+	if (type != WEIR_DURATION && type != WEIR_SIZE) {
+		printf("%lld", (long long)value);
+		return;
+	}
+	while (unit->of > 1 && (value % unit->of || !value))
+		unit++;
+	printf("%lld%s", (long long)(value / unit->of), unit->name);
+}
+
+static void print_bounds(const weir_parameter *parameter)
+{
+	if (!parameter->min && !parameter->max)
+		return;
+	if (parameter->max == INT64_MAX) {
+		printf(", at least ");
+		print_bound(parameter->type, parameter->min);
+		return;
+	}
+	printf(", ");
+	print_bound(parameter->type, parameter->min);
+	printf(" to ");
+	print_bound(parameter->type, parameter->max);
+}
+
+static void print_choices(const char *choices)
+{
+	putchar(' ');
+	for (; *choices; choices++)
+		if (*choices == '|')
+			fputs(", ", stdout);
+		else
+			putchar(*choices);
+}
+
+static void print_help(const char *help)
+{
+	if (help && *help)
+		printf("      %s\n", help);
+}
+
+static void print_parameters(const weir_parameter *parameters)
+{
+	if (!parameters || !parameters->name)
+		return;
+	puts("\nparameters");
+	for (const weir_parameter *parameter = parameters; parameter->name; parameter++) {
+		printf("  %s: %s", parameter->name, type_of(parameter->type));
+		if (parameter->choices)
+			print_choices(parameter->choices);
+		print_bounds(parameter);
+		printf(parameter->fallback ? "; default %s\n" : "; required\n", parameter->fallback);
+		print_help(parameter->help);
+	}
+}
+
+static void print_kinds_of_messages(unsigned mask)
+{
+	static const char *const names[] = {"empty", "bytes", "tensor", "user"};
+	const char *between = "";
+
+	if (!mask) {
+		fputs("any message", stdout);
+		return;
+	}
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (mask & 1u << i) {
+			printf("%s%s", between, names[i]);
+			between = " or ";
+		}
+}
+
+static void print_flags(unsigned flags)
+{
+	if (flags & WEIR_PORT_ANY_SIZE)
+		fputs(", any number of connections", stdout);
+	if (flags & WEIR_PORT_OPTIONAL)
+		fputs(", may stay unconnected", stdout);
+}
+
+static uint32_t or_one(uint32_t value)
+{
+	return value ? value : 1;
+}
+
+static const char *policy_name(weir_policy policy)
+{
+	switch (policy) {
+	case WEIR_BLOCK:
+		return "block";
+	case WEIR_POP:
+		return "pop";
+	case WEIR_REJECT:
+		return "reject";
+	case WEIR_FAULT:
+		return "fault";
+	}
+	return "?";
+}
+
+static void print_inputs(const weir_port *ports)
+{
+	if (!ports || !ports->name)
+		return;
+	puts("\ninputs");
+	for (const weir_port *port = ports; port->name; port++) {
+		printf("  %s: ", port->name);
+		print_kinds_of_messages(port->kinds);
+		if (port->take == WEIR_ALL)
+			printf("; capacity %u, takes all", or_one(port->capacity));
+		else
+			printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
+		printf(", %s when full", policy_name(port->policy));
+		print_flags(port->flags);
+		putchar('\n');
+		print_help(port->help);
+	}
+}
+
+static void print_outputs(const weir_port *ports)
+{
+	if (!ports || !ports->name)
+		return;
+	puts("\noutputs");
+	for (const weir_port *port = ports; port->name; port++) {
+		printf("  %s: ", port->name);
+		print_kinds_of_messages(port->kinds);
+		printf("; at most %u a tick", or_one(port->max_emits));
+		print_flags(port->flags);
+		putchar('\n');
+		print_help(port->help);
+	}
+}
+
+void cli_page_operator(const weir_registry *registry, size_t i)
+{
+	const weir_operator *kind = weir_registry_operator(registry, i);
+
+	printf("%s: %s\n", kind->name, kind->help ? kind->help : "");
+	if (kind->flags & WEIR_OPERATOR_STREAM)
+		puts("\nworks on a stream of its entity's pool in every tick");
+	print_parameters(kind->parameters);
+	print_inputs(kind->inputs);
+	print_outputs(kind->outputs);
+}
+
+/* What a graph may write beside the parameters: these are the scheduler's, not the kind's. */
+static void print_keys(const weir_condition *kind)
+{
+	puts("\nbeside the parameters\n"
+	     "  name: string; default the type\n"
+	     "      by which a program tells it something");
+	if (!strcmp(kind->name, "cuda_stream"))
+		puts("  signal: one of callback, callback_inline, doorbell; default the scheduler's\n"
+		     "      how finished device work wakes the entity");
+}
+
+void cli_page_condition(const weir_registry *registry, size_t i)
+{
+	const weir_condition *kind = weir_registry_condition(registry, i);
+
+	printf("%s: %s\n\n%s condition: %s\n", kind->name, kind->help ? kind->help : "",
+	       kind->phase == WEIR_CONTENT ? "content" : "gathering",
+	       kind->phase == WEIR_CONTENT ? "looks into the messages that the next tick receives"
+					   : "asked before the messages of the next tick are fixed");
+	print_parameters(kind->parameters);
+	print_keys(kind);
+}
