@@ -71,12 +71,21 @@ static const char *words_of_drain(bool quiet, bool moving)
 	return quiet ? "" : moving ? "\r\033[K" DRAINS : DRAINS;
 }
 
+/* What the library's calls say begins with the entity's name, what an operator says does not. */
+static const char *without_name(const char *text, const char *entity)
+{
+	size_t length = strlen(entity);
+
+	return !strncmp(text, entity, length) && !strncmp(text + length, ": ", 2) ? text + length + 2 : text;
+}
+
 static void complain(const char *path, const weir_outcome *outcome)
 {
 	const char *status = weir_status_text(outcome->status);
 
 	if (outcome->entity)
-		cli_say("%s: %s in '%s': %s", path, status, outcome->entity, outcome->text);
+		cli_say("%s: %s in '%s': %s", path, status, outcome->entity,
+			without_name(outcome->text, outcome->entity));
 	else
 		cli_say("%s: %s: %s", path, status, outcome->text);
 }
@@ -141,7 +150,7 @@ static int run_graph(const struct cli_options *options)
 	cli_signals_unblock();
 	if (!hung)
 		return code;
-	cli_say("the GPU did not finish in time; what it may still use was left behind");
+	cli_say("the device did not finish in time; what it may still use was left behind");
 	fflush(stdout);
 	_exit(code ? code : CLI_ABANDONED);	/* without the driver's handlers: they would wait for it */
 }

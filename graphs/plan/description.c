@@ -278,6 +278,14 @@ weir_status weir_description_put(weir_description *description, const char *poin
 	return status;
 }
 
+static bool is_resource(const struct wr_value *root, const char *name)
+{
+	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
+
+	return resources && resources->type == WR_OBJECT && wr_value_find(resources, name) &&
+	       wr_name_ok(name);
+}
+
 weir_status wr_description_entity(const weir_description *description, const char *name, size_t *out)
 {
 	const struct wr_value *root = &description->root;
@@ -296,6 +304,9 @@ weir_status wr_description_entity(const weir_description *description, const cha
 			return WEIR_OK;
 		wr_nearest_try(&nearest, found->string);
 	}
+	if (is_resource(root, name))
+		return wr_fail(WEIR_E_INVALID,
+			       "'%s' is a resource, no entity: change it where \"resources\" has it", name);
 	return wr_fail(WEIR_E_INVALID, "there is no entity '%s'%s", wr_shown(name).text,
 		       wr_nearest_hint(&nearest).text);
 }
