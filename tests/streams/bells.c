@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
 #include "streams/estimate.h"
@@ -30,6 +31,7 @@ static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(vo
 	(void)state;
 	wr_estimate_learn(&estimate, 8 * MS);
 	assert_int_equal(estimate.mean, 8 * MS);
+	assert_int_equal(wr_estimate_late(&estimate), 12 * MS); /* one sample says little */
 	for (int i = 0; i < 100; i++)
 		wr_estimate_learn(&estimate, MS);
 	assert_in_range(estimate.mean, MS - 10 * US, MS + 10 * US);
@@ -66,11 +68,13 @@ static void g04_it_spins_while_the_end_may_come_if_that_is_short(void **state)
 {
 	struct wr_waiting tight = {.known = true, .early = 990 * US, .mean = MS, .late = 1010 * US};
 	struct wr_waiting wide = {.known = true, .early = MS, .mean = 2 * MS, .late = 3 * MS};
+	struct wr_waiting longer = {.known = true, .early = 4900 * US, .mean = 5 * MS, .late = 5100 * US};
 
 	(void)state;
 	assert_int_equal(wr_wait_next(&tight, 980 * US, true, 60 * US), 980 * US);
 	assert_int_equal(wr_wait_next(&tight, 1020 * US, true, 60 * US), 1020 * US);
 	assert_int_equal(wr_wait_next(&wide, 2 * MS, true, 60 * US), 2 * MS + 125 * US); /* now and then */
+	assert_int_equal(wr_wait_next(&longer, 5 * MS, true, 60 * US), 5 * MS);	/* short against what it takes */
 }
 
 static void g04_longer_work_is_expected_later(void **state)
@@ -97,6 +101,15 @@ static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **st
 	assert_int_equal(wr_wait_next(&wait, MS, true, 60 * US), 9 * MS - 60 * US);
 	assert_int_equal(wr_wait_next(&wait, 2 * MS, true, 500 * US), 9 * MS - 500 * US);
 	assert_in_range(wr_wait_next(&wait, overdue, true, 60 * US), overdue + 1, overdue + MS); /* no core is burnt for it */
+}
+
+static void g04_it_sleeps_for_no_moment_that_is_not_worth_a_sleep(void **state)
+{
+	struct wr_waiting wait = {.known = true, .early = 9 * MS, .mean = 9020 * US, .late = 9040 * US};
+
+	(void)state;
+	assert_int_equal(wr_wait_next(&wait, 9 * MS - 81 * US, true, 60 * US), 9 * MS - 60 * US);
+	assert_int_equal(wr_wait_next(&wait, 9 * MS - 79 * US, true, 60 * US), 9 * MS - 79 * US);
 }
 
 static void g04_it_spins_only_a_moment_for_what_it_does_not_know(void **state)
@@ -383,6 +396,7 @@ BODY(f10_a_failure_pokes_each_who_waits_for_a_bell_once)
 
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = ring(rig->a);
+	rig_record(rig->c);
 	arm(rig, 1, fence);
 	wr_bells_look(rig->system, wr_now());
 	arm(rig, 2, fence);
@@ -395,6 +409,7 @@ BODY(f10_a_failure_pokes_each_who_waits_for_a_bell_once)
 	assert_int_equal(wr_bells_armed(rig->system), 0);
 	assert_int_equal(wr_bell_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
 	assert_int_equal(wr_bell_ring(rig->b), WEIR_OK); /* nothing new to ring for */
+	assert_int_equal(wr_bell_ring(rig->c), WEIR_E_DEVICE);
 	wr_bells_look(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
@@ -448,6 +463,21 @@ BODY(f12_the_watch_looks_when_nobody_polls)
 	rig_wait(rig, fence);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
+}
+
+BODY(f12_who_arms_a_bell_wakes_the_watch_that_rests)
+{
+	weir_fence fence = ring(rig->a);
+	int64_t next;
+	int kicked;
+
+	rig_wait(rig, fence);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_true(next == WR_FOREVER);
+	kicked = wr_load(&rig->waker.kicked);
+	arm(rig, 5, fence);
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+	poll(rig);
 }
 
 static void lose_rings(struct rig *rig, unsigned of_1000)
@@ -519,6 +549,20 @@ static weir_status cannot_ring(void *self, int device)
 	return wr_fail(WEIR_E_UNSUPPORTED, "device %d has no stream memory operations", device);
 }
 
+static weir_status only_the_first_rings(void *self, int device)
+{
+	return device ? cannot_ring(self, device) : WEIR_OK;
+}
+
+BODY(g04_one_device_that_cannot_ring_is_enough_to_refuse)
+{
+	mute = *rig->system->backend;
+	mute.can_ring = only_the_first_rings;
+	rig->system->backend = &mute;
+	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_string_equal(weir_last_error(), "device 1 has no stream memory operations");
+}
+
 BODY(g04_a_device_that_cannot_ring_refuses_the_signal_by_name)
 {
 	mute = *rig->system->backend;
@@ -546,6 +590,41 @@ BODY(g04_streams_have_their_words_before_they_ring)
 	}
 	for (int i = 0; i < MANY; i++)
 		wr_stream_close(streams[i]);
+}
+
+static bool in_capture(void *self, int device, void *stream)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	return true;
+}
+
+/* The write would become a part of what is captured, and be repeated with it. */
+BODY(g04_nobody_rings_in_a_capture)
+{
+	rig_record(rig->a);
+	mute = *rig->system->backend;
+	mute.capturing = in_capture;
+	rig->system->backend = &mute;
+	wr_store(&rig->a->exposed, true); /* somebody has its native handle, and began one after the record */
+	wr_store(&rig->a->dirty, true);
+	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
+	assert_true(wr_load(&rig->a->rung) < wr_load(&rig->a->recorded));
+	mute.capturing = NULL;
+	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
+	assert_true(wr_load(&rig->a->rung) == wr_load(&rig->a->recorded));
+}
+
+/* The write comes after the record: it may still be on its way when the fence is complete. */
+BODY(t05_a_stream_that_rang_is_drained_when_its_bell_has_rung)
+{
+	weir_stream *stream = rig_stream(rig, "rung");
+	weir_fence fence = ring(stream);
+
+	rig_wait(rig, fence);
+	wr_stream_close(stream);
+	assert_int_equal(wr_load(&stream->recorded), fence.point + 1);
 }
 
 static weir_status refuse(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
@@ -633,6 +712,111 @@ BODY(g04_work_begins_when_what_was_before_it_has_ended)
 		poll(rig);
 	}
 	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
+}
+
+/* Of a device whose words are worth a core; what is left until the next look is what the poller may sleep. */
+static int64_t look_until_poked(struct rig *rig, uint32_t entity)
+{
+	for (;;) {
+		int64_t now = wr_now(), next = wr_bells_look(rig->system, now);
+
+		if (wr_load(&rig->waker.poked[entity]))
+			return next - now;
+		wr_thread_sleep(next > now + 5 * US ? next - now : 5 * US);
+	}
+}
+
+static void learn_4_ms(struct rig *rig)
+{
+	mute = *rig->system->backend;
+	mute.spins = true;
+	rig->system->backend = &mute;
+	for (int i = 0; i < 20; i++) {
+		rig_store(rig, rig->a, 1, 4 * MS);
+		arm(rig, 1, ring(rig->a));
+		wr_store(&rig->waker.poked[1], 0);
+		look_until_poked(rig, 1);
+	}
+	assert_in_range(rig->a->rang.work.mean, 3900 * US, 4100 * US);
+}
+
+BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
+{
+	if (!rig_is("sim"))
+		return;
+	learn_4_ms(rig);
+	for (uint32_t k = 2; k <= 3; k++) {
+		rig_store(rig, rig->a, 1, 4 * MS);
+		arm(rig, k, ring(rig->a));
+	}
+	assert_true(look_until_poked(rig, 2) > 2 * MS);
+	look_until_poked(rig, 3);
+}
+
+BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
+{
+	int64_t before;
+
+	if (!rig_is("sim"))
+		return;
+	learn_4_ms(rig);
+	before = rig->a->rang.work.mean;
+	for (uint32_t k = 2; k <= 3; k++) {
+		rig_store(rig, rig->a, 1, k == 2 ? 4 * MS : 0);
+		arm(rig, k, ring(rig->a));
+		wr_bells_look(rig->system, wr_now());
+	}
+	wr_thread_sleep(3900 * US);
+	wr_bells_look(rig->system, wr_now());
+	wr_thread_sleep(200 * US);
+	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_load(&rig->waker.poked[3]), 1);
+	assert_in_range(rig->a->rang.work.mean, before - 100 * US, before + 100 * US);
+}
+
+BODY(g04_the_next_look_is_the_earliest_that_any_wants)
+{
+	weir_fence fence;
+	int64_t now;
+
+	if (!rig_is("sim"))
+		return;
+	rig_store(rig, rig->a, 1, 100 * MS);
+	fence = ring(rig->a);
+	arm(rig, 1, fence);
+	wr_thread_sleep(10 * MS);
+	arm(rig, 2, fence);
+	now = wr_now();
+	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + 100 * US); /* 1 may wait longer */
+	poll(rig);
+}
+
+BODY(g04_who_finds_somebody_looking_comes_again_soon)
+{
+	int64_t now;
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	arm(rig, 1, ring(rig->a));
+	wr_store(&rig->system->poller.looking, true);
+	now = wr_now();
+	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + MS);
+	wr_store(&rig->system->poller.looking, false);
+	poll(rig);
+}
+
+BODY(f40_a_bell_that_could_not_be_listed_is_looked_at_later)
+{
+	int64_t now;
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	arm(rig, 1, ring(rig->a));
+	wr_memory_fail_at(0, true);
+	now = wr_now();
+	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + 10 * MS);
+	wr_memory_fail_at(-1, false);
+	assert_int_equal(wr_bells_armed(rig->system), 1);
+	poll(rig);
+	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 }
 
 /* --- many at a time --- */
@@ -768,6 +952,7 @@ int main(int argc, char **argv)
 		T(g04_it_spins_while_the_end_may_come_if_that_is_short),
 		T(g04_longer_work_is_expected_later),
 		T(g04_it_sleeps_until_shortly_before_the_end_that_it_expects),
+		T(g04_it_sleeps_for_no_moment_that_is_not_worth_a_sleep),
 		T(g04_it_spins_only_a_moment_for_what_it_does_not_know),
 		T(g04_it_never_spins_where_the_work_is_this_machines_own),
 		T(g04_a_bell_fires_after_the_work_and_not_before),
@@ -786,16 +971,25 @@ int main(int argc, char **argv)
 		T(f08_a_bell_of_a_run_that_is_over_touches_nobody),
 		T(f08_without_a_run_no_bell_is_armed),
 		T(f12_the_watch_looks_when_nobody_polls),
+		T(f12_who_arms_a_bell_wakes_the_watch_that_rests),
 		T(f12_a_lost_ring_keeps_nobody_waiting),
 		T(f12_a_lost_ring_is_found_by_later_work),
 		T(f39_a_word_that_was_not_used_for_long_is_not_lost),
 		T(g04_a_device_that_cannot_ring_refuses_the_signal_by_name),
+		T(g04_one_device_that_cannot_ring_is_enough_to_refuse),
+		T(g04_nobody_rings_in_a_capture),
+		T(t05_a_stream_that_rang_is_drained_when_its_bell_has_rung),
 		T(g04_streams_have_their_words_before_they_ring),
 		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
 		T(g01_the_word_of_a_callback_proves_nothing_of_another_device),
 		T(g04_the_margin_follows_how_late_sleeps_end),
 		T(g04_the_length_of_a_streams_work_is_learned),
 		T(g04_work_begins_when_what_was_before_it_has_ended),
+		T(g04_the_end_of_one_point_moves_the_look_at_the_next),
+		T(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing),
+		T(g04_the_next_look_is_the_earliest_that_any_wants),
+		T(g04_who_finds_somebody_looking_comes_again_soon),
+		T(f40_a_bell_that_could_not_be_listed_is_looked_at_later),
 		T(g04_each_bell_is_taken_back_once),
 		T(g04_words_are_given_out_while_the_watch_looks),
 		T(f10_a_failure_in_the_midst_pokes_nobody_twice),

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "rig.h"
 #include "test.h"
 
@@ -430,6 +432,8 @@ BODY(t06_the_default_stream_has_one_queue_and_many_views)
 
 /* --- partitions --- */
 
+static struct wr_backend wrapping; /* the rig's system runs on it */
+
 BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
 {
 	uint32_t sizes[] = {1}, sms[2] = {0, 0};
@@ -455,9 +459,86 @@ BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
 	assert_non_null(strstr(weir_last_error(), "green context pool 'halves'"));
 }
 
-/* --- wrapped streams: the backend's own, as if they were a caller's --- */
+BODY(e06_partitions_that_cannot_be_had_are_refused_by_name)
+{
+	uint32_t sizes[] = {1}, sms[2];
+	struct wr_partitions_spec spec = {.name = "halves", .sizes = sizes, .count = 1, .minimum = 1};
+	const int devices[] = {-1, rig->system->devices};
+	struct wr_partition *parts[2] = {NULL, NULL};
 
-static struct wr_backend wrapping;
+	for (size_t i = 0; i < 2; i++) {
+		spec.device = devices[i];
+		assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_E_INVALID);
+		assert_non_null(strstr(weir_last_error(), "this machine has"));
+	}
+	spec.device = 0;
+	wrapping = *rig->system->backend;
+	wrapping.partitions_create = NULL;
+	rig->system->backend = &wrapping;
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_E_UNSUPPORTED);
+	assert_non_null(strstr(weir_last_error(), "green context pool 'halves': the "));
+	wr_system_fail(rig->system, "the device is gone");
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_E_DEVICE);
+	assert_null(parts[0]);
+}
+
+static int partitions_destroyed;
+
+static void count_partition(void *self, void *partition)
+{
+	(void)self;
+	assert_non_null(partition);
+	partitions_destroyed++;
+}
+
+BODY(t05_each_partition_is_given_back_with_the_system)
+{
+	uint32_t sizes[] = {1, 2}, sms[3];
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2, .minimum = 1};
+	struct wr_partition *parts[3];
+
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_OK);
+	wrapping = *rig->system->backend;
+	wrapping.partition_destroy = count_partition;
+	rig->system->backend = &wrapping;
+	partitions_destroyed = 0;
+	wr_system_detach(rig->system);
+	wr_stream_close(rig->a);
+	wr_stream_close(rig->b);
+	wr_stream_close(rig->c);
+	assert_int_equal(wr_system_destroy(rig->system), WEIR_OK);
+	rig->system = NULL;
+	assert_int_equal(partitions_destroyed, 3); /* and the remainder */
+}
+
+static weir_status divide_without(struct rig *rig, int64_t n, bool all, struct wr_partition **parts)
+{
+	uint32_t sizes[] = {1, 2}, sms[3];
+	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2, .minimum = 1};
+	weir_status status;
+
+	wr_memory_fail_at(n, all);
+	status = wr_partitions_create(rig->system, &spec, parts, sms);
+	wr_memory_fail_at(-1, false);
+	return status;
+}
+
+BODY(f40_without_memory_a_device_is_not_divided)
+{
+	for (int all = 0; all < 2; all++) {
+		struct wr_partition *parts[3] = {NULL, NULL, NULL};
+		int64_t n = 0;
+
+		while (n < 100 && divide_without(rig, n, all, parts) == WEIR_E_NOMEM) {
+			assert_null(parts[0]);
+			n++;
+		}
+		assert_in_range(n, 5, 99); /* two lists, three handles */
+		assert_true(parts[0] && parts[1] && parts[2]);
+	}
+}
+
+/* --- wrapped streams: the backend's own, as if they were a caller's --- */
 
 static weir_stream *wrap(struct rig *rig, weir_stream *native)
 {
@@ -547,6 +628,9 @@ int main(int argc, char **argv)
 		T(t06_streams_are_shared_while_they_come_and_go),
 		T(t06_the_default_stream_has_one_queue_and_many_views),
 		T(t05_partitions_live_until_the_streams_of_the_system_are_gone),
+		T(e06_partitions_that_cannot_be_had_are_refused_by_name),
+		T(t05_each_partition_is_given_back_with_the_system),
+		T(f40_without_memory_a_device_is_not_divided),
 		T(t06_two_wraps_of_one_native_stream_are_the_same_queue),
 		T(t06_the_stream_of_each_thread_is_none_to_wrap),
 		T(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it),
