@@ -1,4 +1,7 @@
-/* What an operator may call inside start, compute and stop: all on the owner's thread, all about its own entity. */
+/*
+ * What an operator may call inside start, compute and stop: all on the owner's thread, all about its own
+ * entity.
+ */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,6 +1,7 @@
 /*
- * The streams of an operator: which one is the internal one of a tick, what it waits for, and the calls that give others. Everything that
- * costs is done at most once in a tick; what was given is fenced when it ends (graphs/tick_end.c).
+ * The streams of an operator: which one is the internal one of a tick, what it waits for, and the calls
+ * that give others. Everything that costs is done at most once in a tick; what was given is fenced when it
+ * ends (graphs/tick_end.c).
  */
 #include <string.h>
 
@@ -29,7 +30,10 @@ static weir_status fences_of(weir_entity *entity, const weir_message *message, s
 
 /* --- which is the internal one --- */
 
-/* The first stream that a message of this input brings and that works where the entity does. 0: there is none. */
+/*
+ * The first stream that a message of this input brings and that works where the entity does. 0: there is
+ * none.
+ */
 static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
 {
 	size_t n = 0;
@@ -63,7 +67,10 @@ static weir_status find_any(weir_entity *entity, size_t first, uint64_t *out)
 	return status;
 }
 
-/* For this tick: a queue that brought a message, or, where none did, the device's default stream, which nothing carries. */
+/*
+ * For this tick: a queue that brought a message, or, where none did, the device's default stream, which
+ * nothing carries.
+ */
 static weir_status fall_back(weir_entity *entity, size_t first)
 {
 	uint64_t found;
@@ -95,7 +102,10 @@ static weir_status choose(weir_entity *entity, size_t first, bool allocate)
 	return status;
 }
 
-/* The ticks of an entity are in order on the device, also when this one works on another stream than the last one did. */
+/*
+ * The ticks of an entity are in order on the device, also when this one works on another stream than the
+ * last one did.
+ */
 static weir_status use_internal(weir_entity *entity)
 {
 	struct wr_own_stream *internal = &entity->own.items[entity->own.internal - 1];
@@ -241,7 +251,10 @@ static bool is_listed(const weir_entity *entity, size_t f)
 	return false;
 }
 
-/* The stream of a fence in the entity's scratch. False: it was given on, so its work is complete, or the tick fails when it ends. */
+/*
+ * The stream of a fence in the entity's scratch. False: it was given on, so its work is complete, or the
+ * tick fails when it ends.
+ */
 static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 {
 	size_t own = 0;

@@ -1,346 +1,132 @@
 /*
- * What an entity's owner does with it, beside pokes and references, which are the scheduler's: asking (C2, C4), taking, fencing.
- *
- * AND over verdicts: any NEVER is NEVER; all READY is READY; else one unmet condition is chosen, whose sources are armed. A condition
- * that only a poke can change is preferred (no source is needed, and none could help before that poke), then one from outside, then
- * fences (those of several conditions are joined: one signal), then the latest of the times.
+ * An entity is made from its part of the plan: ports, conditions, room for the states of both tables. What
+ * it does while it runs stands in ask.c, context.c, tick_end.c and own_streams.c; what a run finds set
+ * anew, in reset.c.
  */
+#include "base/memory.h"
 #include "graphs/graph.h"
 
-#include <stdio.h>
-#include <string.h>
-
-
-enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
-
-static void clear(weir_verdict *verdict)
+static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
 {
-	verdict->answer = WR_READY;
-	verdict->why = NULL;
-	verdict->external = false;
-	verdict->at = INT64_MAX;
+	entity->inputs = wr_alloc(plan->input_count ? plan->input_count : 1, sizeof *entity->inputs);
+	if (!entity->inputs)
+		return WEIR_E_NOMEM;
+	entity->input_count = plan->input_count;
+	for (size_t i = 0; i < plan->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		bool all = plan->inputs[i].take == WEIR_ALL;
+		input->plan = &plan->inputs[i];
+		input->take = all ? SIZE_MAX : plan->inputs[i].take;
+		input->need = all ? 1 : plan->inputs[i].take;
+		input->any_size = plan->inputs[i].port->flags & WEIR_PORT_ANY_SIZE;
+	}
+	return WEIR_OK;
 }
 
-static enum rank rank_of(const weir_verdict *verdict, size_t fences_before)
+static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity *plan)
 {
-	if (verdict->answer == WR_READY)
-		return RANK_READY;
-	if (verdict->external)
-		return RANK_EXTERNAL;
-	if (verdict->fence_count > fences_before)
-		return RANK_FENCES;
-	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
+	entity->outputs = wr_alloc(plan->output_count ? plan->output_count : 1, sizeof *entity->outputs);
+	if (!entity->outputs)
+		return WEIR_E_NOMEM;
+	entity->output_count = plan->output_count;
+	for (size_t i = 0; i < plan->output_count; i++) {
+		struct wr_output *output = &entity->outputs[i];
+		output->plan = &plan->outputs[i];
+		output->max_emits = output->plan->max_emits;
+		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
+		if (!output->emitted)
+			return WEIR_E_NOMEM;
+	}
+	return WEIR_OK;
 }
 
-/* What the conditions asked so far come to. Fences lie in the entity's verdict: those of a child that is not chosen are cut off again. */
-struct sum {
-	enum rank rank;
-	int64_t at;
-	bool external;
-	size_t fences;
-	const char *why, *of;
-};
-
-/* A later child is chosen: the fences of those before it would be armed for nothing. */
-static void cut_off_before(weir_verdict *verdict, size_t fences)
+/* The ports of a content condition hold what they need before it is asked (C4). */
+static void mark_content(weir_entity *entity, const struct wr_plan_condition *condition)
 {
-	if (!fences)
-		return;
-	verdict->fence_count -= fences;
-	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
+	for (unsigned i = 0; i < entity->input_count; i++)
+		entity->inputs[i].content |= wr_condition_names(condition, i, true);
 }
 
-__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
+static weir_status add_condition(weir_entity *entity, const struct wr_plan_condition *plan)
 {
-	enum rank rank = rank_of(child, sum->fences);
-	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
+	struct wr_condition *condition = &entity->conditions[entity->condition_count];
 
-	if (rank > RANK_FENCES && rank > sum->rank)
-		cut_off_before(child, sum->fences);
-	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
-		sum->at = join && sum->at < child->at ? sum->at : child->at;
-		sum->external = child->external;	/* of the chosen one alone: a message that is missing may never come */
-		sum->fences = child->fence_count;
-		sum->rank = rank;
-		sum->why = child->why;
-		sum->of = of;
+	condition->plan = plan;
+	condition->ask = plan->kind->ask;
+	condition->state = wr_alloc(1, plan->kind->state_size + 1);
+	if (!condition->state)
+		return WEIR_E_NOMEM;
+	entity->condition_count++;
+	entity->hears |= plan->kind->ticked != NULL;
+	if (plan->kind->phase == WEIR_GATHERING) {
+		entity->gathering_count++;
 	} else {
-		child->fence_count = sum->fences;
+		entity->contentful = true;
+		mark_content(entity, plan);
 	}
+	return WEIR_OK;
 }
 
-static void ask_one(weir_view *view, const struct wr_condition *condition)
+static weir_status make_conditions(weir_entity *entity, const struct wr_plan_entity *plan)
 {
-	clear(&view->entity->verdict);
-	view->condition = condition;
-	view->counted = false;
-	condition->ask(condition->state, view, &view->entity->verdict);
+	weir_status status = WEIR_OK;
+
+	entity->conditions = wr_alloc(plan->condition_count ? plan->condition_count : 1, sizeof *entity->conditions);
+	if (!entity->conditions)
+		return WEIR_E_NOMEM;
+	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
+		for (size_t i = 0; !status && i < plan->condition_count; i++)
+			if ((int)plan->conditions[i].kind->phase == phase)
+				status = add_condition(entity, &plan->conditions[i]);
+	return status;
 }
 
-/* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
-__attribute__((always_inline)) static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
+weir_status wr_entity_make(weir_graph *graph, uint32_t id)
 {
-	weir_entity *entity = view->entity;
+	weir_entity *entity = &graph->entities[id];
+	const struct wr_plan_entity *plan = &graph->plan->entities[id];
+	weir_status status;
 
-	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
-		ask_one(view, condition);
-		if (entity->verdict.answer == WR_READY)
-			continue;
-		if (entity->verdict.answer == WR_NEVER) {
-			sum->of = condition->plan->name;
-			return false;
-		}
-		add(sum, &entity->verdict, condition->plan->name);
+	entity->id = id;
+	entity->graph = graph;
+	entity->plan = plan;
+	entity->context.entity = entity;
+	entity->selects = graph->plan->devices > 1;
+	entity->compute = plan->kind->compute;
+	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
+	if (!entity->operator_state)
+		return WEIR_E_NOMEM;
+	status = wr_names_add(&graph->names, plan->name, id);
+	if (!status)
+		status = make_inputs(entity, plan);
+	if (!status)
+		status = make_outputs(entity, plan);
+	return status ? status : make_conditions(entity, plan);
+}
+
+void wr_entity_finish(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		wr_free(entity->inputs[i].connections);
+		wr_free(entity->inputs[i].taken);
+		wr_free(entity->inputs[i].taken_by);
 	}
-	return true;
-}
-
-/* A content condition implies that its port holds `need` messages (C4). False: it never will again. */
-static bool ask_content_ports(weir_view *view, struct sum *sum)
-{
-	weir_entity *entity = view->entity;
-
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].content || !entity->inputs[i].count)
-			continue;
-		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
-		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
-		if (count >= entity->inputs[i].need)
-			continue;
-		clear(&entity->verdict);
-		weir_verdict_wait(&entity->verdict, "too few messages");
-		add(sum, &entity->verdict, entity->inputs[i].plan->port->name);
-		if (closed)
-			return false;
+	for (size_t i = 0; i < entity->output_count; i++) {
+		wr_free(entity->outputs[i].connections);
+		wr_free(entity->outputs[i].emitted);
 	}
-	return true;
-}
-
-/* Outputs whose room no default condition watches: a `block` queue must have it all the same (S3). */
-static void ask_room(weir_entity *entity, struct sum *sum)
-{
-	if (!wr_entity_lacks_room(entity))
-		return;
-	clear(&entity->verdict);
-	weir_verdict_wait(&entity->verdict, "no room behind an output");
-	add(sum, &entity->verdict, "room");
-}
-
-/* It has connected receivers, and all are DONE (S5). */
-static bool unheard(weir_entity *entity)
-{
-	return entity->receivers && !wr_load_acquire(&entity->listeners);
-}
-
-/* Moves one message of each connection in turn, until n have moved or nobody has more. */
-static void close_in_turn(struct wr_input *input, size_t n)
-{
-	size_t idle = 0;
-
-	while (n && idle < input->count) {
-		struct wr_queue *queue = &input->connections[input->turn]->queue;
-		size_t before = wr_queue_front(queue);
-		wr_queue_close_front(queue, 1);
-		bool moved = wr_queue_front(queue) > before;
-		idle = moved ? 0 : idle + 1;
-		n -= moved;
-		input->turn = input->turn + 1 == input->count ? 0 : input->turn + 1;
-	}
-}
-
-static void close_front(struct wr_input *input)
-{
-	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
-		close_in_turn(input, input->take);
-		return;
-	}
-	for (size_t i = 0; i < input->count; i++)
-		wr_queue_close_front(&input->connections[i]->queue, input->take);
-}
-
-static void close_fronts(weir_entity *entity)
-{
-	if (entity->fronts_closed)
-		return;
-	for (size_t i = 0; i < entity->input_count; i++)
-		close_front(&entity->inputs[i]);
-	entity->fronts_closed = true;
-}
-
-static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const struct sum *sum)
-{
-	weir_verdict *verdict = &entity->verdict;
-
-	verdict->answer = answer;
-	verdict->at = sum->at;
-	verdict->external = sum->external;
-	if (answer == WR_WAIT)
-		verdict->why = sum->why;
-	wr_store_relaxed(&entity->why, verdict->why);	/* literals: whoever reads an old pair shows an old reason */
-	wr_store_relaxed(&entity->why_of, sum->of);
-	return answer;
-}
-
-enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
-{
-	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
-	weir_view view = {.entity = entity};
-
-	entity->verdict.fence_count = 0;
-	if (entity->finished || (draining && entity->root) || unheard(entity)) {
-		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
-		return settle(entity, WR_NEVER, &sum);
-	}
-	if (!ask_phase(&view, 0, entity->gathering_count, &sum))
-		return settle(entity, WR_NEVER, &sum);
-	if (entity->contentful && !ask_content_ports(&view, &sum))
-		return settle(entity, WR_NEVER, &sum);
-	if (entity->unguarded)
-		ask_room(entity, &sum);
-	if (sum.rank != RANK_READY)
-		return settle(entity, WR_WAIT, &sum);
-	close_fronts(entity);
-	if (entity->contentful && !ask_phase(&view, entity->gathering_count, entity->condition_count, &sum))
-		return settle(entity, WR_NEVER, &sum);
-	if (sum.rank != RANK_READY)
-		return settle(entity, WR_WAIT, &sum);
-	entity->verdict.answer = WR_READY;
-	return WR_READY;
-}
-
-/* --- why not (C5) --- */
-
-static void detail_fences(const weir_entity *entity, char *text, size_t room)
-{
-	const weir_verdict *verdict = &entity->verdict;
-	const char *producer = "?";
-	int64_t oldest = 0;
-
-	for (size_t i = 0; i < verdict->fence_count; i++) {
-		int64_t age = 0;
-		const char *name = wr_fence_producer(entity->graph->system, verdict->fences[i], &age);
-		if (!i || age > oldest) {
-			oldest = age;
-			producer = name;
-		}
-	}
-	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
-		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
-}
-
-static void explain_verdict(weir_entity *entity, const char *name, weir_explain_fn *fn, void *arg)
-{
-	const weir_verdict *verdict = &entity->verdict;
-	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER"};
-	const char *word = words[verdict->answer];
-	char detail[160];
-
-	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
-		word = "WAIT_EVENT";
-	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
-		word = "WAIT_TIME";
-	if (verdict->fence_count)
-		detail_fences(entity, detail, sizeof detail);
-	else
-		snprintf(detail, sizeof detail, "%s", verdict->why ? verdict->why : "waits for its time");
-	fn(entity->plan->name, name, word, detail, arg);
-}
-
-static const char *port_of(const weir_entity *entity, const struct wr_condition *condition, char *text, size_t room)
-{
-	const weir_parameter *parameter = condition->plan->kind->parameters;
-
-	for (; parameter && parameter->name; parameter++) {
-		const weir_port *port = NULL;
-		if (parameter->type == WEIR_INPUT)
-			port = entity->inputs[weir_values_int(condition->plan->values, parameter->name)].plan->port;
-		else if (parameter->type == WEIR_OUTPUT)
-			port = entity->outputs[weir_values_int(condition->plan->values, parameter->name)].plan->port;
-		else if (parameter->type == WEIR_INPUTS)
-			port = entity->inputs[weir_values_at(condition->plan->values, parameter->name, 0)].plan->port;
-		if (port) {
-			snprintf(text, room, "%s on %s", condition->plan->name, port->name);
-			return text;
-		}
-	}
-	return condition->plan->name;
-}
-
-static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)
-{
-	weir_entity *entity = view->entity;
-	char text[160];
-
-	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
-		entity->verdict.fence_count = 0;
-		ask_one(view, condition);
-		if (entity->verdict.answer != WR_WAIT || rank_of(&entity->verdict, 0) != RANK_POKE)
-			continue;
-		*name = port_of(entity, condition, text, sizeof text);
-		*why = entity->verdict.why;
-		if (*name == condition->plan->name)
-			return true;
-	}
-	return false;
-}
-
-bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why)
-{
-	weir_view view = {.entity = entity};
-
-	if (outside_phase(&view, 0, entity->gathering_count, condition, why))
-		return true;
-	return entity->fronts_closed && outside_phase(&view, entity->gathering_count, entity->condition_count, condition, why);
-}
-
-static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
-{
-	weir_entity *entity = view->entity;
-	char name[160];
-
-	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
-		entity->verdict.fence_count = 0;
-		ask_one(view, condition);
-		if (entity->verdict.answer == WR_READY)
-			continue;
-		*met = false;
-		explain_verdict(entity, port_of(entity, condition, name, sizeof name), fn, arg);
-	}
-}
-
-static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
-{
-	weir_entity *entity = view->entity;
-
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
-		const struct wr_input *input = &entity->inputs[i];
-		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
-		if (!input->content || !input->count || count >= input->need)
-			continue;
-		*met = false;
-		clear(&entity->verdict);
-		entity->verdict.fence_count = sum.fences;
-		weir_verdict_wait(&entity->verdict, "too few messages");
-		explain_verdict(entity, input->plan->port->name, fn, arg);
-	}
-}
-
-void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg)
-{
-	weir_view view = {.entity = entity};
-	bool met = true;
-
-	entity->verdict.fence_count = 0;
-	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
-	explain_content_ports(&view, &met, fn, arg);
-	if (met && entity->fronts_closed)
-		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
-	if (met && draining && entity->root)
-		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
+	for (size_t i = 0; i < entity->condition_count; i++)
+		wr_free(entity->conditions[i].state);
+	wr_free(entity->inputs);
+	wr_free(entity->outputs);
+	wr_free(entity->conditions);
+	wr_free(entity->operator_state);
+	wr_free(entity->verdict.fences);
+	wr_free(entity->scratch);
+	wr_free(entity->wait.fences);
+	wr_free(entity->context.made);
+	wr_free(entity->own.items);
+	wr_free(entity->own.sets);
 }
 
 size_t wr_entity_held(weir_entity *entity)
@@ -353,42 +139,17 @@ size_t wr_entity_held(weir_entity *entity)
 	return held;
 }
 
-bool wr_entity_lacks_room(weir_entity *entity)
+const char *weir_entity_name(const weir_entity *entity)
 {
-	weir_view view = {.entity = entity};
-
-	for (unsigned i = 0; i < entity->output_count; i++)
-		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
-			return true;
-	return false;
+	return entity->plan->name;
 }
 
-/* --- the tick --- */
-
-void wr_context_release_made(weir_context *context)
+const weir_operator *weir_entity_operator(const weir_entity *entity)
 {
-	for (size_t i = 0; i < context->made_count; i++)
-		weir_message_unref(context->made[i]);
-	context->made_count = 0;
+	return entity->plan->kind;
 }
 
-void wr_entity_release(weir_entity *entity)
+const weir_values *weir_entity_values(const weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->input_count; i++) {
-		struct wr_input *input = &entity->inputs[i];
-		for (size_t k = 0; k < input->taken_count; k++)
-			weir_message_unref(input->taken[k].message);
-		input->taken_count = 0;
-	}
-	if (entity->context.made_count)
-		wr_context_release_made(&entity->context);
-}
-
-void wr_entity_discard(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->output_count; i++) {
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
-			weir_message_unref(entity->outputs[i].emitted[k]);
-		entity->outputs[i].emitted_count = 0;
-	}
+	return entity->plan->values;
 }

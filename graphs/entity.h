@@ -1,21 +1,25 @@
 /*
- * Entities and connections: what a graph is made of while it runs.
+ * Entities: what a graph is made of while it runs.
  *
- * Who touches what. `state` and what stands under "any thread" are atomics. Everything else of an entity belongs to its owner: the worker
- * that brought `state` to RUNNING (S2), or, before and after a run, the thread that starts or ends it. The two ends of a
- * connection belong to the sender's and the receiver's owner (graphs/queue.h says which word is whose).
+ * Who touches what. `state` and what stands under "any thread" are atomics. Everything else of an entity
+ * belongs to its owner: the worker that brought `state` to RUNNING (S2), or, before and after a run, the
+ * thread that starts or ends it.
+ *
+ * Where it is done: entity.c makes an entity and frees it, reset.c sets it anew before a run, ask.c asks
+ * its conditions through view.c, explain.c says why they do not hold, context.c and context_streams.c are
+ * what compute calls, tick_end.c fences what it did. Pokes and ticks are the scheduler's.
  */
 #ifndef WR_GRAPHS_ENTITY_H
 #define WR_GRAPHS_ENTITY_H
 
 #include "base/atomic.h"
-#include "base/thread.h"
+#include "graphs/connection.h"
 #include "graphs/message.h"
 #include "graphs/own_streams.h"
 #include "graphs/plan/plan.h"
-#include "graphs/queue.h"
 
-enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };	/* bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1) */
+/* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
+enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
 enum wr_answer { WR_READY, WR_WAIT, WR_NEVER };
 
 struct weir_verdict {
@@ -33,37 +37,6 @@ struct wr_condition {
 	void *state;
 	const struct wr_plan_condition *plan;
 	_Atomic int told;		/* any thread: weir_told */
-};
-
-struct weir_inlet {
-	struct weir_inlet *next;
-	weir_graph *graph;
-	struct wr_connection *connection;
-	struct wr_mutex lock;		/* makes all pushing threads one sender; guards what follows */
-	struct wr_cond changed;
-	bool open;			/* holds a live reference */
-};
-
-struct weir_outlet {
-	struct weir_outlet *next;
-	weir_graph *graph;
-	struct wr_connection *connection;
-	struct wr_mutex lock;		/* guards the queue, whose sender is a worker and whose receivers are any threads */
-	struct wr_cond changed;
-	bool holding;			/* holds messages, and so a live reference */
-	bool ended;			/* no run is on, or the sender is done */
-};
-
-struct wr_connection {
-	struct wr_queue queue;
-	weir_entity *sender, *receiver;	/* NULL: an inlet, an outlet */
-	weir_inlet *inlet;
-	weir_outlet *outlet;
-	uint32_t output, input, initial;
-	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
-	bool inlined, belled;		/* the receiver is gated on it by callback_inline, by doorbell */
-	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
-	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */
 };
 
 struct wr_input {
@@ -105,7 +78,11 @@ struct weir_context {
 	bool stream_used;		/* the internal stream waits for all inputs already (T3) */
 	bool stopping;			/* a drain is on */
 	uint64_t tick;
-	weir_message **made;		/* allocated in this tick: held until the tick's fence is recorded, so that temporaries outlive their kernels */
+	/*
+	 * Allocated in this tick: held until its fence is recorded, so that temporaries outlive their
+	 * kernels.
+	 */
+	weir_message **made;
 	size_t made_count, made_room;
 };
 
@@ -119,7 +96,7 @@ struct weir_entity {
 	_Atomic(const char *) why;		/* the last published verdict (C5): a condition's name and reason */
 	_Atomic(const char *) why_of;
 
-	/* fixed while the graph lives */
+	/* fixed while it runs, but for what says otherwise */
 	uint32_t id;
 	const struct wr_plan_entity *plan;
 	weir_graph *graph;
@@ -129,14 +106,14 @@ struct weir_entity {
 	size_t input_count, output_count, condition_count;
 	size_t gathering_count;			/* of the conditions: they come first, then the content ones */
 	size_t receivers;			/* connections that leave */
-	_Atomic size_t listeners;		/* those whose receiver is not DONE: counted down by it, before it pokes */
+	_Atomic size_t listeners;		/* those whose receiver is not DONE: it counts down, then pokes */
 	bool hears;				/* has conditions that want to know of ticks */
 	bool belled;				/* is gated by doorbell on some connection */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
-	bool contentful;			/* needs messages by content conditions, or on ports that only inlets feed */
+	bool contentful;			/* needs messages on ports that no gathering condition counts */
 	bool unguarded;				/* has an output that no default condition watches */
-	bool brisk;				/* gated, and its last compute was so short that waking others can wait for its end. Owner */
-	bool selects;				/* the graph uses several devices: its own is made the thread's before it is called */
+	bool brisk;				/* owner: gated, and its last compute so short that waking others waits */
+	bool selects;				/* of several devices its own is made the thread's before it is called */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
@@ -166,26 +143,37 @@ struct weir_view {
 };
 
 /*
- * Asks all conditions (C2, C4) and closes the fronts when all gathering ones hold. The answer stays in entity->verdict. `draining`: roots answer
- * NEVER. Right to call at any time. Thread: owner.
+ * With ports, conditions and states, as the plan says; the graph knows its name then. Finish takes a
+ * half-made one.
+ */
+weir_status wr_entity_make(weir_graph *graph, uint32_t id);
+void wr_entity_finish(weir_entity *entity);
+
+/*
+ * Asks all conditions (C2, C4) and closes the fronts when all gathering ones hold. The answer stays in
+ * entity->verdict. `draining`: roots answer NEVER. Right to call at any time. Thread: owner.
  */
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
 /* One call of fn per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
 void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
-/* A condition without a source and without a port is unmet: only somebody outside can change that. Gives its name and why. Thread: owner. */
+/*
+ * A condition without a source and without a port is unmet: only somebody outside can change that. Gives
+ * its name and why. Thread: owner.
+ */
 bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
 size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
-bool wr_entity_lacks_room(weir_entity *entity);		/* some block queue behind it has less room than a tick may emit */
+bool wr_entity_lacks_room(weir_entity *entity);		/* of a block queue behind it, for what a tick may emit */
 
 /* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_context_release_made(weir_context *context);	/* unrefs what it made: as soon as that is fenced */
 void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
 void wr_entity_select(weir_entity *entity);		/* its device becomes the thread's current one */
-weir_status wr_entity_fence(weir_entity *entity);	/* records the streams that were used, adds the fences to all payloads (T4) */
+weir_status wr_entity_fence(weir_entity *entity);	/* records the streams used, fences all payloads (T4) */
 /* Its own stream that recorded this fence at the end of the tick that is being delivered, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
-weir_status wr_entity_settle(weir_entity *entity);	/* fences, then discards and releases; tries again what it had to withhold */
+/* Fences, then discards and releases; tries again what it had to withhold. */
+weir_status wr_entity_settle(weir_entity *entity);
 
 /* Before its operator is called: what that calls of CUDA himself goes to the entity's device. */
 static inline void wr_entity_enter(weir_entity *entity)

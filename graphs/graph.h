@@ -1,4 +1,7 @@
-/* A graph: its plan, its entities and connections, its messages, and the system that its scheduler opened for it. */
+/*
+ * A graph: its plan, its entities and connections, its messages, and the system that its scheduler opened
+ * for it.
+ */
 #ifndef WR_GRAPHS_GRAPH_H
 #define WR_GRAPHS_GRAPH_H
 
@@ -20,7 +23,7 @@ struct weir_graph {
 	struct wr_sim *world;		/* of a simulated run */
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
-	bool leaks;			/* what an entity withheld for want of memory could not be fenced to the last: the pool stays */
+	bool leaks;			/* what an entity withheld could not be fenced to the last: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;
@@ -34,24 +37,36 @@ struct weir_graph {
 };
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);
-/* Every required port is connected (a graph that inlets complete is checked when it is given to a scheduler). Fails: WEIR_E_INVALID. */
+/* Every required port is connected: inlets and outlets have come by now. Fails: WEIR_E_INVALID. */
 weir_status wr_graph_ready(const weir_graph *graph);
-/* Before a run: resets entities, conditions, ports and queues, pushes initial messages. Counts what it discards. */
+/* Before a run: all entities, conditions and queues anew, initial messages in. Adds up what it discards. */
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
-/* Marks the connections whose receiver is gated by callback_inline or doorbell; `signal`: enum wr_signal_kind where a condition names none. */
+/*
+ * Marks the connections whose receiver is gated by callback_inline or doorbell; `signal`: enum
+ * wr_signal_kind where a condition names none.
+ */
 void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */
-weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver, uint32_t input,
-			     uint32_t capacity, struct wr_connection **out);
-/* Gives the graph its system; keeps the one it has, if that is what is asked for. Fails as wr_system_create does. */
+weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
+			     uint32_t input, uint32_t capacity, struct wr_connection **out);
+/*
+ * Gives the graph its system; keeps the one it has, if that is what is asked for. Fails as wr_system_create
+ * does.
+ */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
-weir_status wr_graph_displace(weir_graph *graph);	/* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4) */
-/* The pools and partitions that the plan names, in the graph's system. Fails as they do, naming the resource; the system is to be destroyed then. */
+/* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4). */
+weir_status wr_graph_displace(weir_graph *graph);
+/*
+ * The pools and partitions that the plan names, in the graph's system. Fails as they do, naming the
+ * resource; the system is to be destroyed then.
+ */
 weir_status wr_resources_make(weir_graph *graph);
 void wr_resources_forget(weir_graph *graph);	/* the system is gone */
-struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);	/* whose streams the entity takes; NULL: none */
-void wr_graph_close_streams(weir_graph *graph);	/* at the end of a run: what an entity still withholds keeps its streams */
+/* Whose streams the entity takes; NULL: none. */
+struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);
+/* At the end of a run: what an entity still withholds keeps its streams. */
+void wr_graph_close_streams(weir_graph *graph);
 /* "name.port": finds both. Fails: WEIR_E_INVALID, naming the nearest. */
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);

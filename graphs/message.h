@@ -1,5 +1,6 @@
 /*
- * Messages: pooled, counted, with their payload and its fences (T4). The public weir_message_... functions live here too.
+ * Messages: pooled, counted, with their payload and its fences (T4). The public weir_message_... functions
+ * live here too.
  */
 #ifndef WR_GRAPHS_MESSAGE_H
 #define WR_GRAPHS_MESSAGE_H
@@ -16,7 +17,10 @@ struct wr_local {
 	weir_context *context;		/* of the compute that runs now */
 };
 
-/* The messages of one graph: a cache per worker (no lock), one shared list behind a lock for all other threads and for balance. */
+/*
+ * The messages of one graph: a cache per worker (no lock), one shared list behind a lock for all other
+ * threads and for balance.
+ */
 struct wr_pool;
 weir_status wr_pool_create(struct wr_pool **out);
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);	/* NULL: unbound; then there is host memory alone */
@@ -38,13 +42,22 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 void wr_message_ref_many(weir_message *message, uint32_t n);	/* a fan-out takes all its references before its first push (T4) */
 uint32_t wr_message_references(const weir_message *message);	/* a snapshot; exact for the only holders */
 struct wr_pool *wr_message_pool(const weir_message *message);
-/* From here on others may hold it: before its first push. Thread: a holder, of all references that there are. */
+/*
+ * From here on others may hold it: before its first push. Thread: a holder, of all references that there
+ * are.
+ */
 void wr_message_deliver(weir_message *message);
 bool wr_message_out(const weir_message *message);	/* that happened, and weir_message_unique has not told anybody yes since */
 
-/* Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept). Thread: a holder. Fails: WEIR_E_NOMEM. */
+/*
+ * Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept).
+ * Thread: a holder. Fails: WEIR_E_NOMEM.
+ */
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced);
-/* Producers' fences, one per stream; a load when there are none. Returns how many there are, writes at most room. */
+/*
+ * Producers' fences, one per stream; a load when there are none. Returns how many there are, writes at most
+ * room.
+ */
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
 

@@ -113,7 +113,10 @@ weir_status wr_own_standard(weir_entity *entity, size_t *out)
 	return status;
 }
 
-/* By the id, which costs a comparison each; by the queue itself only if another of its owners brings it for the first time. */
+/*
+ * By the id, which costs a comparison each; by the queue itself only if another of its owners brings it for
+ * the first time.
+ */
 static size_t find(struct wr_own_streams *own, uint64_t id, const weir_stream *stream)
 {
 	for (size_t i = 0; i < own->count; i++)

@@ -1,8 +1,10 @@
 /*
- * The streams that an entity works on: its internal one, those that it allocated by name, and its own shares of streams that messages,
- * wrappers or the device brought. One identity for each queue of the device, so that points and live references stay one owner's.
+ * The streams that an entity works on: its internal one, those that it allocated by name, and its own
+ * shares of streams that messages, wrappers or the device brought. One identity for each queue of the
+ * device, so that points and live references stay one owner's.
  *
- * All of them are of one run: taken at first use, given back when the operator has stopped. Thread of everything here: the entity's owner.
+ * All of them are of one run: taken at first use, given back when the operator has stopped. Thread of
+ * everything here: the entity's owner.
  */
 #ifndef WR_GRAPHS_OWN_STREAMS_H
 #define WR_GRAPHS_OWN_STREAMS_H
@@ -41,14 +43,17 @@ struct wr_own_streams {
 };
 
 /*
- * The entity's internal stream, if there is one to be had: from its pool, or its device's default one where it wants that. OK without any
- * (entity->stream is NULL): no pool, or an exhausted one. Not on hot paths.
+ * The entity's internal stream, if there is one to be had: from its pool, or its device's default one where
+ * it wants that. OK without any (entity->stream is NULL): no pool, or an exhausted one. Not on hot paths.
  */
 weir_status wr_own_take(weir_entity *entity);
 /* One more of its pool, by a name. Fails: WEIR_E_BUSY, WEIR_E_UNSUPPORTED, with a text. */
 weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out);
 weir_status wr_own_standard(weir_entity *entity, size_t *out);		/* the default stream of its device */
-/* The entity's own identity of the queue that this id's stream is. Made once, then remembered. Fails: WEIR_E_CLOSED (no text): given back. */
+/*
+ * The entity's own identity of the queue that this id's stream is. Made once, then remembered. Fails:
+ * WEIR_E_CLOSED (no text): given back.
+ */
 weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out);
 /* Makes one of them the internal one, of this tick or for the run. */
 void wr_own_choose(weir_entity *entity, size_t own, bool kept, bool carried);

@@ -1,6 +1,7 @@
 /*
- * Where a graph runs: its system, and, for `sim`, the world that the system lives in. Made for the first scheduler; kept for the next one if
- * that asks for the same (streams and memory stay warm), else replaced; gone with the graph.
+ * Where a graph runs: its system, and, for `sim`, the world that the system lives in. Made for the first
+ * scheduler; kept for the next one if that asks for the same (streams and memory stay warm), else replaced;
+ * gone with the graph.
  */
 #include <string.h>
 
@@ -63,7 +64,10 @@ static void settle_inside(void *arg)
 			graph->leaks = true;
 }
 
-/* After this nothing of the graph's own needs the system: a device that still works on a payload keeps it on the retire list. */
+/*
+ * After this nothing of the graph's own needs the system: a device that still works on a payload keeps it
+ * on the retire list.
+ */
 static void let_go(weir_graph *graph)
 {
 	struct placing placing = {.graph = graph};
@@ -102,7 +106,10 @@ static void look_inside(void *arg)
 	wr_system_retire_look(placing->graph->system, true);
 }
 
-/* Payloads lie in the system's memory: it is not replaced under those that somebody holds or that a device still works on. */
+/*
+ * Payloads lie in the system's memory: it is not replaced under those that somebody holds or that a device
+ * still works on.
+ */
 static weir_status nobody_holds(weir_graph *graph)
 {
 	struct placing placing = {.graph = graph};

@@ -1,5 +1,5 @@
 /*
- * How a message lies in memory, and the way of a message out of its pool and back. Only graphs/message.c
+ * How a message lies in memory, and the way of a message out of its pool and back. Only graphs/message*.c
  * and graphs/pool.c look in here.
  *
  * Messages live in slabs that are freed with the pool alone, so a message always has its pool, its inline
@@ -85,6 +85,12 @@ struct wr_pool {
 	weir_message **free;
 	size_t count, room;
 };
+
+/* Acquire: whoever dropped his reference has done with the payload. */
+static inline bool wr_message_held_once(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->references) == 1;
+}
 
 weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);	/* NULL: no memory. cache may be NULL */
 void wr_pool_spill(struct wr_pool *pool, struct wr_cache *cache, weir_message *message);

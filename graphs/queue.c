@@ -58,7 +58,8 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 }
 
 /*
- * For onlookers: writes nothing (tail_seen is the receiver's). The head first: it never passes a tail that was read after it.
+ * For onlookers: writes nothing (tail_seen is the receiver's). The head first: it never passes a tail that
+ * was read after it.
  */
 size_t wr_queue_snapshot(const struct wr_queue *queue)
 {

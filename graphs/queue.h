@@ -61,7 +61,10 @@ enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
  * section) and answers PUSHED. With a full front `pop` admits one more.
  */
 static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
-/* The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL: nothing), to be unref'd after it (S11). */
+/*
+ * The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL:
+ * nothing), to be unref'd after it (S11).
+ */
 enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message, struct weir_message **left);
 static inline size_t wr_queue_room(struct wr_queue *queue);	/* `block`: least sure room; other policies SIZE_MAX */
 void wr_queue_close(struct wr_queue *queue);

@@ -1,6 +1,7 @@
 /*
- * The resources of a placed graph: partitions of its devices and pools of streams, as the plan names them. They belong to the system and go
- * with it; the graph only remembers which pool is which. Made all or none: who fails says which resource could not be had.
+ * The resources of a placed graph: partitions of its devices and pools of streams, as the plan names them.
+ * They belong to the system and go with it; the graph only remembers which pool is which. Made all or none:
+ * who fails says which resource could not be had.
  */
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,6 +1,7 @@
 /*
- * What a tick did on the device is fenced when it ends: one fence for each stream that was used, in the use set of every payload that the
- * tick took, made or emitted (T4). What is emitted carries the internal stream, or those that were set for its output.
+ * What a tick did on the device is fenced when it ends: one fence for each stream that was used, in the use
+ * set of every payload that the tick took, made or emitted (T4). What is emitted carries the internal
+ * stream, or those that were set for its output.
  *
  * Without memory for a fence all of it is to be done again: the marks of the tick stay until it was.
  */
@@ -50,9 +51,9 @@ static bool was_set(const struct wr_own_streams *own, size_t output, size_t plac
 }
 
 /*
- * A message that was made here was produced here, in this tick or before. One that is passed on was only read, unless nobody else holds it (then it
- * may have been written in place): its other receivers must not wait for our reading, nor find a fence of which no signal will tell them, whatever
- * was set.
+ * A message that was made here was produced here, in this tick or before. One that is passed on was only
+ * read, unless nobody else holds it (then it may have been written in place): its other receivers must not
+ * wait for our reading, nor find a fence of which no signal will tell them, whatever was set.
  */
 static bool carries(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
 {
@@ -161,8 +162,9 @@ weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
 }
 
 /*
- * Without memory for the fence nobody would know when the device is done with the payloads. They stay where they are, and the run ends; the
- * next time (a stop function, another run) the fence is tried again, at the latest when the graph goes.
+ * Without memory for the fence nobody would know when the device is done with the payloads. They stay where
+ * they are, and the run ends; the next time (a stop function, another run) the fence is tried again, at the
+ * latest when the graph goes.
  */
 weir_status wr_entity_settle(weir_entity *entity)
 {
@@ -178,4 +180,34 @@ weir_status wr_entity_settle(weir_entity *entity)
 	wr_entity_discard(entity);
 	wr_entity_release(entity);
 	return status;
+}
+
+/* --- what a tick held is let go --- */
+
+void wr_context_release_made(weir_context *context)
+{
+	for (size_t i = 0; i < context->made_count; i++)
+		weir_message_unref(context->made[i]);
+	context->made_count = 0;
+}
+
+void wr_entity_release(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		for (size_t k = 0; k < input->taken_count; k++)
+			weir_message_unref(input->taken[k].message);
+		input->taken_count = 0;
+	}
+	if (entity->context.made_count)
+		wr_context_release_made(&entity->context);
+}
+
+void wr_entity_discard(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			weir_message_unref(entity->outputs[i].emitted[k]);
+		entity->outputs[i].emitted_count = 0;
+	}
 }

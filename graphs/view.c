@@ -1,6 +1,7 @@
 /*
- * The view and the verdict: what a condition sees and how it answers (C1). A view names one entity and one of its conditions for
- * the time of one call; it reads words that others write (queues' ends, `told`, `gone`) and never writes any.
+ * The view and the verdict: what a condition sees and how it answers (C1). A view names one entity and one
+ * of its conditions for the time of one call; it reads words that others write (queues' ends, `told`,
+ * `gone`) and never writes any.
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -127,7 +128,10 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 	return NULL;
 }
 
-/* Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more waits for the next review. */
+/*
+ * Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more
+ * waits for the next review.
+ */
 static size_t note(weir_fence *out, size_t count, size_t room, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -103,9 +103,6 @@ void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */
 weir_status wr_build_check_cycles(struct wr_build *build);
 
-/* Whether a parameter of the condition names that port. */
-bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
-
 /* Reports of a connection: the line as it is, or one that begins with "a.out -> b.in: ". */
 void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line);
 void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection,

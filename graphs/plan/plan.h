@@ -1,6 +1,7 @@
 /*
- * A plan: a description after all checks, with every name resolved and every default filled in. What graphs/graph.c wires
- * and weir_description_print prints. Plain data; owns all its memory (names, values); borrows the kinds' tables.
+ * A plan: a description after all checks, with every name resolved and every default filled in. What
+ * graphs/graph.c wires and weir_description_print prints. Plain data; owns all its memory (names, values);
+ * borrows the kinds' tables.
  */
 #ifndef WR_GRAPHS_PLAN_PLAN_H
 #define WR_GRAPHS_PLAN_PLAN_H
@@ -56,7 +57,7 @@ struct wr_plan_green_context_pool {
 struct wr_plan_green_context {
 	char *name;			/* an implied one has its pool's */
 	uint32_t pool;			/* index */
-	int index;			/* of the pool's partitions; -1: the remainder, or the last one if nothing remains */
+	int index;			/* of the pool's partitions; -1: the remainder, else the last one */
 	bool implied;			/* the pool was named where a context is meant: its default */
 };
 
@@ -70,7 +71,7 @@ struct wr_plan_entity {
 	struct wr_plan_input *inputs;		/* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
-	struct wr_plan_condition *conditions;	/* in the order of the text, implied ones last (inputs, then outputs) */
+	struct wr_plan_condition *conditions;	/* as in the text, then the implied ones: inputs, outputs */
 	size_t condition_count;
 };
 
@@ -87,7 +88,8 @@ struct wr_plan_scheduler {
 	char *backend;				/* NULL: not given */
 	uint64_t seed;
 	bool has_seed;
-	int64_t device_memory, host_memory;	/* bytes that lie ready before the first tick on a GPU; default 64 MiB each */
+	/* Bytes that lie ready before the first tick on a GPU; default 64 MiB each. */
+	int64_t device_memory, host_memory;
 };
 
 struct wr_plan {
@@ -100,16 +102,19 @@ struct wr_plan {
 	int devices;					/* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
 	size_t entity_count;
-	struct wr_plan_connection *connections;	/* in the order of the text: that is "connection order" */
+	struct wr_plan_connection *connections;		/* as in the text: that is "connection order" */
 	size_t connection_count;
 };
 
 /*
- * Checks everything and gives the plan. Every error and warning goes to fn (may be NULL), in the order of the text; last_error has the first error.
- * `open_ports`: unconnected required ports are allowed (inlets and outlets may come; wr_graph checks them when a scheduler is made).
+ * Checks everything and gives the plan. Every error and warning goes to fn (may be NULL), in the order of
+ * the text; last_error has the first error. `open_ports`: unconnected required ports are allowed (inlets
+ * and outlets may come; whoever runs the graph checks them then).
  */
-weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry, const weir_description *description, bool open_ports,
-			   weir_report_fn *fn, void *arg);
+weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
+			   const weir_description *description, bool open_ports, weir_report_fn *fn, void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
+/* Whether a parameter of the condition names that input, or output. */
+bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
 
 #endif

@@ -1,0 +1,209 @@
+/*
+ * May the entity tick? Its owner asks all its conditions (C2): first the gathering ones, which look at
+ * inboxes; when all of them hold, the fronts are closed and the content ones look at those (C4).
+ *
+ * AND over verdicts: any NEVER is NEVER; all READY is READY; else one unmet condition is chosen, whose
+ * sources are armed. A condition that only a poke can change is preferred (no source is needed, and none
+ * could help before that poke), then one from outside, then fences (those of several conditions are joined:
+ * one signal), then the latest of the times.
+ */
+#include "graphs/ask.h"
+
+#include <string.h>
+
+enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
+
+static enum rank rank_of(const weir_verdict *verdict, size_t fences_before)
+{
+	if (verdict->answer == WR_READY)
+		return RANK_READY;
+	if (verdict->external)
+		return RANK_EXTERNAL;
+	if (verdict->fence_count > fences_before)
+		return RANK_FENCES;
+	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
+}
+
+/*
+ * What the conditions asked so far come to. Fences lie in the entity's verdict: those of a child that is not
+ * chosen are cut off again.
+ */
+struct sum {
+	enum rank rank;
+	int64_t at;
+	bool external;
+	size_t fences;
+	const char *why, *of;
+};
+
+/* A later child is chosen: the fences of those before it would be armed for nothing. */
+static void cut_off_before(weir_verdict *verdict, size_t fences)
+{
+	if (!fences)
+		return;
+	verdict->fence_count -= fences;
+	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
+}
+
+__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
+{
+	enum rank rank = rank_of(child, sum->fences);
+	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
+
+	if (rank > RANK_FENCES && rank > sum->rank)
+		cut_off_before(child, sum->fences);
+	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
+		sum->at = join && sum->at < child->at ? sum->at : child->at;
+		/* Of the chosen one alone: a message that is missing may never come. */
+		sum->external = child->external;
+		sum->fences = child->fence_count;
+		sum->rank = rank;
+		sum->why = child->why;
+		sum->of = of;
+	} else {
+		child->fence_count = sum->fences;
+	}
+}
+
+/* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
+__attribute__((always_inline))
+static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		wr_condition_ask(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		if (entity->verdict.answer == WR_NEVER) {
+			sum->of = condition->plan->name;
+			return false;
+		}
+		add(sum, &entity->verdict, condition->plan->name);
+	}
+	return true;
+}
+
+/* A content condition implies that its port holds `need` messages (C4). False: it never will again. */
+static bool ask_content_ports(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].content || !entity->inputs[i].count)
+			continue;
+		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
+		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
+		if (count >= entity->inputs[i].need)
+			continue;
+		wr_verdict_clear(&entity->verdict);
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		add(sum, &entity->verdict, entity->inputs[i].plan->port->name);
+		if (closed)
+			return false;
+	}
+	return true;
+}
+
+bool wr_entity_lacks_room(weir_entity *entity)
+{
+	weir_view view = {.entity = entity};
+
+	for (unsigned i = 0; i < entity->output_count; i++)
+		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
+			return true;
+	return false;
+}
+
+/* Outputs whose room no default condition watches: a `block` queue must have it all the same (S3). */
+static void ask_room(weir_entity *entity, struct sum *sum)
+{
+	if (!wr_entity_lacks_room(entity))
+		return;
+	wr_verdict_clear(&entity->verdict);
+	weir_verdict_wait(&entity->verdict, "no room behind an output");
+	add(sum, &entity->verdict, "room");
+}
+
+/* It has connected receivers, and all are DONE (S5). */
+static bool unheard(weir_entity *entity)
+{
+	return entity->receivers && !wr_load_acquire(&entity->listeners);
+}
+
+/* Moves one message of each connection in turn, until n have moved or nobody has more. */
+static void close_in_turn(struct wr_input *input, size_t n)
+{
+	size_t idle = 0;
+
+	while (n && idle < input->count) {
+		struct wr_queue *queue = &input->connections[input->turn]->queue;
+		size_t before = wr_queue_front(queue);
+		wr_queue_close_front(queue, 1);
+		bool moved = wr_queue_front(queue) > before;
+		idle = moved ? 0 : idle + 1;
+		n -= moved;
+		input->turn = input->turn + 1 == input->count ? 0 : input->turn + 1;
+	}
+}
+
+static void close_front(struct wr_input *input)
+{
+	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
+		close_in_turn(input, input->take);
+		return;
+	}
+	for (size_t i = 0; i < input->count; i++)
+		wr_queue_close_front(&input->connections[i]->queue, input->take);
+}
+
+static void close_fronts(weir_entity *entity)
+{
+	if (entity->fronts_closed)
+		return;
+	for (size_t i = 0; i < entity->input_count; i++)
+		close_front(&entity->inputs[i]);
+	entity->fronts_closed = true;
+}
+
+static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const struct sum *sum)
+{
+	weir_verdict *verdict = &entity->verdict;
+
+	verdict->answer = answer;
+	verdict->at = sum->at;
+	verdict->external = sum->external;
+	if (answer == WR_WAIT)
+		verdict->why = sum->why;
+	wr_store_relaxed(&entity->why, verdict->why);	/* literals: whoever reads an old pair shows an old reason */
+	wr_store_relaxed(&entity->why_of, sum->of);
+	return answer;
+}
+
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+{
+	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+	weir_view view = {.entity = entity};
+
+	entity->verdict.fence_count = 0;
+	if (entity->finished || (draining && entity->root) || unheard(entity)) {
+		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
+		return settle(entity, WR_NEVER, &sum);
+	}
+	if (!ask_phase(&view, 0, entity->gathering_count, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (entity->contentful && !ask_content_ports(&view, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (entity->unguarded)
+		ask_room(entity, &sum);
+	if (sum.rank != RANK_READY)
+		return settle(entity, WR_WAIT, &sum);
+	close_fronts(entity);
+	if (entity->contentful && !ask_phase(&view, entity->gathering_count, entity->condition_count, &sum))
+		return settle(entity, WR_NEVER, &sum);
+	if (sum.rank != RANK_READY)
+		return settle(entity, WR_WAIT, &sum);
+	entity->verdict.answer = WR_READY;
+	return WR_READY;
+}

@@ -1,0 +1,25 @@
+/* Asking one condition: what a review does (ask.c) and who explains it afterwards (explain.c). */
+#ifndef WR_GRAPHS_ASK_H
+#define WR_GRAPHS_ASK_H
+
+#include "graphs/graph.h"
+
+/* Fences that were noted stay: they are counted, and cut off, by whoever asks. */
+static inline void wr_verdict_clear(weir_verdict *verdict)
+{
+	verdict->answer = WR_READY;
+	verdict->why = NULL;
+	verdict->external = false;
+	verdict->at = INT64_MAX;
+}
+
+/* The answer stays in the entity's verdict. */
+static inline void wr_condition_ask(weir_view *view, const struct wr_condition *condition)
+{
+	wr_verdict_clear(&view->entity->verdict);
+	view->condition = condition;
+	view->counted = false;
+	condition->ask(condition->state, view, &view->entity->verdict);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Connections: a queue from one entity to another, or from an inlet, or to an outlet. The two ends belong
+ * to the sender's and the receiver's owner (graphs/queue.h says which word is whose).
+ */
+#ifndef WR_GRAPHS_CONNECTION_H
+#define WR_GRAPHS_CONNECTION_H
+
+#include "base/thread.h"
+#include "graphs/message.h"
+#include "graphs/queue.h"
+
+struct weir_inlet {
+	struct weir_inlet *next;
+	weir_graph *graph;
+	struct wr_connection *connection;
+	struct wr_mutex lock;		/* makes all pushing threads one sender; guards what follows */
+	struct wr_cond changed;
+	bool open;			/* holds a live reference */
+};
+
+struct weir_outlet {
+	struct weir_outlet *next;
+	weir_graph *graph;
+	struct wr_connection *connection;
+	struct wr_mutex lock;		/* guards the queue, whose sender is a worker and whose receivers are any threads */
+	struct wr_cond changed;
+	bool holding;			/* holds messages, and so a live reference */
+	bool ended;			/* no run is on, or the sender is done */
+};
+
+struct wr_connection {
+	struct wr_queue queue;
+	weir_entity *sender, *receiver;	/* NULL: an inlet, an outlet */
+	weir_inlet *inlet;
+	weir_outlet *outlet;
+	uint32_t output, input, initial;
+	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
+	bool inlined, belled;		/* the receiver is gated on it by callback_inline, by doorbell */
+	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
+	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */
+};
+
+/*
+ * Empties it and puts the initial messages in. Adds to `discarded` what was left. Thread: who starts a run.
+ */
+weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded);
+void wr_connection_destroy(struct wr_connection *connection);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * Why an entity is not ready (C5): its conditions are asked once more, each alone, and each that does not
+ * hold is told with its detail. Nothing of the entity changes but the verdict, which every review writes
+ * anew; the fronts stay as they are, so content conditions are asked only where a review has closed them.
+ */
+#include <stdio.h>
+
+#include "graphs/ask.h"
+
+static void detail_fences(const weir_entity *entity, char *text, size_t room)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	const char *producer = "?";
+	int64_t oldest = 0;
+
+	for (size_t i = 0; i < verdict->fence_count; i++) {
+		int64_t age = 0;
+		const char *name = wr_fence_producer(entity->graph->system, verdict->fences[i], &age);
+		if (!i || age > oldest) {
+			oldest = age;
+			producer = name;
+		}
+	}
+	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
+		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+}
+
+static void explain_verdict(weir_entity *entity, const char *name, weir_explain_fn *fn, void *arg)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER"};
+	const char *word = words[verdict->answer];
+	char detail[160];
+
+	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
+		word = "WAIT_EVENT";
+	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
+		word = "WAIT_TIME";
+	if (verdict->fence_count)
+		detail_fences(entity, detail, sizeof detail);
+	else
+		snprintf(detail, sizeof detail, "%s", verdict->why ? verdict->why : "waits for its time");
+	fn(entity->plan->name, name, word, detail, arg);
+}
+
+/* "cuda_stream on in"; of a condition that names no port its name alone, which is then the result itself. */
+static const char *port_of(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
+			   size_t room)
+{
+	const weir_parameter *parameter = plan->kind->parameters;
+	const weir_values *values = plan->values;
+
+	for (; parameter && parameter->name; parameter++) {
+		const weir_port *port = NULL;
+		if (parameter->type == WEIR_INPUT)
+			port = entity->inputs[weir_values_int(values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_OUTPUT)
+			port = entity->outputs[weir_values_int(values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_INPUTS)
+			port = entity->inputs[weir_values_at(values, parameter->name, 0)].plan->port;
+		if (port) {
+			snprintf(text, room, "%s on %s", plan->name, port->name);
+			return text;
+		}
+	}
+	return plan->name;
+}
+
+/* WAIT without a source: only a poke can change that. */
+static bool waits_for_a_poke(const weir_verdict *verdict)
+{
+	return verdict->answer == WR_WAIT && !verdict->external && !verdict->fence_count &&
+	       verdict->at == INT64_MAX;
+}
+
+static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)
+{
+	weir_entity *entity = view->entity;
+	char text[160];
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		entity->verdict.fence_count = 0;
+		wr_condition_ask(view, condition);
+		if (!waits_for_a_poke(&entity->verdict) ||
+		    port_of(entity, condition->plan, text, sizeof text) == text)
+			continue;
+		*name = condition->plan->name;
+		*why = entity->verdict.why;
+		return true;
+	}
+	return false;
+}
+
+bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why)
+{
+	weir_view view = {.entity = entity};
+
+	if (outside_phase(&view, 0, entity->gathering_count, condition, why))
+		return true;
+	if (!entity->fronts_closed)
+		return false;
+	return outside_phase(&view, entity->gathering_count, entity->condition_count, condition, why);
+}
+
+static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+	char name[160];
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		entity->verdict.fence_count = 0;
+		wr_condition_ask(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		*met = false;
+		explain_verdict(entity, port_of(entity, condition->plan, name, sizeof name), fn, arg);
+	}
+}
+
+static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
+		if (!input->content || !input->count || count >= input->need)
+			continue;
+		*met = false;
+		wr_verdict_clear(&entity->verdict);
+		entity->verdict.fence_count = 0;
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		explain_verdict(entity, input->plan->port->name, fn, arg);
+	}
+}
+
+void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg)
+{
+	weir_view view = {.entity = entity};
+	bool met = true;
+
+	entity->verdict.fence_count = 0;
+	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
+	explain_content_ports(&view, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
+	if (met && draining && entity->root)
+		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
+}

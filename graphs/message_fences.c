@@ -1,0 +1,170 @@
+/*
+ * The fences of a message. The producers say which work on the GPU makes the payload; the use set says
+ * which work still touches it, producers and readers alike (T4). Both keep one fence per stream, the
+ * latest: a stream is in order, so its later point stands for the earlier ones.
+ *
+ * Two holders may add fences at the same time (receivers of one fan-out), so there is a lock: one word,
+ * held for a few stores. The only holder needs none.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/pool.h"
+
+/* True: locked. False: the caller is the only holder, nobody else can look. */
+static bool lock_shared(weir_message *message)
+{
+	if (wr_message_held_once(message))
+		return false;
+	while (wr_exchange(&message->lock, 1))
+		wr_thread_yield();
+	return true;
+}
+
+static void unlock_shared(weir_message *message, bool locked)
+{
+	if (locked)
+		wr_store_release(&message->lock, 0);
+}
+
+static weir_status make_room(struct wr_fences *fences)
+{
+	weir_fence *items = wr_alloc((size_t)fences->room * 2, sizeof(*items));
+
+	if (!items)
+		return WEIR_E_NOMEM;
+	memcpy(items, fences->items, fences->room * sizeof(*items));
+	if (fences->room > WR_FEW)
+		wr_free(fences->items);
+	fences->items = items;
+	fences->room *= 2;
+	return WEIR_OK;
+}
+
+static weir_status keep_latest(struct wr_fences *fences, weir_fence fence)
+{
+	uint32_t count = wr_read(&fences->count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (fences->items[i].stream == fence.stream) {
+			if (fences->items[i].point < fence.point)
+				fences->items[i].point = fence.point;
+			return WEIR_OK;
+		}
+	if (count == fences->room && make_room(fences))
+		return WEIR_E_NOMEM;
+	fences->items[count] = fence;
+	wr_store_release(&fences->count, count + 1);
+	return WEIR_OK;
+}
+
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced)
+{
+	weir_status status;
+	bool locked;
+
+	if (fence.stream == 0)		/* none, which counts as complete */
+		return WEIR_OK;
+	locked = lock_shared(message);
+	status = keep_latest(&message->uses, fence);
+	if (!status && produced)
+		status = keep_latest(&message->producers, fence);
+	unlock_shared(message, locked);
+	return status;
+}
+
+/*
+ * A fence that cannot complete would keep the payload for ever, so it is asked for first: complete ones
+ * need no entry.
+ */
+weir_status weir_message_use(weir_message *message, weir_fence fence)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	weir_status status;
+
+	if (fence.stream == 0)
+		return WEIR_OK;
+	if (!system)
+		return wr_fail(WEIR_E_INVALID, "fence: of stream %llu, which no scheduler of this graph made",
+			       (unsigned long long)fence.stream);
+	status = wr_fence_query(system, fence);
+	if (status == WEIR_OK || status == WEIR_E_INVALID)
+		return status;
+	return wr_message_add_fence(message, fence, false);
+}
+
+bool wr_message_has_fences(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
+}
+
+size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	weir_message *self = (weir_message *)message;
+	size_t count, n;
+	bool locked;
+
+	if (!wr_message_has_fences(message))
+		return 0;
+	locked = lock_shared(self);
+	count = wr_read(&self->producers.count);
+	n = count < room ? count : room;
+	if (n > 0)
+		memcpy(out, self->producers.items, n * sizeof(*out));
+	unlock_shared(self, locked);
+	return count;
+}
+
+size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	return wr_message_fences(message, out, room);
+}
+
+/* --- who may write it --- */
+
+static bool produced(const weir_message *message, weir_fence use)
+{
+	uint32_t count = wr_read(&((weir_message *)message)->producers.count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (message->producers.items[i].stream == use.stream)
+			return message->producers.items[i].point >= use.point;
+	return false;
+}
+
+/*
+ * By work of somebody who has let go of it: nobody who writes it would wait for that, as he waits for the
+ * producers.
+ */
+static bool still_read(const weir_message *message)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
+
+	for (uint32_t i = 0; system && i < count; i++)
+		if (!produced(message, message->uses.items[i]) && wr_fence_query(system, message->uses.items[i]))
+			return true;
+	return false;
+}
+
+/* Who hears yes may write: then it is as good as made by him. */
+bool weir_message_unique(const weir_message *message)
+{
+	if (!wr_message_held_once(message) || still_read(message))
+		return false;
+	if (wr_message_out(message))
+		wr_store_relaxed(&((weir_message *)message)->out, false);
+	return true;
+}
+
+void wr_message_deliver(weir_message *message)
+{
+	if (!wr_message_out(message))
+		wr_store_relaxed(&message->out, true);
+}
+
+bool wr_message_out(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->out);
+}

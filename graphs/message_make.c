@@ -1,0 +1,201 @@
+/*
+ * Messages are made: a place of the pool, a payload, and, of a tensor, its description, which the message
+ * owns.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/pool.h"
+#include "graphs/tensor.h"
+
+static weir_message *make(struct wr_pool *pool, unsigned kind)
+{
+	weir_message *message = wr_pool_get(pool);
+
+	if (!message)
+		return NULL;
+	wr_store_relaxed(&message->references, 1);	/* nobody else knows it yet */
+	message->kind = (uint8_t)kind;
+	message->payload = WR_PAYLOAD_NONE;
+	wr_store_relaxed(&message->out, false);
+	message->data = NULL;
+	return message;
+}
+
+/* Pinned or device memory if there is a system, else the host's. */
+static weir_status allocate(weir_message *message, int device, size_t bytes)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	weir_status status = WEIR_OK;
+
+	if (system) {
+		status = wr_system_alloc(system, device, bytes, &message->data);
+		message->system = system;
+		message->payload = WR_PAYLOAD_SYSTEM;
+	} else if (device != WEIR_HOST) {
+		status = wr_fail(WEIR_E_INVALID,
+				 "tensor: no device %d before a scheduler was created: use WEIR_HOST", device);
+	} else {
+		message->data = wr_alloc_aligned(WR_LINE, bytes);
+		message->payload = WR_PAYLOAD_OWN;
+		status = message->data ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	message->size = bytes;
+	if (status)
+		message->payload = WR_PAYLOAD_NONE;
+	return status;
+}
+
+/* Hands a new message out, or takes it back. */
+static weir_status hand_out(weir_message **out, weir_message *message, weir_status status)
+{
+	if (status)
+		wr_pool_put(message->pool, message);
+	else
+		*out = message;
+	return status;
+}
+
+weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
+{
+	weir_message *message = make(pool, WEIR_EMPTY);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	*out = message;
+	return WEIR_OK;
+}
+
+weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes)
+{
+	weir_message *message = make(pool, WEIR_BYTES);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	if (bytes > WR_SMALL)
+		return hand_out(out, message, allocate(message, WEIR_HOST, bytes));
+	message->payload = WR_PAYLOAD_INLINE;
+	message->data = message->small;
+	message->size = bytes;
+	return hand_out(out, message, WEIR_OK);
+}
+
+/* Makes the message own its description of the tensor: shape and strides are copied. */
+static void describe(weir_message *message, const weir_tensor *tensor, int device, const int64_t *strides)
+{
+	size_t n = (size_t)tensor->dimensions * sizeof(*strides);
+
+	message->of.tensor = *tensor;
+	message->of.tensor.size = sizeof(weir_tensor);
+	message->of.tensor.device = device;
+	message->of.tensor.data = message->data;
+	message->of.tensor.lanes = tensor->lanes ? tensor->lanes : 1;
+	message->of.tensor.shape = message->of.shape;
+	message->of.tensor.strides = message->of.strides;
+	if (n > 0) {
+		memcpy(message->of.shape, tensor->shape, n);
+		memcpy(message->of.strides, strides, n);
+	}
+}
+
+weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device)
+{
+	int64_t strides[WEIR_DIMENSIONS];
+	size_t bytes;
+	weir_message *message;
+	weir_status status = wr_tensor_measure(like, true, strides, &bytes);
+
+	if (status)
+		return status;
+	message = make(pool, WEIR_TENSOR);
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->size = 0;
+	if (bytes > 0)
+		status = allocate(message, device, bytes);
+	describe(message, like, device, strides);
+	return hand_out(out, message, status);
+}
+
+static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
+{
+	struct wr_system *system = wr_pool_system(pool);
+
+	if (tensor->size != sizeof(*tensor))
+		return wr_fail(WEIR_E_INVALID, "tensor: size is %zu, must be sizeof(weir_tensor)",
+			       tensor->size);
+	if (!tensor->data && bytes > 0)
+		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
+	if (tensor->device < WEIR_HOST || (system && tensor->device >= wr_system_devices(system)))
+		return wr_fail(WEIR_E_INVALID, "tensor: there is no device %d", (int)tensor->device);
+	return WEIR_OK;
+}
+
+static void set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
+{
+	message->payload = destroy ? WR_PAYLOAD_DESTROY : WR_PAYLOAD_NONE;
+	message->destroy = destroy;
+	message->arg = arg;
+}
+
+weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
+			    void (*destroy)(void *), void *arg)
+{
+	int64_t strides[WEIR_DIMENSIONS];
+	size_t bytes;
+	weir_message *message;
+	weir_status status = wr_tensor_measure(tensor, false, strides, &bytes);
+
+	if (!status)
+		status = check_wrapped(pool, tensor, bytes);
+	if (status)
+		return status;
+	message = make(pool, WEIR_TENSOR);
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->data = tensor->data;
+	message->size = bytes;
+	set_destroy(message, destroy, arg);
+	describe(message, tensor, tensor->device, strides);
+	return hand_out(out, message, WEIR_OK);
+}
+
+weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
+{
+	weir_message *message = make(pool, WEIR_USER);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->data = pointer;
+	set_destroy(message, destroy, pointer);
+	return hand_out(out, message, WEIR_OK);
+}
+
+/* --- the public calls name the graph --- */
+
+weir_status weir_message_empty(weir_message **out, weir_graph *graph)
+{
+	return wr_message_empty(out, wr_graph_pool(graph));
+}
+
+weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes)
+{
+	return wr_message_bytes(out, wr_graph_pool(graph), bytes);
+}
+
+weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like)
+{
+	return wr_message_tensor(out, wr_graph_pool(graph), like, like->device);
+}
+
+weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
+			      void (*destroy)(void *), void *arg)
+{
+	return wr_message_wrap(out, wr_graph_pool(graph), tensor, destroy, arg);
+}
+
+weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *))
+{
+	return wr_message_user(out, wr_graph_pool(graph), pointer, destroy);
+}

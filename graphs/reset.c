@@ -1,0 +1,156 @@
+/*
+ * Before a run everything of the last one is set anew, so that each begins alike (S8): queues hold the
+ * initial messages and nothing else, states of operators and conditions are zero and started, counters
+ * begin at 0. Which ports nobody watches is found out here, too, since inlets and outlets come after the
+ * graph was made. Thread of all of it: who starts or ends the run, alone.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/graph.h"
+
+weir_status wr_graph_ready(const weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		const weir_entity *entity = &graph->entities[i];
+		for (size_t k = 0; k < entity->input_count; k++)
+			if (!entity->inputs[k].count && !(entity->inputs[k].plan->port->flags & WEIR_PORT_OPTIONAL))
+				return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; connect it or give it an inlet",
+					       entity->plan->name, entity->inputs[k].plan->port->name);
+		for (size_t k = 0; k < entity->output_count; k++)
+			if (!entity->outputs[k].count && !(entity->outputs[k].plan->port->flags & WEIR_PORT_OPTIONAL))
+				return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; connect it or give it an outlet",
+					       entity->plan->name, entity->outputs[k].plan->port->name);
+	}
+	return WEIR_OK;
+}
+
+/*
+ * The largest front: one take, or, per connection, all that fits into it (a `pop` queue may hold one more).
+ */
+static weir_status size_taken(struct wr_input *input)
+{
+	size_t need = 0;
+
+	for (size_t i = 0; i < input->count; i++)
+		need += input->connections[i]->queue.capacity + 1;
+	wr_free(input->taken);
+	wr_free(input->taken_by);
+	input->taken = wr_alloc(need ? need : 1, sizeof *input->taken);
+	input->taken_by = wr_alloc(input->count ? input->count : 1, sizeof *input->taken_by);
+	return input->taken && input->taken_by ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status reset_conditions(weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < entity->condition_count; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		memset(condition->state, 0, condition->plan->kind->state_size);
+		if (condition->plan->kind->start)
+			status = condition->plan->kind->start(condition->state, condition->plan->values);
+	}
+	return status;
+}
+
+/* Is there a default condition (one that nobody wrote) for this output? */
+static bool has_default(const weir_entity *entity, unsigned output)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_plan_condition *plan = entity->conditions[i].plan;
+		if (plan->implied && wr_condition_names(plan, output, false))
+			return true;
+	}
+	return false;
+}
+
+static bool is_named(const weir_entity *entity, unsigned input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (wr_condition_names(entity->conditions[i].plan, input, true))
+			return true;
+	return false;
+}
+
+/*
+ * Inlets, outlets and conditions of the user's own: what the plan's defaults do not cover is asked for all
+ * the same.
+ */
+static void guard_ports(weir_entity *entity)
+{
+	entity->unguarded = false;
+	for (uint32_t i = 0; i < entity->output_count; i++)
+		entity->unguarded |= entity->outputs[i].count && !has_default(entity, i);
+	for (uint32_t i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].count || is_named(entity, i))
+			continue;
+		entity->inputs[i].content = true;
+		entity->contentful = true;
+	}
+}
+
+/* One by one: onlookers may be reading them. */
+static void reset_counters(struct wr_entity_counters *counters)
+{
+	wr_store_relaxed(&counters->ticks, 0);
+	wr_store_relaxed(&counters->received, 0);
+	wr_store_relaxed(&counters->emitted, 0);
+	wr_store_relaxed(&counters->unconnected, 0);
+	wr_store_relaxed(&counters->compute_ns, 0);
+}
+
+static weir_status reset_entity(weir_entity *entity)
+{
+	bool fed = false, rooted = false;
+	weir_status status = entity->withheld ? wr_entity_settle(entity) : WEIR_OK;
+
+	if (status)
+		return status;
+
+	for (size_t i = 0; !status && i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		input->turn = 0;
+		fed |= input->count > 0;
+		for (size_t k = 0; k < input->count; k++)
+			rooted |= input->connections[k]->initial > 0;
+		status = size_taken(input);
+	}
+	for (size_t i = 0; i < entity->output_count; i++)
+		entity->outputs[i].total = 0;
+	guard_ports(entity);
+	entity->root = !fed || rooted;
+	wr_store(&entity->listeners, entity->receivers);
+	entity->finished = entity->fronts_closed = entity->started = false;
+	entity->timer_place = 0;
+	entity->context.tick = 0;
+	reset_counters(&entity->counters);
+	memset(entity->operator_state, 0, entity->plan->kind->state_size);
+	return status ? status : reset_conditions(entity);
+}
+
+weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->connection_count; i++)
+		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		status = reset_entity(&graph->entities[i]);
+	return status;
+}
+
+void wr_graph_close_streams(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!graph->entities[i].withheld)
+			wr_entity_close_streams(&graph->entities[i]);
+}
+
+void wr_graph_forget_told(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t k = 0; k < graph->entities[i].condition_count; k++)
+			wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
+}
