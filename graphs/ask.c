@@ -94,8 +94,7 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 		if (!entity->inputs[i].content || !entity->inputs[i].count)
 			continue;
 		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
-		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
-		if (count >= entity->inputs[i].need)
+		if (wr_view_held(view, i) >= entity->inputs[i].need)
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
@@ -176,7 +175,8 @@ static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const s
 	verdict->external = sum->external;
 	if (answer == WR_WAIT)
 		verdict->why = sum->why;
-	wr_store_relaxed(&entity->why, verdict->why);	/* literals: whoever reads an old pair shows an old reason */
+	/* Literals: whoever reads an old pair shows an old reason. */
+	wr_store_relaxed(&entity->why, verdict->why);
 	wr_store_relaxed(&entity->why_of, sum->of);
 	return answer;
 }
@@ -188,7 +188,8 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || unheard(entity)) {
-		entity->verdict.why = entity->finished ? "finished" : draining ? "draining" : "all receivers are done";
+		const char *why = draining ? "draining" : "all receivers are done";
+		entity->verdict.why = entity->finished ? "finished" : why;
 		return settle(entity, WR_NEVER, &sum);
 	}
 	if (!ask_phase(&view, 0, entity->gathering_count, &sum))

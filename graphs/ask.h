@@ -22,4 +22,10 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
 
+/* What a content condition finds at a port (C4); of an any-size port each connection has as many. */
+static inline size_t wr_view_held(const weir_view *view, unsigned input)
+{
+	return weir_view_any_size(view, input) ? weir_view_least(view, input) : weir_view_count(view, input);
+}
+
 #endif

@@ -37,13 +37,13 @@ static weir_status attach(struct wr_connection *connection)
 static weir_status name_ends(struct wr_connection *connection)
 {
 	const weir_entity *sender = connection->sender, *receiver = connection->receiver;
+	const weir_port *output = sender ? sender->outputs[connection->output].plan->port : NULL;
+	const weir_port *input = receiver ? receiver->inputs[connection->input].plan->port : NULL;
 
-	connection->from = sender ? wr_format("%s.%s", sender->plan->name,
-					      sender->outputs[connection->output].plan->port->name)
+	connection->from = output ? wr_format("%s.%s", sender->plan->name, output->name)
 				  : wr_strdup("inlet");
-	connection->to = receiver ? wr_format("%s.%s", receiver->plan->name,
-					      receiver->inputs[connection->input].plan->port->name)
-				  : wr_strdup("outlet");
+	connection->to = input ? wr_format("%s.%s", receiver->plan->name, input->name)
+			       : wr_strdup("outlet");
 	return connection->from && connection->to ? WEIR_OK : WEIR_E_NOMEM;
 }
 
@@ -57,14 +57,17 @@ void wr_connection_destroy(struct wr_connection *connection)
 
 static weir_status list_connection(weir_graph *graph, struct wr_connection *connection)
 {
-	weir_status status = wr_grow(&graph->connections, &graph->connection_room, graph->connection_count + 1,
-				     sizeof connection);
+	size_t count = graph->connection_count;
+	weir_status status =
+		wr_grow(&graph->connections, &graph->connection_room, count + 1, sizeof connection);
 
 	if (!status)
 		status = attach(connection);
-	if (!status)
-		graph->connections[graph->connection_count++] = connection;
-	return status;
+	if (status)
+		return status;
+	graph->connections[count] = connection;
+	graph->connection_count++;
+	return WEIR_OK;
 }
 
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,

@@ -22,7 +22,7 @@ struct weir_outlet {
 	struct weir_outlet *next;
 	weir_graph *graph;
 	struct wr_connection *connection;
-	struct wr_mutex lock;		/* guards the queue, whose sender is a worker and whose receivers are any threads */
+	struct wr_mutex lock;		/* guards the queue: a worker sends, any threads receive */
 	struct wr_cond changed;
 	bool holding;			/* holds messages, and so a live reference */
 	bool ended;			/* no run is on, or the sender is done */
@@ -36,8 +36,8 @@ struct wr_connection {
 	uint32_t output, input, initial;
 	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
 	bool inlined, belled;		/* the receiver is gated on it by callback_inline, by doorbell */
-	_Atomic bool gone;		/* the receiver became DONE; stored after its state, before it pokes the sender */
-	bool taken_over;		/* sender: knows that the receiver is DONE and has taken back what was left */
+	_Atomic bool gone;		/* the receiver is DONE; stored after its state, before the poke */
+	bool taken_over;		/* sender: knows that, and has taken back what was left */
 };
 
 /*

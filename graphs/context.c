@@ -1,7 +1,4 @@
-/*
- * What an operator may call inside start, compute and stop: all on the owner's thread, all about its own
- * entity.
- */
+/* What an operator may call in start, compute and stop: on the owner's thread, about its own entity. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -40,16 +37,17 @@ size_t weir_context_count(const weir_context *context, unsigned input)
 
 weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
 {
-	return i < weir_context_count(context, input) ? context->entity->inputs[input].taken[i].message : NULL;
+	const weir_entity *entity = context->entity;
+
+	return i < weir_context_count(context, input) ? entity->inputs[input].taken[i].message : NULL;
 }
 
 size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k)
 {
 	const weir_entity *entity = context->entity;
+	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
 
-	if (input >= entity->input_count || k >= entity->inputs[input].count || !entity->inputs[input].taken_count)
-		return 0;
-	return entity->inputs[input].taken_by[k];
+	return port && k < port->count && port->taken_count ? port->taken_by[k] : 0;
 }
 
 /* Says what is wrong with it. */
@@ -63,7 +61,8 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute alone", name);
 	if (output >= entity->output_count)
-		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output, entity->output_count);
+		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output,
+			       entity->output_count);
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
 	return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
@@ -91,14 +90,17 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	return WEIR_OK;
 }
 
-weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out)
+weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
+			       weir_message **out)
 {
+	const weir_entity *entity = context->entity;
+	int device = on_host ? WEIR_HOST : entity->plan->device;
 	weir_message *message = NULL;
 	weir_status status =
 		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
-		status = wr_message_tensor(&message, context->entity->graph->pool, like, on_host ? WEIR_HOST : context->entity->plan->device);
+		status = wr_message_tensor(&message, entity->graph->pool, like, device);
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);

@@ -23,19 +23,17 @@ static weir_status fences_of(weir_entity *entity, const weir_message *message, s
 	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
 		return WEIR_E_NOMEM;
 	*count = wr_message_fences(message, entity->scratch, entity->scratch_room);
-	if (*count > entity->scratch_room)	/* others added some meanwhile: theirs, not what this tick received */
+	if (*count > entity->scratch_room)	/* others added some: theirs, not what this tick received */
 		*count = entity->scratch_room;
 	return WEIR_OK;
 }
 
 /* --- which is the internal one --- */
 
-/*
- * The first stream that a message of this input brings and that works where the entity does. 0: there is
- * none.
- */
+/* The first stream that a message here brings and that works where the entity does. 0: none does. */
 static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
 {
+	struct wr_system *system = entity->graph->system;
 	size_t n = 0;
 
 	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
@@ -43,9 +41,10 @@ static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
 		if (status)
 			return status;
 		for (size_t f = 0; f < n; f++) {
-			const weir_stream *stream = wr_stream_find(entity->graph->system, entity->scratch[f].stream);
+			uint64_t id = entity->scratch[f].stream;
+			const weir_stream *stream = wr_stream_find(system, id);
 			if (stream && weir_stream_device(stream) == entity->plan->device) {
-				*out = entity->scratch[f].stream;
+				*out = id;
 				return WEIR_OK;
 			}
 		}
@@ -202,14 +201,17 @@ static weir_status have_default_wait(weir_entity *entity)
 
 static weir_status refuse_input(const weir_context *context, unsigned input)
 {
+	const char *name = name_of(context);
+
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: streams are received in compute: its messages are taken when it begins",
-			       name_of(context));
-	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name_of(context), input,
+		return wr_fail(WEIR_E_INVALID, "%s: streams are received in compute: "
+			       "its messages are taken when it begins", name);
+	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name, input,
 		       context->entity->input_count);
 }
 
-weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate, bool sync_to_default, weir_stream **out)
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
+					bool sync_to_default, weir_stream **out)
 {
 	weir_entity *entity = context->entity;
 	weir_status status;
@@ -267,7 +269,8 @@ static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 	return !status;
 }
 
-size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room)
+size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out,
+				    size_t room)
 {
 	weir_entity *entity = context->entity;
 	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;
@@ -292,11 +295,12 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	weir_status status;
 
 	if (!name || !*name)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name of its own", name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name of its own",
+			       name_of(context));
 	status = wr_own_allocate(entity, name, &own);
 	if (status)
 		return status;
-	entity->own.items[own].used = true;	/* a native handle that was kept says nothing when it is used */
+	entity->own.items[own].used = true;	/* a native handle says nothing when it is used */
 	*out = entity->own.items[own].stream;
 	return WEIR_OK;
 }
@@ -320,7 +324,8 @@ static weir_status own_of(weir_context *context, weir_stream *stream, size_t *ou
 	if (!stream)
 		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", name_of(context));
 	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was given back", name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was given back",
+			       name_of(context));
 	return wr_own_share(entity, weir_stream_id(stream), out);
 }
 
@@ -340,13 +345,15 @@ static weir_status set(struct wr_own_streams *own, size_t output, size_t place)
 weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream)
 {
 	weir_entity *entity = context->entity;
+	const char *name = name_of(context);
 	size_t own = 0;
 	weir_status status;
 
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is set in compute: it is about the messages of one tick", name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is set in compute: "
+			       "it is about the messages of one tick", name);
 	if (output >= entity->output_count)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name_of(context), output,
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
 			       entity->output_count);
 	status = own_of(context, stream, &own);
 	if (!status)
@@ -356,7 +363,8 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	return status;
 }
 
-weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count, weir_stream *target)
+weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count,
+					     weir_stream *target)
 {
 	size_t before = 0, after = 0;
 	weir_status status = own_of(context, target, &after);
@@ -381,7 +389,9 @@ weir_status weir_context_device_from_stream(weir_context *context, const void *n
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID, "%s: the native stream was not given to this entity: weir knows nothing of it", name_of(context));
+	return wr_fail(WEIR_E_INVALID,
+		       "%s: the native stream was not given to this entity: weir knows nothing of it",
+		       name_of(context));
 }
 
 int weir_context_device(const weir_context *context)

@@ -69,13 +69,14 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 
 static weir_status make_conditions(weir_entity *entity, const struct wr_plan_entity *plan)
 {
+	size_t count = plan->condition_count;
 	weir_status status = WEIR_OK;
 
-	entity->conditions = wr_alloc(plan->condition_count ? plan->condition_count : 1, sizeof *entity->conditions);
+	entity->conditions = wr_alloc(count ? count : 1, sizeof *entity->conditions);
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
-		for (size_t i = 0; !status && i < plan->condition_count; i++)
+		for (size_t i = 0; !status && i < count; i++)
 			if ((int)plan->conditions[i].kind->phase == phase)
 				status = add_condition(entity, &plan->conditions[i]);
 	return status;

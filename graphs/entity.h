@@ -47,11 +47,11 @@ struct wr_input {
 	size_t *taken_by;			/* per connection, how many */
 	size_t taken_count;
 	size_t take;				/* most that a tick receives; SIZE_MAX: all */
-	size_t need;				/* messages that a content condition implies: take, 1 for all */
+	size_t need;				/* what a content condition implies: take, 1 for all */
 	size_t turn;				/* whom the rotation serves first next time (C4) */
 	bool any_size;				/* `take` counts per connection */
 	bool content;				/* a content condition names it */
-	bool waited;				/* the internal stream waits for it already, and not yet for all (T3) */
+	bool waited;				/* by the internal stream, which does not wait for all (T3) */
 };
 
 struct wr_output {
@@ -78,10 +78,7 @@ struct weir_context {
 	bool stream_used;		/* the internal stream waits for all inputs already (T3) */
 	bool stopping;			/* a drain is on */
 	uint64_t tick;
-	/*
-	 * Allocated in this tick: held until its fence is recorded, so that temporaries outlive their
-	 * kernels.
-	 */
+	/* Allocated in this tick: held until its fence is recorded, so that temporaries outlive kernels. */
 	weir_message **made;
 	size_t made_count, made_room;
 };
@@ -93,8 +90,8 @@ struct weir_entity {
 	_Atomic int64_t timer_at;		/* S10: for the loop thread, by way of the timer list */
 	_Atomic bool timer_listed;
 	weir_entity *timer_next;		/* by whoever listed it */
-	_Atomic(const char *) why;		/* the last published verdict (C5): a condition's name and reason */
-	_Atomic(const char *) why_of;
+	_Atomic(const char *) why;		/* the last published verdict (C5): the reason */
+	_Atomic(const char *) why_of;		/* and the condition's name */
 
 	/* fixed while it runs, but for what says otherwise */
 	uint32_t id;
@@ -104,24 +101,24 @@ struct weir_entity {
 	struct wr_output *outputs;
 	struct wr_condition *conditions;
 	size_t input_count, output_count, condition_count;
-	size_t gathering_count;			/* of the conditions: they come first, then the content ones */
+	size_t gathering_count;			/* of the conditions: they come before the content ones */
 	size_t receivers;			/* connections that leave */
-	_Atomic size_t listeners;		/* those whose receiver is not DONE: it counts down, then pokes */
+	_Atomic size_t listeners;		/* whose receiver is not DONE: it counts down, then pokes */
 	bool hears;				/* has conditions that want to know of ticks */
 	bool belled;				/* is gated by doorbell on some connection */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
-	bool contentful;			/* needs messages on ports that no gathering condition counts */
+	bool contentful;			/* needs messages for content conditions, or unasked */
 	bool unguarded;				/* has an output that no default condition watches */
-	bool brisk;				/* owner: gated, and its last compute so short that waking others waits */
-	bool selects;				/* of several devices its own is made the thread's before it is called */
+	bool brisk;				/* owner: gated, and so quick that waking others can wait */
+	bool selects;				/* of several devices its own is made the thread's */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* whose run pokes ask for; NULL: none */
 
 	/* owner */
 	bool finished, fronts_closed, started;
-	bool withheld;				/* what its last tick held is kept: no memory was left for the fence */
-	weir_stream *stream;			/* the internal one of this tick, one of `own`; NULL: none yet */
+	bool withheld;				/* what its last tick held is kept: no memory for the fence */
+	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;
 	weir_verdict verdict;
 	weir_fence *scratch;			/* of one message, while a view looks at it */
@@ -142,10 +139,7 @@ struct weir_view {
 	bool counted;
 };
 
-/*
- * With ports, conditions and states, as the plan says; the graph knows its name then. Finish takes a
- * half-made one.
- */
+/* As the plan says, known to the graph by its name. Finish takes a half-made one, too. */
 weir_status wr_entity_make(weir_graph *graph, uint32_t id);
 void wr_entity_finish(weir_entity *entity);
 
@@ -162,14 +156,16 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
  */
 bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
 size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
-bool wr_entity_lacks_room(weir_entity *entity);		/* of a block queue behind it, for what a tick may emit */
+/* Some block queue behind it has less room than a tick may emit. */
+bool wr_entity_lacks_room(weir_entity *entity);
 
 /* The tick's parts that belong to the graph (scheduler/tick.c calls them in order). Thread: owner. */
 void wr_entity_release(weir_entity *entity);		/* unrefs what was taken */
 void wr_context_release_made(weir_context *context);	/* unrefs what it made: as soon as that is fenced */
-void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and will not be delivered */
+void wr_entity_discard(weir_entity *entity);		/* unrefs what was emitted and not delivered */
 void wr_entity_select(weir_entity *entity);		/* its device becomes the thread's current one */
-weir_status wr_entity_fence(weir_entity *entity);	/* records the streams used, fences all payloads (T4) */
+/* Records the streams that were used, adds the fences to all payloads (T4). */
+weir_status wr_entity_fence(weir_entity *entity);
 /* Its own stream that recorded this fence at the end of the tick that is being delivered, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 /* Fences, then discards and releases; tries again what it had to withhold. */

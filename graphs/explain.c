@@ -125,8 +125,7 @@ static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *f
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
-		size_t count = weir_view_any_size(view, i) ? weir_view_least(view, i) : weir_view_count(view, i);
-		if (!input->content || !input->count || count >= input->need)
+		if (!input->content || !input->count || wr_view_held(view, i) >= input->need)
 			continue;
 		*met = false;
 		wr_verdict_clear(&entity->verdict);

@@ -43,17 +43,19 @@ static weir_status make_connections(weir_graph *graph)
 
 	for (size_t i = 0; !status && i < graph->plan->connection_count; i++) {
 		const struct wr_plan_connection *plan = &graph->plan->connections[i];
-		weir_entity *receiver = &graph->entities[plan->to];
+		weir_entity *sender = &graph->entities[plan->from], *receiver = &graph->entities[plan->to];
+		uint32_t capacity = receiver->inputs[plan->input].plan->capacity;
 		struct wr_connection *connection = NULL;
-		status = wr_graph_connect(graph, &graph->entities[plan->from], plan->output, receiver, plan->input,
-					  receiver->inputs[plan->input].plan->capacity, &connection);
+		status = wr_graph_connect(graph, sender, plan->output, receiver, plan->input, capacity,
+					  &connection);
 		if (!status)
 			connection->initial = plan->initial;
 	}
 	return status;
 }
 
-weir_status weir_graph_create(weir_graph **out, const weir_registry *registry, const weir_description *description)
+weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
+			      const weir_description *description)
 {
 	weir_graph *graph = wr_alloc(1, sizeof *graph);
 	weir_status status;
@@ -148,18 +150,24 @@ weir_status weir_graph_destroy(weir_graph *graph)
 
 /* --- which signals watch what --- */
 
+static void bind_port(struct wr_input *input, int signal)
+{
+	for (size_t i = 0; i < input->count; i++) {
+		input->connections[i]->inlined |= signal == WR_SIGNAL_INLINE;
+		input->connections[i]->belled |= signal == WR_SIGNAL_DOORBELL;
+	}
+}
+
 static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition, int signal)
 {
-	for (const weir_parameter *parameter = condition->kind->parameters; parameter && parameter->name; parameter++) {
+	const weir_parameter *parameter = condition->kind->parameters;
+	const weir_values *values = condition->values;
+
+	for (; parameter && parameter->name; parameter++) {
 		if (parameter->type != WEIR_INPUTS)
 			continue;
-		for (size_t k = 0; k < weir_values_count(condition->values, parameter->name); k++) {
-			struct wr_input *input = &entity->inputs[weir_values_at(condition->values, parameter->name, k)];
-			for (size_t c = 0; c < input->count; c++) {
-				input->connections[c]->inlined |= signal == WR_SIGNAL_INLINE;
-				input->connections[c]->belled |= signal == WR_SIGNAL_DOORBELL;
-			}
-		}
+		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
+			bind_port(&entity->inputs[weir_values_at(values, parameter->name, i)], signal);
 	}
 }
 
@@ -211,7 +219,8 @@ weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no input '%s'", text, (*entity)->plan->kind->name, port);
+	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no input '%s'", text,
+		       (*entity)->plan->kind->name, port);
 }
 
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output)
@@ -227,5 +236,6 @@ weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entit
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no output '%s'", text, (*entity)->plan->kind->name, port);
+	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no output '%s'", text,
+		       (*entity)->plan->kind->name, port);
 }

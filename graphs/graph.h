@@ -1,7 +1,4 @@
-/*
- * A graph: its plan, its entities and connections, its messages, and the system that its scheduler opened
- * for it.
- */
+/* A graph: its plan, entities, connections and messages, and the system that was opened for it. */
 #ifndef WR_GRAPHS_GRAPH_H
 #define WR_GRAPHS_GRAPH_H
 
@@ -23,7 +20,7 @@ struct weir_graph {
 	struct wr_sim *world;		/* of a simulated run */
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
-	bool leaks;			/* what an entity withheld could not be fenced to the last: the pool stays */
+	bool leaks;			/* what an entity withheld was never fenced: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;
@@ -50,10 +47,7 @@ void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
 			     uint32_t input, uint32_t capacity, struct wr_connection **out);
-/*
- * Gives the graph its system; keeps the one it has, if that is what is asked for. Fails as wr_system_create
- * does.
- */
+/* Gives it a system, or keeps its own, if that is what is asked for. Fails as wr_system_create does. */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
 /* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4). */
 weir_status wr_graph_displace(weir_graph *graph);

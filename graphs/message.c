@@ -29,10 +29,7 @@ weir_message *weir_message_ref(weir_message *message)
 	return message;
 }
 
-/*
- * Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it, no lock is
- * held.
- */
+/* Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it; no lock. */
 static void finish(weir_message *message)
 {
 	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;

@@ -1,7 +1,4 @@
-/*
- * Messages: pooled, counted, with their payload and its fences (T4). The public weir_message_... functions
- * live here too.
- */
+/* Messages: pooled, counted, with their payload and its fences (T4). */
 #ifndef WR_GRAPHS_MESSAGE_H
 #define WR_GRAPHS_MESSAGE_H
 
@@ -13,7 +10,7 @@
 /* What base/thread.h keeps per thread for a worker: set by the scheduler, NULL on foreign threads. */
 struct wr_local {
 	unsigned index;			/* 0..WR_WORKERS_MAX-1 */
-	const void *pool;		/* the pool of the graph that this worker runs: its cache `index` is this thread's alone */
+	const void *pool;		/* of its graph: the cache `index` is this thread's alone */
 	weir_context *context;		/* of the compute that runs now */
 };
 
@@ -23,9 +20,11 @@ struct wr_local {
  */
 struct wr_pool;
 weir_status wr_pool_create(struct wr_pool **out);
-void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);	/* NULL: unbound; then there is host memory alone */
+/* NULL: unbound; then there is host memory alone. */
+void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
 struct wr_system *wr_pool_system(const struct wr_pool *pool);
-uint64_t wr_pool_live(const struct wr_pool *pool);	/* messages that exist (also on a retire list); exact when nobody works */
+/* Messages that exist, also on a retire list; exact when nobody works. */
+uint64_t wr_pool_live(const struct wr_pool *pool);
 void wr_pool_destroy(struct wr_pool *pool);		/* asserts that none is alive */
 /* Makes sure that so many messages lie ready: no malloc in steady state. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
@@ -36,28 +35,25 @@ struct wr_pool *wr_graph_pool(weir_graph *graph);
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes);
 weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device);
-weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor, void (*destroy)(void *), void *arg);
+weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
+			    void (*destroy)(void *), void *arg);
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *));
 
-void wr_message_ref_many(weir_message *message, uint32_t n);	/* a fan-out takes all its references before its first push (T4) */
+/* A fan-out takes all its references before its first push (T4). */
+void wr_message_ref_many(weir_message *message, uint32_t n);
 uint32_t wr_message_references(const weir_message *message);	/* a snapshot; exact for the only holders */
 struct wr_pool *wr_message_pool(const weir_message *message);
-/*
- * From here on others may hold it: before its first push. Thread: a holder, of all references that there
- * are.
- */
+/* From here on others may hold it: before its first push. Thread: who holds all references. */
 void wr_message_deliver(weir_message *message);
-bool wr_message_out(const weir_message *message);	/* that happened, and weir_message_unique has not told anybody yes since */
+/* That happened, and weir_message_unique has not told anybody yes since. */
+bool wr_message_out(const weir_message *message);
 
 /*
  * Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept).
  * Thread: a holder. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced);
-/*
- * Producers' fences, one per stream; a load when there are none. Returns how many there are, writes at most
- * room.
- */
+/* Producers' fences, one per stream; a load when there are none. Gives their count, writes at most room. */
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
 

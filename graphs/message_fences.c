@@ -133,18 +133,17 @@ static bool produced(const weir_message *message, weir_fence use)
 	return false;
 }
 
-/*
- * By work of somebody who has let go of it: nobody who writes it would wait for that, as he waits for the
- * producers.
- */
+/* By work of somebody who let go of it: a writer would not wait for that, as he does for producers. */
 static bool still_read(const weir_message *message)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
 
-	for (uint32_t i = 0; system && i < count; i++)
-		if (!produced(message, message->uses.items[i]) && wr_fence_query(system, message->uses.items[i]))
+	for (uint32_t i = 0; system && i < count; i++) {
+		weir_fence use = message->uses.items[i];
+		if (!produced(message, use) && wr_fence_query(system, use))
 			return true;
+	}
 	return false;
 }
 

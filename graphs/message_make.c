@@ -1,7 +1,4 @@
-/*
- * Messages are made: a place of the pool, a payload, and, of a tensor, its description, which the message
- * owns.
- */
+/* Messages are made: one of the pool, a payload, and of a tensor a description of the message's own. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -34,8 +31,8 @@ static weir_status allocate(weir_message *message, int device, size_t bytes)
 		message->system = system;
 		message->payload = WR_PAYLOAD_SYSTEM;
 	} else if (device != WEIR_HOST) {
-		status = wr_fail(WEIR_E_INVALID,
-				 "tensor: no device %d before a scheduler was created: use WEIR_HOST", device);
+		status = wr_fail(WEIR_E_INVALID, "tensor: no device %d before a scheduler was created: "
+				 "use WEIR_HOST", device);
 	} else {
 		message->data = wr_alloc_aligned(WR_LINE, bytes);
 		message->payload = WR_PAYLOAD_OWN;

@@ -82,7 +82,8 @@ weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
 		}
 	}
 	if (!pool)
-		return wr_fail(WEIR_E_UNSUPPORTED, "%s: no stream for '%s': it has no stream pool: name one in its resources",
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "%s: no stream for '%s': it has no stream pool: name one in its resources",
 			       entity->plan->name, name);
 	copy = wr_strdup(name);
 	status = copy ? take(entity, pool, out) : WEIR_E_NOMEM;
@@ -91,20 +92,22 @@ weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
 	else
 		entity->own.items[*out].name = copy;
 	if (status == WEIR_E_BUSY)
-		return wr_fail(status, "%s: no stream for '%s': %s", entity->plan->name, name, weir_last_error());
+		return wr_fail(status, "%s: no stream for '%s': %s", entity->plan->name, name,
+			       weir_last_error());
 	return status;
 }
 
 weir_status wr_own_standard(weir_entity *entity, size_t *out)
 {
 	struct wr_own_streams *own = &entity->own;
+	const struct wr_plan_entity *plan = entity->plan;
 	weir_stream *stream;
 	weir_status status = WEIR_OK;
 
 	if (!own->standard) {
 		status = make_room(own);
 		if (!status)
-			status = wr_stream_default(entity->graph->system, entity->plan->device, entity->plan->name, &stream);
+			status = wr_stream_default(entity->graph->system, plan->device, plan->name, &stream);
 		if (!status)
 			own->standard = add(own, stream, 0) + 1;
 	}
@@ -154,7 +157,8 @@ weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
 /* Whoever enqueued made it dirty; who then recorded by himself moved its point. */
 bool wr_own_touched(const struct wr_own_stream *own)
 {
-	return own->used || wr_stream_dirty(own->stream) || wr_stream_recorded(own->stream) != own->last.point;
+	return own->used || wr_stream_dirty(own->stream) ||
+	       wr_stream_recorded(own->stream) != own->last.point;
 }
 
 weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out)

@@ -15,7 +15,7 @@
 
 struct wr_own_stream {
 	weir_stream *stream;
-	uint64_t of;			/* the id by which it was found last: another owner's of the same queue; 0: by none */
+	uint64_t of;			/* by which id of another owner's it was found last; 0: by none */
 	char *name;			/* of weir_context_allocate_stream; NULL */
 	bool used;			/* in this tick: it is fenced, also if nothing was enqueued */
 	bool ended;			/* was fenced at the end of the last tick: `last` */
@@ -30,8 +30,8 @@ struct wr_own_streams {
 	struct wr_own_stream *items;
 	size_t count, room;
 	size_t named;			/* of the first so many the profilers know */
-	size_t internal;		/* 1 + its place: the one of this tick, 0: none yet. entity->stream is the same */
-	size_t standard;		/* 1 + the place of the device's default stream, 0: was not asked for */
+	size_t internal;		/* 1 + the place of this tick's, entity->stream; 0: none yet */
+	size_t standard;		/* 1 + the place of the device's default stream; 0: not asked for */
 	weir_fence before;		/* where the internal one of the last tick that had one ended */
 	bool kept;			/* the internal one is the entity's for the run; else for this tick */
 	bool carried;			/* what is emitted carries the internal one */
@@ -57,9 +57,12 @@ weir_status wr_own_standard(weir_entity *entity, size_t *out);		/* the default s
 weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out);
 /* Makes one of them the internal one, of this tick or for the run. */
 void wr_own_choose(weir_entity *entity, size_t own, bool kept, bool carried);
-bool wr_own_touched(const struct wr_own_stream *own);			/* there may be work on it that `last` does not cover */
-weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out);	/* a fence for others to wait for; the tick's end does as without it */
-bool wr_entity_idle(weir_entity *entity);				/* everything recorded on any of them was seen complete (queries) */
-void wr_entity_close_streams(weir_entity *entity);			/* gives all back */
+/* There may be work on it that `last` does not cover. */
+bool wr_own_touched(const struct wr_own_stream *own);
+/* A fence for others to wait for; the tick's end does as without it. */
+weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out);
+/* Everything recorded on any of them was seen complete (queries). */
+bool wr_entity_idle(weir_entity *entity);
+void wr_entity_close_streams(weir_entity *entity);	/* gives all back */
 
 #endif

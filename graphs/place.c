@@ -31,7 +31,7 @@ static void create_inside(void *arg)
 	if (!placing->status)
 		return;
 	wr_resources_forget(graph);
-	(void)wr_system_destroy(graph->system);	/* nothing has run on it; why it failed is last_error already */
+	(void)wr_system_destroy(graph->system);	/* nothing has run on it; last_error says already why */
 	graph->system = NULL;
 }
 
@@ -122,7 +122,8 @@ static weir_status nobody_holds(weir_graph *graph)
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: %llu messages of its run on %s are still held: drop them before it runs elsewhere",
+	return wr_fail(WEIR_E_BUSY, "graph %s: %llu messages of its run on %s are still held: "
+		       "drop them before it runs elsewhere",
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
 }
 
@@ -133,19 +134,28 @@ static weir_status make_world(weir_graph *graph, uint64_t seed)
 		return WEIR_OK;
 	graph->owns_world = true;
 	weir_status status = wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
-	if (!status)
-		wr_sim_set_limit(graph->world, UINT64_MAX);	/* a run may be long: its ticks take time, so deadlines come */
+	if (!status)	/* a run may be long: its ticks take time, so deadlines come */
+		wr_sim_set_limit(graph->world, UINT64_MAX);
 	return status;
+}
+
+/* Its system is what is asked for and still works. One in a simulated world is used once. */
+static bool lies_on(const weir_graph *graph, const char *backend)
+{
+	return graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
+	       !strcmp(graph->backend, backend);
 }
 
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
 {
-	struct placing placing = {.graph = graph, .options = {.backend = backend, .seed = seed, .devices = graph->plan->devices}};
+	struct placing placing = {
+		.graph = graph,
+		.options = {.backend = backend, .seed = seed, .devices = graph->plan->devices},
+	};
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	if (graph->system && graph->backend && !simulated && !graph->world && !wr_system_failed(graph->system) &&
-	    !strcmp(graph->backend, backend))
+	if (!simulated && lies_on(graph, backend))
 		return WEIR_OK;
 	status = nobody_holds(graph);
 	if (!status)
@@ -166,12 +176,18 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 
 /* --- public calls that name the graph and mean its system --- */
 
+static weir_status no_fence_yet(const weir_graph *graph)
+{
+	return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler",
+		       graph->plan->name);
+}
+
 weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 {
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler", graph->plan->name);
+		return no_fence_yet(graph);
 	return wr_fence_query(graph->system, fence);
 }
 
@@ -180,17 +196,19 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 	int64_t until = timeout_ns < 0 ? INT64_MAX : wr_time_add(wr_now(), timeout_ns);
 
 	if (wr_thread_local())
-		return wr_fail(WEIR_E_INVALID, "a worker must not wait for a fence; gate the entity with cuda_stream");
+		return wr_fail(WEIR_E_INVALID,
+			       "a worker must not wait for a fence; gate the entity with cuda_stream");
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler", graph->plan->name);
+		return no_fence_yet(graph);
 	return wr_fence_wait(graph->system, fence, until);
 }
 
 weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native)
 {
 	if (!graph->system)
-		return wr_fail(WEIR_E_INVALID, "graph %s: streams are wrapped after a scheduler was made", graph->plan->name);
+		return wr_fail(WEIR_E_INVALID, "graph %s: streams are wrapped after a scheduler was made",
+			       graph->plan->name);
 	return wr_stream_wrap(graph->system, device, native, out);
 }

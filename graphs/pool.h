@@ -24,7 +24,7 @@
  */
 enum wr_payload {
 	WR_PAYLOAD_NONE,	/* no payload, or a caller's who does not want to know */
-	WR_PAYLOAD_INLINE,	/* bytes in the message itself: not to be used again before its readers are done */
+	WR_PAYLOAD_INLINE,	/* bytes in the message itself: used again once its readers are done */
 	WR_PAYLOAD_OWN,		/* of base/memory.h */
 	WR_PAYLOAD_SYSTEM,	/* of wr_system_alloc */
 	WR_PAYLOAD_DESTROY,	/* a user's destructor */
@@ -47,7 +47,7 @@ struct weir_message {
 	struct wr_fences uses, producers;	/* the use set (T4); who produced it */
 	struct wr_pool *pool;
 	uint8_t kind, payload;			/* WEIR_EMPTY, ...; enum wr_payload */
-	_Atomic bool out;			/* was delivered, and nobody has found himself its only holder since */
+	_Atomic bool out;			/* was delivered; unique has not said yes since */
 	void *data;
 
 	size_t size;
@@ -92,7 +92,8 @@ static inline bool wr_message_held_once(const weir_message *message)
 	return wr_load_acquire(&((weir_message *)message)->references) == 1;
 }
 
-weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);	/* NULL: no memory. cache may be NULL */
+/* NULL: no memory. `cache` may be NULL. */
+weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);
 void wr_pool_spill(struct wr_pool *pool, struct wr_cache *cache, weir_message *message);
 
 /* The cache that the calling thread may use without a lock, or NULL. */
@@ -103,10 +104,7 @@ static inline struct wr_cache *wr_pool_cache(struct wr_pool *pool)
 	return local && local->pool == pool ? &pool->caches[local->index] : NULL;
 }
 
-/*
- * Gives a message with no payload and no fences; references, kind, payload and data are the caller's to
- * set.
- */
+/* Gives one without payload and fences; references, kind, payload and data are the caller's to set. */
 static inline weir_message *wr_pool_get(struct wr_pool *pool)
 {
 	struct wr_cache *cache = wr_pool_cache(pool);

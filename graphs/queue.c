@@ -29,7 +29,7 @@ static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
 
 #ifdef WR_SEAM
-	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING fills both ends: it shall break the bound, not the memory */
+	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING fills both ends: that breaks no memory */
 #endif
 	while (n < need)
 		n *= 2;
@@ -195,7 +195,8 @@ enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot fil
 	return WR_PUSHED;
 }
 
-enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message, struct weir_message **left)
+enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message,
+				 struct weir_message **left)
 {
 	*left = NULL;
 	if (wr_queue_evicts(queue)) {
@@ -268,7 +269,8 @@ struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
 /* The seeded bug: what compute receives is not what the conditions saw, but the newest of the inbox. */
 void wr_queue_swap_with_newest(struct wr_queue *queue)
 {
-	uint64_t head = wr_read(&queue->head), newest = wr_queue_newest_tail(queue), look = wr_read(&queue->look);
+	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look);
+	uint64_t newest = wr_queue_newest_tail(queue);
 
 	for (uint64_t i = look; i != head && newest != look; i--) {
 		struct wr_slot older = *wr_queue_slot(queue, i - 1);

@@ -44,8 +44,8 @@ struct wr_queue {
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
-void wr_queue_finish(struct wr_queue *queue);			/* unrefs what is left; a zeroed one is fine */
-size_t wr_queue_snapshot(const struct wr_queue *queue);		/* how many it holds, roughly. Thread: any */
+void wr_queue_finish(struct wr_queue *queue);		/* unrefs what is left; a zeroed one is fine */
+size_t wr_queue_snapshot(const struct wr_queue *queue);	/* how many it holds, roughly. Thread: any */
 /*
  * Before a run, alone: discards leftovers (unref) and clears counters and `closed`. Returns how many were
  * discarded.
@@ -60,34 +60,41 @@ enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
  * (unref'd, counted pushed and dropped); `pop` evicts the oldest of the inbox (unref'd after the critical
  * section) and answers PUSHED. With a full front `pop` admits one more.
  */
-static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled);
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message,
+					   bool signalled);
 /*
  * The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL:
  * nothing), to be unref'd after it (S11).
  */
-enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message, struct weir_message **left);
-static inline size_t wr_queue_room(struct wr_queue *queue);	/* `block`: least sure room; other policies SIZE_MAX */
+enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message,
+				 struct weir_message **left);
+/* `block`: least sure room; other policies SIZE_MAX. */
+static inline size_t wr_queue_room(struct wr_queue *queue);
 void wr_queue_close(struct wr_queue *queue);
 /*
  * The receiver is DONE and has dropped what it saw: takes back all that is left, counted. From then on the
  * sender alone touches the queue.
  */
 size_t wr_queue_take_back(struct wr_queue *queue);
-struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);	/* the oldest, handed out; NULL: empty */
+/* The oldest, handed out; NULL: empty. */
+struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);
 
 /* --- receiver --- */
 static inline bool wr_queue_closed(struct wr_queue *queue);	/* read it before the count (S5) */
 static inline size_t wr_queue_count(struct wr_queue *queue);	/* inbox + front */
 size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
-static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);	/* moves up to n from the inbox to the front */
+/* Moves up to n from the inbox to the front. */
+static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
 struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i);	/* i-th of the front */
 /* The tick takes the front: moves it to out[0..front), counts delivered, frees the room. Returns how many. */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
-size_t wr_queue_drop(struct wr_queue *queue);			/* became DONE: unrefs inbox and front, counted `closed` */
+/* Became DONE: unrefs inbox and front, counted `closed`. */
+size_t wr_queue_drop(struct wr_queue *queue);
 /* After the run, alone: what is left is counted abandoned and unref'd. */
 size_t wr_queue_abandon(struct wr_queue *queue);
-struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);	/* the oldest, handed out; NULL: empty */
+/* The oldest, handed out; NULL: empty. */
+struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
 /* --- what every review and every tick does, inline: queue.c says why the orders are enough --- */
 
@@ -127,7 +134,8 @@ static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
 }
 
-static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message, bool signalled)
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message,
+					   bool signalled)
 {
 	struct wr_slot filled = {.message = message, .signalled = signalled};
 	uint64_t tail = wr_read(&queue->tail);
@@ -176,7 +184,9 @@ static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 
 	wr_queue_lock(queue);
 	look = wr_read(&queue->look);
-	tail = wr_queue_evicts(queue) || queue->tail_seen - look < n ? wr_queue_newest_tail(queue) : queue->tail_seen;
+	tail = queue->tail_seen;
+	if (wr_queue_evicts(queue) || tail - look < n)
+		tail = wr_queue_newest_tail(queue);
 	/* Relaxed: the receiver's own; a next owner gets it by the entity's state. */
 	wr_store_relaxed(&queue->look, tail - look < n ? tail : look + n);
 	wr_queue_unlock(queue);

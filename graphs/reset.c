@@ -10,20 +10,37 @@
 #include "base/status.h"
 #include "graphs/graph.h"
 
-weir_status wr_graph_ready(const weir_graph *graph)
+static bool lacks_connection(size_t connections, const weir_port *port)
 {
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		const weir_entity *entity = &graph->entities[i];
-		for (size_t k = 0; k < entity->input_count; k++)
-			if (!entity->inputs[k].count && !(entity->inputs[k].plan->port->flags & WEIR_PORT_OPTIONAL))
-				return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; connect it or give it an inlet",
-					       entity->plan->name, entity->inputs[k].plan->port->name);
-		for (size_t k = 0; k < entity->output_count; k++)
-			if (!entity->outputs[k].count && !(entity->outputs[k].plan->port->flags & WEIR_PORT_OPTIONAL))
-				return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; connect it or give it an outlet",
-					       entity->plan->name, entity->outputs[k].plan->port->name);
+	return !connections && !(port->flags & WEIR_PORT_OPTIONAL);
+}
+
+static weir_status check_connected(const weir_entity *entity)
+{
+	const char *name = entity->plan->name;
+
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const weir_port *port = entity->inputs[i].plan->port;
+		if (lacks_connection(entity->inputs[i].count, port))
+			return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; "
+				       "connect it or give it an inlet", name, port->name);
+	}
+	for (size_t i = 0; i < entity->output_count; i++) {
+		const weir_port *port = entity->outputs[i].plan->port;
+		if (lacks_connection(entity->outputs[i].count, port))
+			return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; "
+				       "connect it or give it an outlet", name, port->name);
 	}
 	return WEIR_OK;
+}
+
+weir_status wr_graph_ready(const weir_graph *graph)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		status = check_connected(&graph->entities[i]);
+	return status;
 }
 
 /*
@@ -74,10 +91,7 @@ static bool is_named(const weir_entity *entity, unsigned input)
 	return false;
 }
 
-/*
- * Inlets, outlets and conditions of the user's own: what the plan's defaults do not cover is asked for all
- * the same.
- */
+/* Inlets, outlets, conditions of the user's own: what no default covers is asked for all the same. */
 static void guard_ports(weir_entity *entity)
 {
 	entity->unguarded = false;

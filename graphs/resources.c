@@ -13,9 +13,11 @@ struct divided {
 	uint32_t *sms;
 };
 
-static weir_status divide(struct wr_system *system, const struct wr_plan_green_context_pool *plan, struct divided *out)
+static weir_status divide(struct wr_system *system, const struct wr_plan_green_context_pool *plan,
+			  struct divided *out)
 {
-	const struct wr_partitions_spec spec = {plan->name, plan->device, plan->sizes, plan->count, plan->min_sm_size};
+	const struct wr_partitions_spec spec = {plan->name, plan->device, plan->sizes, plan->count,
+						plan->min_sm_size};
 
 	out->partitions = wr_alloc(plan->count + 1, sizeof *out->partitions);
 	out->sms = wr_alloc(plan->count + 1, sizeof *out->sms);
@@ -47,7 +49,8 @@ static void forget_divided(const weir_graph *graph, struct divided *divided)
 }
 
 /* -1: the remainder, or the last partition if nothing remains. */
-static struct wr_partition *partition_of(const struct wr_plan *plan, uint32_t context, const struct divided *divided)
+static struct wr_partition *partition_of(const struct wr_plan *plan, uint32_t context,
+					 const struct divided *divided)
 {
 	if (context == WR_NO_CONTEXT)
 		return NULL;

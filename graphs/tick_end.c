@@ -145,7 +145,8 @@ weir_status wr_entity_fence(weir_entity *entity)
 	if (again)
 		return WEIR_E_NOMEM;
 	forget_tick(entity);
-	wr_context_release_made(&entity->context);	/* before delivery: an only receiver is the only holder */
+	/* Before delivery: an only receiver is the only holder. */
+	wr_context_release_made(&entity->context);
 	status = status ? status : entity->own.failure;
 	entity->own.failure = WEIR_OK;
 	return status;
@@ -172,7 +173,8 @@ weir_status wr_entity_settle(weir_entity *entity)
 
 	if (status == WEIR_E_NOMEM) {
 		if (!entity->withheld)
-			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; its messages are kept", entity->plan->name);
+			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; "
+			       "its messages are kept", entity->plan->name);
 		entity->withheld = true;
 		return status;
 	}

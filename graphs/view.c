@@ -10,7 +10,7 @@
 
 int64_t weir_view_now(const weir_view *view)
 {
-	weir_view *own = (weir_view *)view;	/* the clock is read once a review, and only if somebody asks (C3) */
+	weir_view *own = (weir_view *)view;	/* read once a review, and only if asked for (C3) */
 
 	if (!own->has_now) {
 		own->now = wr_now();
@@ -145,7 +145,8 @@ static size_t note(weir_fence *out, size_t count, size_t room, weir_fence fence)
 	return count < room ? count + 1 : count;
 }
 
-static size_t note_pending(const weir_view *view, const weir_message *message, weir_fence *out, size_t count, size_t room)
+static size_t note_pending(const weir_view *view, const weir_message *message, weir_fence *out, size_t count,
+			   size_t room)
 {
 	weir_entity *entity = view->entity;
 	size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
@@ -159,7 +160,8 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 	}
 	for (size_t i = 0; i < n; i++) {
 		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
-		if (status && status != WEIR_E_DEVICE)	/* a lost device: compute refuses. Cannot be asked: arming says why */
+		/* A lost device: compute refuses. Cannot be asked: arming says why. */
+		if (status && status != WEIR_E_DEVICE)
 			count = note(out, count, room, entity->scratch[i]);
 	}
 	return count;
@@ -210,7 +212,8 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
 		verdict->short_of_memory = true;
 	else
-		verdict->fence_count = note(verdict->fences, verdict->fence_count, verdict->fence_room, fence);
+		verdict->fence_count =
+			note(verdict->fences, verdict->fence_count, verdict->fence_room, fence);
 }
 
 void weir_verdict_external(weir_verdict *verdict)

@@ -48,9 +48,9 @@ struct wr_build {
 	size_t resource_count;
 	struct wr_names resource_names;
 	struct wr_resource *default_resource;
-	uint32_t implied_pool;                /* of who names none, without a default; WR_NO_POOL: nobody yet */
+	uint32_t implied_pool;                /* of who names none, without a default; or WR_NO_POOL */
 	bool use_default_stream;              /* of entities that do not say */
-	bool unresolved_resource;             /* a name was not understood: unused resources may be its fault */
+	bool unresolved_resource;             /* a name was not understood: who is unused may be meant */
 	struct wr_connection_origin *origins; /* one per connection of the plan */
 	size_t connection_room, origin_room;
 	bool open_ports;

@@ -65,7 +65,10 @@ static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity
 static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *value, const struct wr_at *at)
 {
-	enum { NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM, KEYS = 14 };
+	enum {
+		NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM,
+		KEYS = 14
+	};
 	static const struct wr_field fields[KEYS] = {
 		{"name", WR_STRING, true},
 		{"operator", WR_STRING, true},

@@ -112,7 +112,8 @@ struct wr_plan {
  * and outlets may come; whoever runs the graph checks them then).
  */
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
-			   const weir_description *description, bool open_ports, weir_report_fn *fn, void *arg);
+			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
 /* Whether a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);

@@ -30,8 +30,7 @@ static int64_t integer(struct wr_build *build, const struct wr_at *up, const cha
 	return wr_field_integer(&build->reports, &(struct wr_at){up, key, 0}, value, min, max, fallback);
 }
 
-/* --------------------------------------------------------------------------------------------------------
- * names -- */
+/* --- names --- */
 
 static void report_unknown(struct wr_build *build, const struct wr_value *name, const struct wr_at *at,
 			   unsigned types)
@@ -130,8 +129,7 @@ static weir_status enter(struct wr_build *build, const struct wr_member *member,
 	return status ? status : wr_names_add(&build->resource_names, member->key, build->resource_count++);
 }
 
-/* -------------------------------------------------------------------------------------------- stream pools
- * -- */
+/* --- stream pools --- */
 
 /* WR_NO_CONTEXT after a report, too. */
 static weir_status find_context(struct wr_build *build, const struct wr_value *name, const struct wr_at *up,
@@ -221,8 +219,7 @@ static weir_status read_stream_pool(struct wr_build *build, struct wr_resource *
 	return status;
 }
 
-/* ------------------------------------------------------------------------------------------------- implied
- * -- */
+/* --- implied --- */
 
 weir_status wr_resource_context(struct wr_build *build, struct wr_resource *resource, uint32_t *out)
 {
@@ -285,8 +282,7 @@ weir_status wr_default_pool(struct wr_build *build, uint32_t *out)
 	return status;
 }
 
-/* --------------------------------------------------------------------------------------------------- all --
- */
+/* --- all --- */
 
 static void check_default(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at)
 {

@@ -10,8 +10,7 @@
 #include "graphs/plan/units.h"
 #include "graphs/plan/values.h"
 
-/* -----------------------------------------------------------------------------------------------------------
- * words -- */
+/* --- words --- */
 
 const char *wr_policy_text(weir_policy policy)
 {
@@ -53,8 +52,7 @@ const char *wr_plan_used_resource(const struct wr_plan *plan, const struct wr_pl
 	return pool->green_context == WR_NO_CONTEXT ? NULL : plan->green_contexts[pool->green_context].name;
 }
 
-/* -----------------------------------------------------------------------------------------------------------
- * values -- */
+/* --- values --- */
 
 static const char *port_name(const struct wr_plan_entity *entity, const struct wr_setting *setting, size_t i)
 {
@@ -111,8 +109,7 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------------
- * DOT -- */
+/* --- DOT --- */
 
 /* Names are letters, digits, _ and -: nothing in them needs an escape. */
 static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
