@@ -1,6 +1,7 @@
 /*
- * What one tick costs beside its compute: a chain source -> pass -> ... -> sink on one worker, against the bare chain of calls through pointers
- * and, if it was there at build time, oneTBB's flow graph. Time of the run / sum of ticks. No pass or fail.
+ * What one tick costs beside its compute: a chain source -> pass -> ... -> sink on one worker, against the
+ * bare chain of calls through pointers and, if it was there at build time, oneTBB's flow graph. Time of the
+ * run / sum of ticks. No pass or fail.
  *
  * usage: chain [--quick] [--workers N] [ENTITIES [CAPACITY]]
  */
@@ -131,7 +132,8 @@ static void describe(weir_description *description, size_t entities, unsigned ca
 
 static void chain_open(struct chain *chain, size_t entities, unsigned capacity, unsigned workers)
 {
-	const weir_scheduler_options options = {.size = sizeof options, .workers = workers, .backend = "host"};
+	const weir_scheduler_options options = {
+		.size = sizeof options, .workers = workers, .backend = "host"};
 
 	*chain = (struct chain){0};
 	check(weir_registry_create(&chain->registry), "registry");
@@ -237,10 +239,11 @@ static double tbb_once(void *tbb, uint64_t messages)
 #endif
 }
 
-static void print_row(size_t entities, unsigned capacity, struct samples *weir, struct samples *calls, struct samples *tbb)
+static void print_row(size_t entities, unsigned capacity, struct samples *weir, struct samples *calls,
+		      struct samples *tbb)
 {
-	printf("%8zu %8u  %7.1f %7.1f  %7.1f %7.1f", entities, capacity, least(weir), median(weir), least(calls),
-	       median(calls));
+	printf("%8zu %8u  %7.1f %7.1f  %7.1f %7.1f", entities, capacity, least(weir), median(weir),
+	       least(calls), median(calls));
 #ifdef BENCH_WITH_TBB
 	printf("  %7.1f %7.1f  %10.1f %8.2f\n", least(tbb), median(tbb), least(weir) / least(calls),
 	       least(weir) / least(tbb));
@@ -309,8 +312,8 @@ static void measure_all(const struct options *options)
 
 	printf("ns per tick (minimum, median), %u worker%s, %llu ticks a repetition\n\n", options->workers,
 	       options->workers == 1 ? "" : "s", (unsigned long long)ticks_least);
-	printf("%8s %8s  %15s  %15s  %15s  %10s %8s\n", "entities", "capacity", "weir", "calls", "oneTBB", "weir/calls",
-	       "weir/TBB");
+	printf("%8s %8s  %15s  %15s  %15s  %10s %8s\n", "entities", "capacity", "weir", "calls", "oneTBB",
+	       "weir/calls", "weir/TBB");
 	for (size_t i = 0; i < 3; i++)
 		if (!options->entities || options->entities == lengths[i])
 			measure_length(options, lengths[i]);

@@ -1,9 +1,9 @@
 /*
- * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims at the
- * end; nothing passes or fails. README.md says what each part measures.
+ * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims
+ * at the end; nothing passes or fails. README.md says what each part measures.
  *
- * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host]
- * exit: 0; 2 usage; 3 something hangs; 77 no GPU
+ * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host] exit:
+ * 0; 2 usage; 3 something hangs; 77 no GPU
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ const char *ready_signal(size_t i)
 
 void ready_fail(const char *what, int error)
 {
-	fprintf(stderr, "ready: %s failed%s%s\n", what, error ? ": " : "", error ? ready_gpu_text(error) : "");
+	fprintf(stderr, "ready: %s failed%s%s\n", what, error ? ": " : "",
+		error ? ready_gpu_text(error) : "");
 	exit(1);
 }
 
@@ -84,13 +85,16 @@ static void print_environment(void)
 {
 	const struct ready_gpu *gpu = &ready_settings.device;
 
-	printf("weir %s, %d cores, %.2f s a point", weir_version(), ready_settings.cores, ready_settings.seconds);
+	printf("weir %s, %d cores, %.2f s a point", weir_version(), ready_settings.cores,
+	       ready_settings.seconds);
 	printf(", CUDA_DEVICE_MAX_CONNECTIONS=%s\n", getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
 	if (ready_settings.gpu)
 		printf("%s, %d multiprocessors, driver %d.%d, runtime %d.%d\n", gpu->name, gpu->processors,
-		       gpu->driver / 1000, gpu->driver % 1000 / 10, gpu->runtime / 1000, gpu->runtime % 1000 / 10);
+		       gpu->driver / 1000, gpu->driver % 1000 / 10, gpu->runtime / 1000,
+		       gpu->runtime % 1000 / 10);
 	else
-		printf("backend host: kernels sleep on threads of the CPU. This tries the program; its numbers mean little\n");
+		printf("backend host: kernels sleep on threads of the CPU. "
+		       "This tries the program; its numbers mean little\n");
 }
 
 /* The file's first line, if there is one: the driver's own number. */
@@ -116,7 +120,8 @@ static void open_device(void)
 		return;
 	error = ready_gpu_open(&ready_settings.device);
 	if (error) {
-		fprintf(stderr, "ready: no GPU: %s; --backend host tries the program without\n", ready_gpu_text(error));
+		fprintf(stderr, "ready: no GPU: %s; --backend host tries the program without\n",
+			ready_gpu_text(error));
 		exit(77);
 	}
 }
@@ -174,8 +179,9 @@ static void run_parts(void)
 int main(int argc, char **argv)
 {
 	if (argc < 1 || !take_options(argv + 1)) {
-		fprintf(stderr, "usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] "
-				"[--backend cuda|host]\n");
+		fprintf(stderr,
+			"usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] "
+			"[--backend cuda|host]\n");
 		return 2;
 	}
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* or busy streams alias */

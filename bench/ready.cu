@@ -54,7 +54,8 @@ static bool find_write(void)
 	cudaError_t error;
 
 #if CUDART_VERSION >= 12050
-	error = cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &function, 12000, cudaEnableDefault, &found);
+	error = cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &function, 12000, cudaEnableDefault,
+						 &found);
 #else
 	error = cudaGetDriverEntryPoint("cuStreamWriteValue32", &function, cudaEnableDefault, &found);
 #endif
@@ -68,8 +69,12 @@ int ready_gpu_write(void *stream, uint32_t *word, uint32_t value)
 {
 	if (!write_value_32)
 		return cudaErrorNotSupported;
-	/* Pinned memory has one address on both sides; by default the write comes after all before it is visible. */
-	return write_value_32((CUstream)stream, (CUdeviceptr)(uintptr_t)word, value, CU_STREAM_WRITE_VALUE_DEFAULT)
+	/*
+	 * Pinned memory has one address on both sides; by default the write comes after all before it is
+	 * visible.
+	 */
+	return write_value_32((CUstream)stream, (CUdeviceptr)(uintptr_t)word, value,
+			      CU_STREAM_WRITE_VALUE_DEFAULT)
 		       ? cudaErrorUnknown
 		       : cudaSuccess;
 }

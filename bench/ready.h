@@ -46,16 +46,18 @@ void ready_spin_until(int64_t at);
 void ready_samples_begin(void);
 void ready_sample(int64_t ns);
 struct ready_stats ready_samples_end(void);
-void ready_print_stats(const struct ready_stats *stats);	/* " p50 p90 p99 count" in columns of 9, no newline */
+/* " p50 p90 p99 count" in columns of 9, no newline */
+void ready_print_stats(const struct ready_stats *stats);
 #define READY_STATS_HEADER "   p50/us   p90/us   p99/us  samples"
 
 /* --- frames, and the thread that sees kernels end: ready_witness.c --- */
 enum { READY_LINES = 32, READY_FRAMES = 8192 };
 struct ready_line {
-	_Alignas(64) _Atomic uint32_t launched, done;	/* frames; done is counted after compute_at is written */
+	/* Frames; done is counted after compute_at is written. */
+	_Alignas(64) _Atomic uint32_t launched, done;
 	int64_t launched_at[READY_FRAMES];		/* 0 everywhere: was not seen */
 	int64_t ended_at[READY_FRAMES];			/* the witness saw the kernel's last store */
-	int64_t entered_at[READY_FRAMES];		/* when the library's last host function before it was entered */
+	int64_t entered_at[READY_FRAMES]; /* when the library's last host function before it was entered */
 	int64_t computed_at[READY_FRAMES];		/* the first instruction of the gated compute */
 };
 extern struct ready_line ready_lines[READY_LINES];
@@ -71,7 +73,8 @@ int64_t ready_entry_last(void);
 /* --- nothing hangs: ready_watchdog.c --- */
 void ready_watchdog_begin(void);
 void ready_watch_part(const char *part, double seconds);
-void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);	/* the point that is measured now */
+/* The point that is measured now. */
+void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* --- a graph of the benchmark's operators: ready_rig.c --- */
 struct ready_rig {
@@ -92,13 +95,14 @@ struct ready_run {
 };
 void ready_rig_begin(struct ready_rig *rig);
 /*
- * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits for its
- * stream), ready_gated (in; stamps), ready_return (in, out: counts its line's frames). line < 0: stamps nothing, nor
- * does its kernel. kernel_ns: of those that launch one.
+ * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits
+ * for its stream), ready_gated (in; stamps), ready_return (in, out: counts its line's frames). line < 0:
+ * stamps nothing, nor does its kernel. kernel_ns: of those that launch one.
  */
 void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, int line, int64_t kernel_ns);
 void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json);
-void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);	/* within the last entity */
+/* Within the last entity. */
+void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);
 void ready_rig_gate(struct ready_rig *rig);	/* the last one waits for the device's work behind `in` */
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
 bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
@@ -107,7 +111,8 @@ int64_t ready_rig_first_launch(void);	/* of the source that began last */
 int64_t ready_rig_last_gated(void);	/* tick of any ready_gated */
 bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run for so long; false: it has ended */
 void ready_rig_push(struct ready_rig *rig, unsigned inlet);
-bool ready_rig_stop(struct ready_rig *rig, bool ask);	/* ask: drain; else it ends by itself. False: it failed */
+/* ask: drain; else it ends by itself. False: it failed. */
+bool ready_rig_stop(struct ready_rig *rig, bool ask);
 void ready_rig_close(struct ready_rig *rig);		/* prints a line if something failed */
 
 /* --- aims: ready_aims.c --- */

@@ -48,6 +48,6 @@ void ready_aims_print(void)
 {
 	printf("\naims\n%-66s %12s %15s\n", "figure", "measured", "aim");
 	for (size_t i = 0; i < count; i++)
-		printf("%-66s %12.2f  %s %10.2f %-9s %s\n", aims[i].figure, aims[i].measured, aims[i].least ? ">=" : "<=",
-		       aims[i].aim, aims[i].unit, judged(&aims[i]));
+		printf("%-66s %12.2f  %s %10.2f %-9s %s\n", aims[i].figure, aims[i].measured,
+		       aims[i].least ? ">=" : "<=", aims[i].aim, aims[i].unit, judged(&aims[i]));
 }

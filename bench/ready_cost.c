@@ -1,4 +1,6 @@
-/* Parts c and d: what a signal costs the stream whose end it tells of, and what waiting for it costs the CPU. */
+/*
+ * Parts c and d: what a signal costs the stream whose end it tells of, and what waiting for it costs the CPU.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +52,8 @@ static double plain_kernels(void)
 }
 
 /*
- * From the first launch to the gated compute behind the last kernel. signal NULL: the sink is not gated; then to the
- * end of the run, which waits for the last kernel.
+ * From the first launch to the gated compute behind the last kernel. signal NULL: the sink is not gated; then
+ * to the end of the run, which waits for the last kernel.
  */
 static double through_weir(const char *signal, int64_t spin_ns)
 {
@@ -60,7 +62,8 @@ static double through_weir(const char *signal, int64_t spin_ns)
 	double us = NAN;
 	char json[64];
 
-	ready_watch(60 + (double)kernels() * 1e-4, "%s%s", signal ? signal : "not gated", spin_ns ? ", spinning" : "");
+	ready_watch(60 + (double)kernels() * 1e-4, "%s%s", signal ? signal : "not gated",
+		    spin_ns ? ", spinning" : "");
 	ready_rig_begin(&rig);
 	ready_rig_add(&rig, "p0", "ready_source", -1, SHORT_NS);
 	snprintf(json, sizeof json, "{\"type\": \"count\", \"count\": %" PRId64 "}", kernels());
@@ -106,7 +109,9 @@ void ready_part_producer(void)
 
 /* --- d: waiting --- */
 
-/* The share of a core that the process uses while kernels of 100 ms follow each other and each is waited for. */
+/*
+ * The share of a core that the process uses while kernels of 100 ms follow each other and each is waited for.
+ */
 static double cores_waiting(const char *signal, int64_t spin_ns)
 {
 	const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = 2};
@@ -137,12 +142,15 @@ void ready_part_waiting(void)
 {
 	const char *signal;
 
-	printf("\nd. CPU while kernels of 100 ms are waited for, 2 workers (spinning: for 50 ms at a time)\n");
+	printf("\nd. CPU while kernels of 100 ms are waited for, "
+	       "2 workers (spinning: for 50 ms at a time)\n");
 	printf("%-34s%-9s%12s\n", "signal", "workers", "% of core");
 	for (size_t i = 0; (signal = ready_signal(i)); i++) {
-		double sleeping = 100 * cores_waiting(signal, 0), spinning = 100 * cores_waiting(signal, SPIN_NS);
+		double sleeping = 100 * cores_waiting(signal, 0);
+		double spinning = 100 * cores_waiting(signal, SPIN_NS);
 
-		printf("%-34s%-9s%12.2f\n%-34s%-9s%12.2f\n", signal, "sleeping", sleeping, signal, "spinning", spinning);
+		printf("%-34s%-9s%12.2f\n%-34s%-9s%12.2f\n", signal, "sleeping", sleeping, signal, "spinning",
+		       spinning);
 		if (!strcmp(signal, "callback"))
 			ready_aim_most("CPU while waiting, callback, sleeping", sleeping, 1, "% of core");
 	}

@@ -1,7 +1,7 @@
 /*
- * When the library's own host functions are entered: the linker sends its calls of cudaLaunchHostFunc here (--wrap),
- * so that a stamp is taken before the function itself. It costs one read of the clock, and only while it is watched:
- * with one callback on its way at a time.
+ * When the library's own host functions are entered: the linker sends its calls of cudaLaunchHostFunc here
+ * (--wrap), so that a stamp is taken before the function itself. It costs one read of the clock, and only
+ * while it is watched: with one callback on its way at a time.
  */
 #include "ready.h"
 

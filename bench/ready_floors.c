@@ -1,6 +1,7 @@
 /*
- * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the way of that
- * store over the bus is not in these times: it is the same for the word that stream memory operations write.
+ * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the
+ * way of that store over the bus is not in these times: it is the same for the word that stream memory
+ * operations write.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -129,10 +130,12 @@ static void open_gpu(void)
 static void kernel_floors(void)
 {
 	open_gpu();
-	printf("\na. kernel of 50 us, its end -> host, without weir\n%-44s %8s%s\n", "", "gap", READY_STATS_HEADER);
+	printf("\na. kernel of 50 us, its end -> host, without weir\n%-44s %8s%s\n", "", "gap",
+	       READY_STATS_HEADER);
 	for (size_t gap = 0; gap < READY_GAPS; gap++) {
 		struct ready_stats straight = print_way("host function on its stream: entry", by_call, gap);
-		struct ready_stats side = print_way("host function behind an event, 2nd stream", by_side_call, gap);
+		struct ready_stats side =
+			print_way("host function behind an event, 2nd stream", by_side_call, gap);
 
 		ready_floors.call[gap] = side.p50 < straight.p50 ? side : straight;
 		if (ready_settings.device.can_write)
@@ -152,7 +155,8 @@ static struct {
 
 static long futex(int operation, uint32_t value)
 {
-	return syscall(SYS_futex, (uint32_t *)&hop.word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+	return syscall(SYS_futex, (uint32_t *)&hop.word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL,
+		       0);
 }
 
 static void *sleeper(void *arg)
@@ -209,7 +213,8 @@ void ready_part_floors(void)
 	if (ready_settings.gpu)
 		kernel_floors();
 	else
-		printf("\na. without weir (what ends kernels needs a GPU)\n%-53s%s\n", "", READY_STATS_HEADER);
+		printf("\na. without weir (what ends kernels needs a GPU)\n%-53s%s\n", "",
+		       READY_STATS_HEADER);
 	ready_floors.hop_warm = hops("futex: wake -> woken, 30 us asleep", 30 * US, HOPS);
 	ready_floors.hop_idle = hops("futex: wake -> woken, 1 ms asleep", MS, HOPS / 2);
 }

@@ -1,6 +1,6 @@
 /*
- * What bench/ready does with CUDA by itself: the kernel of all its measurements, and the plain ways from its end to the
- * host, with which weir's are compared. Functions return 0 or a cudaError_t. Thread: any.
+ * What bench/ready does with CUDA by itself: the kernel of all its measurements, and the plain ways from its
+ * end to the host, with which weir's are compared. Functions return 0 or a cudaError_t. Thread: any.
  */
 #ifndef BENCH_READY_GPU_H
 #define BENCH_READY_GPU_H
@@ -13,7 +13,10 @@
 extern "C" {
 #endif
 
-/* One thread watches the GPU's clock; its last instruction stores `value` at `flag` (pinned host memory; NULL: none). */
+/*
+ * One thread watches the GPU's clock; its last instruction stores `value` at `flag` (pinned host memory;
+ * NULL: none).
+ */
 struct ready_work {
 	int64_t ns;		/* at most a second */
 	uint32_t *flag;
@@ -33,7 +36,8 @@ int ready_gpu_pinned(void **out, size_t bytes);	/* zeroed; kept until the end of
 int ready_gpu_stream(void **out);		/* likewise */
 int ready_gpu_launch(void *stream, const void *work);	/* also a weir_kernel's form for CUDA */
 int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg);	/* a host function */
-int ready_gpu_follow(void *stream, void *before);	/* what comes on the stream waits for what is on the other one now */
+/* What comes on the stream waits for what is on the other one now. */
+int ready_gpu_follow(void *stream, void *before);
 int ready_gpu_write(void *stream, uint32_t *word, uint32_t value);	/* a stream memory operation */
 int ready_gpu_wait(void *stream);		/* cudaStreamSynchronize */
 

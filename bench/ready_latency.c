@@ -1,10 +1,10 @@
 /*
- * Parts b and f: from the end of a kernel to the first instruction of the compute that a cuda_stream condition gates on
- * it.
+ * Parts b and f: from the end of a kernel to the first instruction of the compute that a cuda_stream
+ * condition gates on it.
  *
- * Each line is an entity that launches one kernel a tick and a gated one behind it. Either a thread of ours pushes each
- * frame's message so long after the frame before has ended (gap), or a periodic condition sets the pace. The lines are
- * independent of each other.
+ * Each line is an entity that launches one kernel a tick and a gated one behind it. Either a thread of ours
+ * pushes each frame's message so long after the frame before has ended (gap), or a periodic condition sets
+ * the pace. The lines are independent of each other.
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,8 @@ static int64_t computed_at(const struct ready_line *line, uint32_t done)
 }
 
 /* Returns whether a frame of this line is on its way. */
-static bool drive_line(struct ready_rig *rig, const struct point *point, unsigned i, uint32_t *pushed, int64_t end)
+static bool drive_line(struct ready_rig *rig, const struct point *point, unsigned i, uint32_t *pushed,
+		       int64_t end)
 {
 	struct ready_line *line = &ready_lines[i];
 	uint32_t done = atomic_load_explicit(&line->done, memory_order_acquire);
@@ -214,7 +215,8 @@ static double larger(double a, double b)
 
 static void print_witness(void)
 {
-	printf("(the witness missed %zu kernels; %zu times compute began before it saw the end)\n", unseen, early);
+	printf("(the witness missed %zu kernels; %zu times compute began before it saw the end)\n", unseen,
+	       early);
 	unseen = early = 0;
 }
 
@@ -245,8 +247,8 @@ static void pushed(const char *signal, int64_t spin_ns, unsigned lines, struct r
 		point.entries = lines == 1 && !strncmp(signal, "callback", 8);
 		if (point.gap_ns > 10 * MS)
 			point.for_ns *= lines == 1 ? 7 : 2; /* a hundred frames */
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal, rest(spin_ns), lines,
-			    ready_gap_names[gap]);
+		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal,
+			    rest(spin_ns), lines, ready_gap_names[gap]);
 		measure(&point, &row->at[gap]);
 		printf("%-16s%-9s%8u %8s", signal, rest(spin_ns), lines, ready_gap_names[gap]);
 		ready_print_stats(&row->at[gap].ready);
@@ -265,10 +267,10 @@ static void aim_entry(const struct row *spinning, const struct row *sleeping)
 	}
 	ready_aim_most("callback entry -> compute, spinning, worst gap, p50", p50, 1, "us");
 	ready_aim_most("callback entry -> compute, spinning, worst gap, p99", p99, 3, "us");
-	ready_aim_most("callback entry -> compute, sleeping, no gap, p50 (1.2 hops)", sleeping->at[0].entry.p50,
-		       1.2 * ready_floors.hop_warm, "us");
-	ready_aim_most("callback entry -> compute, sleeping, gap 1 ms, p50 (1.2 hops)", sleeping->at[2].entry.p50,
-		       1.2 * ready_floors.hop_idle, "us");
+	ready_aim_most("callback entry -> compute, sleeping, no gap, p50 (1.2 hops)",
+		       sleeping->at[0].entry.p50, 1.2 * ready_floors.hop_warm, "us");
+	ready_aim_most("callback entry -> compute, sleeping, gap 1 ms, p50 (1.2 hops)",
+		       sleeping->at[2].entry.p50, 1.2 * ready_floors.hop_idle, "us");
 }
 
 /* A hop after a gap of 1 ms or more is that of a thread that has slept for long. */
@@ -280,9 +282,11 @@ static void aim_callback(const struct row *spinning, const struct row *sleeping)
 		const struct ready_stats *floor = &ready_floors.call[gap];
 		double hop = ready_gaps[gap] < MS ? ready_floors.hop_warm : ready_floors.hop_idle;
 
-		snprintf(figure, sizeof figure, "callback, spinning, gap %s, p50 (floor + 1)", ready_gap_names[gap]);
+		snprintf(figure, sizeof figure, "callback, spinning, gap %s, p50 (floor + 1)",
+			 ready_gap_names[gap]);
 		ready_aim_most(figure, spinning->at[gap].ready.p50, floor->p50 + 1, "us");
-		snprintf(figure, sizeof figure, "callback, spinning, gap %s, p99 (floor + 3)", ready_gap_names[gap]);
+		snprintf(figure, sizeof figure, "callback, spinning, gap %s, p99 (floor + 3)",
+			 ready_gap_names[gap]);
 		ready_aim_most(figure, spinning->at[gap].ready.p99, floor->p99 + 3, "us");
 		snprintf(figure, sizeof figure, "callback, sleeping, gap %s, p50 (floor + 1.2 hops)",
 			 ready_gap_names[gap]);
@@ -370,7 +374,8 @@ void ready_part_latency(void)
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
 		pushed_by(signal);
 	printf("\nb. the same at a steady pace (CPU: the process without the witness)\n");
-	printf("%-16s%-9s%8s %8s%s%10s\n", "signal", "workers", "pace", "kernel", READY_STATS_HEADER, "% of core");
+	printf("%-16s%-9s%8s %8s%s%10s\n", "signal", "workers", "pace", "kernel", READY_STATS_HEADER,
+	       "% of core");
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
 		paced_by(signal);
 	print_witness();
@@ -391,14 +396,15 @@ static void beside(const char *signal, int64_t spin_ns)
 		point.run.inlets = 1;
 		point.gap_ns = MS;
 		point.busy = busy[i];
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal, rest(spin_ns), busy[i]);
+		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal, rest(spin_ns),
+			    busy[i]);
 		measure(&point, &result);
 		alone = i ? alone : result.ready.p50;
 		printf("%-16s%-9s%8u %8s", signal, rest(spin_ns), busy[i], "1 ms");
 		ready_print_stats(&result.ready);
 		printf("%10.2f\n", result.ready.p50 / alone);
-		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal, rest(spin_ns),
-			 busy[i]);
+		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal,
+			 rest(spin_ns), busy[i]);
 		if (i)
 			ready_aim_most(figure, result.ready.p50 / alone, 2, "times");
 	}

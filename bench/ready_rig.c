@@ -120,8 +120,10 @@ static weir_status return_compute(weir_context *context, void *state)
 }
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "line", .type = WEIR_INT, .fallback = "-1", .help = "whose frames"},
-	{.size = sizeof(weir_parameter), .name = "duration", .type = WEIR_DURATION, .fallback = "0", .help = "of its kernel"},
+	{.size = sizeof(weir_parameter), .name = "line", .type = WEIR_INT, .fallback = "-1",
+	 .help = "whose frames"},
+	{.size = sizeof(weir_parameter), .name = "duration", .type = WEIR_DURATION, .fallback = "0",
+	 .help = "of its kernel"},
 	{.name = NULL},
 };
 static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
@@ -132,10 +134,12 @@ static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.na
 #define OPERATOR(called, does) .size = sizeof(weir_operator), .name = called, .help = does, \
 	.state_size = sizeof(struct stage), .parameters = parameters, .start = stage_start
 static const weir_operator operators[] = {
-	{OPERATOR("ready_source", "launches a kernel"), .inputs = perhaps_in, .outputs = out, .compute = stage_compute,
-	 .flags = WEIR_OPERATOR_STREAM},
-	{OPERATOR("ready_filter", "launches a kernel"), .inputs = in, .outputs = out, .compute = stage_compute},
-	{OPERATOR("ready_sync", "launches a kernel, waits for it"), .inputs = in, .outputs = out, .compute = sync_compute},
+	{OPERATOR("ready_source", "launches a kernel"), .inputs = perhaps_in, .outputs = out,
+	 .compute = stage_compute, .flags = WEIR_OPERATOR_STREAM},
+	{OPERATOR("ready_filter", "launches a kernel"), .inputs = in, .outputs = out,
+	 .compute = stage_compute},
+	{OPERATOR("ready_sync", "launches a kernel, waits for it"), .inputs = in, .outputs = out,
+	 .compute = sync_compute},
 	{OPERATOR("ready_gated", "notes when it runs"), .inputs = in, .compute = gated_compute},
 	{OPERATOR("ready_return", "counts frames"), .inputs = in, .outputs = out, .compute = return_compute},
 };

@@ -1,4 +1,6 @@
-/* Clocks, and percentiles of what was measured with them. One set of samples at a time, of the main thread. */
+/*
+ * Clocks, and percentiles of what was measured with them. One set of samples at a time, of the main thread.
+ */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * Part e: three stages of 50 us in 16 lines that are independent, one frame in flight in each: at most 16 frames in 150
- * us. First without weir: what the GPU itself can do, and threads that launch a line's next frame when they see the last
- * one's end. Then a graph: in each line three entities that launch and one that hands the token back to the first. What
- * is not gated is ordered by the device.
+ * Part e: three stages of 50 us in 16 lines that are independent, one frame in flight in each: at most 16
+ * frames in 150 us. First without weir: what the GPU itself can do, and threads that launch a line's next
+ * frame when they see the last one's end. Then a graph: in each line three entities that launch and one that
+ * hands the token back to the first. What is not gated is ordered by the device.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ enum { LINES = 16, STAGES = 3 };
 static void print_rate(const char *what, const char *signal, const char *rests, unsigned threads, double rate,
 		       double cores)
 {
-	printf("%-38s%-16s%-9s%8u%12.0f%8.2f%8.2f\n", what, signal, rests, threads, rate, rate / LIMIT, cores);
+	printf("%-38s%-16s%-9s%8u%12.0f%8.2f%8.2f\n", what, signal, rests, threads, rate, rate / LIMIT,
+	       cores);
 }
 
 /* --- without weir --- */
@@ -88,7 +89,8 @@ static void plain(const char *name, void *(*way)(void *arg), void **streams, uns
 	begin = ready_now();
 	end = begin + ready_point_ns();
 	for (unsigned i = 0; i < threads; i++) {
-		launchers[i] = (struct launcher){i, threads, streams, end, (uint32_t)(ready_settings.seconds * LIMIT / LINES), 0};
+		launchers[i] = (struct launcher){
+			i, threads, streams, end, (uint32_t)(ready_settings.seconds * LIMIT / LINES), 0};
 		if (pthread_create(&ids[i], NULL, way, &launchers[i]))
 			ready_fail("a thread", 0);
 	}
@@ -99,7 +101,8 @@ static void plain(const char *name, void *(*way)(void *arg), void **streams, uns
 			ready_fail("a kernel", launchers[i].error);
 	}
 	took = ready_now() - begin;
-	print_rate(name, "", "", threads, frames * 1e9 / (double)took, (double)(ready_cpu() - cpu) / (double)took);
+	print_rate(name, "", "", threads, frames * 1e9 / (double)took,
+		   (double)(ready_cpu() - cpu) / (double)took);
 	for (unsigned i = 0; i < LINES; i++)
 		ready_gpu_wait(streams[i]);
 }
@@ -124,7 +127,8 @@ static void without_weir(void)
 /* --- the graph --- */
 
 enum form { GATE_ALL, GATE_SINK, SYNC };
-static const char *const forms[] = {"a gate before each", "a gate before the sink", "a synchronisation in each"};
+static const char *const forms[] = {"a gate before each", "a gate before the sink",
+				    "a synchronisation in each"};
 
 static bool one_stream_a_line = true; /* until it was refused */
 
@@ -135,7 +139,8 @@ static void add_pool(struct ready_rig *rig, unsigned line)
 
 	snprintf(pointer, sizeof pointer, "/resources/line%u", line);
 	if (one_stream_a_line)
-		ready_rig_put(rig, pointer, "{\"type\": \"stream_pool\", \"reserved_size\": 1, \"max_size\": 1}");
+		ready_rig_put(rig, pointer,
+			      "{\"type\": \"stream_pool\", \"reserved_size\": 1, \"max_size\": 1}");
 }
 
 static void add_stage(struct ready_rig *rig, enum form form, unsigned line, int stage)
@@ -222,8 +227,8 @@ static struct rate stages(enum form form, const struct ready_run *run)
 	struct rate rate = {NAN, NAN};
 	struct ready_rig rig;
 
-	ready_watch(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form], run->signal ? run->signal : "",
-		    run->workers);
+	ready_watch(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form],
+		    run->signal ? run->signal : "", run->workers);
 	for (unsigned i = 0; i < LINES; i++)
 		atomic_store(&ready_lines[i].done, 0);
 	if (open_either_way(&rig, form, run) && ready_rig_start(&rig)) {
@@ -255,8 +260,8 @@ static struct rate with_workers(enum form form, const char *signal, int64_t spin
 		const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = workers[i]};
 		struct rate rate = stages(form, &run);
 
-		print_rate(forms[form], signal ? signal : "", spin_ns ? "spinning" : "sleeping", workers[i], rate.frames,
-			   rate.cores);
+		print_rate(forms[form], signal ? signal : "", spin_ns ? "spinning" : "sleeping", workers[i],
+			   rate.frames, rate.cores);
 		if (rate.cores <= 2 && !(rate.frames <= best.frames))
 			best = rate;
 	}
@@ -286,13 +291,16 @@ void ready_part_stages(void)
 {
 	const char *signal;
 
-	printf("\ne. 3 stages of 50 us, %d lines with one frame in flight each: limit %.0f frames/s\n", LINES, LIMIT);
-	printf("%-38s%-16s%-9s%8s%12s%8s%8s\n", "", "signal", "workers", "threads", "frames/s", "/limit", "cores");
+	printf("\ne. 3 stages of 50 us, %d lines with one frame in flight each: limit %.0f frames/s\n", LINES,
+	       LIMIT);
+	printf("%-38s%-16s%-9s%8s%12s%8s%8s\n", "", "signal", "workers", "threads", "frames/s", "/limit",
+	       "cores");
 	if (ready_settings.gpu) {
 		without_weir();
 		with_workers(SYNC, NULL, 0);
 	}
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
 		stages_by(signal);
-	printf("(weir's lines: %s)\n", one_stream_a_line ? "each on one stream" : "each stage on a stream of its own");
+	printf("(weir's lines: %s)\n",
+	       one_stream_a_line ? "each on one stream" : "each stage on a stream of its own");
 }

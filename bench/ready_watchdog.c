@@ -1,4 +1,6 @@
-/* A thread that ends the process, with status 3 and a line that says where, if a point takes much too long. */
+/*
+ * A thread that ends the process, with status 3 and a line that says where, if a point takes much too long.
+ */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +14,9 @@ static struct {
 	pthread_mutex_t lock;
 	char part[64], point[128]; /* guarded by lock, like these: */
 	int64_t part_until, point_until;
-} watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER, .part = "start", .part_until = INT64_MAX, .point_until = INT64_MAX};
+} watchdog = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .part = "start",
+	.part_until = INT64_MAX, .point_until = INT64_MAX};
 
 static void *watch(void *arg)
 {
@@ -24,8 +28,8 @@ static void *watch(void *arg)
 		pthread_mutex_lock(&watchdog.lock);
 		int64_t now = ready_now();
 		if (now > watchdog.part_until || now > watchdog.point_until) {
-			fprintf(stderr, "ready: part %s hangs%s%s\n", watchdog.part, *watchdog.point ? " at: " : "",
-				watchdog.point);
+			fprintf(stderr, "ready: part %s hangs%s%s\n", watchdog.part,
+				*watchdog.point ? " at: " : "", watchdog.point);
 			_exit(3);
 		}
 		pthread_mutex_unlock(&watchdog.lock);

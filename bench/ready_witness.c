@@ -1,6 +1,7 @@
 /*
- * The witness: a thread that does nothing but look at the words that kernels store into last, and notes when it saw
- * each. That time is called the kernel's end. It takes a core of its own; where that matters its CPU time is taken off.
+ * The witness: a thread that does nothing but look at the words that kernels store into last, and notes when
+ * it saw each. That time is called the kernel's end. It takes a core of its own; where that matters its CPU
+ * time is taken off.
  */
 #include <pthread.h>
 #include <stdio.h>

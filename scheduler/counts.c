@@ -1,5 +1,4 @@
 /* Snapshots of the counters (E5). */
-#include <stdio.h>
 #include <string.h>
 
 #include "scheduler/scheduler.h"

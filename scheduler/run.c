@@ -6,8 +6,6 @@
  * Only here does a run end (S4): OPEN until it is quiescent, or is cut short; CLOSING until all workers have
  * left, what was left has given back its references, the count is 0 and the streams have drained; then ENDED.
  */
-#include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"

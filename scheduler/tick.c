@@ -3,7 +3,6 @@
  * are fenced, the conditions are told, the outputs leave (deliver.c), and only then the references to the
  * inputs drop (T4).
  */
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/sim.h"
 #include "base/status.h"

@@ -5,7 +5,6 @@
  *
  * The heap is a binary one in an array as large as the graph, so entering never fails.
  */
-#include "base/clock.h"
 #include "scheduler/scheduler.h"
 
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)

@@ -1,6 +1,7 @@
 /*
- * weir inside a program that has a libevent base: the scheduler's events are handled on the program's thread, beside its own. Here
- * those are a timer, which feeds the inlet and empties the outlet; neither call ever waits.
+ * weir inside a program that has a libevent base: the scheduler's events are handled on the program's thread,
+ * beside its own. Here those are a timer, which feeds the inlet and empties the outlet; neither call ever
+ * waits.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ int main(void)
 {
 	const struct timeval period = {.tv_usec = 1000};
 	struct program program = {.base = event_base_new()};
-	struct event *timer = program.base ? event_new(program.base, -1, EV_PERSIST, on_timer, &program) : NULL;
+	struct event *timer =
+		program.base ? event_new(program.base, -1, EV_PERSIST, on_timer, &program) : NULL;
 	weir_scheduler_options options = {.size = sizeof options, .event_base = program.base};
 	weir_status status;
 	int code;

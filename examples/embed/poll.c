@@ -1,6 +1,6 @@
 /*
- * weir inside a program that polls: one descriptor to watch, one function to call when it is readable. Time-outs of weir's own are in
- * that descriptor, too; the 1 ms here is the program's.
+ * weir inside a program that polls: one descriptor to watch, one function to call when it is readable.
+ * Time-outs of weir's own are in that descriptor, too; the 1 ms here is the program's.
  */
 #include <poll.h>
 

@@ -46,8 +46,9 @@ const weir_operator square = {
 
 static weir_status make_graph(struct squares *self)
 {
-	static const char json[] = "{\"weir\": 1, \"name\": \"squares\","
-				   " \"entities\": [{\"name\": \"square\", \"operator\": \"square\"}], \"connections\": []}";
+	static const char json[] =
+		"{\"weir\": 1, \"name\": \"squares\","
+		" \"entities\": [{\"name\": \"square\", \"operator\": \"square\"}], \"connections\": []}";
 	weir_description *description = NULL;
 	weir_status status = weir_registry_create(&self->registry);
 
@@ -130,7 +131,8 @@ int squares_close(struct squares *self, weir_status status)
 	if (status)
 		fprintf(stderr, "%s: %s\n", weir_status_text(status), weir_last_error());
 	else
-		printf("%" PRId64 " squares, %" PRId64 " wrong, %" PRIu64 " ticks\n", self->taken, self->wrong, outcome.ticks);
+		printf("%" PRId64 " squares, %" PRId64 " wrong, %" PRIu64 " ticks\n", self->taken,
+		       self->wrong, outcome.ticks);
 	weir_scheduler_destroy(self->scheduler);
 	weir_graph_destroy(self->graph); /* and with it the inlet and the outlet */
 	weir_registry_destroy(self->registry);

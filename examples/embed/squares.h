@@ -1,6 +1,7 @@
 /*
- * What both programs share: a graph with one entity of an operator of their own (int64 in, its square out), numbers pushed in through an
- * inlet and squares taken out of an outlet. All of it is called by one thread, which never waits.
+ * What both programs share: a graph with one entity of an operator of their own (int64 in, its square out),
+ * numbers pushed in through an inlet and squares taken out of an outlet. All of it is called by one thread,
+ * which never waits.
  */
 #ifndef SQUARES_H
 #define SQUARES_H
@@ -25,7 +26,10 @@ struct squares {
 weir_status squares_open(struct squares *self, int64_t count, const weir_scheduler_options *options);
 /* Pushes what there is room for and takes what is there. False: there is nothing more to come. */
 bool squares_step(struct squares *self);
-/* Waits for the end, tells what came of it on stdout or stderr, destroys everything. Returns the program's exit code. */
+/*
+ * Waits for the end, tells what came of it on stdout or stderr, destroys everything. Returns the program's
+ * exit code.
+ */
 int squares_close(struct squares *self, weir_status status);
 
 #endif

@@ -53,7 +53,8 @@ static const weir_parameter frames_parameters[] = {
 };
 
 static const weir_port frames_outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "float32 [side, side] in host memory"},
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR,
+	 .help = "float32 [side, side] in host memory"},
 	{.name = NULL},
 };
 
@@ -118,7 +119,8 @@ static const weir_parameter compare_parameters[] = {
 		.choices = "square|sum",
 		.help = "the matrix times itself, or the matrix plus a constant",
 	},
-	{.size = sizeof(weir_parameter), .name = "constant", .type = WEIR_INT, .fallback = "0", .help = "of the sum"},
+	{.size = sizeof(weir_parameter), .name = "constant", .type = WEIR_INT, .fallback = "0",
+	 .help = "of the sum"},
 	{.name = NULL},
 };
 

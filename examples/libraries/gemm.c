@@ -17,7 +17,8 @@ struct gemm {
 };
 
 static const weir_port inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR, .help = "float32 [side, side] on the device"},
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR,
+	 .help = "float32 [side, side] on the device"},
 	{.name = NULL},
 };
 

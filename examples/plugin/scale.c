@@ -1,6 +1,7 @@
 /*
- * A plugin with one operator: `scale` makes pictures brighter or darker. Work for the device, in two forms: the host form runs on
- * the backends `host` and `sim`, the CUDA form (scale.cu) on a GPU. docs/writing-operators.md goes through this file.
+ * A plugin with one operator: `scale` makes pictures brighter or darker. Work for the device, in two forms:
+ * the host form runs on the backends `host` and `sim`, the CUDA form (scale.cu) on a GPU.
+ * docs/writing-operators.md goes through this file.
  */
 #include "scale.h"
 

@@ -76,7 +76,8 @@ static const weir_parameter numbers_parameters[] = {
 		.name = "stream",
 		.type = WEIR_STRING,
 		.fallback = "\"numbers\"",
-		.help = "it works on the stream that it takes from its pool by this name; \"\": on its internal one",
+		.help = "it works on the stream that it takes from its pool by this name; "
+			"\"\": on its internal one",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -107,7 +108,8 @@ static const weir_parameter numbers_parameters[] = {
 };
 
 static const weir_port numbers_outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "float32 [count] on the device"},
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR,
+	 .help = "float32 [count] on the device"},
 	{.name = NULL},
 };
 
@@ -187,12 +189,14 @@ struct combine {
 };
 
 static const weir_parameter combine_parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3", .max = 8, .help = "a factor"},
+	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3", .max = 8,
+	 .help = "a factor"},
 	{.name = NULL},
 };
 
 static const weir_port combine_inputs[] = {
-	{.size = sizeof(weir_port), .name = "in1", .kinds = WEIR_TENSOR, .help = "float32 [count] on the device"},
+	{.size = sizeof(weir_port), .name = "in1", .kinds = WEIR_TENSOR,
+	 .help = "float32 [count] on the device"},
 	{.size = sizeof(weir_port), .name = "in2", .kinds = WEIR_TENSOR, .help = "likewise"},
 	{.name = NULL},
 };
@@ -325,9 +329,12 @@ struct check {
 };
 
 static const weir_parameter check_parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3", .help = "as combine has it"},
-	{.size = sizeof(weir_parameter), .name = "first1", .type = WEIR_INT, .help = "`first` of the source of in1"},
-	{.size = sizeof(weir_parameter), .name = "first2", .type = WEIR_INT, .help = "`first` of the source of in2"},
+	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3",
+	 .help = "as combine has it"},
+	{.size = sizeof(weir_parameter), .name = "first1", .type = WEIR_INT,
+	 .help = "`first` of the source of in1"},
+	{.size = sizeof(weir_parameter), .name = "first2", .type = WEIR_INT,
+	 .help = "`first` of the source of in2"},
 	{.name = NULL},
 };
 

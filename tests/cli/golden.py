@@ -1,6 +1,8 @@
-"""A folder of golden/ is a case: args, and what the command must then say: stdout, stderr (missing: nothing) and exit (missing: 0).
+"""A folder of golden/ is a case: args, and what the command must then say: stdout, stderr (missing:
+nothing) and exit (missing: 0).
 
-The command runs in the case's folder. Times and rates are put aside. GOLDEN_UPDATE=1 writes what it says now; read the diff.
+The command runs in the case's folder. Times and rates are put aside. GOLDEN_UPDATE=1 writes what it says
+now; read the diff.
 """
 import difflib
 import os
@@ -31,14 +33,15 @@ def compare(case, said):
         if os.environ.get("GOLDEN_UPDATE"):
             (case / name).write_text(text) if text else (case / name).unlink(missing_ok=True)
         elif wanted != text:
-            diff = difflib.unified_diff(wanted.splitlines(), text.splitlines(), f"{case.name}/{name}", "now", lineterm="")
-            faults.append("\n".join(diff))
+            lines = wanted.splitlines(), text.splitlines()
+            faults.append("\n".join(difflib.unified_diff(*lines, f"{case.name}/{name}", "now", lineterm="")))
     return faults
 
 
 def main(weir, only):
     faults = []
-    cases = sorted(path for path in (pathlib.Path(__file__).parent / "golden").resolve().iterdir() if path.is_dir())
+    folder = (pathlib.Path(__file__).parent / "golden").resolve()
+    cases = sorted(path for path in folder.iterdir() if path.is_dir())
     cases = [case for case in cases if only in (None, case.name)]
     assert cases, "no such case"
     for case in cases:

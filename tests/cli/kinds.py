@@ -3,7 +3,8 @@ import process
 
 OPERATORS = {"png_read", "upload", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin"}
 CONDITIONS = {
-    "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous", "cuda_stream",
+    "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
+    "cuda_stream",
 }
 
 
@@ -27,7 +28,8 @@ def every_kind_has_a_page_that_begins_with_its_line(weir):
         for name in names(weir, command):
             ended = process.run(weir, command, name)
             assert ended.returncode == 0 and not ended.stderr, ended
-            assert ended.stdout.startswith(f"{name}: ") and "?" not in ended.stdout.split("\n\n")[0], ended.stdout
+            assert ended.stdout.startswith(f"{name}: "), ended.stdout
+            assert "?" not in ended.stdout.split("\n\n")[0], ended.stdout
 
 
 def every_parameter_and_port_says_what_it_means(weir):

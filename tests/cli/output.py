@@ -39,8 +39,8 @@ def a_terminal_sees_a_line_that_moves(weir):
 
 
 def a_quiet_run_says_nothing_on_a_terminal(weir):
-    quiet = ["--quiet", "--set", "end.quiet=true"]
-    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "500ms", *quiet)
+    quiet = ["--duration", "500ms", "--quiet", "--set", "end.quiet=true"]
+    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, *quiet)
     assert (code, out, got) == (0, "", ""), (code, out, got)
 
 
@@ -57,13 +57,15 @@ def the_duration_ends_the_run(weir):
 
 def a_rate_is_written_out(weir):
     for duration, wanted in (("1ns", r"\d{1,3}(,\d{3})+"), ("7ms", r"\d+\.\d+"), ("30h", r"0\.0000\d\d")):
-        ended = process.run(weir, "run", process.graph("ping.json"), "--backend", "sim", "--set", f"work.duration={duration}")
+        options = ["--backend", "sim", "--set", f"work.duration={duration}"]
+        ended = process.run(weir, "run", process.graph("ping.json"), *options)
         first = ended.stdout.split("\n")[0]
         assert re.search(f", {wanted} frames/s$", first) and not re.search(r"\de[+-]?\d", ended.stdout), ended
 
 
 def nobody_reads_stdout(weir):
-    for arguments in (["operators"], ["run", process.graph("ping.json"), *HOST], ["show", process.graph("ping.json")]):
+    ping = process.graph("ping.json")
+    for arguments in (["operators"], ["run", ping, *HOST], ["show", ping]):
         reader, writer = os.pipe()
         os.close(reader)
         ended = process.run(weir, *arguments, capture_output=False, stdout=writer, stderr=subprocess.PIPE)
@@ -75,7 +77,8 @@ def nobody_reads_stderr(weir):
     reader, writer = os.pipe()
     os.close(reader)
     ended = process.run(
-        weir, "check", process.graph("wrong.json"), capture_output=False, stdout=subprocess.DEVNULL, stderr=writer
+        weir, "check", process.graph("wrong.json"), capture_output=False, stdout=subprocess.DEVNULL,
+        stderr=writer,
     )
     os.close(writer)
     assert ended.returncode == 3, ended

@@ -19,7 +19,8 @@ def graph(name):
 
 
 def start(weir, *arguments, **options):
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options = {**pipes, "env": environment(), **options}
     started.append(subprocess.Popen([weir, *arguments], **options))
     return started[-1]
 

@@ -1,4 +1,7 @@
-"""SIGINT and SIGTERM: a drain, exit 130 or 143, whenever they come. WEIR_SIGINT_RUNS=1000: as often at random instants."""
+"""SIGINT and SIGTERM: a drain, exit 130 or 143, whenever they come.
+
+WEIR_SIGINT_RUNS=1000: as often at random instants.
+"""
 import contextlib
 import os
 import random
@@ -105,7 +108,8 @@ def s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up(weir):
 
 def s07_a_signal_before_the_scheduler_exists_is_not_lost(weir):
     for number, wanted in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        child = start(weir, process.graph("endless.json"), *HOST, preexec_fn=lambda n=number: pending_from_birth(n))
+        pending = lambda n=number: pending_from_birth(n)
+        child = start(weir, process.graph("endless.json"), *HOST, preexec_fn=pending)
         out, err = child.communicate(timeout=process.LIMIT)
         assert child.returncode == wanted, (child.returncode, out, err)
 
@@ -116,7 +120,8 @@ def pending_from_birth(number):
 
 
 def commands_that_run_nothing_let_the_signal_through(weir):
-    ended = process.run(weir, "check", process.graph("ping.json"), preexec_fn=lambda: pending_from_birth(signal.SIGINT))
+    pending = lambda: pending_from_birth(signal.SIGINT)
+    ended = process.run(weir, "check", process.graph("ping.json"), preexec_fn=pending)
     assert ended.returncode == -signal.SIGINT, ended
 
 
@@ -124,7 +129,8 @@ def s07_sigint_at_random_instants(weir):
     seed = int(os.environ.get("WEIR_SIGINT_SEED", str(time.time_ns() % 10**9)))
     dice = random.Random(seed)
     for turn in range(RUNS):
-        child = start(weir, process.graph("endless.json"), "--backend", "host", "--workers", str(dice.choice([1, 2, 8])))
+        workers = str(dice.choice([1, 2, 8]))
+        child = start(weir, process.graph("endless.json"), "--backend", "host", "--workers", workers)
         time.sleep(dice.choice([0, 0.002, 0.02, 0.2]) * dice.random())
         ours = has(child, "SigBlk", signal.SIGINT)  # else main has not begun: the system's default ends it
         code, out, err, seconds = stop(child, signal.SIGINT)

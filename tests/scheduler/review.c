@@ -1,4 +1,7 @@
-/* Outsiders at bad moments: they take, push and look while a run begins, is cut short or ends. On the build whose atomics are switching points. */
+/*
+ * Outsiders at bad moments: they take, push and look while a run begins, is cut short or ends. On the build
+ * whose atomics are switching points.
+ */
 
 #include <poll.h>
 #include <signal.h>
@@ -178,7 +181,8 @@ static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
 /* A bound of one token: one of three has it, two stand in line. Who is poked there keeps his place. */
 static void poke_who_stands_in_line(void)
 {
-	struct rig *rig = rig_of("a:source ticks=1 work=1ms -> x:end gate=in; b:source ticks=1 work=1ms -> y:end gate=in; "
+	struct rig *rig = rig_of("a:source ticks=1 work=1ms -> x:end gate=in; "
+				 "b:source ticks=1 work=1ms -> y:end gate=in; "
 				 "c:source ticks=1 work=1ms -> z:end gate=in");
 	struct wr_signals *signals;
 	uint32_t first;
@@ -221,7 +225,10 @@ static void count_up(void *counter)
 	wr_fetch_add((_Atomic uint64_t *)counter, 1);
 }
 
-/* A message that its reader drops while the device still works on it; so its destructor is due later, on a worker. */
+/*
+ * A message that its reader drops while the device still works on it; so its destructor is due later, on a
+ * worker.
+ */
 static weir_status make_counted(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -466,7 +473,8 @@ static void f40_deep_queues_do_not_cost_memory_before_they_are_filled(void **sta
 
 	(void)state;
 	for (int i = 0; i < 40; i++)
-		length += (size_t)snprintf(text + length, sizeof text - length, "; s%d:source ticks=1 -> end.any", i);
+		length += (size_t)snprintf(text + length, sizeof text - length,
+					   "; s%d:source ticks=1 -> end.any", i);
 	snprintf(text + length, sizeof text - length, " capacity=65536");
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -577,7 +585,8 @@ static void use_stream_at_stop(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	weir_stream *stream = weir_context_stream(context);
 
-	if (!stream || weir_context_alloc(context, &like, false, &message) || weir_stream_launch(stream, &napping, "", 1))
+	if (!stream || weir_context_alloc(context, &like, false, &message) ||
+	    weir_stream_launch(stream, &napping, "", 1))
 		rig_break(rig);
 	weir_message_unref(message);
 }
@@ -592,7 +601,8 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_false(weir_graph_entity(rig->graph, "a")->context.stream_used);
-		assert_null(weir_graph_entity(rig->graph, "a")->stream);	/* given back, and what was on it will be waited for */
+		/* Given back, and what was on it will be waited for. */
+	assert_null(weir_graph_entity(rig->graph, "a")->stream);
 	}
 	rig_destroy(rig);
 }
@@ -669,7 +679,8 @@ static void s07_a_negative_drain_ends_at_once(void **state)
 
 static void s06_c05_who_waits_for_something_from_outside_is_listed(void **state)
 {
-	struct rig *rig = rig_of("a:source ticks=1 -> x:end; b:source enabled=false -> y:end; c:source enabled=false -> z:end");
+	struct rig *rig = rig_of("a:source ticks=1 -> x:end; b:source enabled=false -> y:end; "
+				 "c:source enabled=false -> z:end");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -690,7 +701,8 @@ static void s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_cou
 		assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
 		assert_string_equal(rig->outcome.waiting, "b (boolean: disabled)");
 		assert_non_null(strstr(rig->outcome.text, "p waits: "));
-		assert_non_null(strstr(rig->outcome.text, "; for something from outside wait: b (boolean: disabled)"));
+		assert_non_null(strstr(rig->outcome.text,
+			       "; for something from outside wait: b (boolean: disabled)"));
 		assert_int_equal(rig->outcome.discarded, before);
 	}
 	rig_destroy(rig);
@@ -746,7 +758,8 @@ static void wake_too_late(void)
 	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, &taker.outlet), WEIR_OK);
 	rig->options.workers = 1;
 	rig_make(rig);
-	wr_mutex_lock(&taker.outlet->lock);	/* the start waits for it, with its worker there and the run not open */
+	/* The start waits for it, with its worker there and the run not open. */
+	wr_mutex_lock(&taker.outlet->lock);
 	assert_int_equal(wr_thread_start(&starter, "starter", start_run, rig), WEIR_OK);
 	weir_sleep(10 * US);
 	wr_unpark(&rig->scheduler->workers[0].parker);
