@@ -74,7 +74,7 @@ static void g04_it_spins_while_the_end_may_come_if_that_is_short(void **state)
 	assert_int_equal(wr_wait_next(&tight, 980 * US, true, 60 * US), 980 * US);
 	assert_int_equal(wr_wait_next(&tight, 1020 * US, true, 60 * US), 1020 * US);
 	assert_int_equal(wr_wait_next(&wide, 2 * MS, true, 60 * US), 2 * MS + 125 * US); /* now and then */
-	assert_int_equal(wr_wait_next(&longer, 5 * MS, true, 60 * US), 5 * MS);	/* short against what it takes */
+	assert_int_equal(wr_wait_next(&longer, 5 * MS, true, 60 * US), 5 * MS); /* short against all of it */
 }
 
 static void g04_longer_work_is_expected_later(void **state)
@@ -287,6 +287,21 @@ BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
 	if (rig_is("sim"))
 		assert_int_equal(wr_fence_query(rig->system, later), WEIR_E_BUSY);
 	rig_wait(rig, later);
+}
+
+/* Its place among the events is that of a point that was rung. */
+BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
+{
+	weir_fence fence = {0, 0};
+	wr_token token;
+
+	for (int i = 0; i < WR_EVENTS; i++)
+		rig_wait(rig, ring(rig->a));
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record(rig->a);
+	ring(rig->a);
+	assert_int_equal(wr_bell_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	rig_wait(rig, fence);
 }
 
 BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
@@ -576,6 +591,14 @@ BODY(g04_a_device_that_cannot_ring_refuses_the_signal_by_name)
 	assert_true(wr_load(&rig->a->rung) < wr_load(&rig->a->recorded));
 }
 
+static bool is_given_out(const struct wr_bells *bells, const _Atomic uint32_t *word)
+{
+	for (const struct wr_words_page *page = bells->pages; page; page = page->older)
+		if (word >= &page->at[0].value && word <= &page->at[WR_WORDS - 1].value)
+			return true;
+	return false;
+}
+
 BODY(g04_streams_have_their_words_before_they_ring)
 {
 	enum { MANY = WR_WORDS + 3 };
@@ -586,10 +609,37 @@ BODY(g04_streams_have_their_words_before_they_ring)
 	for (int i = 0; i < MANY; i++) {
 		streams[i] = rig_stream(rig, "one more");
 		assert_non_null(wr_load(&streams[i]->word));
+		assert_true(is_given_out(&rig->system->bells, wr_load(&streams[i]->word)));
 		assert_true(!i || wr_load(&streams[i]->word) != wr_load(&streams[i - 1]->word));
 	}
 	for (int i = 0; i < MANY; i++)
 		wr_stream_close(streams[i]);
+}
+
+static weir_status used_before(void *self, int device, size_t bytes, void **out)
+{
+	weir_status status = rig_is("sim") ? wr_backend_sim.alloc(self, device, bytes, out) :
+					     wr_backend_host.alloc(self, device, bytes, out);
+
+	if (!status)
+		memset(*out, 0xff, bytes);
+	return status;
+}
+
+BODY(g04_words_begin_with_what_was_seen_whatever_lay_there)
+{
+	weir_stream *stream;
+	_Atomic uint32_t *word = NULL;
+
+	mute = *rig->system->backend;
+	mute.alloc = used_before;
+	rig->system->backend = &mute;
+	assert_int_equal(wr_bell_word(rig->system, 0, &word), WEIR_OK);
+	assert_int_equal(wr_load(word), 0);
+	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	stream = rig_stream(rig, "new");
+	assert_int_equal(wr_load(wr_load(&stream->word)), 0);
+	wr_stream_close(stream);
 }
 
 static bool in_capture(void *self, int device, void *stream)
@@ -962,6 +1012,7 @@ int main(int argc, char **argv)
 		T(g04_a_superseded_bell_pokes_nobody),
 		T(g04_what_was_not_rung_is_armed_otherwise),
 		T(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one),
+		T(g04_a_place_that_is_used_again_says_nothing_of_the_next_point),
 		T(g04_who_stood_in_the_order_for_a_callback_leaves_it),
 		T(g04_views_ring_for_themselves),
 		T(g04_a_stream_that_is_opened_again_counts_on),
@@ -977,6 +1028,7 @@ int main(int argc, char **argv)
 		T(f39_a_word_that_was_not_used_for_long_is_not_lost),
 		T(g04_a_device_that_cannot_ring_refuses_the_signal_by_name),
 		T(g04_one_device_that_cannot_ring_is_enough_to_refuse),
+		T(g04_words_begin_with_what_was_seen_whatever_lay_there),
 		T(g04_nobody_rings_in_a_capture),
 		T(t05_a_stream_that_rang_is_drained_when_its_bell_has_rung),
 		T(g04_streams_have_their_words_before_they_ring),

@@ -46,6 +46,7 @@ BODY(t1_an_id_is_never_given_again)
 	rig->c = rig_stream(rig, "next");
 	assert_int_not_equal(weir_stream_id(rig->c), old);
 	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK); /* an old fence is complete */
+	assert_string_equal(wr_fence_producer(rig->system, fence, NULL), "?"); /* and not the next one's */
 }
 
 BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
@@ -107,11 +108,16 @@ BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
 {
 	weir_fence future = {weir_stream_id(rig->a), 1000}, zero = {weir_stream_id(rig->a), 0};
 	weir_fence foreign = {weir_stream_id(rig->a) + ((uint64_t)1 << 40), 1}, unknown = {UINT64_MAX, 1};
+	weir_fence others = {weir_stream_id(rig->a) + ((uint64_t)1 << 48), 1};
+	weir_fence far = {weir_stream_id(rig->a) + 1000, 1}, of_none = {0, 5};
 
 	assert_int_equal(wr_fence_query(rig->system, future), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, zero), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, foreign), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, unknown), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_query(rig->system, others), WEIR_E_INVALID); /* another system's */
+	assert_int_equal(wr_fence_query(rig->system, far), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_query(rig->system, of_none), WEIR_E_INVALID);
 	assert_int_equal(weir_stream_wait(rig->b, foreign), WEIR_E_INVALID);
 }
 
@@ -158,6 +164,8 @@ BODY(t2_waits_that_change_nothing_are_left_out)
 	rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
 	assert_false(wr_stream_dirty(rig->b)); /* it waits for a later one already */
+	assert_int_equal(weir_stream_copy(rig->b, rig->copy, rig->cell, 1), WEIR_OK);
+	assert_true(wr_stream_dirty(rig->b)); /* a copy is work */
 	rig_wait(rig, second);
 	assert_int_equal(weir_stream_wait(rig->c, first), WEIR_OK);
 	assert_false(wr_stream_dirty(rig->c)); /* it is complete */
@@ -190,11 +198,13 @@ BODY(t2_a_producer_has_a_name_and_an_age)
 
 BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
 {
+	static const char most[WEIR_ARGUMENTS_MAX];
 	weir_kernel none = {.size = sizeof none, .name = "nothing"};
 
 	assert_int_equal(weir_stream_launch(rig->a, &none, NULL, 0), WEIR_E_UNSUPPORTED);
 	assert_non_null(strstr(weir_last_error(), "nothing"));
 	assert_int_equal(weir_stream_launch(rig->a, &rig_broken, "", WEIR_ARGUMENTS_MAX + 1), WEIR_E_INVALID);
+	assert_int_equal(weir_stream_launch(rig->a, &none, most, sizeof most), WEIR_E_UNSUPPORTED);
 }
 
 BODY(t1_only_cuda_wraps)
@@ -620,6 +630,31 @@ BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 	assert_int_equal(rig->waker.live, 0);
 }
 
+BODY(s4_a_tick_that_has_work_keeps_its_reference)
+{
+	wr_stream_begin(rig->a);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	wr_stream_let_go(rig->a);
+	assert_int_equal(rig->waker.live, 1); /* it was not recorded yet */
+	rig_record(rig->a);
+	wr_stream_begin(rig->a);
+	wr_stream_let_go(rig->a);
+	assert_int_equal(rig->waker.live, 1); /* the tick before has work still */
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(s4_a_stream_that_is_closed_with_work_holds_no_run_open)
+{
+	wr_stream_begin(rig->a);
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(rig->waker.live, 0);
+	rig_store(rig, rig->a, 1, 20 * MS);
+	wr_stream_close(rig->a);
+	assert_int_equal(rig->waker.live, 0);
+	rig->a = rig_stream(rig, "next");
+}
+
 BODY(s4_an_abandoned_run_gets_its_references_back_once)
 {
 	weir_fence fence;
@@ -937,6 +972,17 @@ BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
 	rig_until_kicked(rig, 1);
 	wr_system_collect(rig->system);
 	assert_int_equal(rig->waker.live, 0);
+}
+
+BODY(e2_who_records_wakes_the_watch_that_rests)
+{
+	int64_t next;
+
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_true(next == INT64_MAX);
+	wr_store(&rig->waker.kicked, 0);
+	rig_record(rig->a);
+	assert_int_equal(rig->waker.kicked, 1);
 }
 
 BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
@@ -1396,6 +1442,8 @@ static const struct CMUnitTest tests[] = {
 	T(f12_a_lost_doorbell_leaves_the_word_as_it_was),
 	T(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
 	T(s4_a_tick_that_enqueued_nothing_gives_its_reference_back),
+	T(s4_a_tick_that_has_work_keeps_its_reference),
+	T(s4_a_stream_that_is_closed_with_work_holds_no_run_open),
 	T(s4_an_abandoned_run_gets_its_references_back_once),
 	T(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing),
 	T(g3_one_signal_waits_for_all_fences),
@@ -1414,6 +1462,7 @@ static const struct CMUnitTest tests[] = {
 	T(f07_a_stream_is_closed_with_a_signal_pending),
 	T(f71_the_default_stream_carries_fences_and_signals),
 	T(e2_streams_that_nobody_asks_about_wake_the_loop),
+	T(e2_who_records_wakes_the_watch_that_rests),
 	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
 	T(t4_memory_that_came_back_is_given_out_again),
 	T(t4_blocks_do_not_overlap),

@@ -141,8 +141,84 @@ BODY(t05_a_pool_of_a_device_that_is_not_there_is_refused)
 	struct wr_stream_pool_spec spec = {.name = "far", .streams = {.device = 77}, .reserved = 1};
 	struct wr_stream_pool *pool = NULL;
 
+	weir_stream *stream;
+
 	assert_int_equal(wr_stream_pool_create(rig->system, &spec, &pool), WEIR_E_INVALID);
 	assert_null(pool);
+	spec.reserved = 0;
+	assert_int_equal(wr_stream_pool_create(rig->system, &spec, &pool), WEIR_OK);
+	assert_int_equal(wr_stream_pool_take(pool, "taker", &stream), WEIR_E_INVALID);
+	assert_int_equal(wr_stream_pool_taken(pool), 0);
+}
+
+static void assert_not_given_out(struct rig *rig, struct wr_stream_spec given, struct wr_stream_spec wanted)
+{
+	weir_stream *first = NULL, *second = NULL;
+
+	assert_int_equal(wr_stream_open(rig->system, &given, "first", &first), WEIR_OK);
+	wr_stream_close(first);
+	assert_int_equal(wr_stream_open(rig->system, &wanted, "second", &second), WEIR_OK);
+	assert_ptr_not_equal(first, second);
+	wr_stream_close(second);
+}
+
+BODY(t05_a_stream_is_given_out_again_only_to_who_wants_such_a_one)
+{
+	const struct wr_stream_spec plain = {0}, far = {.device = 1}, urgent = {.priority = -1};
+	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
+
+	assert_not_given_out(rig, far, plain);
+	assert_not_given_out(rig, blocking, plain);
+	assert_not_given_out(rig, urgent, plain);
+}
+
+BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
+{
+	weir_stream *stream = rig_stream(rig, "first");
+
+	rig_store(rig, stream, 1, MS);
+	wr_stream_close(stream);
+	while (!wr_stream_idle(stream))
+		wr_thread_sleep(MS / 10);
+	assert_ptr_equal(rig_stream(rig, "second"), stream);
+	wr_stream_close(stream);
+}
+
+/* Nobody asked about any of them, and the newest are not complete. */
+BODY(t02_events_of_work_that_is_done_are_used_again)
+{
+	struct wr_ring *ring = wr_load(&rig->b->ring);
+	weir_fence first = rig_record(rig->b), last = first;
+
+	assert_int_equal(weir_stream_wait(rig->a, first), WEIR_OK);
+	rig_wait(rig, rig_record(rig->a)); /* so the first is complete */
+	rig_store(rig, rig->b, 1, 50 * MS);
+	for (int i = 0; i < WR_EVENTS; i++)
+		last = rig_record(rig->b);
+	assert_ptr_equal(wr_load(&rig->b->ring), ring);
+	rig_wait(rig, last);
+}
+
+/* What is noted of one stream that was waited for is not taken for another's. */
+BODY(t02_a_wait_for_one_stream_is_none_for_another)
+{
+	weir_stream *others[WR_WAITED];
+	weir_fence of_c, of_other;
+
+	for (int i = 0; i < WR_WAITED; i++)
+		others[i] = rig_stream(rig, "another");
+	assert_int_equal(others[WR_WAITED - 1]->index % WR_WAITED, rig->c->index % WR_WAITED);
+	rig_store(rig, rig->c, 1, 10 * MS);
+	of_c = rig_record(rig->c);
+	rig_store(rig, others[WR_WAITED - 1], 1, 10 * MS);
+	of_other = rig_record(others[WR_WAITED - 1]);
+	assert_int_equal(of_other.point, of_c.point);
+	assert_int_equal(weir_stream_wait(rig->b, of_c), WEIR_OK);
+	rig_record(rig->b);
+	assert_int_equal(weir_stream_wait(rig->b, of_other), WEIR_OK);
+	assert_true(wr_stream_dirty(rig->b));
+	for (int i = 0; i < WR_WAITED; i++)
+		wr_stream_close(others[i]);
 }
 
 enum { THREADS = 4, ROUNDS = 150, BOUND = 3, MOST = 4096 };
@@ -296,6 +372,32 @@ BODY(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream)
 	rig->a = rig_stream(rig, "next");
 	assert_ptr_equal(rig->a, root); /* another's now */
 	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "late", &late), WEIR_E_CLOSED);
+}
+
+BODY(t06_a_view_that_was_given_back_serves_on_its_own_device_alone)
+{
+	const struct wr_stream_spec there = {.device = 1};
+	weir_stream *far = NULL, *view, *next;
+
+	assert_int_equal(wr_stream_open(rig->system, &there, "far", &far), WEIR_OK);
+	view = share(far);
+	wr_stream_close(view);
+	next = share(rig->a);
+	assert_ptr_not_equal(next, view);
+	assert_int_equal(weir_stream_device(next), 0);
+	wr_stream_close(next);
+	wr_stream_close(far);
+}
+
+BODY(f40_a_view_that_could_not_be_had_keeps_nobody)
+{
+	weir_stream *view = NULL;
+
+	wr_memory_fail_at(0, true);
+	assert_int_equal(wr_stream_share(rig->a, "view", &view), WEIR_E_NOMEM);
+	wr_memory_fail_at(-1, false);
+	assert_null(view);
+	assert_int_equal(rig->a->sharers, 0);
 }
 
 BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
@@ -590,6 +692,99 @@ BODY(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it)
 	assert_int_equal(wr_stream_unwrap(NULL), WEIR_OK);
 }
 
+BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
+{
+	weir_stream *wrapped = wrap(rig, rig->a);
+	weir_fence fence;
+
+	rig_store(rig, wrapped, 1, 20 * MS);
+	fence = rig_record(wrapped);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_E_BUSY);
+	assert_non_null(strstr(weir_last_error(), "wait for it first"));
+	rig_wait(rig, fence);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
+/* A view is looked at when it matters: nobody has asked about its last point. */
+BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_nobody_asked_about)
+{
+	weir_stream *wrapped = wrap(rig, rig->a), *view = share(wrapped);
+
+	rig_store(rig, view, 1, MS);
+	wr_stream_close(view);
+	rig_wait(rig, rig_record(wrapped)); /* behind it */
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
+BODY(t06_what_its_maker_left_on_a_wrapped_stream_is_his_affair)
+{
+	weir_stream *wrapped = wrap(rig, rig->a), *own;
+	uint32_t before = streams_of(rig);
+
+	rig_wait(rig, rig_record(wrapped));
+	wr_store(&wrapped->trailing, true);
+	assert_non_null(weir_stream_native(wrapped)); /* who has it may use it */
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+	own = rig_stream(rig, "one of our own");
+	assert_ptr_not_equal(own, wrapped);
+	wr_stream_close(own);
+	assert_ptr_equal(wrap(rig, rig->b), wrapped);
+	assert_int_equal(streams_of(rig), before + 1);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
+BODY(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left)
+{
+	weir_stream *wrapped = wrap(rig, rig->a);
+
+	rig_store(rig, wrapped, 1, 5 * MS);
+	rig_record(wrapped);
+	wr_system_fail(rig->system, "the device is gone");
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
+static bool in_capture(void *self, int device, void *stream)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	return true;
+}
+
+BODY(g03_the_maker_of_a_wrapped_stream_may_capture_it)
+{
+	weir_stream *wrapped = wrap(rig, rig->a);
+	weir_fence fence;
+
+	wrapping.capturing = in_capture;
+	assert_int_equal(weir_stream_record(wrapped, &fence), WEIR_E_UNSUPPORTED);
+	wrapping.capturing = NULL;
+	rig_wait(rig, rig_record(wrapped));
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
+static weir_status nameless(void *self, int device, void **out)
+{
+	(void)self;
+	(void)device;
+	*out = NULL;
+	return WEIR_OK;
+}
+
+BODY(t06_default_streams_of_two_devices_are_two_though_they_have_no_names)
+{
+	weir_stream *here = NULL, *there = NULL;
+
+	wrapping = *rig->system->backend;
+	wrapping.stream_default = nameless;
+	rig->system->backend = &wrapping;
+	assert_int_equal(wr_stream_default(rig->system, 0, "here", &here), WEIR_OK);
+	assert_int_equal(wr_stream_default(rig->system, 1, "there", &there), WEIR_OK);
+	assert_false(weir_stream_same(here, there));
+	wr_stream_close(here);
+	wr_stream_close(there);
+}
+
 BODY(t06_the_stream_of_each_thread_is_none_to_wrap)
 {
 	weir_stream *stream = wrap(rig, rig->a), *none = NULL;
@@ -613,6 +808,10 @@ int main(int argc, char **argv)
 		T(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained),
 		T(t05_pools_do_not_mix),
 		T(t05_a_pool_of_a_device_that_is_not_there_is_refused),
+		T(t05_a_stream_is_given_out_again_only_to_who_wants_such_a_one),
+		T(t05_what_was_closed_with_work_is_given_out_when_that_has_ended),
+		T(t02_events_of_work_that_is_done_are_used_again),
+		T(t02_a_wait_for_one_stream_is_none_for_another),
 		T(t05_a_stream_has_one_taker_at_a_time),
 		T(t06_views_are_one_queue_under_identities_of_their_own),
 		T(t06_a_view_of_a_view_is_one_of_its_root),
@@ -620,6 +819,8 @@ int main(int argc, char **argv)
 		T(t06_a_shared_stream_is_not_handed_out_again),
 		T(t06_a_view_that_was_given_back_serves_for_another_stream),
 		T(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream),
+		T(t06_a_view_that_was_given_back_serves_on_its_own_device_alone),
+		T(f40_a_view_that_could_not_be_had_keeps_nobody),
 		T(t01_ids_do_not_run_out_when_many_streams_are_opened),
 		T(t06_a_view_records_more_points_than_it_has_events),
 		T(t06_each_view_holds_a_live_reference_of_its_own),
@@ -632,6 +833,12 @@ int main(int argc, char **argv)
 		T(t05_each_partition_is_given_back_with_the_system),
 		T(f40_without_memory_a_device_is_not_divided),
 		T(t06_two_wraps_of_one_native_stream_are_the_same_queue),
+		T(t06_a_wrapped_stream_is_unwrapped_after_its_own_work),
+		T(t06_a_wrapped_stream_is_unwrapped_after_views_that_nobody_asked_about),
+		T(t06_what_its_maker_left_on_a_wrapped_stream_is_his_affair),
+		T(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left),
+		T(g03_the_maker_of_a_wrapped_stream_may_capture_it),
+		T(t06_default_streams_of_two_devices_are_two_though_they_have_no_names),
 		T(t06_the_stream_of_each_thread_is_none_to_wrap),
 		T(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it),
 	};

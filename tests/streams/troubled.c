@@ -268,6 +268,19 @@ BODY(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again)
 	wr_stream_close(next);
 }
 
+BODY(f65_a_record_that_was_refused_keeps_its_place)
+{
+	struct wr_ring *ring = wr_load(&rig->a->ring);
+	weir_fence fence;
+
+	troubled.record = refuse_record;
+	rig->system->backend = &troubled;
+	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_FAILED);
+	rig->system->backend = &wr_backend_host;
+	rig_wait(rig, rig_record(rig->a));
+	assert_ptr_equal(wr_load(&rig->a->ring), ring);
+}
+
 static weir_status lost_when_tried(void *self, int device)
 {
 	(void)self;
@@ -559,6 +572,7 @@ int main(void)
 		cmocka_unit_test(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again),
 		cmocka_unit_test(g03_nobody_asks_a_stream_whose_fence_is_complete),
 		cmocka_unit_test(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again),
+		cmocka_unit_test(f65_a_record_that_was_refused_keeps_its_place),
 		cmocka_unit_test(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run),
 		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
