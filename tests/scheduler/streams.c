@@ -1053,6 +1053,43 @@ static void s07_start_may_use_streams_and_stop_comes_after_all_of_them(void **st
 	rig_everywhere(starting_and_stopping);
 }
 
+/* Its only work is on a stream that is not the internal one, and goes on while the run is cut short. */
+static weir_status work_beside_and_cut(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = NULL;
+	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
+
+	if (!status)
+		status = weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, 20 * MS}, sizeof(struct sum));
+	weir_scheduler_stop(rig->scheduler, false);
+	return status;
+}
+
+static void end_after_all(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	HOLDS(rig, *(int64_t *)rig->own == 5);
+}
+
+static void cutting_short(void)
+{
+	struct rig *rig = rig_of("p:call count=1");
+	int64_t place = -1;
+
+	rig->own = &place;
+	rig_on(rig, "p", work_beside_and_cut);
+	rig_entity(rig, "p")->stop = end_after_all;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(wr_load(&rig->stopped), 1);
+	rig_destroy(rig);
+}
+
+static void s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short(void **state)
+{
+	(void)state;
+	rig_everywhere(cutting_short);
+}
+
 static weir_status begin_long(struct rig *rig, weir_context *context)
 {
 	return weir_stream_launch(weir_context_stream(context), &adder, &(struct sum){rig->own, {rig->own, NULL}, 5, 30 * MS},
@@ -1125,12 +1162,15 @@ static weir_status internal_noted(struct rig *rig, weir_context *context)
 	return status;
 }
 
+/* Longer than a run that was cut short waits. */
 static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
 {
-	weir_stream *internal = weir_context_stream(context);
+	weir_stream *stream = NULL;
+	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
-	HOLDS(rig, internal);
-	return work_late(rig, context);
+	HOLDS(rig, weir_context_stream(context));
+	return status ? status :
+			weir_stream_launch(stream, &adder, &(struct sum){rig->own, {rig->own, NULL}, 10, SECOND}, sizeof(struct sum));
 }
 
 static void cut_short(void)
@@ -1496,6 +1536,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes),
 		cmocka_unit_test(profilers_hear_of_each_stream_once_a_run_by_whose_it_is),
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
+		cmocka_unit_test(s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
 		cmocka_unit_test(s08_schedulers_of_other_backends_have_streams_of_their_own),
