@@ -1,9 +1,11 @@
 /* What a plan says of a graph that is right: defaults, resolved names, typed values. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "graphs/plan/description.h"
 #include "graphs/plan/nearest.h"
 #include "graphs/plan/plan.h"
+#include "graphs/plan/text.h"
 #include "graphs/plan/units.h"
 #include "kinds.h"
 #include "streams/streams.h"
@@ -321,6 +323,76 @@ static void a_green_context_pool_may_be_the_default(void **state)
 	wr_plan_destroy(plan);
 }
 
+#define SOURCE_AND_SINK                                                                                      \
+	"\"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, "                                         \
+	"{\"name\": \"b\", \"operator\": \"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}"
+
+static void the_device_of_a_green_context_may_be_said_again(void **state)
+{
+	struct wr_plan *plan = plan_of(
+		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, "
+		"\"sms_per_partition\": [8]}, \"fast\": {\"type\": \"stream_pool\", \"device\": 1, "
+		"\"green_context\": \"parts\", \"default\": true}}," SOURCE_AND_SINK,
+		false);
+
+	(void)state;
+	assert_int_equal(plan->stream_pools[0].device, 1);
+	wr_plan_destroy(plan);
+}
+
+/* It is made, so its device must be there. */
+static void a_green_context_pool_that_nobody_uses_needs_its_device(void **state)
+{
+	struct wr_plan *plan = plan_of(
+		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
+		"\"device\": 3, \"sms_per_partition\": [8]}}," SOURCE_AND_SINK,
+		false);
+
+	(void)state;
+	assert_int_equal(plan->devices, 4);
+	wr_plan_destroy(plan);
+}
+
+static void count_report(const weir_report *report, void *arg)
+{
+	if (report->warning)
+		return; /* nobody uses it */
+	assert_non_null(strstr(report->text, "lists 257 sizes: must be 1 to 256"));
+	++*(int *)arg;
+}
+
+/* The last one is too small, which is not looked at where there are too many. */
+static char *of_many_partitions(size_t count, bool last_is_bad)
+{
+	struct wr_text text = {0};
+
+	wr_text_add(&text, "{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
+			   "\"sms_per_partition\": [");
+	for (size_t i = 1; i < count; i++)
+		wr_text_add(&text, "8, ");
+	wr_text_add(&text, last_is_bad ? "0]}}, %s" : "8]}}, %s", SOURCE_AND_SINK);
+	assert_int_equal(text.status, WEIR_OK);
+	return text.text;
+}
+
+static void a_device_has_256_partitions_at_most(void **state)
+{
+	char *most = of_many_partitions(256, false), *more = of_many_partitions(257, true);
+	struct wr_plan *plan = plan_of(most, false);
+	weir_description *description = NULL;
+	int reports = 0;
+
+	(void)state;
+	assert_int_equal(plan->green_context_pools[0].count, 256);
+	assert_int_equal(weir_description_parse(&description, more, strlen(more), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, count_report, &reports), WEIR_E_INVALID);
+	assert_int_equal(reports, 1);
+	weir_description_destroy(description);
+	wr_plan_destroy(plan);
+	wr_free(most);
+	wr_free(more);
+}
+
 static void doorbell_is_a_signal(void **state)
 {
 	struct wr_plan *plan = plan_of(resource_graph, false);
@@ -426,6 +498,9 @@ int main(void)
 		cmocka_unit_test(a_context_that_is_named_implies_one_pool),
 		cmocka_unit_test(who_names_nothing_shares_an_implied_pool),
 		cmocka_unit_test(a_green_context_pool_may_be_the_default),
+		cmocka_unit_test(the_device_of_a_green_context_may_be_said_again),
+		cmocka_unit_test(a_green_context_pool_that_nobody_uses_needs_its_device),
+		cmocka_unit_test(a_device_has_256_partitions_at_most),
 		cmocka_unit_test(doorbell_is_a_signal),
 		cmocka_unit_test(durations_are_exact),
 		cmocka_unit_test(sizes_are_exact),
