@@ -13,13 +13,13 @@
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
-static enum rank rank_of(const weir_verdict *verdict, size_t fences_before)
+static enum rank rank_of(const weir_verdict *verdict)
 {
 	if (verdict->answer == WR_READY)
 		return RANK_READY;
 	if (verdict->external)
 		return RANK_EXTERNAL;
-	if (verdict->fence_count > fences_before)
+	if (verdict->fence_count > verdict->fences_from)
 		return RANK_FENCES;
 	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
 }
@@ -45,11 +45,31 @@ static void cut_off_before(weir_verdict *verdict, size_t fences)
 	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
 }
 
+/* Two conditions that wait for one stream make one wait: for the later point. */
+static void join_fences(weir_verdict *verdict)
+{
+	size_t kept = verdict->fences_from;
+
+	for (size_t i = kept; i < verdict->fence_count; i++) {
+		weir_fence fence = verdict->fences[i];
+		size_t k = 0;
+		while (k < kept && verdict->fences[k].stream != fence.stream)
+			k++;
+		if (k == kept)
+			verdict->fences[kept++] = fence;
+		else if (fence.point > verdict->fences[k].point)
+			verdict->fences[k].point = fence.point;
+	}
+	verdict->fence_count = kept;
+}
+
 __attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
 {
-	enum rank rank = rank_of(child, sum->fences);
+	enum rank rank = rank_of(child);
 	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
 
+	if (join)
+		join_fences(child);
 	if (rank > RANK_FENCES && rank > sum->rank)
 		cut_off_before(child, sum->fences);
 	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {

@@ -11,6 +11,7 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 	verdict->why = NULL;
 	verdict->external = false;
 	verdict->at = INT64_MAX;
+	verdict->fences_from = verdict->fence_count;
 }
 
 /* The answer stays in the entity's verdict. */

@@ -29,6 +29,7 @@ struct weir_verdict {
 	int64_t at;			/* INT64_MAX: no time is named */
 	weir_fence *fences;		/* grows; kept with the entity */
 	size_t fence_count, fence_room;
+	size_t fences_from;		/* where those of the condition that is being asked begin */
 	bool short_of_memory;		/* a fence could not be noted: the review fails the run */
 };
 

@@ -128,8 +128,8 @@ static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *f
 		if (!input->content || !input->count || wr_view_held(view, i) >= input->need)
 			continue;
 		*met = false;
-		wr_verdict_clear(&entity->verdict);
 		entity->verdict.fence_count = 0;
+		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
 		explain_verdict(entity, input->plan->port->name, fn, arg);
 	}

@@ -208,12 +208,14 @@ void weir_verdict_until(weir_verdict *verdict, int64_t at)
 
 void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 {
+	size_t from = verdict->fences_from;
+
 	verdict->answer = WR_WAIT;
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
 		verdict->short_of_memory = true;
-	else
-		verdict->fence_count =
-			note(verdict->fences, verdict->fence_count, verdict->fence_room, fence);
+	else	/* among its own: what other conditions wait for may not be armed in the end */
+		verdict->fence_count = from + note(verdict->fences + from, verdict->fence_count - from,
+						   verdict->fence_room - from, fence);
 }
 
 void weir_verdict_external(weir_verdict *verdict)

@@ -139,6 +139,16 @@ static void c02_an_unmet_condition_without_a_source_outranks_one_from_outside(vo
 	end_although_told("source enabled=false -> end asynchronous=");
 }
 
+static void c02_two_conditions_may_wait_for_one_stream(void **state)
+{
+	struct rig *rig = rig_of("source count=3 work=10ms -> end gate=in gate=in");
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2");
+	rig_destroy(rig);
+}
+
 static void c03_useless_reviews_change_nothing(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms count=5 -> end");
@@ -407,6 +417,7 @@ int main(void)
 		cmocka_unit_test(c02_of_two_times_the_later_is_armed),
 		cmocka_unit_test(c02_an_unmet_condition_without_a_source_arms_nothing),
 		cmocka_unit_test(c02_an_unmet_condition_without_a_source_outranks_one_from_outside),
+		cmocka_unit_test(c02_two_conditions_may_wait_for_one_stream),
 		cmocka_unit_test(c03_useless_reviews_change_nothing),
 		cmocka_unit_test(c04_what_the_front_holds_is_not_evicted),
 		cmocka_unit_test(c04_room_is_freed_by_the_tick_not_by_looking),
