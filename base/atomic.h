@@ -1,7 +1,8 @@
 /*
- * Atomics of the library: C11's, by name of their order. In the seam build (WR_SEAM) each is a switching point of the
- * seeded fiber scheduler (base/sim.h), so that the real scheduler code runs under many interleavings; elsewhere they cost
- * nothing. No stand-alone fences: ThreadSanitizer does not understand them.
+ * Atomics of the library: C11's, by name of their order. In the seam build (WR_SEAM) each is a switching
+ * point of the seeded fiber scheduler (base/sim.h), so that the real scheduler code runs under many
+ * interleavings; elsewhere they cost nothing. No stand-alone fences: ThreadSanitizer does not understand
+ * them.
  */
 #ifndef WR_BASE_ATOMIC_H
 #define WR_BASE_ATOMIC_H
@@ -37,8 +38,9 @@ void wr_switch(void);			/* base/sim.c; returns at once when the caller is no fib
 #define wr_sub_acq_rel(p, v) (wr_switch(), atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel))
 
 /* A counter with one writer: no locked instruction, and any thread may read it. */
-#define wr_count(p, v) \
-	atomic_store_explicit((p), atomic_load_explicit((p), memory_order_relaxed) + (v), memory_order_relaxed)
+#define wr_count(p, v)                                                                                       \
+	atomic_store_explicit((p), atomic_load_explicit((p), memory_order_relaxed) + (v),                    \
+			      memory_order_relaxed)
 #define wr_read(p) atomic_load_explicit((p), memory_order_relaxed)
 
 #endif

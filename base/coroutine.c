@@ -1,11 +1,12 @@
 /*
- * The switch saves what the x86-64 ABI asks a function to keep (six registers; the control words of the floating-point
- * units are left alone: nobody here changes them), and swaps stack pointers. With the choice of the next fiber that is
- * 18 ns, against 240 ns with swapcontext, which asks the kernel for the signal mask. A new stack is laid out as if
- * `begin` had been interrupted before its first instruction.
- * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what was done
- * before the switch happened before what comes after it. A stack of the pool may hold poison of frames that never
- * returned, so it is cleaned before it is used again.
+ * The switch saves what the x86-64 ABI asks a function to keep (six registers; the control words of the
+ * floating-point units are left alone: nobody here changes them), and swaps stack pointers. With the choice
+ * of the next fiber that is 18 ns, against 240 ns with swapcontext, which asks the kernel for the signal
+ * mask. A new stack is laid out as if `begin` had been interrupted before its first instruction.
+ *
+ * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what
+ * was done before the switch happened before what comes after it. A stack of the pool may hold poison of
+ * frames that never returned, so it is cleaned before it is used again.
  */
 #include "base/coroutine.h"
 
@@ -30,7 +31,7 @@ enum {
 	KEPT_STACKS = 1024,
 };
 
-/* ---------------------------------------------------------------------------------------------- the pool of stacks -- */
+/* ---------------------------------------------------------------------------------- the pool of stacks -- */
 
 /* At the high end of a mapping, in the page that every use has touched already. */
 struct kept {
@@ -97,7 +98,7 @@ static void keep_stack(void *stack)
 		munmap(stack, GUARD_BYTES + STACK_BYTES);
 }
 
-/* ------------------------------------------------------------------------------------------ what sanitizers are told -- */
+/* ---------------------------------------------------------------------------- what sanitizers are told -- */
 
 static void leave(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
 {
@@ -122,7 +123,7 @@ static void arrive(struct wr_coroutine *self)
 #endif
 }
 
-/* ------------------------------------------------------------------------------------------------------ the switch -- */
+/* ------------------------------------------------------------------------------------------ the switch -- */
 
 static void begin(struct wr_coroutine *self)
 {
@@ -158,7 +159,10 @@ static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
 
 #else
 
-/* Saves the caller's registers and stack pointer at *from, goes on at `to`; `self` is what a new coroutine is given. */
+/*
+ * Saves the caller's registers and stack pointer at *from, goes
+ * on at `to`; `self` is what a new coroutine is given.
+ */
 void wr_coroutine_jump(void **from, void *to, struct wr_coroutine *self);
 
 __asm__(".text\n"

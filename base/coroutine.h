@@ -24,7 +24,10 @@
 #endif
 #endif
 
-/* The plain switch is for x86-64; elsewhere, or if WR_UCONTEXT is defined, the one of libc (two system calls a switch). */
+/*
+ * The plain switch is for x86-64; elsewhere, or if WR_UCONTEXT is
+ * defined, the one of libc (two system calls a switch).
+ */
 #if !defined(__x86_64__) && !defined(WR_UCONTEXT)
 #define WR_UCONTEXT 1
 #endif
@@ -52,10 +55,11 @@ struct wr_coroutine {
 #endif
 };
 
-void wr_coroutine_here(struct wr_coroutine *coroutine);		/* stands for the caller, whatever stack it is on */
+void wr_coroutine_here(struct wr_coroutine *coroutine);	/* stands for the caller, whatever stack it is on */
 weir_status wr_coroutine_init(struct wr_coroutine *coroutine, void (*fn)(void *arg), void *arg);
 /* Returns when somebody switches back. `ends`: nobody ever will. */
 void wr_coroutine_switch(struct wr_coroutine *from, struct wr_coroutine *to, bool ends);
-void wr_coroutine_finish(struct wr_coroutine *coroutine);	/* its stack may be another's at once: not by itself; a zeroed one is taken too */
+/* Its stack may be another's at once: not by itself; a zeroed one is taken too. */
+void wr_coroutine_finish(struct wr_coroutine *coroutine);
 
 #endif

@@ -8,7 +8,10 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-/* What a thread of the machine carries; a switch of fibers swaps all of it, so that reading it is one load for both. */
+/*
+ * What a thread of the machine carries; a switch of fibers
+ * swaps all of it, so that reading it is one load for both.
+ */
 struct wr_here {
 	struct wr_fiber *fiber;		/* NULL: no fiber runs in this thread */
 	void *local;			/* wr_thread_local */
@@ -19,7 +22,7 @@ struct wr_here {
 
 extern _Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));	/* thread.c */
 
-char *wr_fiber_error(struct wr_fiber *fiber);		/* its last error, WR_ERROR_BYTES; no switching point */
+char *wr_fiber_error(struct wr_fiber *fiber);	/* its last error, WR_ERROR_BYTES; no switching point */
 int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */
 
 weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
@@ -27,7 +30,8 @@ weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(v
 void wr_fiber_join(struct wr_fiber *fiber);
 void wr_fiber_yield(void);
 void wr_fiber_sleep(int64_t ns);
-void wr_fiber_lock(struct wr_mutex *mutex);		/* by the driving thread: waits until no resting fiber holds it */
+/* By the driving thread: waits until no resting fiber holds it. */
+void wr_fiber_lock(struct wr_mutex *mutex);
 void wr_fiber_unlock(struct wr_mutex *mutex);
 bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);
 void wr_fiber_broadcast(struct wr_cond *cond);		/* also by the driving thread */

@@ -1,8 +1,9 @@
 /*
- * The log must never block or end the program (F51), and stderr belongs to the whole process: its O_NONBLOCK flag is
- * shared with the parent's terminal, its file offset with other writers. So a pipe or terminal is opened once more for each line, non-blocking;
- * a socket is sent to with MSG_DONTWAIT; a regular file never blocks. What cannot be written is dropped and
- * counted, and the next line that gets through says how many were lost. No libc stream: stdio's locks could be held.
+ * The log must never block or end the program (F51), and stderr belongs to the whole process: its O_NONBLOCK
+ * flag is shared with the parent's terminal, its file offset with other writers. So a pipe or terminal is
+ * opened once more for each line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular file never
+ * blocks. What cannot be written is dropped and counted, and the next line that gets through says how many
+ * were lost. No libc stream: stdio's locks could be held.
  */
 #include "base/log.h"
 
@@ -101,8 +102,8 @@ static bool write_quietly(const char *line, size_t length)
 static size_t put_head(char *line, size_t room, enum wr_level level, uint64_t missing)
 {
 	double seconds = (double)wr_now() / 1e9;
-	int length = missing ? snprintf(line, room, "weir %.6f %s: (%llu lines lost) ", seconds, level_names[level],
-					(unsigned long long)missing)
+	int length = missing ? snprintf(line, room, "weir %.6f %s: (%llu lines lost) ", seconds,
+					level_names[level], (unsigned long long)missing)
 			     : snprintf(line, room, "weir %.6f %s: ", seconds, level_names[level]);
 
 	return (size_t)length;

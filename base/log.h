@@ -1,6 +1,6 @@
 /*
- * A leveled log on stderr, off by default (B4); WEIR_LOG=error|warn|info|debug turns it on. A full or closed stderr never
- * blocks or ends the program.
+ * A leveled log on stderr, off by default (B4); WEIR_LOG=error|warn|info|debug turns it on. A full or closed
+ * stderr never blocks or ends the program.
  */
 #ifndef WR_BASE_LOG_H
 #define WR_BASE_LOG_H

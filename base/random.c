@@ -1,4 +1,7 @@
-/* xoshiro256** (Blackman and Vigna), its state filled by splitmix64 (Steele, Lea and Flood), as their authors advise. */
+/*
+ * xoshiro256** (Blackman and Vigna), its state filled by
+ * splitmix64 (Steele, Lea and Flood), as their authors advise.
+ */
 #include "base/random.h"
 
 static uint64_t rotate(uint64_t x, int by)
@@ -40,7 +43,8 @@ uint64_t wr_random_next(struct wr_random *random)
 
 uint64_t wr_random_below(struct wr_random *random, uint64_t n)
 {
-	uint64_t uneven = -n % n;	/* the first 2^64 mod n numbers are left out: the rest splits evenly */
+	/* the first 2^64 mod n numbers are left out: the rest splits evenly */
+	uint64_t uneven = -n % n;
 	uint64_t x;
 
 	do

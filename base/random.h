@@ -8,7 +8,8 @@ struct wr_random {
 	uint64_t state[4];
 };
 
-void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream);	/* equal seeds, different streams: independent */
+/* Equal seeds, different streams: independent. */
+void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream);
 uint64_t wr_random_next(struct wr_random *random);
 uint64_t wr_random_below(struct wr_random *random, uint64_t n);			/* 0..n-1; n > 0 */
 

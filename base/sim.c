@@ -1,25 +1,30 @@
 /*
  * A world: fibers of one thread, of which one runs; the others are ready or blocked.
  *
- * A switching point asks the world's strategy who goes on; a fiber switches straight to the next one. The thread that
- * drives the world is one more coroutine (`driver`): it is switched to when fn has returned, when nobody can ever run
- * (deadlock) or after too many switching points (livelock); after the latter two the world is broken and only good to
- * be destroyed.
+ * A switching point asks the world's strategy who goes on; a fiber switches straight to the next one. The
+ * thread that drives the world is one more coroutine (`driver`): it is switched to when fn has returned, when
+ * nobody can ever run (deadlock) or after too many switching points (livelock); after the latter two the
+ * world is broken and only good to be destroyed.
  *
- * A fiber blocks on the address of what it waits for. Who changes that thing wakes all that wait there, and they look
- * again: the strategy, not the order of arrival, decides who gets it. All of it runs in one thread, so there are no
- * locks and no atomics, and between two switching points nothing else happens.
+ * A fiber blocks on the address of what it waits for. Who changes that thing wakes all that wait there, and
+ * they look again: the strategy, not the order of arrival, decides who gets it. All of it runs in one thread,
+ * so there are no locks and no atomics, and between two switching points nothing else happens.
  *
  * Strategies, drawn from the seed, since no single one finds everything:
- *   uniform      anyone ready, but stays with a probability drawn per world: short and long stretches between switches
- *   PCT          the highest of random priorities runs; at up to three points drawn per world its priority drops below all
- *                others (Burckhardt et al., A randomized scheduler with probabilistic guarantees of finding bugs, 2010)
+ *   uniform      anyone ready, but stays with a probability drawn per world: short and long stretches
+ *                between switches
+ *   PCT          the highest of random priorities runs; at up to three points drawn per world its priority
+ *                drops below all others (Burckhardt et al., A randomized scheduler with probabilistic
+ *                guarantees of finding bugs, 2010)
  *   round robin  in turn, after a number of points drawn per world
- * and, if it is asked for, pauses: at up to 512 points of one world a fiber sleeps for a drawn time, as if its core had been taken
- * away. All others go on as far as they can, and time passes, which no priority brings about: what is wrong only if one
- * thread stands still between two steps while a whole run goes by is found by a pause there and nothing else.
- * Who yields says that he waits for others: PCT lowers his priority, the others leave him if they can. If for a while
- * nobody does anything but yield, time is what they wait for, and it goes on as if they all slept.
+ *
+ * And, if it is asked for, pauses: at up to 512 points of one world a fiber sleeps for a drawn time, as if
+ * its core had been taken away. All others go on as far as they can, and time passes, which no priority
+ * brings about: what is wrong only if one thread stands still between two steps while a whole run goes by is
+ * found by a pause there and nothing else.
+ *
+ * Who yields says that he waits for others: PCT lowers his priority, the others leave him if they can. If for
+ * a while nobody does anything but yield, time is what they wait for, and it goes on as if they all slept.
  */
 #include "base/sim.h"
 
@@ -37,12 +42,12 @@
 enum {
 	NAME_BYTES = 16,
 	PCT_DEPTH = 3,
-	PCT_PATIENCE = 2000,		/* points in a row of one fiber that others wait for: it spins without a yield */
-	IDLE_YIELDS = 16,		/* of every ready fiber, until time goes on */
-	SPIN_POINTS = 64,		/* who passes more points than that between two yields does something */
-	PAUSES_LOG = 10,		/* at most 512 pauses a world */
+	PCT_PATIENCE = 2000,	/* points in a row of one fiber that others wait for: it spins, no yield */
+	IDLE_YIELDS = 16,	/* of every ready fiber, until time goes on */
+	SPIN_POINTS = 64,	/* who passes more points than that between two yields does something */
+	PAUSES_LOG = 10,	/* at most 512 pauses a world */
 	PAUSE_ROLES = 5,
-	SPURIOUS_IN = 16,		/* one wait on a condition variable in so many returns for nothing */
+	SPURIOUS_IN = 16,	/* one wait on a condition variable in so many returns for nothing */
 };
 #define START_TIME 1000000000		/* not 0, which code likes to take for "never" */
 #define IDLE_STEP 1000			/* ns, if all yield and nobody sleeps */
@@ -80,7 +85,8 @@ typedef struct wr_fiber *strategy_next(struct wr_sim *sim, struct wr_fiber *self
 
 struct wr_sim {
 	strategy_next *next;
-	struct wr_fiber **fibers;	/* all that were started and not joined; room for as many in `ready` */
+	/* all that were started and not joined; room for as many in `ready` */
+	struct wr_fiber **fibers;
 	struct wr_fiber **ready;
 	size_t fiber_count, fiber_room, ready_count, ready_room;
 	struct wr_fiber driver;
@@ -101,14 +107,15 @@ struct wr_sim {
 	unsigned pauses;		/* left */
 	uint64_t pause_in;		/* one point in so many */
 	uint64_t pause_ns;		/* at most */
-	uint64_t pause_of, pause_who;	/* fibers whose role is `who` modulo `of`: all, or some that do the same */
+	/* fibers whose role is `who` modulo `of`: all, or some that do the same */
+	uint64_t pause_of, pause_who;
 };
 
 #ifdef WR_SEAM
 enum wr_bug wr_bug_active = WR_BUG_NONE;
 #endif
 
-/* ------------------------------------------------------------------------------------------------------ strategies -- */
+/* ------------------------------------------------------------------------------------------ strategies -- */
 
 static struct wr_fiber *any_but(struct wr_sim *sim, const struct wr_fiber *self)
 {
@@ -178,7 +185,10 @@ static enum wr_sim_strategy drawn_strategy(struct wr_sim *sim)
 	return r < 5 ? WR_SIM_UNIFORM : r < 9 ? WR_SIM_PCT : WR_SIM_ROUND_ROBIN;
 }
 
-/* The length of the run is not known beforehand: the change points are drawn from lengths of 16 to 16384 choices. */
+/*
+ * The length of the run is not known beforehand: the change
+ * points are drawn from lengths of 16 to 16384 choices.
+ */
 static void draw_changes(struct wr_sim *sim)
 {
 	uint64_t length = (uint64_t)16 << wr_random_below(&sim->schedule, 11);
@@ -205,7 +215,8 @@ static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 {
 	static const unsigned stays[] = {0, 128, 192, 224};
 
-	enum wr_sim_strategy drawn = drawn_strategy(sim);	/* always: a world by seed is the same when asked for by name */
+	/* always: a world by seed is the same when asked for by name */
+	enum wr_sim_strategy drawn = drawn_strategy(sim);
 
 	if (strategy == WR_SIM_BY_SEED || strategy == WR_SIM_PAUSES)
 		strategy = drawn;
@@ -227,7 +238,7 @@ static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------- who is ready -- */
+/* ---------------------------------------------------------------------------------------- who is ready -- */
 
 static void make_ready(struct wr_fiber *fiber)
 {
@@ -290,7 +301,7 @@ static bool pass_time(struct wr_sim *sim)
 	return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------- switches -- */
+/* -------------------------------------------------------------------------------------------- switches -- */
 
 /* The stack of an ended fiber can be given back by whoever runs next, on another stack. */
 static void clear_ended(struct wr_sim *sim)
@@ -301,7 +312,10 @@ static void clear_ended(struct wr_sim *sim)
 	sim->ended = NULL;
 }
 
-/* Thread-local words are touched before the switch only: after it this may be another thread, their address stale. */
+/*
+ * Thread-local words are touched before the switch only: after
+ * it this may be another thread, their address stale.
+ */
 static void go(struct wr_fiber *from, struct wr_fiber *to)
 {
 	from->here = wr_here;
@@ -344,7 +358,8 @@ static bool pauses_here(struct wr_fiber *self)
 {
 	struct wr_sim *sim = self->sim;
 
-	if (!sim->pauses || self->role % sim->pause_of != sim->pause_who || wr_random_below(&sim->pausing, sim->pause_in))
+	if (!sim->pauses || self->role % sim->pause_of != sim->pause_who ||
+	    wr_random_below(&sim->pausing, sim->pause_in))
 		return false;
 	sim->pauses--;
 	return true;
@@ -449,7 +464,7 @@ void wr_switch(void)
 }
 #endif
 
-/* ---------------------------------------------------------------------------------------------------------- fibers -- */
+/* ---------------------------------------------------------------------------------------------- fibers -- */
 
 static void fiber_main(void *arg)
 {
@@ -470,7 +485,8 @@ static void fiber_main(void *arg)
 
 static weir_status enter(struct wr_sim *sim, struct wr_fiber *fiber)
 {
-	weir_status status = wr_grow(&sim->fibers, &sim->fiber_room, sim->fiber_count + 1, sizeof(*sim->fibers));
+	weir_status status =
+		wr_grow(&sim->fibers, &sim->fiber_room, sim->fiber_count + 1, sizeof(*sim->fibers));
 
 	if (!status)
 		status = wr_grow(&sim->ready, &sim->ready_room, sim->fiber_count + 1, sizeof(*sim->ready));
@@ -493,7 +509,8 @@ static uint64_t role_of(const char *name)
 	return role;
 }
 
-static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg)
+static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name,
+			     void (*fn)(void *arg), void *arg)
 {
 	struct wr_fiber *fiber = wr_alloc(1, sizeof(*fiber));
 	weir_status status;
@@ -583,7 +600,7 @@ void wr_fiber_sleep(int64_t ns)
 		point(self);
 }
 
-/* ------------------------------------------------------------------------------------------------------ to wait on -- */
+/* ------------------------------------------------------------------------------------------ to wait on -- */
 
 static void lock_and_unlock(void *arg)
 {
@@ -682,7 +699,7 @@ void wr_fiber_unpark(struct wr_parker *parker)
 		make_ready(parker->waiter);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the world -- */
+/* ------------------------------------------------------------------------------------------- the world -- */
 
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy)
 {
@@ -732,10 +749,12 @@ static size_t put_fiber(char *text, size_t at, const struct wr_fiber *fiber)
 	case FOR_NOTHING:
 		return put(text, at, "; %s can run%s", fiber->name, "");
 	case FOR_TIME:
-		return put(text, at, "; %s sleeps%s", fiber->name, fiber->until == WR_FOREVER ? " for ever" : "");
+		return put(text, at, "; %s sleeps%s", fiber->name,
+			   fiber->until == WR_FOREVER ? " for ever" : "");
 	case FOR_MUTEX:
 		other = ((const struct wr_mutex *)fiber->object)->owner;
-		return put(text, at, "; %s waits for a mutex held by %s", fiber->name, other ? other->name : "nobody");
+		return put(text, at, "; %s waits for a mutex held by %s", fiber->name,
+			   other ? other->name : "nobody");
 	case FOR_COND:
 		return put(text, at, "; %s waits on a condition variable%s", fiber->name, "");
 	case FOR_TOKEN:
@@ -757,8 +776,8 @@ static weir_status tell_broken(const struct wr_sim *sim)
 			at = put_fiber(text, at, sim->fibers[i]);
 	if (sim->broken == WEIR_E_DEADLOCK)
 		return wr_fail(sim->broken, "no fiber can ever run again%s", text);
-	return wr_fail(sim->broken, "%s still runs after %" PRIu64 " switching points%s", sim->broken_by->name,
-		       sim->allowance, text);
+	return wr_fail(sim->broken, "%s still runs after %" PRIu64 " switching points%s",
+		       sim->broken_by->name, sim->allowance, text);
 }
 
 /* What failed in there is the caller's last error, too. */
@@ -798,7 +817,7 @@ void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches)
 	sim->allowance = switches;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- getters -- */
+/* --------------------------------------------------------------------------------------------- getters -- */
 
 struct wr_sim *wr_sim_current(void)
 {

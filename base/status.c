@@ -1,6 +1,6 @@
 /*
- * The last error lives in the thread, or in the fiber that calls: a switch of fibers must not show one the other's words.
- * Nothing here allocates: "out of memory" has to come through.
+ * The last error lives in the thread, or in the fiber that calls: a switch of fibers must not show one the
+ * other's words. Nothing here allocates: "out of memory" has to come through.
  */
 #include "base/status.h"
 

@@ -1,5 +1,6 @@
 /*
- * Status and the last error: a failure is put into words once, by the lowest level that knows, and handed up.
+ * Status and the last error: a failure is put into words
+ * once, by the lowest level that knows, and handed up.
  */
 #ifndef WR_BASE_STATUS_H
 #define WR_BASE_STATUS_H
@@ -10,7 +11,8 @@
 
 /* Sets this thread's last error (one line, lower case, names the thing) and returns status. Thread: any. */
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-weir_status wr_vfail(weir_status status, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+weir_status wr_vfail(weir_status status, const char *format,
+		     va_list list) __attribute__((format(printf, 2, 0)));
 
 #define WR_ERROR_BYTES 2048	/* a longer text is cut and ends with "..." */
 

@@ -1,7 +1,8 @@
 /*
- * Each call asks one word of the thread first: does a fiber run here? If so base/sim.c answers. A mutex, condition
- * variable or parker that a world uses carries a pointer to it while somebody owns or waits, so that the thread that
- * drives the world finds the fibers, too; among real threads these pointers stay NULL and are only read.
+ * Each call asks one word of the thread first: does a fiber run here? If so base/sim.c answers. A mutex,
+ * condition variable or parker that a world uses carries a pointer to it while somebody owns or waits, so
+ * that the thread that drives the world finds the fibers, too; among real threads these pointers stay NULL
+ * and are only read.
  */
 #include "base/thread.h"
 
@@ -26,7 +27,7 @@ enum { NAME_BYTES = 16 };	/* what the kernel keeps of a thread's name */
 
 _Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));
 
-/* --------------------------------------------------------------------------------------------------------- threads -- */
+/* --------------------------------------------------------------------------------------------- threads -- */
 
 struct start {
 	void (*fn)(void *arg);
@@ -45,7 +46,10 @@ static void *thread_main(void *argument)
 	return NULL;
 }
 
-/* The mask is inherited: blocked before, there is no moment in which the new thread could be given a POSIX signal. */
+/*
+ * The mask is inherited: blocked before, there is no moment in
+ * which the new thread could be given a POSIX signal.
+ */
 static int create_blocked(pthread_t *handle, struct start *start)
 {
 	sigset_t all, before;
@@ -81,7 +85,8 @@ weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*f
 	weir_status status;
 
 	*thread = (struct wr_thread){0};
-	status = wr_here.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg) : start_thread(thread, name, fn, arg);
+	status = wr_here.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg)
+			       : start_thread(thread, name, fn, arg);
 	thread->started = status == WEIR_OK;
 	return status;
 }
@@ -116,14 +121,15 @@ static void pause_core(void)
 }
 
 /*
- * Now and then others get the core: there may be more threads than cores. One pause alone: some machines take many in a row for a guest
- * that waits for a lock, and stop it.
+ * Now and then others get the core: there may be more threads than cores. One pause alone: some machines take
+ * many in a row for a guest that waits for a lock, and stop it.
  */
 void wr_thread_relax(void)
 {
 	enum { TURNS = 256, WORLD_NS = 50 };
 
-	if (wr_here.fiber) {	/* a turn takes time there, too; where all others wait a yield would jump to whatever comes next */
+	/* a turn takes time there, too; where all others wait a yield would jump to whatever comes next */
+	if (wr_here.fiber) {
 		wr_thread_sleep(WORLD_NS);
 		return;
 	}
@@ -176,7 +182,7 @@ void wr_thread_set_local(void *value)
 	wr_here.local = value;
 }
 
-/* --------------------------------------------------------------------------------------------------------- mutexes -- */
+/* --------------------------------------------------------------------------------------------- mutexes -- */
 
 /* Not inlined: a fiber that waited for a mutex may go on in another thread, where wr_here lies elsewhere. */
 static __attribute__((noinline)) void count_held(int by)
@@ -250,7 +256,7 @@ void wr_global_unlock(void)
 	must(pthread_mutex_unlock(&global));
 }
 
-/* -------------------------------------------------------------------------------------------- condition variables -- */
+/* --------------------------------------------------------------------------------- condition variables -- */
 
 weir_status wr_cond_init(struct wr_cond *cond)
 {
@@ -263,7 +269,8 @@ weir_status wr_cond_init(struct wr_cond *cond)
 		error = pthread_cond_init(&cond->handle, &attributes);
 		pthread_condattr_destroy(&attributes);
 	}
-	return error ? wr_fail(WEIR_E_NOMEM, "condition variable cannot be made: %s", strerror(error)) : WEIR_OK;
+	return error ? wr_fail(WEIR_E_NOMEM, "condition variable cannot be made: %s", strerror(error))
+		     : WEIR_OK;
 }
 
 void wr_cond_finish(struct wr_cond *cond)
@@ -293,7 +300,7 @@ void wr_cond_broadcast(struct wr_cond *cond)
 		must(pthread_cond_broadcast(&cond->handle));
 }
 
-/* --------------------------------------------------------------------------------------------------------- parkers -- */
+/* --------------------------------------------------------------------------------------------- parkers -- */
 
 enum { EMPTY, TOKEN, WAITS };
 
@@ -317,7 +324,10 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 		seen = TOKEN;
 		if (wr_cas(&parker->word, &seen, EMPTY))
 			return true;
-		/* EMPTY or, after a wake-up without token, still WAITS; a token that comes now makes the next round. */
+		/*
+		 * EMPTY or, after a wake-up without token, still WAITS; a
+		 * token that comes now makes the next round.
+		 */
 		if (seen == EMPTY && !wr_cas(&parker->word, &seen, WAITS))
 			continue;
 	} while (futex_wait(&parker->word, until));
@@ -325,8 +335,8 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 }
 
 /*
- * After the exchange the parker may be gone, if its owner was awake and took the token: the wake-up then goes to an
- * address where nobody waits, which the kernel ignores.
+ * After the exchange the parker may be gone, if its owner was awake and took the token: the wake-up then goes
+ * to an address where nobody waits, which the kernel ignores.
  */
 void wr_unpark(struct wr_parker *parker)
 {
@@ -338,7 +348,7 @@ void wr_unpark(struct wr_parker *parker)
 	}
 	if (wr_exchange(&parker->word, TOKEN) != WAITS)
 		return;
-	error = errno;		/* in a POSIX signal handler, errno belongs to the code that was interrupted */
+	error = errno;	/* in a POSIX signal handler, errno belongs to the code that was interrupted */
 	syscall(SYS_futex, &parker->word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
 	errno = error;
 }

@@ -1,6 +1,6 @@
 /*
- * Which backend a system has: by name, or the first that this machine can have. What each of them is stands in its own
- * table.
+ * Which backend a system has: by name, or the first that this machine can have. What each of them is stands
+ * in its own table.
  */
 #include "streams/backend.h"
 

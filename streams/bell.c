@@ -1,14 +1,15 @@
 /*
- * Doorbells (G4): the device writes the number of a point into a word of the stream's, once a point. Who watches the words
- * is poller.c; here they are made, given out, and rung.
+ * Doorbells (G4): the device writes the number of a point into a word of the stream's, once a point. Who
+ * watches the words is poller.c; here they are made, given out, and rung.
  *
- * Words are compared by the signed difference of 32 bits. They are given out for good, in pages of pinned memory that are
- * freed with the system: a stream that is opened again counts on. A word that a stream did not use for long
- * (WR_WORD_SPAN) is brought up to date before the next ring.
+ * Words are compared by the signed difference of 32 bits. They are given out for good, in pages of pinned
+ * memory that are freed with the system: a stream that is opened again counts on. A word that a stream did
+ * not use for long (WR_WORD_SPAN) is brought up to date before the next ring.
  *
- * A word has one writer at a time: who gives it out, before anybody knows it; then the device, which alone writes what was
- * enqueued; then, between two rings that are far apart, the stream's owner. Who reads it needs no order: a value that has
- * come says that all before it on the stream is complete, and the memory of that work is the device's affair.
+ * A word has one writer at a time: who gives it out, before anybody knows it; then the device, in stream
+ * order; and between two rings that are far apart the stream's owner, when nothing is under way. The device
+ * writes it when all that came before on the stream can be seen by the host: whoever reads that it has come
+ * to a point sees the work of that point.
  */
 #include "streams/bell.h"
 
@@ -27,8 +28,8 @@ static weir_status add_page(struct wr_system *system)
 
 	if (!page)
 		return WEIR_E_NOMEM;
-	status = wr_system_note(system, system->backend->alloc(system->native, WEIR_HOST, WR_WORDS * sizeof *page->at,
-							       &memory));
+	status = wr_system_note(system, system->backend->alloc(system->native, WEIR_HOST,
+							       WR_WORDS * sizeof *page->at, &memory));
 	if (status) {
 		wr_free(page);
 		return status;
@@ -91,8 +92,10 @@ static weir_status check_device(struct wr_system *system, int device)
 	const struct wr_backend *backend = system->backend;
 
 	if (!backend->ring)
-		return wr_fail(WEIR_E_UNSUPPORTED, "signal 'doorbell': the %s backend has none: use 'callback'", backend->name);
-	return backend->can_ring ? wr_system_note(system, backend->can_ring(system->native, device)) : WEIR_OK;
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "signal 'doorbell': the %s backend has none: use 'callback'", backend->name);
+	return backend->can_ring ? wr_system_note(system, backend->can_ring(system->native, device))
+				 : WEIR_OK;
 }
 
 weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out)
@@ -120,7 +123,10 @@ weir_status wr_bell_check(struct wr_system *system)
 
 /* --- ringing --- */
 
-/* The last write was long ago: a later record is complete, so it has been made, and nothing else writes there now. */
+/*
+ * The last write was long ago: a later record is complete, so
+ * it has been made, and nothing else writes there now.
+ */
 static void bring_up_to_date(weir_stream *stream, uint64_t point)
 {
 	uint64_t rung = wr_load(&stream->rung), seen = wr_load(&stream->seen);
@@ -151,7 +157,8 @@ weir_status wr_bell_ring(weir_stream *stream)
 		return WEIR_OK;
 	bring_up_to_date(stream, point);
 	wr_store(&stream->trailing, true);
-	status = wr_system_note(system, system->backend->ring(system->native, stream->spec.device, wr_load(&stream->native),
+	status = wr_system_note(system, system->backend->ring(system->native, stream->spec.device,
+							      wr_load(&stream->native),
 							      wr_load(&stream->word), (uint32_t)point));
 	if (!status) {
 		wr_store(&wr_stream_point(stream, point)->rung, true);

@@ -1,6 +1,6 @@
 /*
- * Doorbells from the inside (G4): words that the device writes. Thread: owner of the stream, or any where none is named; the
- * lock is taken inside and never held in the backend.
+ * Doorbells from the inside (G4): words that the device writes. Thread: owner of the stream, or any where
+ * none is named; the lock is taken inside and never held in the backend.
  */
 #ifndef WR_STREAMS_BELL_H
 #define WR_STREAMS_BELL_H
@@ -29,10 +29,11 @@ struct wr_bells {
 weir_status wr_bells_init(struct wr_system *system);
 void wr_bells_finish(struct wr_system *system);
 /*
- * A word that is 0, in memory that the device writes, for good; NULL: the device cannot, or there is none. Not on hot paths: it
- * is tried. Fails: WEIR_E_DEVICE. Thread: any.
+ * A word that is 0, in memory that the device writes, for good; NULL: the device cannot, or there is none.
+ * Not on hot paths: it is tried. Fails: WEIR_E_DEVICE. Thread: any.
  */
 weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out);
-weir_status wr_bell_open(weir_stream *stream);	/* gives it a word if doorbells are on. Nobody knows the stream yet */
+/* Gives it a word if doorbells are on. Nobody knows the stream yet. */
+weir_status wr_bell_open(weir_stream *stream);
 
 #endif

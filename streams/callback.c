@@ -1,15 +1,16 @@
 /*
- * Signals by host callback (G2, G3): `callback`, on a carrier, a native stream of its own that waits for the fences;
- * `callback_inline`, on the stream itself; and the loop's own for the end of a stream.
+ * Signals by host callback (G2, G3): `callback`, on a carrier, a native stream of its own that waits for the
+ * fences; `callback_inline`, on the stream itself; and the loop's own for the end of a stream.
  *
- * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed, or one in the
- * FIFO of refused entities is taken; the carrier is made to wait; the token is armed; the callback is enqueued. From then
- * on it may come, also before its enqueueing has returned (F05), and the signal may be somebody else's: only the token,
- * a value, is touched after that. What fails on the way undoes the steps before; a carrier that may wait for something
- * goes to limbo.
+ * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed,
+ * or one in the FIFO of refused entities is taken; the carrier is made to wait; the token is armed; the
+ * callback is enqueued. From then on it may come, also before its enqueueing has returned (F05), and the
+ * signal may be somebody else's: only the token, a value, is touched after that. What fails on the way undoes
+ * the steps before; a carrier that may wait for something goes to limbo.
  *
- * No lock is held in a call of the backend; signals->lock guards the claim alone. A signal that fails to be enqueued and
- * one that the failure of the system ends are told apart by the token's end: whoever ends it has the signal.
+ * No lock is held in a call of the backend; signals->lock guards the claim alone. A signal that fails to be
+ * enqueued and one that the failure of the system ends are told apart by the token's end: whoever ends it has
+ * the signal.
  */
 #include "base/status.h"
 #include "streams/signal.h"
@@ -48,8 +49,9 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_system_note(system, system->backend->call(system->native, signal->device, native, wr_token_fire,
-								      wr_token_argument(token)));
+		status = wr_system_note(system,
+					system->backend->call(system->native, signal->device, native,
+							      wr_token_fire, wr_token_argument(token)));
 	if (status)
 		disarm(signal, token);
 	else
@@ -69,7 +71,10 @@ weir_status wr_signal_refuse_capture(weir_stream *stream)
 		       wr_load(&stream->owner));
 }
 
-/* The device waits for each of them that is not known to be complete; nobody asks for the others' streams. *device: of the first. */
+/*
+ * The device waits for each of them that is not known to be complete;
+ * nobody asks for the others' streams. *device: of the first.
+ */
 static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
 	weir_status status = WEIR_OK;
@@ -88,7 +93,8 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 	return status;
 }
 
-static weir_status wait_for(struct wr_system *system, const struct wr_carrier *carrier, const weir_fence *fences, size_t n)
+static weir_status wait_for(struct wr_system *system, const struct wr_carrier *carrier,
+			    const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
 
@@ -113,7 +119,8 @@ static bool ring(struct wr_system *system, struct wr_carrier *carrier)
 	if (!carrier->word)
 		return false;
 	carrier->rung++;
-	return !wr_system_note(system, backend->ring(system->native, carrier->device, carrier->native, carrier->word, carrier->rung));
+	return !wr_system_note(system, backend->ring(system->native, carrier->device, carrier->native,
+						     carrier->word, carrier->rung));
 }
 
 static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,

@@ -61,8 +61,9 @@ void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struc
 /* Where that is refused the event stands for something older, and says nothing until it is recorded. */
 void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier)
 {
-	carrier->unmarked = wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native,
-									    carrier->event)) != WEIR_OK;
+	carrier->unmarked =
+		wr_system_note(system, system->backend->record(system->native, carrier->device,
+							       carrier->native, carrier->event)) != WEIR_OK;
 }
 
 /* Of one in limbo: whether nothing is left on it. */
@@ -154,7 +155,8 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 		struct wr_carrier *carrier = NULL;
 
 		status = wr_carrier_other(system, device, &carrier); /* or runs that are cut short add up */
-		if (!status && !carrier->word)	/* here alone: memory for it may have to wait for a busy device */
+		/* here alone: memory for it may have to wait for a busy device */
+		if (!status && !carrier->word)
 			status = wr_bell_word(system, device, &carrier->word);
 		wr_carrier_push(signals, &signals->carriers, carrier);
 	}

@@ -78,8 +78,8 @@ weir_status wr_cuda_refused(cudaError_t error, const char *what)
 }
 
 /*
- * Called between enter and leave. What one call alone has met is forgotten by the thread, or the next launcher on
- * it would find it there and report it as its own.
+ * Called between enter and leave. What one call alone has met is forgotten by the thread, or the next
+ * launcher on it would find it there and report it as its own.
  */
 weir_status wr_cuda_judge(struct wr_cuda *cuda, cudaError_t error, const char *what)
 {
@@ -107,7 +107,8 @@ static int cuda_devices(void *self)
 }
 
 /* A priority outside of the device's range is clamped by CUDA itself. */
-static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition, void **out)
+static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
+				      void **out)
 {
 	unsigned native = flags & WEIR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
 	struct wr_cuda *cuda = self;
@@ -185,7 +186,8 @@ static weir_status cuda_query(void *self, void *event)
 {
 	struct wr_cuda_around around = wr_cuda_enter(self, -1);
 	cudaError_t error = cudaEventQuery(event);
-	weir_status status = error == cudaErrorNotReady ? WEIR_E_BUSY : wr_cuda_judge(self, error, "cudaEventQuery");
+	weir_status status =
+		error == cudaErrorNotReady ? WEIR_E_BUSY : wr_cuda_judge(self, error, "cudaEventQuery");
 
 	wr_cuda_leave(around);
 	return status;
@@ -194,7 +196,8 @@ static weir_status cuda_query(void *self, void *event)
 static weir_status cuda_wait(void *self, int device, void *stream, void *event)
 {
 	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	weir_status status = wr_cuda_judge(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+	weir_status status =
+		wr_cuda_judge(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
 
 	wr_cuda_leave(around);
 	return status;
@@ -220,8 +223,8 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 static weir_status cuda_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
 	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	weir_status status =
-		wr_cuda_judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+	weir_status status = wr_cuda_judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+					   "cudaMemcpyAsync");
 
 	wr_cuda_leave(around);
 	return status;
@@ -264,7 +267,8 @@ static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
 		return status;
 	struct wr_cuda_around around = wr_cuda_enter(cuda, device);
 	if (device == WEIR_HOST)
-		status = wr_cuda_judge(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+		status = wr_cuda_judge(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
+				       "cudaHostAlloc");
 	else
 		status = wr_cuda_judge(cuda, cudaMalloc(&memory, bytes), "cudaMalloc");
 	wr_cuda_leave(around);

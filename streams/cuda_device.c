@@ -1,6 +1,6 @@
 /*
- * The devices of the CUDA backend: how many there are, and their contexts, which are made when a device is first
- * used, on a thread of ours: it has all POSIX signals blocked, and the driver's threads inherit that.
+ * The devices of the CUDA backend: how many there are, and their contexts, which are made when a device is
+ * first used, on a thread of ours: it has all POSIX signals blocked, and the driver's threads inherit that.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,10 @@ static cudaError_t first_call(void)
 	return error;
 }
 
-/* Without it copies from one to the other go through the host, and that is all: nothing of this is an error. */
+/*
+ * Without it copies from one to the other go through the
+ * host, and that is all: nothing of this is an error.
+ */
 static void let_reach(int device, int other)
 {
 	int can = 0;
@@ -144,7 +147,8 @@ static weir_status count_devices(int *count)
 		return wr_fail(WEIR_E_UNSUPPORTED, "cuda: no device: %s",
 			       cudaGetErrorString(inquiry.error ? inquiry.error : cudaErrorNoDevice));
 	if (inquiry.error)
-		return wr_fail(WEIR_E_DEVICE, "cuda: the devices cannot be used: %s (%s); backend 'host' needs none",
+		return wr_fail(WEIR_E_DEVICE,
+			       "cuda: the devices cannot be used: %s (%s); backend 'host' needs none",
 			       cudaGetErrorString(inquiry.error), cudaGetErrorName(inquiry.error));
 	*count = inquiry.count;
 	return WEIR_OK;

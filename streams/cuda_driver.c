@@ -1,4 +1,7 @@
-/* What only the driver's own interface has: where its functions are, and the write of a word in stream order. */
+/*
+ * What only the driver's own interface has: where its
+ * functions are, and the write of a word in stream order.
+ */
 #include <stddef.h>
 #include <string.h>
 
@@ -37,8 +40,8 @@ void wr_cuda_driver_find(struct wr_cuda_driver *driver)
 }
 
 /*
- * By default the write comes when all earlier ones of its stream are visible to the host; pinned memory has one
- * address on both sides.
+ * By default the write comes when all earlier ones of its stream are visible to the host; pinned memory has
+ * one address on both sides.
  */
 static cudaError_t write_word(struct wr_cuda *cuda, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
@@ -57,7 +60,8 @@ weir_status wr_cuda_ring(void *self, int device, void *stream, _Atomic uint32_t 
 		return wr_cuda_can_ring(self, device);
 	around = wr_cuda_enter(cuda, device);
 	error = write_word(cuda, stream, word, value);
-	if (error == cudaErrorDeviceUninitialized) {	/* no context is current: this thread has called nothing yet, or a user something */
+	/* no context is current: this thread has called nothing yet, or a user something */
+	if (error == cudaErrorDeviceUninitialized) {
 		cudaSetDevice(device);
 		error = write_word(cuda, stream, word, value);
 	}
@@ -74,7 +78,8 @@ static cudaError_t try_on(struct wr_cuda *cuda, cudaStream_t stream, _Atomic uin
 
 	if (!error)
 		error = cudaStreamSynchronize(stream);
-	return error || wr_load(word) == 1 ? error : cudaErrorNotSupported; /* it said yes, and wrote nothing */
+	/* it said yes, and wrote nothing */
+	return error || wr_load(word) == 1 ? error : cudaErrorNotSupported;
 }
 
 /* Between enter and leave. */
@@ -99,9 +104,10 @@ static cudaError_t try_ring(struct wr_cuda *cuda)
 static weir_status refuse(const struct wr_cuda *cuda, int device)
 {
 	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "cuda: device %d cannot ring doorbells (driver %d.%d %s): use signal 'callback'", device,
-		       cuda->driver.version / 1000, cuda->driver.version % 1000 / 10,
-		       cuda->driver.write ? "refuses cuStreamWriteValue32 there" : "has no cuStreamWriteValue32");
+		       "cuda: device %d cannot ring doorbells (driver %d.%d %s): use signal 'callback'",
+		       device, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10,
+		       cuda->driver.write ? "refuses cuStreamWriteValue32 there"
+					  : "has no cuStreamWriteValue32");
 }
 
 static weir_status try_once(struct wr_cuda *cuda, int device)

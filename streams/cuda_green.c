@@ -1,11 +1,11 @@
 /*
  * Green contexts: a device's multiprocessors in partitions that share none.
  *
- * A device gives them out in grains: what comes when one is asked for (8 on compute capability 9.0). It is split
- * once, into as many grains as all partitions together need, and a partition is a context over some of these:
- * resources may be joined if they come from one split, while what a split gave may not be split again. Whoever
- * wants more than all grains that are left, but not more than all multiprocessors, gets the rest that makes no
- * grain, too.
+ * A device gives them out in grains: what comes when one is asked for (8 on compute capability 9.0). It is
+ * split once, into as many grains as all partitions together need, and a partition is a context over some of
+ * these: resources may be joined if they come from one split, while what a split gave may not be split again.
+ * Whoever wants more than all grains that are left, but not more than all multiprocessors, gets the rest that
+ * makes no grain, too.
  */
 #include <string.h>
 
@@ -45,7 +45,8 @@ static void look(struct pool *pool)
 	if (failed(pool, driver->device(&pool->device, pool->spec->device), "cuDeviceGet") ||
 	    failed(pool, driver->resource(pool->device, &pool->whole, CU_DEV_RESOURCE_TYPE_SM),
 		   "cuDeviceGetDevResource") ||
-	    failed(pool, driver->split(&one, &groups, &pool->whole, NULL, 0, 1), "cuDevSmResourceSplitByCount"))
+	    failed(pool, driver->split(&one, &groups, &pool->whole, NULL, 0, 1),
+		   "cuDevSmResourceSplitByCount"))
 		return;
 	pool->grain = groups && one.sm.smCount ? one.sm.smCount : pool->whole.sm.smCount;
 	failed(pool, driver->split(NULL, &pool->most, &pool->whole, NULL, 0, pool->grain),
@@ -57,10 +58,10 @@ static void look(struct pool *pool)
 static weir_status too_large(const struct pool *pool, size_t i, unsigned left)
 {
 	return wr_fail(WEIR_E_INVALID,
-		       "green_context_pool '%s': partition %zu wants %u SMs, but only %u of device %d's %u are left; "
-		       "sizes there are multiples of %u",
-		       pool->spec->name, i, pool->spec->sizes[i], left, pool->spec->device, pool->whole.sm.smCount,
-		       pool->grain);
+		       "green_context_pool '%s': partition %zu wants %u SMs, but only %u of device %d's %u "
+		       "are left; sizes there are multiples of %u",
+		       pool->spec->name, i, pool->spec->sizes[i], left, pool->spec->device,
+		       pool->whole.sm.smCount, pool->grain);
 }
 
 static weir_status too_small(const struct pool *pool, size_t i)
@@ -68,8 +69,8 @@ static weir_status too_small(const struct pool *pool, size_t i)
 	const struct wr_partitions_spec *spec = pool->spec;
 
 	return wr_fail(WEIR_E_INVALID,
-		       "green_context_pool '%s': partition %zu has %u SMs, the least is %u (of device %d's %u; sizes there "
-		       "are multiples of %u)",
+		       "green_context_pool '%s': partition %zu has %u SMs, the least is %u (of device %d's "
+		       "%u; sizes there are multiples of %u)",
 		       spec->name, i, spec->sizes[i], spec->minimum ? spec->minimum : 1, spec->device,
 		       pool->whole.sm.smCount, pool->grain);
 }
@@ -111,11 +112,13 @@ static void split(struct pool *pool)
 	if (!groups) {
 		pool->rest = pool->whole;
 	} else {
-		if (failed(pool, pool->driver->split(pool->grains, &groups, &pool->whole, &pool->rest, 0, pool->grain),
+		if (failed(pool, pool->driver->split(pool->grains, &groups, &pool->whole, &pool->rest, 0,
+						     pool->grain),
 			   "cuDevSmResourceSplitByCount"))
 			return;
 		if (groups < pool->used)
-			failed(pool, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "cuDevSmResourceSplitByCount");
+			failed(pool, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+			       "cuDevSmResourceSplitByCount");
 	}
 	if (pool->rest_used)
 		pool->grains[pool->used] = pool->rest;
@@ -126,8 +129,10 @@ static void make(struct pool *pool, CUdevResource *resources, unsigned count, vo
 	CUdevResourceDesc description;
 	CUgreenCtx context;
 
-	if (failed(pool, pool->driver->describe(&description, resources, count), "cuDevResourceGenerateDesc") ||
-	    failed(pool, pool->driver->green_create(&context, description, pool->device, CU_GREEN_CTX_DEFAULT_STREAM),
+	if (failed(pool, pool->driver->describe(&description, resources, count),
+		   "cuDevResourceGenerateDesc") ||
+	    failed(pool, pool->driver->green_create(&context, description, pool->device,
+						    CU_GREEN_CTX_DEFAULT_STREAM),
 		   "cuGreenCtxCreate"))
 		return;
 	*out = context;
@@ -190,17 +195,19 @@ static weir_status divide(struct wr_cuda *cuda, struct pool *pool, void **out, u
 
 static weir_status refuse(const struct wr_cuda *cuda, const char *name)
 {
-	return wr_fail(WEIR_E_UNSUPPORTED, "green_context_pool '%s': driver %d.%d has no green contexts, 12.5 and later have",
+	return wr_fail(WEIR_E_UNSUPPORTED,
+		       "green_context_pool '%s': driver %d.%d has no green contexts, 12.5 and later have",
 		       name, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);
 }
 
 static bool has_green(const struct wr_cuda_driver *driver)
 {
-	return driver->device && driver->resource && driver->split && driver->describe && driver->green_create &&
-	       driver->green_destroy && driver->green_stream;
+	return driver->device && driver->resource && driver->split && driver->describe &&
+	       driver->green_create && driver->green_destroy && driver->green_stream;
 }
 
-weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
+				      uint32_t *sms)
 {
 	struct wr_cuda *cuda = self;
 	struct pool pool = {.driver = &cuda->driver, .spec = spec};
@@ -232,7 +239,10 @@ void wr_cuda_partition_destroy(void *self, void *partition)
 	wr_cuda_leave(around);
 }
 
-/* CUDA wants one thread at a time. No lock: the driver may block here (rule S11), and whoever else comes is as rare. */
+/*
+ * CUDA wants one thread at a time. No lock: the driver may
+ * block here (rule S11), and whoever else comes is as rare.
+ */
 static CUresult make_stream(struct wr_cuda *cuda, CUstream *stream, CUgreenCtx context, int priority)
 {
 	CUresult error;
@@ -245,16 +255,18 @@ static CUresult make_stream(struct wr_cuda *cuda, CUstream *stream, CUgreenCtx c
 }
 
 /* A priority outside of the device's range is clamped by the driver. */
-weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority, void *partition,
-				 void **out)
+weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority,
+				 void *partition, void **out)
 {
 	CUstream stream = NULL;
 	weir_status status;
 
 	if (flags & WEIR_STREAM_BLOCKING)
-		return wr_fail(WEIR_E_INVALID, "the streams of a green context are non-blocking: it takes no blocking ones");
+		return wr_fail(WEIR_E_INVALID,
+			       "the streams of a green context are non-blocking: it takes no blocking ones");
 	struct wr_cuda_around around = wr_cuda_enter_driver(cuda, device);
-	status = wr_cuda_judge(cuda, (cudaError_t)make_stream(cuda, &stream, partition, priority), "cuGreenCtxStreamCreate");
+	status = wr_cuda_judge(cuda, (cudaError_t)make_stream(cuda, &stream, partition, priority),
+			       "cuGreenCtxStreamCreate");
 	wr_cuda_leave(around);
 	if (!status)
 		*out = stream;

@@ -23,7 +23,8 @@ void wr_estimate_learn(struct wr_estimate *estimate, int64_t sample)
 
 void wr_estimate_learn_between(struct wr_estimate *estimate, int64_t least, int64_t most)
 {
-	wr_estimate_learn(estimate, estimate->known ? clamp(estimate->mean, least, most) : least + (most - least) / 2);
+	wr_estimate_learn(estimate,
+			  estimate->known ? clamp(estimate->mean, least, most) : least + (most - least) / 2);
 }
 
 int64_t wr_estimate_early(const struct wr_estimate *estimate)
@@ -54,7 +55,10 @@ static int64_t later(int64_t since, int64_t now)
 	return now + clamp((now - since) / LOOKS, 5 * US, 1000 * US);
 }
 
-/* Before it can have ended: asleep. While it may end: spinning if that is short, else looking now and then. After it: ever less often. */
+/*
+ * Before it can have ended: asleep. While it may end: spinning if that is
+ * short, else looking now and then. After it: ever less often.
+ */
 static int64_t by_estimate(const struct wr_waiting *wait, int64_t now, int64_t margin)
 {
 	int64_t begin = wait->since + wait->early, end = wait->since + wait->late, window = end - begin;

@@ -1,6 +1,7 @@
 /*
- * How long something takes, learned from how long it took: a smoothed mean and mean deviation, as TCP keeps them of round
- * trips (RFC 6298). And when to look whether it is done, for a poller that shall neither be late nor burn a core. Pure functions.
+ * How long something takes, learned from how long it took: a smoothed mean and mean deviation, as TCP keeps
+ * them of round trips (RFC 6298). And when to look whether it is done, for a poller that shall neither be
+ * late nor burn a core. Pure functions.
  */
 #ifndef WR_STREAMS_ESTIMATE_H
 #define WR_STREAMS_ESTIMATE_H
@@ -18,8 +19,10 @@ struct wr_estimate {
 void wr_estimate_learn(struct wr_estimate *estimate, int64_t sample);
 /* The sample is not known better than this: what was expected is believed as far as it can be. */
 void wr_estimate_learn_between(struct wr_estimate *estimate, int64_t least, int64_t most);
-int64_t wr_estimate_early(const struct wr_estimate *estimate);	/* hardly ever done before: mean - 2 deviations, at least half the mean */
-int64_t wr_estimate_late(const struct wr_estimate *estimate);	/* hardly ever done after: mean + 2 deviations */
+/* Hardly ever done before: mean - 2 deviations, at least half the mean. */
+int64_t wr_estimate_early(const struct wr_estimate *estimate);
+/* Hardly ever done after: mean + 2 deviations. */
+int64_t wr_estimate_late(const struct wr_estimate *estimate);
 
 /* Somebody who waits. */
 struct wr_waiting {
@@ -30,8 +33,8 @@ struct wr_waiting {
 };
 
 /*
- * When to look again at what was not done at `now`: `now` is at once. spins: looking all the time is worth it when the end is near.
- * margin: how late a sleep may end.
+ * When to look again at what was not done at `now`: `now` is at once. spins: looking all the time is worth it
+ * when the end is near. margin: how late a sleep may end.
  */
 int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin);
 

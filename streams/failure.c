@@ -1,13 +1,15 @@
 /*
- * The failure of a system (E2, E3): a device is lost, for good. Whoever meets it first writes the report, then says so, then
- * ends all signals, so that each entity that waits is poked and finds it out.
+ * The failure of a system (E2, E3): a device is lost, for good. Whoever meets it first writes the report,
+ * then says so, then ends all signals, so that each entity that waits is poked and finds it out.
  *
- * The report: the device's error and the suspects. After a fault even completed events return the error, so suspects are
- * all streams with work that was not seen complete before; one is accused only if it is the only one.
+ * The report: the device's error and the suspects. After a fault even completed events return the error, so
+ * suspects are all streams with work that was not seen complete before; one is accused only if it is the only
+ * one.
  *
- * Three words, each of which only grows: `failing` is won by one thread, which alone writes the report; `failed` is set
- * after that, seq_cst, so that who arms a token and reads it afterwards either sees it or is seen by the one who ends all
- * tokens; who sees it, by an acquiring load at least, may read the report, which is never changed again.
+ * Three words, each of which only grows: `failing` is won by one thread, which alone writes the report;
+ * `failed` is set after that, seq_cst, so that who arms a token and reads it afterwards either sees it or is
+ * seen by the one who ends all tokens; who sees it, by an acquiring load at least, may read the report, which
+ * is never changed again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +102,8 @@ static void describe(struct wr_system *system, const char *what)
 /* --- failing --- */
 
 /*
- * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go on
- * with what is not complete, or report the failure as his own.
+ * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go
+ * on with what is not complete, or report the failure as his own.
  */
 void wr_system_fail(struct wr_system *system, const char *what)
 {

@@ -57,11 +57,12 @@ void wr_stream_saw(weir_stream *stream, uint64_t point)
 	wr_stream_let_go(stream);
 }
 
-#define TRUST 50000000	/* ns: a word that was told to come to a point and has not is believed so long; then the device is asked */
+/* ns: a word that was told to come to a point and has not is believed so long; then the device is asked. */
+#define TRUST 50000000
 
 /*
- * The word has come to the point, or was told to come to it: nobody has to ask the device. False: it must be asked. A word that was told
- * of a later point only can say yes, but not no.
+ * The word has come to the point, or was told to come to it: nobody has to ask the device. False: it must be
+ * asked. A word that was told of a later point only can say yes, but not no.
  */
 static bool word_answers(weir_stream *stream, uint64_t point, weir_status *status)
 {
@@ -115,10 +116,10 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 }
 
 /*
- * A fence that names no work of this system (INVALID) holds nothing; a question that could not be answered says
- * nothing: the work may go on. On a lost device nothing completes any more; there it is enough that nothing
- * runs. A system may also have failed though its device goes on (a lost callback): then the device is asked all
- * the same.
+ * A fence that names no work of this system (INVALID) holds nothing; a question that could not be answered
+ * says nothing: the work may go on. On a lost device nothing completes any more; there it is enough that
+ * nothing runs. A system may also have failed though its device goes on (a lost callback): then the device is
+ * asked all the same.
  */
 bool wr_fence_over(struct wr_system *system, weir_fence fence)
 {

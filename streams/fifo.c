@@ -145,13 +145,15 @@ static weir_status make(struct wr_group *group, struct wr_line **out)
 	return WEIR_OK;
 }
 
-weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition, struct wr_line **out)
+weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+			 struct wr_line **out)
 {
 	struct wr_group *group = partition ? partition : fifo->device[device];
 	weir_status status;
 
 	if (partition && flags & WEIR_STREAM_BLOCKING)
-		return wr_fail(WEIR_E_INVALID, "the streams of a green context are non-blocking: it takes no blocking ones");
+		return wr_fail(WEIR_E_INVALID,
+			       "the streams of a green context are non-blocking: it takes no blocking ones");
 	status = wr_group_start(group);
 	if (status)
 		return status;

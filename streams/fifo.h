@@ -1,6 +1,6 @@
 /*
- * In-order queues of operations on a few runners (threads or fibers): what host and sim have in common. A wait
- * parks its queue on an event, never a runner. Events and queues mean what CUDA's mean.
+ * In-order queues of operations on a few runners (threads or fibers): what host and sim have in common. A
+ * wait parks its queue on an event, never a runner. Events and queues mean what CUDA's mean.
  */
 #ifndef WR_STREAMS_FIFO_H
 #define WR_STREAMS_FIFO_H
@@ -11,7 +11,10 @@
 enum wr_work { WR_WORK_KERNEL, WR_WORK_COPY, WR_WORK_CALL, WR_WORK_RING, WR_WORK_RECORD, WR_WORK_WAIT };
 enum wr_fate { WR_FATE_RUN, WR_FATE_FAULT, WR_FATE_LOSE, WR_FATE_TWICE };
 
-/* How simulated work differs from real work. Asked with the lock held: no switching point inside. NULL: none of it. */
+/*
+ * How simulated work differs from real work. Asked with the
+ * lock held: no switching point inside. NULL: none of it.
+ */
 struct wr_fifo_rules {
 	int64_t (*now)(void *arg);
 	int64_t (*delay)(void *arg, enum wr_work work);	/* from its turn until it begins */
@@ -27,28 +30,32 @@ struct wr_mark;		/* an event */
 #define WR_FIFO_DEVICES 64
 
 /* Each device has so many runners of its own. With rules: called by a fiber of the world, and so is split. */
-weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners, const struct wr_fifo_rules *rules,
-			   void *arg);
+weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
+			   const struct wr_fifo_rules *rules, void *arg);
 void wr_fifo_destroy(struct wr_fifo *fifo);	/* ends the runners; NULL is fine */
 int wr_fifo_devices(const struct wr_fifo *fifo);
 bool wr_fifo_quiet(struct wr_fifo *fifo);	/* it has faulted and nothing runs */
 
 /*
- * As the table's partitions_create: a partition has runners of its own, the remainder is the device's. They live as
- * long as the fifo.
+ * As the table's partitions_create: a partition has runners of its own, the remainder is the device's. They
+ * live as long as the fifo.
  */
-weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out, uint32_t *sms);
+weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out,
+			  uint32_t *sms);
 
 /*
- * As the table's stream_create. A device has one line for all BLOCKING streams and the legacy default one: as they
- * wait for each other, one order of all that is on them is a right one. That line outlives wr_line_destroy.
+ * As the table's stream_create. A device has one line for all BLOCKING streams and the legacy default one: as
+ * they wait for each other, one order of all that is on them is a right one. That line outlives
+ * wr_line_destroy.
  */
-weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition, struct wr_line **out);
+weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+			 struct wr_line **out);
 void wr_line_destroy(struct wr_line *line);
 weir_status wr_mark_create(struct wr_fifo *fifo, struct wr_mark **out);
 void wr_mark_destroy(struct wr_mark *mark);
 
-weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments, size_t bytes);
+weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments,
+			   size_t bytes);
 weir_status wr_line_copy(struct wr_line *line, void *to, const void *from, size_t bytes);
 weir_status wr_line_call(struct wr_line *line, void (*fn)(void *), void *arg);
 weir_status wr_line_ring(struct wr_line *line, _Atomic uint32_t *word, uint32_t value);

@@ -1,9 +1,10 @@
 /*
- * Groups of runners: a few for each device, and as many as it was given for each partition; and the life of the whole that
- * they make up.
+ * Groups of runners: a few for each device, and as many as it was given for each partition; and the life of
+ * the whole that they make up.
  *
- * Groups are added, never taken away: a partition's lives as long as the fifo. In a world all runners are started at once,
- * since only a fiber can start a fiber; threads are started when the first line of their group is opened.
+ * Groups are added, never taken away: a partition's lives as long as the fifo. In a world all runners are
+ * started at once, since only a fiber can start a fiber; threads are started when the first line of their
+ * group is opened.
  */
 #include "streams/runners.h"
 
@@ -34,7 +35,10 @@ weir_status wr_group_start(struct wr_group *group)
 	return status;
 }
 
-/* In a world only a fiber can start a fiber, so there it is done at once; threads wait until there is a line. */
+/*
+ * In a world only a fiber can start a fiber, so there it is
+ * done at once; threads wait until there is a line.
+ */
 static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_group **out)
 {
 	struct wr_group *group = wr_alloc(1, sizeof *group + room * sizeof *group->runners);
@@ -60,17 +64,20 @@ static weir_status check(const struct wr_partitions_spec *spec)
 {
 	for (size_t i = 0; i < spec->count; i++) {
 		if (!spec->sizes[i] || spec->sizes[i] < spec->minimum)
-			return wr_fail(WEIR_E_INVALID, "green_context_pool '%s': partition %zu has %u SMs, the least is %u",
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu has %u SMs, the least is %u",
 				       spec->name, i, spec->sizes[i], spec->minimum ? spec->minimum : 1);
 		if (spec->sizes[i] > PARTITION_MAX)
 			return wr_fail(WEIR_E_INVALID,
-				       "green_context_pool '%s': partition %zu wants %u SMs; here they are threads, at most %d",
+				       "green_context_pool '%s': partition %zu wants %u SMs; "
+				       "here they are threads, at most %d",
 				       spec->name, i, spec->sizes[i], PARTITION_MAX);
 	}
 	return WEIR_OK;
 }
 
-weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out,
+			  uint32_t *sms)
 {
 	struct wr_group *rest = fifo->device[spec->device];
 	weir_status status = check(spec);
@@ -99,8 +106,8 @@ static weir_status make_devices(struct wr_fifo *fifo, int devices, unsigned size
 	return status ? status : wr_group_start(fifo->device[0]);
 }
 
-weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners, const struct wr_fifo_rules *rules,
-			   void *arg)
+weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
+			   const struct wr_fifo_rules *rules, void *arg)
 {
 	struct wr_fifo *fifo;
 	weir_status status;

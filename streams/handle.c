@@ -1,4 +1,7 @@
-/* What the rooms above ask of a stream beside its work, and the caller's leave-taking from one that was wrapped. */
+/*
+ * What the rooms above ask of a stream beside its work, and
+ * the caller's leave-taking from one that was wrapped.
+ */
 #include "base/status.h"
 #include "streams/system.h"
 
@@ -21,6 +24,7 @@ void wr_system_run(struct wr_system *system, bool on)
 weir_status weir_stream_unwrap(weir_stream *stream)
 {
 	if (stream && wr_load(&stream->system->running))
-		return wr_fail(WEIR_E_BUSY, "a run is on, whose operators may use the wrapped stream: end it first");
+		return wr_fail(WEIR_E_BUSY,
+			       "a run is on, whose operators may use the wrapped stream: end it first");
 	return wr_stream_unwrap(stream);
 }

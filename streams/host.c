@@ -35,7 +35,8 @@ static int host_devices(void *self)
 	return wr_fifo_devices(self);
 }
 
-static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition, void **out)
+static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
+				      void **out)
 {
 	(void)priority;
 	return wr_line_open(self, device, flags, partition, (struct wr_line **)out);

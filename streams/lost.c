@@ -6,11 +6,12 @@
  * occupies the thread that makes the calls, all threads of the host backend are in long kernels, the process
  * was stopped (F36). Then the entity is poked in its place, which is always right, and nothing has failed.
  *
- * Thread: the loop, which alone gives such signals back, so that one which has waited for long stays what it is
- * meanwhile.
+ * Thread: the loop, which alone gives such signals back, so that one which has waited for long stays what it
+ * is meanwhile.
  *
- * Lost rings: a word has not come to a point for a second though a later record of its stream is complete. Without a
- * later record nobody knows; whoever waits is told all the same, since the watch has seen the work complete.
+ * Lost rings: a word has not come to a point for a second though a later record of its stream is complete.
+ * Without a later record nobody knows; whoever waits is told all the same, since the watch has seen the work
+ * complete.
  */
 #include "base/log.h"
 #include "base/memory.h"
@@ -57,7 +58,8 @@ static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
 
 	if (signal->probed == token)
 		return wr_system_note(system, system->backend->query(system->native, carrier->event));
-	if (!wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native, carrier->event)))
+	if (!wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native,
+							    carrier->event)))
 		signal->probed = token;
 	return WEIR_E_BUSY;
 }
@@ -166,7 +168,8 @@ weir_status wr_bells_missed(struct wr_system *system, int64_t now)
 
 		if (!missed(stream, now))
 			continue;
-		wr_fail(WEIR_E_DEVICE, "doorbell lost: the work of '%s' has been complete for 1 s, and later work is, too",
+		wr_fail(WEIR_E_DEVICE,
+			"doorbell lost: the work of '%s' has been complete for 1 s, and later work is, too",
 			wr_load(&stream->owner));
 		wr_system_fail(system, weir_last_error());
 		return WEIR_E_DEVICE;

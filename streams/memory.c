@@ -4,9 +4,9 @@
  * system. So that nothing is written into device memory, free blocks hang on nodes of their own: each block
  * that is out has left one node behind.
  *
- * When the backend has nothing left, a free block of a larger class is lent in place of one of the right class.
- * It stays of the class that it was cut for, or the large ones would be used up by small sizes: its node waits
- * among the lent ones and is found by the address when it comes back.
+ * When the backend has nothing left, a free block of a larger class is lent in place of one of the right
+ * class. It stays of the class that it was cut for, or the large ones would be used up by small sizes: its
+ * node waits among the lent ones and is found by the address when it comes back.
  */
 #include "streams/memory.h"
 

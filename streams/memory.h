@@ -1,4 +1,7 @@
-/* The arenas of a system, pinned host memory and one a device. Each has a lock of its own; none is held in the backend. */
+/*
+ * The arenas of a system, pinned host memory and one a device.
+ * Each has a lock of its own; none is held in the backend.
+ */
 #ifndef WR_STREAMS_MEMORY_H
 #define WR_STREAMS_MEMORY_H
 

@@ -1,10 +1,10 @@
 /*
- * Opening streams: a new one or one of the table that is free again, of the system's own, around a native stream of the
- * caller's, or beside another (T5, T6).
+ * Opening streams: a new one or one of the table that is free again, of the system's own, around a native
+ * stream of the caller's, or beside another (T5, T6).
  *
- * Several streams may share one native stream, the root's: each has an identity, points and a live reference of its own,
- * the device's queue is one. Who opens one counts it at its root first, so that the root is not given to somebody else
- * meanwhile, and takes the count back if nothing comes of it.
+ * Several streams may share one native stream, the root's: each has an identity, points and a live reference
+ * of its own, the device's queue is one. Who opens one counts it at its root first, so that the root is not
+ * given to somebody else meanwhile, and takes the count back if nothing comes of it.
  *
  * Everything here runs without a lock, and most of it may wait for the device: not on hot paths.
  */
@@ -33,14 +33,16 @@ static weir_status make_native(weir_stream *stream, const struct wr_stream_kind 
 	struct wr_system *system = stream->system;
 	void *native = NULL;
 	weir_status status = wr_system_note(
-		system, system->backend->stream_create(system->native, kind->spec.device, kind->spec.flags, kind->spec.priority,
+		system, system->backend->stream_create(system->native, kind->spec.device, kind->spec.flags,
+						       kind->spec.priority,
 						       wr_partition_native(kind->spec.partition), &native));
 
 	wr_store(&stream->native, native);
 	return status;
 }
 
-static weir_status make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner, weir_stream **out)
+static weir_status make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
+			weir_stream **out)
 {
 	weir_stream *stream = wr_alloc(1, sizeof *stream);
 	weir_status status = WEIR_OK;
@@ -81,7 +83,8 @@ static weir_status check(struct wr_system *system, int device)
 	return WEIR_OK;
 }
 
-static weir_status open_kind(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner, weir_stream **out)
+static weir_status open_kind(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
+			     weir_stream **out)
 {
 	weir_status status = check(system, kind->spec.device);
 	weir_stream *stream = status ? NULL : wr_table_reuse(system, kind, owner);
@@ -94,20 +97,22 @@ static weir_status open_kind(struct wr_system *system, const struct wr_stream_ki
 	return WEIR_OK;
 }
 
-weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec, struct wr_stream_pool *pool,
-			      const char *owner, weir_stream **out)
+weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec,
+			      struct wr_stream_pool *pool, const char *owner, weir_stream **out)
 {
 	struct wr_stream_kind kind = {.spec = *spec, .pool = pool};
 
 	return open_kind(system, &kind, owner, out);
 }
 
-weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner, weir_stream **out)
+weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner,
+			   weir_stream **out)
 {
 	return wr_stream_open_in(system, spec, NULL, owner, out);
 }
 
-static weir_status open_wrapped(struct wr_system *system, int device, void *native, const char *owner, weir_stream **out)
+static weir_status open_wrapped(struct wr_system *system, int device, void *native, const char *owner,
+				weir_stream **out)
 {
 	struct wr_stream_kind kind = {.spec = {.device = device}, .wrapped = true, .native = native};
 
@@ -120,7 +125,8 @@ static weir_status open_default(struct wr_system *system, int device, const char
 	weir_status status = check(system, device);
 
 	if (!status)
-		status = wr_system_note(system, system->backend->stream_default(system->native, device, &native));
+		status = wr_system_note(system,
+					system->backend->stream_default(system->native, device, &native));
 	return status ? status : open_wrapped(system, device, native, owner, out);
 }
 
@@ -130,8 +136,8 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap",
 			       system->backend->name);
 	if (native && native == system->backend->per_thread)
-		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, and workers take turns: "
-					       "wrap a stream that was made");
+		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, "
+					       "and workers take turns: wrap a stream that was made");
 	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
 			open_default(system, device, "a wrapped default stream", out);
 }
@@ -206,14 +212,16 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 	if (!stream)
 		return WEIR_OK;
 	if (!stream->wrapped)
-		return wr_fail(WEIR_E_INVALID, "the stream of '%s' was not wrapped: only what was can be unwrapped",
+		return wr_fail(WEIR_E_INVALID,
+			       "the stream of '%s' was not wrapped: only what was can be unwrapped",
 			       wr_load(&stream->owner));
 	if (!wr_system_failed(stream->system) && !wr_stream_idle(stream))
-		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: wait for it first");
+		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: "
+					    "wait for it first");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->trailing, false);
 	if (wr_table_close_unshared(stream))
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "entities still work on the wrapped stream, or what they left on it is not complete: "
-				    "end the run, then unwrap");
+	return wr_fail(WEIR_E_BUSY, "entities still work on the wrapped stream, or what they left on it "
+				    "is not complete: end the run, then unwrap");
 }

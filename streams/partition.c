@@ -1,4 +1,7 @@
-/* Partitions of a device's multiprocessors: the backend makes them, the system owns them until its streams are gone. */
+/*
+ * Partitions of a device's multiprocessors: the backend makes
+ * them, the system owns them until its streams are gone.
+ */
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/system.h"
@@ -40,8 +43,8 @@ static void free_handles(struct wr_partition **out, size_t count)
 }
 
 /* The remainder may not be there. */
-static void hand_out(struct wr_system *system, struct wr_partition **handles, void *const *natives, size_t count,
-		     struct wr_partition **out)
+static void hand_out(struct wr_system *system, struct wr_partition **handles, void *const *natives,
+		     size_t count, struct wr_partition **out)
 {
 	for (size_t i = 0; i < count; i++) {
 		handles[i]->native = natives[i];
@@ -58,16 +61,17 @@ static weir_status check(struct wr_system *system, const struct wr_partitions_sp
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	if (spec->device < 0 || spec->device >= system->devices)
-		return wr_fail(WEIR_E_INVALID, "green context pool '%s': device %d: this machine has %d", spec->name,
-			       spec->device, system->devices);
+		return wr_fail(WEIR_E_INVALID, "green context pool '%s': device %d: this machine has %d",
+			       spec->name, spec->device, system->devices);
 	if (!system->backend->partitions_create)
-		return wr_fail(WEIR_E_UNSUPPORTED, "green context pool '%s': the %s backend has no partitions", spec->name,
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "green context pool '%s': the %s backend has no partitions", spec->name,
 			       system->backend->name);
 	return WEIR_OK;
 }
 
-weir_status wr_partitions_create(struct wr_system *system, const struct wr_partitions_spec *spec, struct wr_partition **out,
-				 uint32_t *sms)
+weir_status wr_partitions_create(struct wr_system *system, const struct wr_partitions_spec *spec,
+				 struct wr_partition **out, uint32_t *sms)
 {
 	size_t count = spec->count + 1;
 	void **natives = wr_alloc(count, sizeof *natives);
@@ -77,7 +81,8 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 	if (!status && !make_handles(handles, count))
 		status = WEIR_E_NOMEM;
 	if (!status)
-		status = wr_system_note(system, system->backend->partitions_create(system->native, spec, natives, sms));
+		status = wr_system_note(
+			system, system->backend->partitions_create(system->native, spec, natives, sms));
 	if (!status)
 		hand_out(system, handles, natives, count, out);
 	else if (handles)

@@ -1,17 +1,17 @@
 /*
- * The poller of the doorbells (G4): what is armed with it, and looking. Who plays the role is decided in the room of the
- * scheduler.
+ * The poller of the doorbells (G4): what is armed with it, and looking. Who plays the role is decided in the
+ * room of the scheduler.
  *
- * A signal that waits so goes from whoever armed it through the inbox, a stack without a lock, into the list of who
- * looks. From there only who looks takes it back, once its token has ended: he ends it himself when the words have come
- * past its points, or finds it superseded; or somebody else ended it, because the system failed or the run is over, and
- * has said, last of all, that he is through with it (`ended`). So a signal is in one place at any time, and is given back
- * once.
+ * A signal that waits so goes from whoever armed it through the inbox, a stack without a lock, into the list
+ * of who looks. From there only who looks takes it back, once its token has ended: he ends it himself when
+ * the words have come past its points, or finds it superseded; or somebody else ended it, because the system
+ * failed or the run is over, and has said, last of all, that he is through with it (`ended`). So a signal is
+ * in one place at any time, and is given back once.
  *
- * There is no lock. `looking` is the right to look, taken and given back by an exchange, which hands the list on from
- * one who looks to the next; who finds it taken goes without. `armed` grows before the signal is in the inbox, `version`
- * after: who goes to sleep on what looking said, and reads the same version once more after he has announced it, has
- * missed nothing (all seq_cst).
+ * There is no lock. `looking` is the right to look, taken and given back by an exchange, which hands the list
+ * on from one who looks to the next; who finds it taken goes without. `armed` grows before the signal is in
+ * the inbox, `version` after: who goes to sleep on what looking said, and reads the same version once more
+ * after he has announced it, has missed nothing (all seq_cst).
  */
 #include "streams/poller.h"
 
@@ -45,7 +45,10 @@ struct wr_bell {
 
 /* --- arming --- */
 
-/* What was not rung and what goes into a capture (G3) is not armed here; nothing is enqueued, so nobody asks for the devices. */
+/*
+ * What was not rung and what goes into a capture (G3) is not armed
+ * here; nothing is enqueued, so nobody asks for the devices.
+ */
 static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
@@ -72,8 +75,8 @@ static void put(struct wr_poller *poller, struct wr_signal *signal)
 }
 
 /*
- * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees the token. Either way
- * the poller takes the signal back.
+ * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees the
+ * token. Either way the poller takes the signal back.
  */
 static weir_status check_failed(struct wr_system *system, struct wr_signal *signal, wr_token token)
 {
@@ -84,7 +87,8 @@ static weir_status check_failed(struct wr_system *system, struct wr_signal *sign
 	return wr_system_dead(system);
 }
 
-weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n, wr_token *out)
+weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			wr_token *out)
 {
 	struct wr_poller *poller = &system->poller;
 	struct wr_waker *waker = wr_load(&system->waker);
@@ -127,8 +131,9 @@ uint64_t wr_bells_version(const struct wr_system *system)
 /* --- what is watched --- */
 
 /*
- * No stream: all was complete when it was looked at first. The word is proof that the point is complete: the stream came past it, and
- * after a fault it comes past nothing any more. So nobody has to ask the device again.
+ * No stream: all was complete when it was looked at first. The word is proof that the point is complete: the
+ * stream came past it, and after a fault it comes past nothing any more. So nobody has to ask the device
+ * again.
  */
 static bool has_come(const struct wr_bell *bell)
 {
@@ -175,7 +180,8 @@ static bool watch_from(struct wr_bell *bell, uint32_t first, int64_t pending_at)
 		weir_fence fence = signal->fences[i];
 		weir_stream *stream;
 
-		if (wr_fence_find(signal->system, fence, &stream) || !stream || fence.point <= wr_load(&stream->seen))
+		if (wr_fence_find(signal->system, fence, &stream) || !stream ||
+		    fence.point <= wr_load(&stream->seen))
 			continue;
 		bell->fence = i;
 		bell->stream = stream;
@@ -191,8 +197,9 @@ static bool watch_from(struct wr_bell *bell, uint32_t first, int64_t pending_at)
 }
 
 /*
- * When it ended is known no better than from when it was last looked at until now. A sleep that was too long teaches nothing about the
- * work but that it was not longer. What ended in the same gap as the one before it says nothing.
+ * When it ended is known no better than from when it was last looked at until now. A sleep that was too long
+ * teaches nothing about the work but that it was not longer. What ended in the same gap as the one before it
+ * says nothing.
  */
 static bool learn(struct wr_bell *bell, int64_t now)
 {
@@ -284,7 +291,10 @@ static void settle_all(struct wr_poller *poller, int64_t now)
 		expect(&poller->list[i]);
 }
 
-/* What is armed and not listed is on its way here (its arming then changes `version`), or there was no memory for it. */
+/*
+ * What is armed and not listed is on its way here (its arming
+ * then changes `version`), or there was no memory for it.
+ */
 static int64_t when_next(struct wr_system *system, int64_t now)
 {
 	struct wr_poller *poller = &system->poller;

@@ -21,7 +21,10 @@ struct wr_poller {
 
 void wr_poller_init(struct wr_poller *poller);
 void wr_poller_finish(struct wr_poller *poller);
-/* All tokens were revoked: takes back what has ended, which is all. Waits for who still looks. Thread: who detaches. */
+/*
+ * All tokens were revoked: takes back what has ended, which is
+ * all. Waits for who still looks. Thread: who detaches.
+ */
 void wr_bells_reap(struct wr_system *system);
 
 #endif

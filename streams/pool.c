@@ -1,6 +1,6 @@
 /*
- * Stream pools: streams of one kind, so many at most. The pool counts who has one; the streams themselves lie in the
- * system's table, and one that was given back serves the same pool again.
+ * Stream pools: streams of one kind, so many at most. The pool counts who has one; the streams themselves lie
+ * in the system's table, and one that was given back serves the same pool again.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -34,8 +34,9 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 	weir_status status;
 
 	if (!count_in(pool))
-		return wr_fail(WEIR_E_BUSY, "stream pool '%s' is exhausted: all %u of its streams are taken; raise max_size",
-			       pool->spec.name, pool->spec.max);
+		return wr_fail(WEIR_E_BUSY,
+			       "stream pool '%s' is exhausted: all %u of its streams are taken; "
+			       "raise max_size", pool->spec.name, pool->spec.max);
 	status = wr_stream_open_in(pool->system, &pool->spec.streams, pool, owner, out);
 	if (status)
 		wr_stream_pool_gave_back(pool);

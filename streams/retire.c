@@ -4,8 +4,8 @@
  *
  * Whoever looks takes the whole list off, asks the device without a lock, releases what is complete and puts
  * the rest back. An entry holds a live reference if it was listed by a worker of the run, who holds one
- * himself; a foreign thread, or a worker of another run, cannot take any. A forfeit meanwhile finds the entries
- * gone: it counts itself, and whoever puts them back sees that and gives theirs up, too.
+ * himself; a foreign thread, or a worker of another run, cannot take any. A forfeit meanwhile finds the
+ * entries gone: it counts itself, and whoever puts them back sees that and gives theirs up, too.
  */
 #include "base/bug.h"
 #include "streams/system.h"

@@ -1,11 +1,12 @@
 /*
- * Signals that end without their callbacks: because the device was lost, which calls nobody back, or because the run is
- * over and its waker goes.
+ * Signals that end without their callbacks: because the device was lost, which calls nobody back, or because
+ * the run is over and its waker goes.
  *
- * Failing ends every token as its callback would have: each entity that waits is poked once, whoever is first. Revoking
- * (G1) makes an orphan of what has not fired: its callback, should it ever come, touches the slot alone and gives it
- * back. Then the caller waits until nobody is inside any slot, collects what has fired, and takes the rest back here; the
- * slots that are free go to the slab. The carrier of an orphan is in limbo until its last event is complete.
+ * Failing ends every token as its callback would have: each entity that waits is poked once, whoever is
+ * first. Revoking (G1) makes an orphan of what has not fired: its callback, should it ever come, touches the
+ * slot alone and gives it back. Then the caller waits until nobody is inside any slot, collects what has
+ * fired, and takes the rest back here; the slots that are free go to the slab. The carrier of an orphan is in
+ * limbo until its last event is complete.
  *
  * Thread: fail: any; the others: who detaches, when no worker and no loop is left.
  */

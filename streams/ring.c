@@ -1,6 +1,6 @@
 /*
- * The events of a stream: a ring of points, followed by a larger one when it is full. The old ones answer for the
- * points below its first.
+ * The events of a stream: a ring of points, followed by a larger one when it is full. The old ones answer for
+ * the points below its first.
  */
 #include "base/memory.h"
 #include "streams/system.h"
@@ -63,8 +63,9 @@ static bool complete(weir_stream *stream, uint64_t point)
 }
 
 /*
- * A place whose event stands for nobody who still waits, or NULL: BUSY, or the device failed. Asking the device costs as much as the
- * record: where nobody else does, a point half a ring later is asked for first, which answers for all up to there.
+ * A place whose event stands for nobody who still waits, or NULL: BUSY, or the device failed. Asking the
+ * device costs as much as the record: where nobody else does, a point half a ring later is asked for first,
+ * which answers for all up to there.
  */
 static struct wr_point *free_place(weir_stream *stream, struct wr_ring *ring, uint64_t point)
 {

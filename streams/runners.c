@@ -1,12 +1,12 @@
 /*
  * Runners: threads (or fibers) that take a line that is ready and do its first task, over and over.
  *
- * Where there are rules, calls are made one at a time a group, as CUDA's driver does, and kernels that sleep in simulated
- * time occupy a runner, so a device gets another one when its last idle one begins a kernel. A partition does not: so many
- * runners are what it is.
+ * Where there are rules, calls are made one at a time a group, as CUDA's driver does, and kernels that sleep
+ * in simulated time occupy a runner, so a device gets another one when its last idle one begins a kernel. A
+ * partition does not: so many runners are what it is.
  *
- * The lock is left in three places: while a task is executed, while another runner is woken or started, and in sleep.
- * Meanwhile the line that a runner has taken is `running`, which keeps it from being destroyed.
+ * The lock is left in three places: while a task is executed, while another runner is woken or started, and
+ * in sleep. Meanwhile the line that a runner has taken is `running`, which keeps it from being destroyed.
  */
 #include "streams/runners.h"
 
@@ -104,7 +104,8 @@ static int execute(struct wr_task *task)
 /* A kernel may sleep in virtual time: somebody else must be there for the other lines meanwhile. */
 static bool needs_another_locked(const struct wr_group *group, const struct wr_task *task)
 {
-	return group->fifo->rules && task->work == WR_WORK_KERNEL && !group->idle && group->started < group->room;
+	return group->fifo->rules && task->work == WR_WORK_KERNEL && !group->idle &&
+	       group->started < group->room;
 }
 
 static void run(void *arg);
@@ -124,8 +125,8 @@ static void run_unlocked(struct wr_line *line, struct wr_task *task)
 
 	group->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&fifo->lock);
-	if (another)
-		(void)wr_runner_start(group, another); /* a convenience: that there is no memory for it is no failure */
+	if (another) /* a convenience: that there is no memory for it is no failure */
+		(void)wr_runner_start(group, another);
 	code = execute(task);
 	wr_mutex_lock(&fifo->lock);
 	if (task->work == WR_WORK_CALL)

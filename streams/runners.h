@@ -1,8 +1,8 @@
 /*
- * What queues (fifo.c), those who run them (runners.c) and their groups (groups.c) share. A line is ready, due at a time, when its first
- * operation could run; parked when that is a wait for a mark that was not reached; running while a runner is in
- * its first operation; idle when it is empty. Only a ready line is in its group's list, so a line is run by one
- * runner at a time and its order is kept.
+ * What queues (fifo.c), those who run them (runners.c) and their groups (groups.c) share. A line is ready,
+ * due at a time, when its first operation could run; parked when that is a wait for a mark that was not
+ * reached; running while a runner is in its first operation; idle when it is empty. Only a ready line is in
+ * its group's list, so a line is run by one runner at a time and its order is kept.
  *
  * A group is a device, or a partition of one: its lines run on its runners alone. One lock guards all groups,
  * since a mark may be recorded in one and waited for in another.
@@ -57,7 +57,7 @@ struct wr_line {
 	struct wr_line *next;		/* in the ready list, or among those parked on a mark */
 	int64_t due;
 	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
-	bool running;			/* a runner has taken it and comes back to it, whether it leaves the lock or not */
+	bool running;	/* a runner has taken it and comes back to it, whether it leaves the lock or not */
 };
 
 struct wr_runner {
@@ -68,7 +68,10 @@ struct wr_runner {
 	bool idle;
 };
 
-/* Freed with the fifo, when no runner is left: whoever wakes one of another group's does it without the lock. */
+/*
+ * Freed with the fifo, when no runner is left: whoever wakes
+ * one of another group's does it without the lock.
+ */
 struct wr_group {
 	struct wr_fifo *fifo;
 	struct wr_group *next;
@@ -108,8 +111,9 @@ void wr_line_reach_locked(struct wr_line *line);	/* its record has run */
 void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
-weir_status wr_runner_start(struct wr_group *group, unsigned i);	/* its i-th. Thread: any; who makes groups: with the lock */
-struct wr_runner *wr_group_wake_locked(struct wr_group *group);		/* an idle one, for wr_unpark; or NULL */
+/* Its i-th. Thread: any; who makes groups: with the lock. */
+weir_status wr_runner_start(struct wr_group *group, unsigned i);
+struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one, for wr_unpark; or NULL */
 
 /* groups.c */
 weir_status wr_group_start(struct wr_group *group);	/* its runners, if it has none yet. Lock not held */

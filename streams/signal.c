@@ -1,15 +1,17 @@
 /*
- * A signal: how the end of device work reaches the scheduler (G1-G3; the models m5_token, m5_bound). It is a token, the
- * token's sink, and what carries it there: a host callback (callback.c) or the poller of the doorbells (bell.c).
+ * A signal: how the end of device work reaches the scheduler (G1-G3; the models m5_token, m5_bound). It is a
+ * token, the token's sink, and what carries it there: a host callback (callback.c) or the poller of the
+ * doorbells (poller.c).
  *
- * Its way: from the free list it is made, with its token armed in the same critical section, so that what is written in
- * it and what is armed are one; a firing pokes its entity and pushes it onto the fired list; only the loop (collect) takes
- * it from there, gives it back, and then pokes refused entities: as many as there are free places, since one that is poked
- * may find that it need not wait any more. One that is left over, because those who were poked armed nothing, is found by
- * the watch. A doorbell's signal never lies in the fired list: the poller has it, and gives it back.
+ * Its way: from the free list it is made, with its token armed in the same critical section, so that what is
+ * written in it and what is armed are one; a firing pokes its entity and pushes it onto the fired list; only
+ * the loop (collect) takes it from there, gives it back, and then pokes refused entities: as many as there
+ * are free places, since one that is poked may find that it need not wait any more. One that is left over,
+ * because those who were poked armed nothing, is found by the watch. A doorbell's signal never lies in the
+ * fired list: the poller has it, and gives it back.
  *
- * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back (revoke.c).
- * Signals are never freed before their system: who walks over them (each) needs no lock.
+ * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back
+ * (revoke.c). Signals are never freed before their system: who walks over them (each) needs no lock.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -39,9 +41,10 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 }
 
 /*
- * A callback alone is no proof that all went well; the word is, which the carrier wrote behind the waits and before the call. So who is woken
- * need not ask the device, which costs him as much as all the rest: the thread that makes the calls is in its way. Of other devices it
- * proves nothing: one that is lost may let go who waits for it elsewhere.
+ * A callback alone is no proof that all went well; the word is, which the carrier wrote behind the waits and
+ * before the call. So who is woken need not ask the device, which costs him as much as all the rest: the
+ * thread that makes the calls is in its way. Of other devices it proves nothing: one that is lost may let go
+ * who waits for it elsewhere.
  */
 static void note_complete(const struct wr_signal *signal)
 {
@@ -52,7 +55,8 @@ static void note_complete(const struct wr_signal *signal)
 	for (size_t i = 0; i < signal->count; i++) {
 		weir_stream *stream;
 
-		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream && stream->spec.device == carrier->device)
+		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream &&
+		    stream->spec.device == carrier->device)
 			wr_stream_saw(stream, signal->fences[i].point);
 	}
 }
@@ -67,8 +71,8 @@ static void fired(struct wr_sink *sink, bool stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity);
-	if (signal->doorbell)
-		wr_store(&signal->ended, wr_load(&signal->token)); /* from here on it may be somebody else's */
+	if (signal->doorbell) /* from here on it may be somebody else's */
+		wr_store(&signal->ended, wr_load(&signal->token));
 	else
 		hand_back(signal, waker);
 }

@@ -1,10 +1,10 @@
 /*
- * Signals from the inside: signal.c (their way), callback.c (arming), revoke.c (ends without a callback), carrier.c, refused.c,
- * lost.c; poller.c arms some, too.
+ * Signals from the inside: signal.c (their way), callback.c (arming), revoke.c (ends without a callback),
+ * carrier.c, refused.c, lost.c; poller.c arms some, too.
  *
- * One lock, signals->lock, guards the lists, the counts and what is written in a signal. It is never held in a call of the
- * backend nor while a waker pokes or drops; only `take` is called under it. ..._locked: it is held. Everybody else holds
- * no lock of this room's. What is `_Atomic` is seq_cst.
+ * One lock, signals->lock, guards the lists, the counts and what is written in a signal. It is never held in
+ * a call of the backend nor while a waker pokes or drops; only `take` is called under it. ..._locked: it is
+ * held. Everybody else holds no lock of this room's. What is `_Atomic` is seq_cst.
  */
 #ifndef WR_STREAMS_SIGNAL_H
 #define WR_STREAMS_SIGNAL_H
@@ -14,18 +14,27 @@
 
 #define WR_BOUND 256	/* outstanding tokens a device (callback) or stream (inline), G2 */
 
-/* A native stream that carries one signal at a time, so that none waits for another's producer. Its holder's alone. */
+/*
+ * A native stream that carries one signal at a time, so that
+ * none waits for another's producer. Its holder's alone.
+ */
 struct wr_carrier {
 	struct wr_carrier *next;
 	void *native, *event;	/* the event: recorded when the signal was given up, to see its end */
 	int device;
 	bool unmarked;		/* given up, and the record of the event was refused */
-	/* Told to count the signals, before the callback; NULL: the device cannot, or it was made in mid-run. */
+	/*
+	 * Told to count the signals, before the callback; NULL:
+	 * the device cannot, or it was made in mid-run.
+	 */
 	_Atomic uint32_t *word;
 	uint32_t rung;
 };
 
-/* One armed signal. Fields but `next`, `token` are written while it is free or under signals.lock, before the token is armed. */
+/*
+ * One armed signal. Fields but `next`, `token` are written while it
+ * is free or under signals.lock, before the token is armed.
+ */
 struct wr_signal {
 	struct wr_sink sink;
 	struct wr_signal *next;		/* free list (signals.lock), fired list, the poller's inbox */
@@ -34,17 +43,17 @@ struct wr_signal {
 	uint32_t slot, entity;
 	_Atomic uint64_t token;		/* 0: not armed */
 	struct wr_carrier *carrier;	/* NULL: inline */
-	weir_stream *stream;		/* inline: whose bound; expected: who is looked at when it has fired */
+	weir_stream *stream;	/* inline: whose bound; expected: who is looked at when it has fired */
 	int device;
 	bool bounded;			/* counts against a bound */
-	bool proven;			/* when its callback comes the carrier's word is proof that the fences are complete */
+	bool proven;	/* when its callback comes the carrier's word is proof that the fences are complete */
 	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
 	size_t count, room;
 	int64_t armed_at, complete_at;	/* guarded by signals.lock */
 	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
-	bool doorbell;			/* it is in the poller's hands until it has ended; who else ends its token says so last: */
-	_Atomic wr_token ended;
-	wr_token probed, late;		/* carrier's event recorded behind it; told that it is late. Loop thread */
+	bool doorbell;			/* it is in the poller's hands until it has ended */
+	_Atomic wr_token ended;		/* a doorbell's: who else ends its token says so, last of all */
+	wr_token probed, late;	/* carrier's event recorded behind it; told that it is late. Loop thread */
 };
 
 #define WR_SIGNALS 64
@@ -89,46 +98,65 @@ struct wr_order {
 	weir_stream *stream;
 	bool bounded, doorbell, proven;
 };
-/* Takes the order's carrier if it succeeds. The token is armed: the failure of the system may end it at once. Fails: WEIR_E_NOMEM. */
+/*
+ * Takes the order's carrier if it succeeds. The token is armed: the
+ * failure of the system may end it at once. Fails: WEIR_E_NOMEM.
+ */
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
 			   struct wr_signal **out);
-/* The token has ended and the caller is the only one who has the signal. Returns what carried it: the caller's now. */
+/*
+ * The token has ended and the caller is the only one who has the
+ * signal. Returns what carried it: the caller's now.
+ */
 struct wr_carrier *wr_signal_give_back(struct wr_signal *signal);
 /* Likewise, but its token is an orphan, which its callback releases. */
 struct wr_carrier *wr_signal_put_back(struct wr_signal *signal);
 
 /* --- callback.c --- */
-/* A signal must not wait for a stream that is being captured (G3). Fails: WEIR_E_UNSUPPORTED. Thread: worker. */
+/*
+ * A signal must not wait for a stream that is being captured
+ * (G3). Fails: WEIR_E_UNSUPPORTED. Thread: worker.
+ */
 weir_status wr_signal_refuse_capture(weir_stream *stream);
-weir_status wr_signal_expect(weir_stream *stream);	/* kick only; once for its last point. Thread: the loop */
+/* Kick only; once for its last point. Thread: the loop. */
+weir_status wr_signal_expect(weir_stream *stream);
 
 /* --- revoke.c --- */
-void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);	/* ends all tokens. Thread: who fails the system */
+/* Ends all tokens. Thread: who fails the system. */
+void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);
 /* In this order, by who detaches: */
 void wr_signals_revoke(struct wr_system *system);
-bool wr_signals_inside(struct wr_system *system);	/* somebody is inside a callback; asked until nobody is */
+/* Somebody is inside a callback; asked until nobody is. */
+bool wr_signals_inside(struct wr_system *system);
 void wr_signals_give_back(struct wr_system *system);
 
 /* --- carrier.c. Thread: any --- */
-struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);		/* NULL: there is none */
+struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);	/* NULL: there is none */
 /* NULL is fine, here and below. */
 void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);
-weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);	/* when none is ready */
-void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier);	/* records its event behind all that is on it */
-void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);	/* to limbo, behind a record */
+/* When none is ready. */
+weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);
+/* Records its event behind all that is on it. */
+void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier);
+/* To limbo, behind a record. */
+void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);
 void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier);
-bool wr_signals_drained(struct wr_system *system);	/* nothing is left on those in limbo. Nobody arms any more */
+/* Nothing is left on those in limbo. Nobody arms any more. */
+bool wr_signals_drained(struct wr_system *system);
 
 /* --- refused.c. Thread: any --- */
 /* BUSY: it stands there now, or (*entered false) stood there already. Fails: WEIR_E_NOMEM. */
 weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
-bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);	/* true: its reference is the caller's to drop */
+/* True: its reference is the caller's to drop. */
+bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);
 /* The oldest, so many at most. */
 void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
 void wr_refused_free(struct wr_refused *entry);
-void wr_signals_offer(struct wr_system *system, int device);	/* pokes refused ones, as many as there are places */
+/* Pokes refused ones, as many as there are places. */
+void wr_signals_offer(struct wr_system *system, int device);
 bool wr_signals_refuse(struct wr_system *system);	/* somebody stands in the FIFO */
-void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker);	/* empties it, and drops the references */
+/* Empties it, and drops the references. */
+void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker);
 
 /* --- lost.c. Thread: the loop --- */
 weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */

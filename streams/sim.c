@@ -182,7 +182,8 @@ void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *kn
 
 /* --- the table --- */
 
-static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void *partition, void **out)
+static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void *partition,
+				     void **out)
 {
 	struct machine *machine = self;
 
@@ -280,7 +281,8 @@ static void split_here(void *arg)
 }
 
 /* The runners are fibers, which begin within the world. */
-static weir_status sim_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+static weir_status sim_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
+					 uint32_t *sms)
 {
 	struct splitting splitting = {self, spec, out, sms, WEIR_OK};
 	weir_status status = wr_sim_call(splitting.machine->sim, split_here, &splitting);

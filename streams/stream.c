@@ -128,8 +128,9 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->launch(system->native, stream->spec.device, wr_load(&stream->native),
-							      kernel, arguments, bytes));
+	return wr_system_note(system,
+			      system->backend->launch(system->native, stream->spec.device,
+						      wr_load(&stream->native), kernel, arguments, bytes));
 }
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
@@ -139,7 +140,8 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
-	return wr_system_note(system, system->backend->copy(system->native, stream->spec.device, wr_load(&stream->native), to, from, bytes));
+	return wr_system_note(system, system->backend->copy(system->native, stream->spec.device,
+							    wr_load(&stream->native), to, from, bytes));
 }
 
 /* --- fences of it --- */
@@ -151,10 +153,14 @@ static void *queue_of(const weir_stream *stream)
 
 bool weir_stream_same(const weir_stream *a, const weir_stream *b)
 {
-	return a == b || (a->system == b->system && a->spec.device == b->spec.device && queue_of(a) == queue_of(b));
+	return a == b ||
+	       (a->system == b->system && a->spec.device == b->spec.device && queue_of(a) == queue_of(b));
 }
 
-/* In one queue the record went before. One that is somebody else's by now was drained: then either answer is right. */
+/*
+ * In one queue the record went before. One that is somebody
+ * else's by now was drained: then either answer is right.
+ */
 static bool ordered(weir_stream *stream, weir_fence fence, const weir_stream *other)
 {
 	const weir_fence *waited = &stream->waited[other->index % WR_WAITED];
@@ -175,7 +181,8 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (status || !other || ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
-	status = wr_system_note(system, system->backend->wait(system->native, stream->spec.device, wr_load(&stream->native),
+	status = wr_system_note(system, system->backend->wait(system->native, stream->spec.device,
+							      wr_load(&stream->native),
 							      wr_stream_point(other, fence.point)->event));
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
@@ -188,9 +195,8 @@ static weir_status refuse_capturing(weir_stream *stream)
 	if (!wr_stream_capturing(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "the stream of '%s' is being captured: end the capture before the fence, which comes at "
-		       "the latest when the tick ends",
-		       wr_load(&stream->owner));
+		       "the stream of '%s' is being captured: end the capture before the fence, "
+		       "which comes at the latest when the tick ends", wr_load(&stream->owner));
 }
 
 weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
@@ -208,12 +214,11 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	place = wr_ring_place(stream, point);
 	if (!place)
 		return wr_system_failed(system) ? wr_system_dead(system) : WEIR_E_NOMEM;
-	wr_store(&place->point,
-		 point); /* before the event changes: who still asks for the old point sees it */
+	wr_store(&place->point, point); /* before the event changes: who asks for the old point sees it */
 	wr_store(&place->rung, false);
 	wr_store_relaxed(&place->at, wr_now());
-	status =
-		wr_system_note(system, system->backend->record(system->native, stream->spec.device, wr_load(&stream->native), place->event));
+	status = wr_system_note(system, system->backend->record(system->native, stream->spec.device,
+								wr_load(&stream->native), place->event));
 	if (status)
 		return status;
 	hold(stream, until(point));

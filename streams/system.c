@@ -165,7 +165,8 @@ static bool drained_for(void *arg)
 static void end(void *arg)
 {
 	struct ending *ending = arg;
-	struct sleep sleep = {drained_for, ending, wr_time_add(wr_now(), wr_load(&ending->system->hurried) ? HURRY : DRAIN)};
+	struct sleep sleep = {drained_for, ending,
+			      wr_time_add(wr_now(), wr_load(&ending->system->hurried) ? HURRY : DRAIN)};
 
 	record_rest(ending->system);
 	sleep_here(&sleep);

@@ -1,6 +1,6 @@
 /*
- * A system from the inside: one backend with its devices, and all that is made of it. What the files of this room share;
- * each of its parts has a header of its own.
+ * A system from the inside: one backend with its devices, and all that is made of it. What the files of this
+ * room share; each of its parts has a header of its own.
  */
 #ifndef WR_STREAMS_SYSTEM_H
 #define WR_STREAMS_SYSTEM_H
@@ -25,9 +25,11 @@ struct wr_system {
 	_Atomic(struct wr_page *) table[WR_PAGES];
 	_Atomic uint32_t count;		/* streams in the table */
 	_Atomic uint32_t serials;	/* streams opened */
-	_Atomic uint32_t lying;		/* closed and not given out again: where there are none nobody looks for them */
+	/* closed and not given out again: where there are none nobody looks for them */
+	_Atomic uint32_t lying;
 	uint32_t looked;		/* where the last look for one ended; guarded by the lock */
-	_Atomic(weir_stream *) *defaults;	/* a device each: stands for its default stream, made at first use */
+	/* a device each: stands for its default stream, made at first use */
+	_Atomic(weir_stream *) *defaults;
 	_Atomic(struct wr_stream_pool *) pools;
 	_Atomic(struct wr_partition *) partitions;
 
@@ -47,7 +49,8 @@ struct wr_system {
 	struct wr_poller poller;
 	struct {
 		struct wr_mutex lock;
-		struct wr_retired *listed, *ready;	/* ready: complete, a destructor must run. Guarded by lock */
+		/* ready: complete, a destructor must run. Guarded by lock */
+		struct wr_retired *listed, *ready;
 		uint64_t forfeits;			/* guarded by lock */
 		_Atomic size_t count, ready_count;
 	} retire;
@@ -55,27 +58,33 @@ struct wr_system {
 
 /* --- system.c --- */
 /*
- * Whoever is not known to be a worker or the loop brackets what it does with the waker: detach waits until all have left.
- * NULL: nobody is attached (leave all the same). Thread: any.
+ * Whoever is not known to be a worker or the loop brackets what it does with the waker: detach waits until
+ * all have left. NULL: nobody is attached (leave all the same). Thread: any.
  */
 struct wr_waker *wr_system_enter(struct wr_system *system);
 void wr_system_leave(struct wr_system *system);
-/* Asks done(arg) from time to time, until it is true or it is `until`. Thread: any that may wait, so no worker. */
+/*
+ * Asks done(arg) from time to time, until it is true or it is
+ * `until`. Thread: any that may wait, so no worker.
+ */
 void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);
 
 /* --- backend.c. While the system is made; a backend that was refused leaves nothing behind --- */
 weir_status wr_system_open_backend(struct wr_system *system, const struct wr_system_options *options);
 /*
- * "auto", after cuda answered `status`: the host where it has no device (UNSUPPORTED). One that is there and cannot be used is
- * an error: a run that was meant for it must not crawl along on the host unnoticed.
+ * "auto", after cuda answered `status`: the host where it has no device (UNSUPPORTED). One that is there and
+ * cannot be used is an error: a run that was meant for it must not crawl along on the host unnoticed.
  */
-weir_status wr_system_open_or_host(struct wr_system *system, weir_status status, const struct wr_system_options *options);
+weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
+				   const struct wr_system_options *options);
 
 /* --- failure.c. Thread: any that holds no lock --- */
-void wr_system_fail(struct wr_system *system, const char *what);	/* the device is lost (E2); `what` may be last_error */
+/* The device is lost (E2); `what` may be last_error. */
+void wr_system_fail(struct wr_system *system, const char *what);
 weir_status wr_system_dead(struct wr_system *system);			/* WEIR_E_DEVICE with the text */
-weir_status wr_system_note(struct wr_system *system, weir_status status);	/* passes it on; WEIR_E_DEVICE fails the system */
-bool wr_system_lost(struct wr_system *system);		/* it failed, and nothing touches any memory any more */
+/* Passes it on; WEIR_E_DEVICE fails the system. */
+weir_status wr_system_note(struct wr_system *system, weir_status status);
+bool wr_system_lost(struct wr_system *system);	/* it failed, and nothing touches any memory any more */
 
 /* --- watch.c. Thread: any --- */
 void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
@@ -83,7 +92,8 @@ void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
 /* --- retire.c --- */
 weir_status wr_retire_init(struct wr_system *system);
 void wr_retire_finish(struct wr_system *system);
-bool wr_retire_look(struct wr_system *system, bool destructors);	/* the watch's: kicks nobody. True: some are left */
+/* The watch's: kicks nobody. True: some are left. */
+bool wr_retire_look(struct wr_system *system, bool destructors);
 void wr_retire_forfeit(struct wr_system *system, struct wr_waker *waker);
 
 #endif

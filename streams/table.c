@@ -1,13 +1,15 @@
 /*
- * The table of streams: entered once, named, given back, named again. What is made and for whom stands in open.c.
+ * The table of streams: entered once, named, given back, named again. What is made and for whom stands in
+ * open.c.
  *
- * A stream is given out again once all that was recorded on it was seen complete. Several streams may share one native
- * stream, the root's. A root is not given out again while somebody shares it, and who shares it counts until he has closed
- * and is drained, since what he left lies on the root's queue.
+ * A stream is given out again once all that was recorded on it was seen complete. Several streams may share
+ * one native stream, the root's. A root is not given out again while somebody shares it, and who shares it
+ * counts until he has closed and is drained, since what he left lies on the root's queue.
  *
- * system->lock is taken in this file alone, and under it nothing is made and no device asked. It guards who is given out and
- * the counts of who shares. A stream is found without it: a place of the table is written once, with release, before the
- * count that bounds who looks, and its stream is freed with the system. Whose it is now says its id, which is written last.
+ * system->lock is taken in this file alone, and under it nothing is made and no device asked. It guards who
+ * is given out and the counts of who shares. A stream is found without it: a place of the table is written
+ * once, with release, before the count that bounds who looks, and its stream is freed with the system. Whose
+ * it is now says its id, which is written last.
  */
 #include "streams/table.h"
 
@@ -93,7 +95,8 @@ static void uncount_drained_locked(struct wr_system *system)
 
 static bool same_spec(const struct wr_stream_spec *a, const struct wr_stream_spec *b)
 {
-	return a->device == b->device && a->flags == b->flags && a->priority == b->priority && a->partition == b->partition;
+	return a->device == b->device && a->flags == b->flags && a->priority == b->priority &&
+	       a->partition == b->partition;
 }
 
 /* One that shares may share any other's queue the next time. */
@@ -108,8 +111,8 @@ static bool is_of_kind_locked(const weir_stream *stream, const struct wr_stream_
 }
 
 /*
- * What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next who opens. Begins behind the last
- * one that was found: of many that lie ready each is found at once.
+ * What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next
+ * who opens. Begins behind the last one that was found: of many that lie ready each is found at once.
  */
 static weir_stream *find_free_locked(struct wr_system *system, const struct wr_stream_kind *kind)
 {
@@ -120,7 +123,8 @@ static weir_stream *find_free_locked(struct wr_system *system, const struct wr_s
 
 		system->looked = system->looked + 1 < count ? system->looked + 1 : 0;
 		stream = wr_stream_at(system, system->looked);
-		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers && !stream->sharing)
+		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers &&
+		    !stream->sharing)
 			return stream;
 	}
 	return NULL;
@@ -137,7 +141,8 @@ static void take_on_locked(weir_stream *stream, const struct wr_stream_kind *kin
 }
 
 /* `thorough`: also what nobody has seen drained yet. */
-static weir_stream *look_for(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner, bool thorough)
+static weir_stream *look_for(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
+			     bool thorough)
 {
 	weir_stream *found;
 
@@ -199,14 +204,15 @@ weir_stream *wr_table_count_in(weir_stream *stream)
 
 weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
 {
-	weir_stream *stream = id && (id & 0xffff) < wr_load(&system->count) ? wr_stream_at(system, id & 0xffff) : NULL;
+	weir_stream *stream =
+		id && (id & 0xffff) < wr_load(&system->count) ? wr_stream_at(system, id & 0xffff) : NULL;
 
 	return stream && wr_load(&stream->id) == id ? stream : NULL;
 }
 
 /*
- * The native stream of a wrapped one that was closed is its maker's alone: it may be gone. A view that is not counted at its root any more
- * has drained, and its root may be somebody else's.
+ * The native stream of a wrapped one that was closed is its maker's alone: it may be gone. A view that is not
+ * counted at its root any more has drained, and its root may be somebody else's.
  */
 static bool may_be_shared_locked(weir_stream *stream)
 {

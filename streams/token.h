@@ -1,6 +1,7 @@
 /*
- * Tokens of signals (G1): the process-wide slab. A slot is a word {generation, state}, a count of callbacks that are inside, and
- * the sink that is told of a firing. A callback carries the value {slot, generation}; what it named may be gone, the slot never is.
+ * Tokens of signals (G1): the process-wide slab. A slot is a word {generation, state}, a count of callbacks
+ * that are inside, and the sink that is told of a firing. A callback carries the value {slot, generation};
+ * what it named may be gone, the slot never is.
  */
 #ifndef WR_STREAMS_TOKEN_H
 #define WR_STREAMS_TOKEN_H
@@ -9,7 +10,10 @@
 
 #define WR_NO_SLOT UINT32_MAX
 
-/* Told once per token that fires, while its slot counts the callback as inside. stale: it was superseded. Thread: device. */
+/*
+ * Told once per token that fires, while its slot counts the
+ * callback as inside. stale: it was superseded. Thread: device.
+ */
 struct wr_sink {
 	void (*fired)(struct wr_sink *sink, bool stale);
 };
@@ -20,11 +24,16 @@ weir_status wr_slot_take(uint32_t *out);	/* a FREE slot. Fails: WEIR_E_NOMEM */
 void wr_slot_give(uint32_t slot);		/* back; it is FREE and nobody is inside */
 bool wr_slot_inside(uint32_t slot);
 
-wr_token wr_token_arm(uint32_t slot, struct wr_sink *sink);	/* FREE -> PENDING; sink must live until released or orphaned */
+/* FREE -> PENDING; sink must live until released or orphaned. */
+wr_token wr_token_arm(uint32_t slot, struct wr_sink *sink);
 void wr_token_supersede(wr_token token);			/* PENDING -> SUPERSEDED, else nothing */
-enum wr_token_end wr_token_end(wr_token token);			/* -> FIRED without its callback; unless GONE the caller is its sink now */
+/* -> FIRED without its callback; unless GONE the caller is its sink now. */
+enum wr_token_end wr_token_end(wr_token token);
 void wr_token_release(wr_token token);				/* FIRED -> FREE of the next generation */
-/* PENDING, SUPERSEDED -> ORPHAN: its callback touches the slot alone and gives it back. False: it has fired. */
+/*
+ * PENDING, SUPERSEDED -> ORPHAN: its callback touches the
+ * slot alone and gives it back. False: it has fired.
+ */
 bool wr_token_orphan(wr_token token);
 bool wr_token_outstanding(wr_token token);			/* PENDING or SUPERSEDED */
 bool wr_token_pending(wr_token token);

@@ -1,7 +1,7 @@
 /*
  * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams
- * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken, doorbells
- * that nobody polls.
+ * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken,
+ * doorbells that nobody polls.
  *
  * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the
  * last look, adding is done before the announcement is read, both seq_cst: one of the two sees the other.
@@ -108,7 +108,10 @@ static int64_t look_at_streams(struct wr_system *system, int64_t now)
 	return next;
 }
 
-/* Any event answers with a lost device's error, also one that is complete: one a stream, since devices differ. */
+/*
+ * Any event answers with a lost device's error, also one
+ * that is complete: one a stream, since devices differ.
+ */
 bool wr_system_well(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {

@@ -1,11 +1,13 @@
 /*
- * NVTX: how a profiler sees a run. One domain "weir"; a push/pop range per tick, open on the thread that calls compute, since
- * tools project GPU work onto such ranges only. A range is named as its entity, by a registered string: stable names are what
- * makes a tool's table one line per entity; the number of the tick goes into the payload, (entity << 40) | tick.
+ * NVTX: how a profiler sees a run. One domain "weir"; a push/pop range per tick, open on the thread that
+ * calls compute, since tools project GPU work onto such ranges only. A range is named as its entity, by a
+ * registered string: stable names are what makes a tool's table one line per entity; the number of the tick
+ * goes into the payload, (entity << 40) | tick.
  *
- * The domain is made once per process and never destroyed: its name must be unique, another scheduler may be using the handle, and
- * the tool reads it after main has returned. It is made before the threads of a run start, as the header's own start is a
- * data race to a thread that looks on. Whether a tool is there is told by the handle; nvtxDomainIsEnabled is 0 under some tools.
+ * The domain is made once per process and never destroyed: its name must be unique, another scheduler may be
+ * using the handle, and the tool reads it after main has returned. It is made before the threads of a run
+ * start, as the header's own start is a data race to a thread that looks on. Whether a tool is there is told
+ * by the handle; nvtxDomainIsEnabled is 0 under some tools.
  */
 #include "trace/trace.h"
 
@@ -130,7 +132,8 @@ static nvtxEventAttributes_t attributes(enum category category, nvtxStringHandle
 	};
 }
 
-static nvtxEventAttributes_t of_entity(const struct nvtx *nvtx, enum category category, uint32_t entity, uint64_t tick)
+static nvtxEventAttributes_t of_entity(const struct nvtx *nvtx, enum category category, uint32_t entity,
+				       uint64_t tick)
 {
 	return attributes(category, entity < nvtx->room ? nvtx->names[entity] : NULL,
 			  (uint64_t)entity << TICK_BITS | (tick & ((UINT64_C(1) << TICK_BITS) - 1)));

@@ -25,7 +25,8 @@ static weir_status listen_if_open(struct wr_trace *trace, const struct wr_observ
 	return status;
 }
 
-weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers, size_t count)
+weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers,
+			       size_t count)
 {
 	struct wr_trace *trace = wr_alloc(1, sizeof *trace + count * sizeof trace->listeners[0]);
 	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;

@@ -1,5 +1,6 @@
 /*
- * What happened: one observer table that the rooms above call, and what hangs on it. Names are borrowed while the graph lives.
+ * What happened: one observer table that the rooms above call, and what hangs on it. Names are borrowed while
+ * the graph lives.
  */
 #ifndef WR_TRACE_TRACE_H
 #define WR_TRACE_TRACE_H
@@ -10,11 +11,13 @@
 /* A row that is NULL is not called. */
 struct wr_observer {
 	const char *name;
-	weir_status (*open)(void **self);				/* WEIR_OK with *self NULL: nobody listens, is not called again */
+	/* WEIR_OK with *self NULL: nobody listens, is not called again */
+	weir_status (*open)(void **self);
 	void (*close)(void *self);
 	void (*entity)(void *self, uint32_t entity, const char *name);	/* before a run, once per entity */
-	void (*worker)(void *self, unsigned worker);			/* on the worker's thread, at its start */
-	void (*stream)(void *self, void *native, const char *owner);	/* a stream was made; native: cudaStream_t or NULL */
+	void (*worker)(void *self, unsigned worker);	/* on the worker's thread, at its start */
+	/* a stream was made; native: cudaStream_t or NULL */
+	void (*stream)(void *self, void *native, const char *owner);
 	void (*tick_begin)(void *self, uint32_t entity, uint64_t tick);	/* around compute, on its thread */
 	void (*tick_end)(void *self, uint32_t entity, uint64_t tick);
 	void (*ready)(void *self, uint32_t entity);			/* a review answered READY */
@@ -27,17 +30,20 @@ struct wr_observer {
 	void (*sleep_end)(void *self, unsigned worker);
 };
 
-extern const struct wr_observer wr_nvtx;	/* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens */
+/* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens. */
+extern const struct wr_observer wr_nvtx;
 
-struct wr_trace;	/* the observers that listen in one scheduler; NULL: nobody, which costs one load per call */
+/* The observers that listen in one scheduler; NULL: nobody, which costs one load per call. */
+struct wr_trace;
 weir_status wr_trace_open(struct wr_trace **out);	/* *out stays NULL when nobody listens */
 /* The same with observers of the caller's choice: tests listen this way. Borrows the tables until close. */
-weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers, size_t count);
+weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers,
+			       size_t count);
 void wr_trace_close(struct wr_trace *trace);	/* NULL is fine */
 
 /*
- * X(row, parameters, arguments), one per event of the table above. Each makes an inline function wr_trace_<row>(trace, ...)
- * that returns at once for NULL; who listens is called out of line.
+ * X(row, parameters, arguments), one per event of the table above. Each makes an inline function
+ * wr_trace_<row>(trace, ...) that returns at once for NULL; who listens is called out of line.
  */
 #define WR_TRACE_ROWS(X)                                                                    \
 	X(entity, (uint32_t entity, const char *name), (entity, name))                      \
