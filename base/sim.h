@@ -22,7 +22,7 @@ enum wr_sim_strategy {
 	WR_SIM_UNIFORM,
 	WR_SIM_PCT,
 	WR_SIM_ROUND_ROBIN,
-	WR_SIM_PAUSES		/* by seed, and a few times a fiber is left out for a while, in the middle */
+	WR_SIM_PAUSES		/* by seed, and a few times a fiber is left out in the middle of something */
 };
 
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy);

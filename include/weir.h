@@ -1,16 +1,21 @@
 /*
  * weir.h: an event-driven scheduler for GPU pipelines.
  *
- * This header is the reference manual. It goes in the order in which data meets it: status, kinds (operators, conditions),
- * registry, description, graph, messages, streams, what an operator may call, running, counts.
+ * This header is the reference manual. It goes in the order in which data meets it: status, kinds (operators,
+ * conditions), registry, description, graph, messages, streams, what an operator may call, running, counts.
  *
  * How to read it.
- *   gives / **out    the caller owns the result and destroys it      borrows   only for the call, or as long as it says
- *   takes            the library owns the argument from then on      getter    the parent owns what is returned
- *   Thread: any | owner (the thread inside start, compute or stop of that entity) | worker | device (the driver's thread)
- * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the caller fills begins
- * with `size` (= sizeof it); zero is the default of every other field. A function that returns weir_status fails with a
- * negative one, leaves **out untouched then, and says in words why: weir_last_error().
+ *   gives / **out   the caller owns the result and destroys it
+ *   takes           the library owns the argument from then on
+ *   borrows         only for the call, or as long as it says
+ *   getter          the parent owns what is returned
+ *   Thread:         any | owner (the thread inside start, compute or stop of that entity) | worker
+ *                   | device (the driver's thread)
+ *
+ * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the
+ * caller fills begins with `size` (= sizeof it); zero is the default of every other field. A function that
+ * returns weir_status fails with a negative one, leaves **out untouched then, and says in words why:
+ * weir_last_error().
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -34,7 +39,7 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 #define WEIR_ABI 1u		/* grows when a table below changes so that older plugins cannot be loaded */
 
-/* ---------------------------------------------------------------------------------------------------------- status -- */
+/* ---------------------------------------------------------------------------------------------- status -- */
 
 /* X(name, value, text). */
 #define WEIR_STATUS_TABLE(X)                                                   \
@@ -58,10 +63,12 @@ typedef enum {
 } weir_status;
 
 WEIR_API const char *weir_status_text(weir_status status);	/* never NULL */
-WEIR_API const char *weir_last_error(void);	/* this thread's last failure, one line; "" if there was none. Borrowed until the next one */
-WEIR_API const char *weir_version(void);	/* of the library that runs: WEIR_VERSION of its header */
+/* This thread's last failure, one line; "" if there was none. Borrowed until the next one. */
+WEIR_API const char *weir_last_error(void);
+/* Of the library that runs: WEIR_VERSION of its header. */
+WEIR_API const char *weir_version(void);
 
-/* ----------------------------------------------------------------------------------------------------------- nouns -- */
+/* ----------------------------------------------------------------------------------------------- nouns -- */
 
 typedef struct weir_registry weir_registry;
 typedef struct weir_description weir_description;
@@ -77,12 +84,15 @@ typedef struct weir_view weir_view;
 typedef struct weir_verdict weir_verdict;
 typedef struct weir_values weir_values;
 
-/* A point in a stream. A plain value that may outlive its stream; {0, 0} is none, which counts as complete. */
+/*
+ * A point in a stream. A plain value that may outlive its
+ * stream; {0, 0} is none, which counts as complete.
+ */
 typedef struct {
 	uint64_t stream, point;
 } weir_fence;
 
-/* ------------------------------------------------------------------------------------- kinds: parameters and values -- */
+/* ------------------------------------------------------------------------ kinds: parameters and values -- */
 
 typedef enum {
 	WEIR_BOOL = 1,
@@ -103,30 +113,40 @@ typedef struct {
 	size_t size;
 	const char *name;
 	weir_parameter_type type;
-	const char *fallback;	/* the default as JSON text (`3`, `"out"`, `true`); NULL: the parameter is required */
+	const char *fallback;	/* the default as JSON text (`3`, `"out"`,
+				   `true`); NULL: the parameter is required */
 	const char *help;	/* one line: what it means, its unit */
-	int64_t min, max;	/* bounds of integers, durations and sizes; both 0: any that is not negative, or for WEIR_INT any */
+	int64_t min, max;	/* bounds of integers, durations and sizes; both 0: any
+				   that is not negative, or for WEIR_INT any */
 	const char *choices;	/* WEIR_CHOICE: "pop|reject|fault" */
 } weir_parameter;
 
-/* What a kind's start reads its parameters from: all declared ones, defaults filled in, types and bounds checked. */
+/*
+ * What a kind's start reads its parameters from: all declared
+ * ones, defaults filled in, types and bounds checked.
+ */
 WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
 WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
 WEIR_API double weir_values_number(const weir_values *values, const char *name);
-WEIR_API const char *weir_values_string(const weir_values *values, const char *name);	/* borrowed while the graph lives */
-WEIR_API size_t weir_values_count(const weir_values *values, const char *name);		/* WEIR_INPUTS, WEIR_OUTPUTS */
-WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);	/* index of the i-th port */
+/* Borrowed while the graph lives. */
+WEIR_API const char *weir_values_string(const weir_values *values, const char *name);
+/* WEIR_INPUTS, WEIR_OUTPUTS. */
+WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
+/* Index of the i-th port. */
+WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
 
-/* ------------------------------------------------------------------------------------------------- kinds: operators -- */
+/* ------------------------------------------------------------------------------------ kinds: operators -- */
 
-enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2 };		/* flags of a port */
-enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };	/* kinds of messages, as a mask; 0 = any */
+enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2 };	/* flags of a port */
+/* Kinds of messages, as a mask; 0 = any. */
+enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };
 typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
 #define WEIR_ALL UINT32_MAX		/* take: as many as there are */
 
 /*
- * A port. OPTIONAL: may stay unconnected; what is emitted there is then dropped and counted; an unconnected optional input is
- * always empty. ANY_SIZE (inputs): any number of connections, each with a queue of its own; `take` counts per queue.
+ * A port. OPTIONAL: may stay unconnected; what is emitted there is then dropped and counted; an unconnected
+ * optional input is always empty. ANY_SIZE (inputs): any number of connections, each with a queue of its own;
+ * `take` counts per queue.
  */
 typedef struct {
 	size_t size;
@@ -140,14 +160,18 @@ typedef struct {
 	const char *help;
 } weir_port;
 
-enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream; the stream is made before the first tick */
+enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream; the
+					   stream is made before the first tick */
 
 /*
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
- *   start    once per run, before the first tick. stop: once per run that started, after the entity's streams have drained.
- *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end the run.
- * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on the thread of the run's loop (weir's
- * own, or the caller's: see weir_scheduler_options). One of the three at a time per entity. NULL = nothing to do.
+ *   start    once per run, before the first tick
+ *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
+ *            the run
+ *   stop     once per run that started, after the entity's streams have drained
+ * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
+ * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). One of the three at
+ * a time per entity. NULL = nothing to do.
  */
 typedef struct {
 	size_t size;
@@ -161,11 +185,14 @@ typedef struct {
 	void (*stop)(weir_context *context, void *state);
 } weir_operator;
 
-/* ------------------------------------------------------------------------------------------------ kinds: conditions -- */
+/* ----------------------------------------------------------------------------------- kinds: conditions -- */
 
 typedef enum { WEIR_GATHERING, WEIR_CONTENT } weir_phase;
 
-/* What is told to a condition from outside: weir_entity_tell. NOTHING until it is told something in this run or before it. */
+/*
+ * What is told to a condition from outside: weir_entity_tell.
+ * NOTHING until it is told something in this run or before it.
+ */
 typedef enum {
 	WEIR_TOLD_NOTHING,
 	WEIR_TOLD_READY,
@@ -176,17 +203,19 @@ typedef enum {
 } weir_told;
 
 /*
- * A condition: a const table, asked by the entity's only owner. `ask` looks at the view and fills the verdict; it holds no
- * thread, arms no timer, takes no lock, reads no clock, and asking again is always right. A gathering condition looks at how many
- * messages wait, at time, at what was told; a content condition looks into the messages that the next tick will receive: it is
- * asked only when all gathering conditions hold, and what it saw is what compute receives.
- * start: once per run, before the first ask (state is zeroed before). ticked: after each successful compute.
+ * A condition: a const table, asked by the entity's only owner. `ask` looks at the view and fills the
+ * verdict; it holds no thread, arms no timer, takes no lock, reads no clock, and asking again is always
+ * right. A gathering condition looks at how many messages wait, at time, at what was told; a content
+ * condition looks into the messages that the next tick will receive: it is asked only when all gathering
+ * conditions hold, and what it saw is what compute receives. start: once per run, before the first ask (state
+ * is zeroed before). ticked: after each successful compute.
  */
 typedef struct {
 	size_t size;
 	const char *name, *help;
 	size_t state_size;
-	const weir_parameter *parameters;	/* a parameter of type WEIR_INPUT(S)/WEIR_OUTPUT(S) says which ports it stands for */
+	const weir_parameter *parameters;	/* a parameter of type WEIR_INPUT(S)/WEIR_OUTPUT(S) says
+						   which ports it stands for */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
@@ -194,48 +223,74 @@ typedef struct {
 } weir_condition;
 
 /* The view: ports by index. Only inside ask and ticked. */
-WEIR_API int64_t weir_view_now(const weir_view *view);				/* the clock is read only if somebody asks */
-WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);		/* messages of all its queues: inbox + front */
-WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);		/* of its least filled queue */
-WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);		/* messages a tick needs: the port's take, 1 for WEIR_ALL */
+
+/* The clock is read only if somebody asks. */
+WEIR_API int64_t weir_view_now(const weir_view *view);
+/* Messages of all its queues: inbox + front. */
+WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
+/* Of its least filled queue. */
+WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
+/* Messages a tick needs: the port's take, 1 for WEIR_ALL. */
+WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
-WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);		/* all senders are closed; ask BEFORE the count */
-WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);		/* least room of its live `block` queues; SIZE_MAX: no limit */
-WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);	/* the port's max_emits */
-WEIR_API weir_told weir_view_told(const weir_view *view);			/* this condition's word from outside */
+/* All senders are closed; ask BEFORE the count. */
+WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+/* Least room of its live `block` queues; SIZE_MAX: no limit. */
+WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
+/* The port's max_emits. */
+WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
+/* This condition's word from outside. */
+WEIR_API weir_told weir_view_told(const weir_view *view);
+
 /* Content conditions only: the front of the port, what the next tick receives. */
 WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
 WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
-/* Fences of the front not seen complete: returns how many, writes at most `room` of them, one per stream (the latest). */
+/*
+ * Fences of the front not seen complete: returns how many, writes
+ * at most `room` of them, one per stream (the latest).
+ */
 WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room);
 
-/* The verdict: one of ready, never, wait; the sources add up. `why` is borrowed for ever (a literal). Times are absolute. */
+/*
+ * The verdict: one of ready, never, wait; the sources add up.
+ * `why` is borrowed for ever (a literal). Times are absolute.
+ */
 WEIR_API void weir_verdict_ready(weir_verdict *verdict);
 WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
-WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);	/* no source: until somebody pokes */
-WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);		/* wait; ask again at this time */
-WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);	/* wait; ask again when it is complete */
-WEIR_API void weir_verdict_external(weir_verdict *verdict);			/* wait for something outside: holds the run open */
+/* Wait, without a source: until somebody pokes. */
+WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
+/* Wait; ask again at this time. */
+WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
+/* Wait; ask again when it is complete. */
+WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
+/* Wait for something outside: holds the run open. */
+WEIR_API void weir_verdict_external(weir_verdict *verdict);
 
-/* ------------------------------------------------------------------------------------------- registry: kinds by name -- */
+/* ----------------------------------------------------------------------------- registry: kinds by name -- */
 
 /*
- * A registry holds operators and conditions by name: the built-ins and what is added. Everywhere below NULL means the built-ins
- * alone. A registry must outlive the graphs that were made with it; tables that are added are borrowed until it is destroyed.
+ * A registry holds operators and conditions by name: the built-ins and what is added. Everywhere below NULL
+ * means the built-ins alone. A registry must outlive the graphs that were made with it; tables that are added
+ * are borrowed until it is destroyed.
  */
 WEIR_API weir_status weir_registry_create(weir_registry **out);
-/* Fails: WEIR_E_INVALID for a bad table (size, name, ports) or a name that is taken. Thread: one at a time. */
+/*
+ * Fails: WEIR_E_INVALID for a bad table (size, name, ports)
+ * or a name that is taken. Thread: one at a time.
+ */
 WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
 WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
 /*
- * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a regular file, owned by root or
- * the caller, not writable by all; a name without '/' is a file of the working directory, never of the linker's paths.
- * A program that is linked with the static library exports its symbols to plugins (-rdynamic), or they do not load.
- * ABI number and struct sizes are checked before its first function is called. It stays loaded until the registry is destroyed.
+ * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a
+ * regular file, owned by root or the caller, not writable by all; a name without '/' is a file of the working
+ * directory, never of the linker's paths. A program that is linked with the static library exports its
+ * symbols to plugins (-rdynamic), or they do not load. ABI number and struct sizes are checked before its
+ * first function is called. It stays loaded until the registry is destroyed.
  */
 WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
-WEIR_API const weir_operator *weir_registry_operator(const weir_registry *registry, size_t i);	/* NULL after the last; sorted by name */
+/* NULL after the last; sorted by name. */
+WEIR_API const weir_operator *weir_registry_operator(const weir_registry *registry, size_t i);
 WEIR_API const weir_condition *weir_registry_condition(const weir_registry *registry, size_t i);
 WEIR_API void weir_registry_destroy(weir_registry *registry);
 
@@ -245,16 +300,16 @@ typedef struct {
 	weir_status (*add)(weir_registry *registry);
 } weir_plugin_info;
 
-#define WEIR_PLUGIN(function)                                                                                       \
-	WEIR_API const weir_plugin_info weir_plugin = {WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator),   \
-						       sizeof(weir_condition), sizeof(weir_port),                   \
-						       sizeof(weir_parameter), function}
+#define WEIR_PLUGIN(function)                                                                              \
+	WEIR_API const weir_plugin_info weir_plugin = {                                                    \
+		WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator), sizeof(weir_condition),         \
+		sizeof(weir_port), sizeof(weir_parameter), function}
 
-/* ------------------------------------------------------------------------------------- description: the plain data -- */
+/* ------------------------------------------------------------------------- description: the plain data -- */
 
 /*
- * A description says what a graph is: docs/graph-format.md. Reading one opens no device, starts no thread. One that was read and one that was
- * made by calls mean the same.
+ * A description says what a graph is: docs/graph-format.md. Reading one opens no device, starts no thread.
+ * One that was read and one that was made by calls mean the same.
  */
 typedef struct {
 	size_t size;
@@ -266,27 +321,38 @@ typedef struct {
 } weir_report;
 typedef void weir_report_fn(const weir_report *report, void *arg);	/* borrows the report for the call */
 
-/* A syntax error is reported too (fn may be NULL); last_error has the first line. Fails: WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM. */
-WEIR_API weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn, void *arg);
-WEIR_API weir_status weir_description_parse(weir_description **out, const char *json, size_t length, weir_report_fn *fn, void *arg);
-WEIR_API weir_status weir_description_create(weir_description **out);
-WEIR_API weir_status weir_description_add(weir_description *description, const char *entity, const char *operator_name);
-WEIR_API weir_status weir_description_connect(weir_description *description, const char *from, const char *to);	/* "blur.out", "write.in" */
 /*
- * Resources by name, and who uses them (docs/graph-format.md, "resources"). A stream pool: streams of one device, shared by the entities that use
- * it. A green context pool: a device's multiprocessors in partitions, the remainder being one of its own; a green context names one of them.
- * green_context: of a stream pool; the name of a green context, or of a green context pool, whose default it then is; NULL: none.
+ * A syntax error is reported too (fn may be NULL); last_error has the
+ * first line. Fails: WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM.
  */
-enum { WEIR_STREAM_BLOCKING = 1 };	/* flags of a stream pool: its streams and CUDA's legacy default stream wait for each other */
+WEIR_API weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn,
+					   void *arg);
+WEIR_API weir_status weir_description_parse(weir_description **out, const char *json, size_t length,
+					    weir_report_fn *fn, void *arg);
+WEIR_API weir_status weir_description_create(weir_description **out);
+WEIR_API weir_status weir_description_add(weir_description *description, const char *entity,
+					  const char *operator_name);
+/* "blur.out", "write.in". */
+WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
+					      const char *to);
+/*
+ * Resources by name, and who uses them (docs/graph-format.md, "resources"). A stream pool: streams of one
+ * device, shared by the entities that use it. A green context pool: a device's multiprocessors in partitions,
+ * the remainder being one of its own; a green context names one of them. green_context: of a stream pool; the
+ * name of a green context, or of a green context pool, whose default it then is; NULL: none.
+ */
+enum { WEIR_STREAM_BLOCKING = 1 };	/* flags of a stream pool: its streams and CUDA's
+					   legacy default stream wait for each other */
 typedef struct {
 	size_t size;
-	int device;			/* a GPU's index */
+	int device;		/* a GPU's index */
 	unsigned flags;
-	int priority;			/* CUDA's: lower is more urgent; outside of the device's range it is clamped */
-	uint32_t reserved_size;		/* streams made before the first tick; UINT32_MAX: none; 0: 1 */
-	uint32_t max_size;		/* streams at most; 0: no bound */
+	int priority;		/* CUDA's: lower is more urgent; outside of
+				   the device's range it is clamped */
+	uint32_t reserved_size;	/* streams made before the first tick; UINT32_MAX: none; 0: 1 */
+	uint32_t max_size;	/* streams at most; 0: no bound */
 	const char *green_context;
-	bool is_default;		/* entities that name no pool use it */
+	bool is_default;	/* entities that name no pool use it */
 } weir_stream_pool;
 typedef struct {
 	size_t size;
@@ -295,53 +361,89 @@ typedef struct {
 	const uint32_t *sms_per_partition;
 	size_t num_partitions;
 	uint32_t min_sm_size;		/* the least size of a partition; 0: 2 */
-	uint32_t default_context;	/* which partition is the pool's default, counted from 1; 0: the remainder, or the last one if nothing remains */
-	bool is_default;		/* entities that name no pool and no context use its default context */
+	uint32_t default_context;	/* which partition is the pool's default, counted from 1; 0:
+					   the remainder, or the last one if nothing remains */
+	bool is_default;		/* entities that name no pool and no
+					   context use its default context */
 } weir_green_context_pool;
-WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name, const weir_stream_pool *pool);
-WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name, const weir_green_context_pool *pool);
+WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
+						      const weir_stream_pool *pool);
+WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
+							     const weir_green_context_pool *pool);
 /* index -1: the pool's default. */
-WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name, const char *pool, int index);
-WEIR_API weir_status weir_description_use(weir_description *description, const char *entity, const char *resource);	/* once per resource */
-/* Puts a JSON value at a JSON pointer, making what is missing on the way ("/scheduler/workers", "4"). "-" appends to a list. */
-WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer, const char *json);
-/* Sets "entity.param=value" (value: JSON, or else taken as a string). Fails: WEIR_E_INVALID, naming the nearest entity. */
+WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
+							const char *pool, int index);
+/* Once per resource. */
+WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
+					  const char *resource);
+/*
+ * Puts a JSON value at a JSON pointer, making what is missing on the
+ * way ("/scheduler/workers", "4"). "-" appends to a list.
+ */
+WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer,
+					  const char *json);
+/*
+ * Sets "entity.param=value" (value: JSON, or else taken as a
+ * string). Fails: WEIR_E_INVALID, naming the nearest entity.
+ */
 WEIR_API weir_status weir_description_set(weir_description *description, const char *assignment);
-/* Checks everything that can be known without running; all errors and warnings in one go, in the order of the text. */
-WEIR_API weir_status weir_description_check(const weir_description *description, const weir_registry *registry, weir_report_fn *fn, void *arg);
+/*
+ * Checks everything that can be known without running; all
+ * errors and warnings in one go, in the order of the text.
+ */
+WEIR_API weir_status weir_description_check(const weir_description *description,
+					    const weir_registry *registry, weir_report_fn *fn, void *arg);
 typedef enum { WEIR_AS_TEXT, WEIR_AS_JSON, WEIR_AS_DOT } weir_format;
-/* Gives the resolved graph, defaults filled in, as text that ends with a newline; free with weir_text_free. */
-WEIR_API weir_status weir_description_print(const weir_description *description, const weir_registry *registry, weir_format format, char **out);
+/*
+ * Gives the resolved graph, defaults filled in, as text
+ * that ends with a newline; free with weir_text_free.
+ */
+WEIR_API weir_status weir_description_print(const weir_description *description,
+					    const weir_registry *registry, weir_format format, char **out);
 WEIR_API void weir_text_free(char *text);
 WEIR_API void weir_description_destroy(weir_description *description);
 
-/* ----------------------------------------------------------------------------------------- graph: the wired entities -- */
+/* --------------------------------------------------------------------------- graph: the wired entities -- */
 
-/* Borrows the registry while the graph lives; copies what it needs of the description. Fails: WEIR_E_INVALID (first error), WEIR_E_NOMEM. */
-WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *registry, const weir_description *description);
-WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);	/* read + create with the built-ins */
-WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);	/* getter; NULL: none of that name */
+/*
+ * Borrows the registry while the graph lives; copies what it needs of the
+ * description. Fails: WEIR_E_INVALID (first error), WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
+				       const weir_description *description);
+/* Read + create with the built-ins. */
+WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);
+/* Getter; NULL: none of that name. */
+WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
 WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);	/* getter: its table */
-WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);	/* getter: its parameters, defaults filled in */
+/* Getter: its parameters, defaults filled in. */
+WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
 /*
- * Fails: WEIR_E_BUSY while a scheduler has it; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked on purpose.
- * NULL is fine.
+ * Fails: WEIR_E_BUSY while a scheduler has it; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was
+ * leaked on purpose. NULL is fine.
  */
 WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
 
-/* Asks for a review of the entity. Outside a run refused (WEIR_E_CLOSED), nothing changes. Thread: any, also a signal handler. */
+/*
+ * Asks for a review of the entity. Outside a run refused (WEIR_E_CLOSED),
+ * nothing changes. Thread: any, also a signal handler.
+ */
 WEIR_API weir_status weir_entity_poke(weir_entity *entity);
 /*
- * Tells the entity's condition of that name (its type, if it was given none) something, and pokes. Kept if no run is on; forgotten when a run ends.
- * Thread: any. Fails: WEIR_E_INVALID: no such condition.
+ * Tells the entity's condition of that name (its type, if it was given none) something, and pokes. Kept if no
+ * run is on; forgotten when a run ends. Thread: any. Fails: WEIR_E_INVALID: no such condition.
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
-WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);	/* tells its `boolean` condition READY or WAIT */
+/* Tells its `boolean` condition READY or WAIT. */
+WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
-/* -------------------------------------------------------------------------------------------- messages and tensors -- */
+/* -------------------------------------------------------------------------------- messages and tensors -- */
 
-/* A tensor in DLPack's terms. strides in elements, NULL = dense and row-major. device: -1 = host memory, else a GPU's index. */
+/*
+ * A tensor in DLPack's terms. strides in elements, NULL = dense and
+ * row-major. device: -1 = host memory, else a GPU's index.
+ */
 typedef struct {
 	size_t size;
 	void *data;
@@ -354,41 +456,58 @@ typedef struct {
 #define WEIR_HOST (-1)
 
 /*
- * A message: a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. Immutable once emitted, except by whoever
- * holds the only reference. Messages of a graph are pooled: none may outlive it. Making one: Thread: any.
+ * A message: a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. Immutable once
+ * emitted, except by whoever holds the only reference. Messages of a graph are pooled: none may outlive it.
+ * Making one: Thread: any.
  */
 WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
-WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);	/* host memory; weir_message_data to fill it */
-/* A new tensor like `like` (its data, strides and size are ignored); memory of like->device: zero-cost pooled, not cleared.
- * Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler was created only WEIR_HOST works. */
+/* Host memory; weir_message_data to fill it. */
+WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);
+/*
+ * A new tensor like `like` (its data, strides and size are ignored); memory of like->device: zero-cost
+ * pooled, not cleared. Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler
+ * was created only WEIR_HOST works.
+ */
 WEIR_API weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like);
 /*
- * Wraps a caller's memory. destroy(arg) runs once, when host and GPU are done with it: on a worker, on the caller's thread that drops the last
- * reference, or, for what a run or a graph leaves, on the thread that ends it. Never on the driver's.
+ * Wraps a caller's memory. destroy(arg) runs once, when host and GPU are done with it: on a worker, on the
+ * caller's thread that drops the last reference, or, for what a run or a graph leaves, on the thread that
+ * ends it. Never on the driver's.
  */
-WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *arg), void *arg);
-WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *pointer));
-WEIR_API weir_message *weir_message_ref(weir_message *message);		/* returns it */
-WEIR_API void weir_message_unref(weir_message *message);		/* NULL is fine */
+WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
+				       void (*destroy)(void *arg), void *arg);
+WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer,
+				       void (*destroy)(void *pointer));
+WEIR_API weir_message *weir_message_ref(weir_message *message);	/* returns it */
+WEIR_API void weir_message_unref(weir_message *message);	/* NULL is fine */
 /*
- * The caller holds the only reference, and no work that others enqueued still reads it: he may write in place, after its producers. Ask before, each
- * time: the yes is how weir knows who wrote.
+ * The caller holds the only reference, and no work that others enqueued still reads it: he may write in
+ * place, after its producers. Ask before, each time: the yes is how weir knows who wrote.
  */
 WEIR_API bool weir_message_unique(const weir_message *message);
-WEIR_API unsigned weir_message_kind(const weir_message *message);	/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER */
-WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);	/* getter; NULL if it is none */
-WEIR_API void *weir_message_data(const weir_message *message);		/* bytes, the tensor's data, or the user's pointer; NULL if empty */
-WEIR_API size_t weir_message_size(const weir_message *message);		/* bytes of data; 0 for a user's pointer */
-/* The work behind `fence` (of a stream that weir does not know was used) reads the payload: it outlives that work. */
+/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER. */
+WEIR_API unsigned weir_message_kind(const weir_message *message);
+/* Getter; NULL if it is none. */
+WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);
+/* Bytes, the tensor's data, or the user's pointer; NULL if empty. */
+WEIR_API void *weir_message_data(const weir_message *message);
+/* Bytes of data; 0 for a user's pointer. */
+WEIR_API size_t weir_message_size(const weir_message *message);
+/*
+ * The work behind `fence` (of a stream that weir does not know
+ * was used) reads the payload: it outlives that work.
+ */
 WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
-WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);	/* who produced it: returns how many there are */
+/* Who produced it: returns how many there are. */
+WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);
 
-/* -------------------------------------------------------------------------------------------------- streams, fences -- */
+/* ------------------------------------------------------------------------------------- streams, fences -- */
 
 /*
- * A kernel: what it does on the host and how it is launched on CUDA. host: runs on a thread of the backend, returns 0, or not: the stream has
- * faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t, returns a cudaError_t; a capture that it begins it also ends. A kernel
- * without a form for the backend is refused.
+ * A kernel: what it does on the host and how it is launched on CUDA. host: runs on a thread of the backend,
+ * returns 0, or not: the stream has faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t,
+ * returns a cudaError_t; a capture that it begins it also ends. A kernel without a form for the backend is
+ * refused.
  */
 typedef struct {
 	size_t size;
@@ -398,162 +517,253 @@ typedef struct {
 } weir_kernel;
 
 #define WEIR_ARGUMENTS_MAX 256		/* bytes */
-WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments, size_t bytes);	/* copies the arguments */
-WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);	/* asynchronous; host memory should be pinned (weir's own is) */
-WEIR_API void *weir_stream_native(const weir_stream *stream);		/* cudaStream_t on CUDA, else NULL */
+/* Copies the arguments. */
+WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
+					size_t bytes);
+/* Asynchronous; host memory should be pinned (weir's own is). */
+WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
+WEIR_API void *weir_stream_native(const weir_stream *stream);	/* cudaStream_t on CUDA, else NULL */
 WEIR_API int weir_stream_device(const weir_stream *stream);
-WEIR_API uint64_t weir_stream_id(const weir_stream *stream);		/* never reused */
-WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);	/* one queue of the device, whoever works on it: one cudaStream_t */
+WEIR_API uint64_t weir_stream_id(const weir_stream *stream);	/* never reused */
+/* One queue of the device, whoever works on it: one cudaStream_t. */
+WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);
 /*
- * Makes a stream of the caller's known (NULL: CUDA's legacy default stream of that device); the native one must outlive the graph, or be unwrapped.
- * It may go to set_stream and synchronize_streams below and so travel with messages. What the caller enqueues on it outside of a tick is not
- * fenced by itself: record it and tell the messages (weir_message_use). Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA.
- * A native stream that was destroyed may only be unwrapped, between runs. What else becomes of it is undefined, for CUDA cannot tell: the run may
- * end with an error, or the process with a crash.
+ * Makes a stream of the caller's known (NULL: CUDA's legacy default stream of that device); the native one
+ * must outlive the graph, or be unwrapped. It may go to set_stream and synchronize_streams below and so
+ * travel with messages. What the caller enqueues on it outside of a tick is not fenced by itself: record it
+ * and tell the messages (weir_message_use). Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA. A
+ * native stream that was destroyed may only be unwrapped, between runs. What else becomes of it is undefined,
+ * for CUDA cannot tell: the run may end with an error, or the process with a crash.
  */
 WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
-/* The native stream is the caller's alone again. Fails: WEIR_E_BUSY: a run is on, or work that was recorded on it is not complete. NULL is fine. */
+/*
+ * The native stream is the caller's alone again. Fails: WEIR_E_BUSY: a run is
+ * on, or work that was recorded on it is not complete. NULL is fine.
+ */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
-WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);		/* a fence after all that was enqueued */
-WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);		/* on the device; later work waits; elided where already ordered */
-/* OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or of another graph. WEIR_E_DEVICE: the device failed. Thread: any. */
+/* A fence after all that was enqueued. */
+WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
+/* On the device; later work waits; elided where already ordered. */
+WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
+/*
+ * OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or
+ * of another graph. WEIR_E_DEVICE: the device failed. Thread: any.
+ */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
-WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);	/* negative: for ever; refused on a worker (WEIR_E_INVALID) */
-WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual on `sim`. Also inside a kernel's host form */
+/* Negative: for ever; refused on a worker (WEIR_E_INVALID). */
+WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
+WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual
+					   on `sim`. Also inside a kernel's host form */
 
-/* -------------------------------------------------------------------- what an operator calls. Thread: owner, that call -- */
+/* ---------------------------------------------------- what an operator calls. Thread: owner, that call -- */
 
 WEIR_API weir_graph *weir_context_graph(weir_context *context);
 WEIR_API weir_entity *weir_context_entity(weir_context *context);
-WEIR_API uint64_t weir_context_tick(const weir_context *context);	/* ticks of this entity in this run before this one */
+/* Ticks of this entity in this run before this one. */
+WEIR_API uint64_t weir_context_tick(const weir_context *context);
 WEIR_API int64_t weir_context_now(const weir_context *context);		/* the run's clock */
 WEIR_API bool weir_context_stopping(const weir_context *context);	/* a drain is on */
-WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);			/* messages received by this tick, all queues */
-WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);	/* borrowed until compute returns */
-/* How many of them came by the k-th connection of the port (they are listed connection by connection, in connection order). */
+/* Messages received by this tick, all queues. */
+WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
+/* Borrowed until compute returns. */
+WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);
+/*
+ * How many of them came by the k-th connection of the port (they are
+ * listed connection by connection, in connection order).
+ */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
-/* Delivered after compute returns OK. Takes the message, also on failure. Fails: WEIR_E_INVALID: no such output, more than max_emits. */
+/*
+ * Delivered after compute returns OK. Takes the message, also on failure.
+ * Fails: WEIR_E_INVALID: no such output, more than max_emits.
+ */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 
 /*
- * The streams of an operator; docs/streams.md has Holoscan's names for these calls. An entity has one *internal* stream: from its pool, taken at
- * first use and kept for the run. If there is none to be had (no pool, an exhausted one, allocate = false before one was taken) the first
- * stream that is found in the messages serves as the internal one in this tick; if there is none either, the device's default stream.
- * Every message that the tick emits carries the internal stream, if it was used: who receives it knows which stream produced it. The default
- * stream is carried by nothing, unless the entity has "use_default_stream": then it is the internal one and travels like every other.
- * A stream got here belongs to this entity: use it in its own calls alone. All that is enqueued on it is fenced when the tick ends.
+ * The streams of an operator; docs/streams.md has Holoscan's names for these calls. An entity has one
+ * *internal* stream: from its pool, taken at first use and kept for the run. If there is none to be had (no
+ * pool, an exhausted one, allocate = false before one was taken) the first stream that is found in the
+ * messages serves as the internal one in this tick; if there is none either, the device's default stream.
+ * Every message that the tick emits carries the internal stream, if it was used: who receives it knows which
+ * stream produced it. The default stream is carried by nothing, unless the entity has "use_default_stream":
+ * then it is the internal one and travels like every other. A stream got here belongs to this entity: use it
+ * in its own calls alone. All that is enqueued on it is fenced when the tick ends.
  */
-/* The internal stream, after all inputs of the tick: receive_stream for every input, allocating. NULL: last_error. */
+
+/*
+ * The internal stream, after all inputs of the tick: receive_stream
+ * for every input, allocating. NULL: last_error.
+ */
 WEIR_API weir_stream *weir_context_stream(weir_context *context);
 /*
- * The internal stream, after the streams that the messages of this input carry; it makes the entity's device the thread's current one.
- * sync_to_default: the device's default stream comes after all that, too, for what works there and knows of no other. Fails: WEIR_E_INVALID outside of compute: messages are received when it begins.
+ * The internal stream, after the streams that the messages of this input carry; it makes the entity's device
+ * the thread's current one. sync_to_default: the device's default stream comes after all that, too, for what
+ * works there and knows of no other. Fails: WEIR_E_INVALID outside of compute: messages are received when it
+ * begins.
  */
-WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate, bool sync_to_default, weir_stream **out);
+WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
+						 bool sync_to_default, weir_stream **out);
 /*
- * The streams that message i of the input carries, one per queue of the device: returns how many there are, writes at most `room`. 0: none, or no
- * such message. Nothing is synchronised, allocated or attached. Without memory for one the tick fails when it ends.
+ * The streams that message i of the input carries, one per queue of the device: returns how many there are,
+ * writes at most `room`. 0: none, or no such message. Nothing is synchronised, allocated or attached. Without
+ * memory for one the tick fails when it ends.
  */
-WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out, size_t room);
+WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i,
+					     weir_stream **out, size_t room);
 /*
- * One more stream of the entity's pool, by a name of its own: made at the first call with that name, kept for the run. Attached to nothing. Also in
- * start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED: the entity has no pool. compute may go on without.
+ * One more stream of the entity's pool, by a name of its own: made at the first call with that name, kept for
+ * the run. Attached to nothing. Also in start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED:
+ * the entity has no pool. compute may go on without.
  */
 WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
 /*
- * In this tick the messages of this output carry this stream, instead of the internal one; called again: this one, too. Other outputs are as they
- * were. The stream may be any of this entity's, one that a message brought, or a wrapped one. A message that is passed on while others hold it, too,
- * keeps what it carries, unless weir_message_unique said yes before. Fails: WEIR_E_INVALID.
+ * In this tick the messages of this output carry this stream, instead of the internal one; called again: this
+ * one, too. Other outputs are as they were. The stream may be any of this entity's, one that a message
+ * brought, or a wrapped one. A message that is passed on while others hold it, too, keeps what it carries,
+ * unless weir_message_unique said yes before. Fails: WEIR_E_INVALID.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
-/* What is enqueued on target from now on comes after what is enqueued on the others now. NULL entries and target itself are passed over. */
-WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count, weir_stream *target);
-/* The default stream of the entity's device, as weir_context_stream would give it to an entity without a pool. NULL: last_error. */
-WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
-/* The device of a native stream that one of these calls gave to this entity. Fails: WEIR_E_INVALID: any other stream. */
-WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
-WEIR_API int weir_context_device(const weir_context *context);	/* of the entity's pool: where its internal stream and its tensors are */
 /*
- * A new tensor with `like`'s shape and type on the entity's device, or, on_host, in pinned host memory. It lives at least until the work that this tick
- * enqueues is done, even if it is unref'd right after a launch: good for temporaries.
+ * What is enqueued on target from now on comes after what is enqueued on
+ * the others now. NULL entries and target itself are passed over.
  */
-WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host, weir_message **out);
-WEIR_API weir_status weir_context_finish(weir_context *context);	/* this tick is the entity's last one (a source has no more) */
-WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);	/* return its result: WEIR_E_FAILED */
+WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
+						      size_t count, weir_stream *target);
+/*
+ * The default stream of the entity's device, as weir_context_stream
+ * would give it to an entity without a pool. NULL: last_error.
+ */
+WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+/*
+ * The device of a native stream that one of these calls gave to
+ * this entity. Fails: WEIR_E_INVALID: any other stream.
+ */
+WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
+/* Of the entity's pool: where its internal stream and its tensors are. */
+WEIR_API int weir_context_device(const weir_context *context);
+/*
+ * A new tensor with `like`'s shape and type on the entity's device, or, on_host, in pinned host memory. It
+ * lives at least until the work that this tick enqueues is done, even if it is unref'd right after a launch:
+ * good for temporaries.
+ */
+WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
+					weir_message **out);
+/* This tick is the entity's last one (a source has no more). */
+WEIR_API weir_status weir_context_finish(weir_context *context);
+/* Return its result: WEIR_E_FAILED. */
+WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* -------------------------------------------------------------------------------------------- inlets and outlets -- */
+/* ---------------------------------------------------------------------------------- inlets and outlets -- */
 
 /*
- * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port ("blur.out") emits. Made before the first
- * scheduler of the graph; owned by the graph. A port that only an inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must
- * hold what one tick may emit.
+ * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port
+ * ("blur.out") emits. Made before the first scheduler of the graph; owned by the graph. A port that only an
+ * inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must hold what one tick may emit.
  */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
-WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out);
-/* Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever; refused with a timeout on a worker (WEIR_E_INVALID).
- * WEIR_E_CLOSED: outside a run, draining, or the receiver is done. Thread: any. */
+WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity,
+				       weir_outlet **out);
+/*
+ * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever; refused
+ * with a timeout on a worker (WEIR_E_INVALID). WEIR_E_CLOSED: outside a run, draining, or the receiver is
+ * done. Thread: any.
+ */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
-WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open inlet holds the run open */
-/* Gives a message. WEIR_E_TIMEOUT (0: at once; negative: never), WEIR_E_CLOSED: empty, and the run has ended or the sender is done. Thread: any but a worker. */
+WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open
+							   inlet holds the run open */
+/*
+ * Gives a message. WEIR_E_TIMEOUT (0: at once; negative: never), WEIR_E_CLOSED:
+ * empty, and the run has ended or the sender is done. Thread: any but a worker.
+ */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
 
-/* --------------------------------------------------------------------------------------------------------- running -- */
+/* --------------------------------------------------------------------------------------------- running -- */
 
 typedef struct {
 	size_t size;
 	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
-	const char *signal;		/* NULL: the description's, else "callback"; "callback_inline", "doorbell" */
+	const char *signal;		/* NULL: the description's, else "callback";
+					   "callback_inline", "doorbell" */
 	uint64_t seed;			/* sim */
-	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest is abandoned; negative: no time at all */
+	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest
+					   is abandoned; negative: no time at all */
 	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
 	int64_t max_duration_ns;	/* 0: no limit; then it drains */
-	int64_t spin_ns;		/* 0: none; how long a worker without work spins while GPU signals are outstanding */
-	void *event_base;		/* a libevent base of the caller's, whose thread also calls start, wait and destroy; no loop thread of weir's then */
-	bool own_loop;			/* the caller polls weir_scheduler_fd and calls weir_scheduler_turn; no loop thread of weir's */
-	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130 or 143. All threads of the program must block
-					   both: create blocks them in the caller's thread only; destroy, called there, unblocks what create blocked */
-	bool measure;			/* measure the time inside compute (two clock reads a tick): weir_entity_counts.compute_ns */
+	int64_t spin_ns;		/* 0: none; how long a worker without work spins
+					   while GPU signals are outstanding */
+	void *event_base;		/* a libevent base of the caller's, whose thread also calls
+					   start, wait and destroy; no loop thread of weir's then */
+	bool own_loop;			/* the caller polls weir_scheduler_fd and calls
+					   weir_scheduler_turn; no loop thread of weir's */
+	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130
+					   or 143. All threads of the program must block both: create
+					   blocks them in the caller's thread only; destroy, called
+					   there, unblocks what create blocked */
+	bool measure;			/* measure the time inside compute (two clock reads a
+					   tick): weir_entity_counts.compute_ns */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
 typedef struct {
 	size_t size;
-	weir_status status;	/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran out of time), DEVICE, or what compute returned */
-	const char *entity;	/* whose failure it was; NULL if nobody's */
-	const char *text;	/* one line; a deadlock's names every stuck entity and why */
+	weir_status status;		/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
+					   out of time), DEVICE, or what compute returned */
+	const char *entity;		/* whose failure it was; NULL if nobody's */
+	const char *text;		/* one line; a deadlock's names every stuck entity and why */
 	uint64_t ticks;
-	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given up when the run was cut short */
+	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given
+					   up when the run was cut short */
 	int64_t duration_ns;
-	int posix_signal;	/* SIGINT or SIGTERM that began the drain, or 0 */
-	uint64_t discarded;	/* leftovers of the run before that this one's start threw away */
-	const char *waiting;	/* one line: who is not done and waits for something from outside (disabled, told to wait); NULL: nobody. Borrowed */
+	int posix_signal;		/* SIGINT or SIGTERM that began the drain, or 0 */
+	uint64_t discarded;		/* leftovers of the run before that this one's start threw away */
+	const char *waiting;		/* one line: who is not done and waits for something from outside
+					   (disabled, told to wait); NULL: nobody. Borrowed */
 } weir_outcome;
 
-/* NULL options are all defaults. One scheduler per graph at a time. Fails: WEIR_E_BUSY, WEIR_E_DEVICE (no such backend here), ... */
-WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph, const weir_scheduler_options *options);
-WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);		/* start + wait; returns the outcome's status */
-WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);		/* may be called again after a run has ended */
 /*
- * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched (weir_scheduler_running tells it from a compute that
- * returned the same). Otherwise the outcome's status (of a start that failed, too); outcome may be NULL. With event_base or own_loop it turns
- * the loop meanwhile. Refused on a worker of the run (WEIR_E_INVALID).
+ * NULL options are all defaults. One scheduler per graph at a time.
+ * Fails: WEIR_E_BUSY, WEIR_E_DEVICE (no such backend here), ...
  */
-WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome);
-/* Thread: any, also inside compute and in signal handlers; any number of times. drain = false: cut short at once, the rest is abandoned. */
+WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
+					   const weir_scheduler_options *options);
+/* Start + wait; returns the outcome's status. */
+WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
+/* May be called again after a run has ended. */
+WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
+/*
+ * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched
+ * (weir_scheduler_running tells it from a compute that returned the same). Otherwise the outcome's status (of
+ * a start that failed, too); outcome may be NULL. With event_base or own_loop it turns the loop meanwhile.
+ * Refused on a worker of the run (WEIR_E_INVALID).
+ */
+WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns,
+					 weir_outcome *outcome);
+/*
+ * Thread: any, also inside compute and in signal handlers; any number of
+ * times. drain = false: cut short at once, the rest is abandoned.
+ */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
-WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);			/* own_loop: poll it for reading; -1 otherwise */
-WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);		/* own_loop: does what is due, never blocks. Thread: the one that started it */
-WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);		/* a run is on: not yet ended. Thread: any */
-WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);	/* "cuda: NVIDIA H100", "host", "sim: seed 7" */
-/* Why entities are not ready: one call per condition of every entity that is not DONE. Thread: any but a worker. */
-typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg);
+/* own_loop: poll it for reading; -1 otherwise. */
+WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
+/* own_loop: does what is due, never blocks. Thread: the one that started it. */
+WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
+/* A run is on: not yet ended. Thread: any. */
+WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
+/* "cuda: NVIDIA H100", "host", "sim: seed 7". */
+WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
+/*
+ * Why entities are not ready: one call per condition of every
+ * entity that is not DONE. Thread: any but a worker.
+ */
+typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
+			     const char *detail, void *arg);
 WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
 
 typedef struct {
 	size_t size;
 	const char *entity;
-	uint64_t ticks, received, emitted, unconnected;	/* unconnected: emitted on an optional output without connection */
+	uint64_t ticks, received, emitted, unconnected;	/* unconnected: emitted on an optional
+							   output without connection */
 	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
 	bool done;
 } weir_entity_counts;
@@ -568,8 +778,9 @@ typedef struct {
 WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
 WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
 /*
- * Stops a run that is on. NULL is fine. By then no other thread may be in, or come to, a call about the scheduler or about its graph's entities,
- * inlets and outlets: join who pokes, pushes or takes before. Refused on a worker of the run (WEIR_E_INVALID).
+ * Stops a run that is on. NULL is fine. By then no other thread may be in, or come to, a call about the
+ * scheduler or about its graph's entities, inlets and outlets: join who pokes, pushes or takes before.
+ * Refused on a worker of the run (WEIR_E_INVALID).
  */
 WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
 
