@@ -193,6 +193,16 @@ weir_status wr_stream_default(struct wr_system *system, int device, const char *
 
 /* --- giving back --- */
 
+/* No later run is held open by what start or stop enqueued: what could not be recorded nobody would see complete. */
+static void hold_nothing(weir_stream *stream)
+{
+	struct wr_waker *waker = wr_system_enter(stream->system);
+
+	if (waker)
+		wr_stream_forfeit(stream, waker);
+	wr_system_leave(stream->system);
+}
+
 /* What was enqueued without a record still has to be waited for: one more point. */
 void wr_stream_close(weir_stream *stream)
 {
@@ -203,6 +213,7 @@ void wr_stream_close(weir_stream *stream)
 	stream->begun = false;	/* no tick's: what is recorded now holds no run open */
 	if ((wr_load(&stream->dirty) || wr_load(&stream->trailing)) && !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
+	hold_nothing(stream);
 	wr_table_close(stream);
 }
 

@@ -1133,6 +1133,59 @@ static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(voi
 	failing_start();
 }
 
+/* --- a start that failed --- */
+
+static bool in_capture;
+
+static bool is_in_capture(void *self, int device, void *stream)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	return in_capture;
+}
+
+/* It has the native handle, and does not end the capture that it began. */
+static weir_status begin_in_capture(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+
+	HOLDS(rig, stream);
+	wr_store(&wr_load(&stream->root)->exposed, true);
+	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, MS}, sizeof(struct sum));
+}
+
+static void starting_again(void)
+{
+	struct rig *rig = rig_of("p:call count=1");
+	const struct wr_backend *before;
+	struct wr_backend capturing;
+	int64_t place = -1;
+
+	rig->own = &place;
+	rig_entity(rig, "p")->start = begin_in_capture;
+	rig_make(rig);
+	rig_here(rig);
+	before = rig->graph->system->backend;
+	capturing = *before;
+	capturing.capturing = is_in_capture;
+	rig->graph->system->backend = &capturing;
+	in_capture = true;
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_UNSUPPORTED);
+	in_capture = false;
+	assert_int_equal(wr_live_count(&rig->scheduler->live), 0);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * SECOND, NULL), WEIR_OK);
+	rig->graph->system->backend = before;
+	rig_destroy(rig);
+}
+
+static void s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open(void **state)
+{
+	(void)state;
+	rig_in_world(1, starting_again);
+}
+
 /* The last place in the table of streams: ids end with it. */
 static void note_places(struct rig *rig, weir_context *context)
 {
@@ -1538,6 +1591,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
+		cmocka_unit_test(s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
 		cmocka_unit_test(s08_schedulers_of_other_backends_have_streams_of_their_own),
 		cmocka_unit_test(e06_wrong_calls_get_a_line_with_the_remedy),
