@@ -1,0 +1,174 @@
+/* What a graph says of its resources is what its system has; and work of a tick on streams that are not its own. */
+#include <string.h>
+
+#include "graphs/graph.h"
+#include "graphs/pool.h"
+#include "rig.h"
+#include "streams/system.h"
+
+/* Within an operator: asserted afterwards, by the test's own thread. */
+#define HOLDS(rig, what)                                                                                     \
+	do {                                                                                                 \
+		if (!(what)) {                                                                               \
+			print_error("%s:%d: %s\n", __FILE__, __LINE__, #what);                               \
+			rig_break(rig);                                                                      \
+		}                                                                                            \
+	} while (0)
+
+/* --- what the system has --- */
+
+static weir_stream *taken_from(struct rig *rig, size_t pool)
+{
+	weir_stream *stream = NULL;
+
+	assert_int_equal(wr_stream_pool_take(rig->graph->pools[pool], "test", &stream), WEIR_OK);
+	return stream;
+}
+
+static void make_with(struct rig **rig, const char *resources, const char *text)
+{
+	rig_resources = resources;
+	*rig = rig_of(text);
+	rig_resources = NULL;
+	rig_make(*rig);
+}
+
+static void a_pool_as_it_is_written(void)
+{
+	struct rig *rig;
+	weir_stream *stream;
+
+	make_with(&rig,
+		  "{\"p\": {\"type\": \"stream_pool\", \"device\": 1, \"flags\": \"blocking\", "
+		  "\"priority\": -2, \"reserved_size\": 3, \"max_size\": 4}}",
+		  "a:call pool=p");
+	assert_int_equal(wr_load(&rig->graph->system->count), 3);
+	stream = taken_from(rig, 0);
+	assert_int_equal(weir_stream_device(stream), 1);
+	assert_int_equal(stream->spec.flags, WEIR_STREAM_BLOCKING);
+	assert_int_equal(stream->spec.priority, -2);
+	assert_int_equal(wr_load(&rig->graph->system->count), 3);
+	wr_stream_close(stream);
+	rig_destroy(rig);
+}
+
+static void t05_a_pool_is_made_as_the_graph_says(void **state)
+{
+	(void)state;
+	rig_everywhere(a_pool_as_it_is_written);
+}
+
+static void partitions_as_they_are_written(void)
+{
+	struct wr_partition *of[4];
+	struct rig *rig;
+
+	make_with(&rig,
+		  "{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 3]},"
+		  "\"first\": {\"type\": \"green_context\", \"pool\": \"g\", \"index\": 0},"
+		  "\"second\": {\"type\": \"green_context\", \"pool\": \"g\", \"index\": 1},"
+		  "\"a\": {\"type\": \"stream_pool\", \"green_context\": \"first\"},"
+		  "\"b\": {\"type\": \"stream_pool\", \"green_context\": \"second\"},"
+		  "\"c\": {\"type\": \"stream_pool\", \"green_context\": \"g\"},"
+		  "\"d\": {\"type\": \"stream_pool\"}}",
+		  "a:call pool=a; b:call pool=b; c:call pool=c; d:call pool=d");
+	for (size_t i = 0; i < 4; i++) {
+		weir_stream *stream = taken_from(rig, i);
+
+		of[i] = stream->spec.partition;
+		wr_stream_close(stream);
+	}
+	assert_true(of[0] && of[1] && of[2] && !of[3]); /* c: the remainder */
+	assert_true(of[0] != of[1] && of[1] != of[2] && of[0] != of[2]);
+	rig_destroy(rig);
+}
+
+static void t05_each_context_has_its_own_part_of_the_device(void **state)
+{
+	(void)state;
+	rig_everywhere(partitions_as_they_are_written);
+}
+
+/* --- work on streams that others brought --- */
+
+static int rest(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(5 * MS);
+	return 0;
+}
+
+static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
+static const int64_t one = 1;
+static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
+
+static weir_status produce(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+	weir_message *message = NULL;
+	weir_status status = weir_context_alloc(context, &like, false, &message);
+
+	(void)rig;
+	if (!status)
+		status = weir_stream_launch(stream, &resting, "", 1);
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+/* Nothing but a handle says that the stream is used. */
+static weir_status work_on_what_came(struct rig *rig, weir_context *context)
+{
+	weir_message *message = weir_context_message(context, 0, 0);
+	weir_stream *stream = NULL;
+	weir_status status = WEIR_OK;
+	weir_fence fence;
+
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, &stream, 1) == 1);
+	if (weir_context_tick(context) < 3)
+		status = weir_stream_launch(stream, &resting, "", 1);
+	if (!status && weir_context_tick(context) == 1)
+		status = weir_stream_record(stream, &fence);
+	if (!status && weir_context_tick(context) == 2)
+		status = weir_context_synchronize_streams(context, &stream, 1,
+							  weir_context_default_stream(context));
+	weir_message_ref(message);
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+/* The producer's fence, the reader's where it worked; in tick 2 the default stream's, which waited for it. */
+static weir_status count_uses(struct rig *rig, weir_context *context)
+{
+	static const size_t expected[] = {2, 2, 3, 1};
+	const weir_message *message = weir_context_message(context, 0, 0);
+
+	HOLDS(rig, message->uses.count == expected[weir_context_tick(context)]);
+	return WEIR_OK;
+}
+
+static void working_on_carried_streams(void)
+{
+	struct rig *rig = rig_of("a:call count=4 -> b:call pool=none -> end:call");
+
+	rig_on(rig, "a", produce);
+	rig_on(rig, "b", work_on_what_came);
+	rig_on(rig, "end", count_uses);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 4);
+	rig_destroy(rig);
+}
+
+static void t04_payloads_outlive_what_was_enqueued_on_streams_that_came_with_them(void **state)
+{
+	(void)state;
+	rig_everywhere(working_on_carried_streams);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t05_a_pool_is_made_as_the_graph_says),
+		cmocka_unit_test(t05_each_context_has_its_own_part_of_the_device),
+		cmocka_unit_test(t04_payloads_outlive_what_was_enqueued_on_streams_that_came_with_them),
+	};
+
+	return cmocka_run_group_tests_name("scheduler/pools", tests, NULL, NULL);
+}
