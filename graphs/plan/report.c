@@ -16,7 +16,8 @@ struct wr_report {
 
 static bool is_warning(enum wr_error error)
 {
-	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS;
+	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS ||
+	       error == WR_W_NO_STREAM;
 }
 
 /* A key as RFC 6901 wants it, with escapes instead of control characters, so that it stays one line. */

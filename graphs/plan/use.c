@@ -34,6 +34,20 @@ static struct wr_resource *read_list(struct wr_build *build, const struct wr_val
 	return first;
 }
 
+/* Not an error either: who works on the default stream alone may know what he does. */
+static void check_source(struct wr_build *build, const struct wr_plan_entity *entity,
+			 const struct wr_value *off, const struct wr_at *up)
+{
+	const weir_operator *kind = entity->kind;
+	bool source = kind && (!kind->inputs || !kind->inputs[0].name);
+
+	if (source && kind->flags & WEIR_OPERATOR_STREAM && !entity->use_default_stream)
+		wr_report(&build->reports, WR_W_NO_STREAM, &(struct wr_at){up, "default_stream_pool", 0},
+			  off->place,
+			  "a source without a stream pool works on the default stream, for which no receiver "
+			  "waits: take this out, or set \"use_default_stream\"");
+}
+
 weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
 			 const struct wr_at *at)
 {
@@ -44,8 +58,10 @@ weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, 
 	entity->stream_pool = WR_NO_POOL;
 	entity->use_default_stream =
 		use->use_default_stream ? use->use_default_stream->boolean : build->use_default_stream;
-	if (!resource && !wants_default)
+	if (!resource && !wants_default) {
+		check_source(build, entity, use->default_stream_pool, at);
 		return WEIR_OK;
+	}
 	if (!resource)
 		resource = build->default_resource;
 	status = resource ? wr_resource_pool(build, resource, &entity->stream_pool)
@@ -76,15 +92,13 @@ static void check_few(struct wr_build *build, const struct wr_resource *resource
 	const struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
 	const struct wr_value *max = wr_value_find(&resource->member->value, "max_size");
 
-	if (max && pool->max_size && resource->workers > pool->max_size)
-		wr_report(
-			&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
-			"pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of "
-			"their inputs or, without any, on the default stream, for which no receiver waits; "
-			"raise "
-			"max_size",
-			wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
-			resource->workers, resource->workers - pool->max_size);
+	if (!max || !pool->max_size || resource->workers <= pool->max_size)
+		return;
+	wr_report(&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
+		  "pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of their "
+		  "inputs or, without any, on the default stream, for which no receiver waits; raise max_size",
+		  wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
+		  resource->workers, resource->workers - pool->max_size);
 }
 
 void wr_build_check_resources(struct wr_build *build)

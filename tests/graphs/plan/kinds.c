@@ -15,6 +15,8 @@ static const weir_parameter source_parameters[] = {
 static const weir_port source_outputs[] = {{PORT, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
 static const weir_operator source = {OPERATOR, .name = "source", .parameters = source_parameters,
 				     .outputs = source_outputs};
+static const weir_operator camera = {OPERATOR, .name = "camera", .flags = WEIR_OPERATOR_STREAM,
+				     .outputs = source_outputs};
 
 static const weir_parameter filter_parameters[] = {
 	{PARAMETER, .name = "radius", .type = WEIR_INT, .help = "pixels", .min = 1, .max = 64},
@@ -46,7 +48,7 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&source, &filter, &relay, &sink, &bytes_sink, NULL};
+const weir_operator *const wr_builtin_operators[] = {&source, &camera, &filter, &relay, &sink, &bytes_sink, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
