@@ -5,6 +5,7 @@
  * run nothing let them through as they are.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -60,7 +61,15 @@ int cli_signals_take(void)
 	return number > 0 ? number : 0;
 }
 
-/* May interrupt itself (SA_NODEFER): who reads stderr no more must not keep the second one from its exit. */
+/* Not where it would have to wait for who reads stderr: the end of the run must not hang on that. */
+static void say_line(void)
+{
+	struct pollfd err = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&err, 1, 0) > 0 && err.revents & POLLOUT)
+		(void)!write(STDERR_FILENO, draining.line, strlen(draining.line));
+}
+
 static void on_signal(int number)
 {
 	int kept = errno;
@@ -69,7 +78,7 @@ static void on_signal(int number)
 		_exit(128 + number);
 	draining.first = number;
 	weir_scheduler_stop(draining.scheduler, true);
-	(void)!write(STDERR_FILENO, draining.line, strlen(draining.line));
+	say_line();
 	errno = kept;
 }
 
