@@ -304,7 +304,23 @@ TEST(g03_ready_only_when_the_last_port_is_done_too)
 	rig.view.ports[3].pending = 1;
 	assert_int_equal(rig_ask(&rig), WAIT);
 	rig.view.ports[3].pending = 0;
+	rig.view.ports[1].pending = 1;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_string_equal(rig.verdict.why, "work on the device is not finished");
+	rig.view.ports[1].pending = 0;
 	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(g03_it_gates_64_ports_at_most)
+{
+	GIVEN(wr_cuda_stream, "port=0");
+	char text[sizeof "port=" + 2 * 65] = "port=0";
+
+	for (int i = 1; i < 65; i++) {
+		assert_int_equal(wr_cuda_stream.start(rig.state, &(weir_values){.text = text}), WEIR_OK);
+		strcat(text, ",0");
+	}
+	assert_int_equal(wr_cuda_stream.start(rig.state, &(weir_values){.text = text}), WEIR_E_UNSUPPORTED);
 }
 
 TEST(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns)
@@ -364,6 +380,7 @@ int main(void)
 		cmocka_unit_test(g03_no_fence_pending_is_ready_at_once),
 		cmocka_unit_test(f70_waits_for_all_fences_of_every_port_named_and_of_no_other),
 		cmocka_unit_test(g03_ready_only_when_the_last_port_is_done_too),
+		cmocka_unit_test(g03_it_gates_64_ports_at_most),
 		cmocka_unit_test(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns),
 		cmocka_unit_test(c01_every_kind_has_a_name_a_help_a_size_and_an_answer),
 	};

@@ -438,6 +438,84 @@ static void assert_refused(weir_status status, const char *said)
 	assert_string_equal(weir_last_error(), said);
 }
 
+/* Of a caller whose header is older only what he knows is read. */
+static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
+{
+	weir_stream_pool pool = {
+		.size = offsetof(weir_stream_pool, priority), .priority = 7, .is_default = true};
+	weir_description *made = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
+	text = printed(made, WEIR_AS_TEXT);
+	assert_non_null(
+		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, no bound, used by "));
+	weir_text_free(text);
+	weir_description_destroy(made);
+}
+
+static void calls_say_what_a_text_would_have_said(void **state)
+{
+	static const uint32_t sizes[] = {2};
+	weir_green_context_pool parts = {
+		.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 1, .is_default = true};
+	weir_stream_pool full = {.size = sizeof(full), .reserved_size = 4, .max_size = 4};
+	weir_stream_pool elsewhere = {.size = sizeof(elsewhere), .device = 2, .green_context = "parts"};
+	weir_description *made = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&made), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
+	text = printed(made, WEIR_AS_JSON); /* no stream pool beside it */
+	assert_non_null(strstr(text, "\"default_context_index\": -1, \"default\": true}\n  },\n"));
+	weir_text_free(text);
+	assert_int_equal(weir_description_add_stream_pool(made, "full", &full), WEIR_OK);
+	text = printed(made, WEIR_AS_TEXT);
+	assert_non_null(
+		strstr(text, "full: device 0, non_blocking, priority 0, reserved 4, at most 4 streams"));
+	assert_non_null(strstr(text, "default context the remainder, default\n"));
+	weir_text_free(text);
+	assert_int_equal(weir_description_add_stream_pool(made, "elsewhere", &elsewhere), WEIR_OK);
+	assert_int_equal(weir_description_check(made, NULL, NULL, NULL), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "is 2, but green context 'parts' is on device 0"));
+	weir_description_destroy(made);
+}
+
+#define QUEUES                                                                                               \
+	"{\"weir\": 1, \"scheduler\": {\"spin\": \"20us\"}, \"entities\": ["                                 \
+	"{\"name\": \"a\", \"operator\": \"source\"},"                                                       \
+	"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1, \"policy\": "       \
+	"\"pop\"}}},"                                                                                        \
+	"{\"name\": \"c\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 3}}},"                 \
+	"{\"name\": \"d\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1}}, \"conditions\": " \
+	"["                                                                                                  \
+	"{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"callback_inline\"}]}],"                 \
+	"\"connections\": [[\"a.out\", \"b.in\"], [\"a.out\", \"c.in\"], [\"a.out\", \"d.in\"]]}"
+
+static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
+{
+	weir_description *made = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_parse(&made, QUEUES, strlen(QUEUES), NULL, NULL), WEIR_OK);
+	text = printed(made, WEIR_AS_DOT);
+	assert_non_null(
+		strstr(text, "\"a\" -> \"b\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 1\"]"));
+	assert_non_null(
+		strstr(text, "\"a\" -> \"c\" [taillabel=\"out\", headlabel=\"in\", label=\"block 3\"]"));
+	assert_non_null(strstr(text, "\"a\" -> \"d\" [taillabel=\"out\", headlabel=\"in\"]"));
+	weir_text_free(text);
+	text = printed(made, WEIR_AS_TEXT);
+	assert_non_null(strstr(text, ", spin 20us, "));
+	assert_non_null(strstr(text, "cuda_stream port=[\"in\"] signal=callback_inline\n"));
+	weir_text_free(text);
+	weir_description_destroy(made);
+}
+
 static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 {
 	weir_stream_pool good = {.size = sizeof(good)}, sizeless = {0}, flags = {.size = sizeof(flags), .flags = 6},
@@ -448,6 +526,9 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
 		       "weir_stream_pool has size 0: set it to the size of the struct");
+	sizeless.size = sizeof(size_t);
+	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
+		       "weir_stream_pool has size 8: set it to the size of the struct");
 	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
 		       "stream pool 'a': flags 0x6: WEIR_STREAM_BLOCKING is the only one");
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
@@ -468,17 +549,25 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 {
 	static const uint32_t sizes[] = {8, 4};
 	const weir_green_context_pool good = {.size = sizeof(good), .sms_per_partition = sizes, .num_partitions = 2};
-	weir_green_context_pool none = good, small = good, index = good, flags = good;
+	weir_green_context_pool none = good, small = good, index = good, flags = good, sizeless = good,
+				least = good;
+	static const uint32_t one = 1;
 	weir_description *made = NULL;
 
 	(void)state;
 	none.num_partitions = 0;
+	sizeless.sms_per_partition = NULL;
+	least.sms_per_partition = &one;
 	small.min_sm_size = 8;
 	index.default_context = 3;
 	flags.flags = 1;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_refused(weir_description_add_green_context_pool(made, "p", &none),
 		       "green context pool 'p': no partitions: give the size of at least one");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &sizeless),
+		       "green context pool 'p': no partitions: give the size of at least one");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &least),
+		       "green context pool 'p': partition 0 has size 1: it must be at least 2");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &small),
 		       "green context pool 'p': partition 1 has size 4: it must be at least 8");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &index),
@@ -684,7 +773,8 @@ int main(void)
 		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)good_graph),
 		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)resource_graph),
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
-		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)resource_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
+					  (void *)resource_graph),
 		cmocka_unit_test(text_lists_resources_and_who_uses_them),
 		cmocka_unit_test(a_pool_of_many_users_names_some),
 		cmocka_unit_test(every_form_ends_with_a_newline),
@@ -693,6 +783,9 @@ int main(void)
 		cmocka_unit_test(calls_and_text_mean_the_same),
 		cmocka_unit_test(resources_by_calls_and_by_text_mean_the_same),
 		cmocka_unit_test(a_resource_of_zeroes_is_the_default_one),
+		cmocka_unit_test(a_struct_that_is_shorter_is_read_as_far_as_it_goes),
+		cmocka_unit_test(calls_say_what_a_text_would_have_said),
+		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(calls_refuse_a_stream_pool_that_cannot_be),
 		cmocka_unit_test(calls_refuse_partitions_that_cannot_be),
 		cmocka_unit_test(set_names_the_nearest_entity),
