@@ -15,7 +15,8 @@
  * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the
  * caller fills begins with `size` (= sizeof it); zero is the default of every other field. A function that
  * returns weir_status fails with a negative one, leaves **out untouched then, and says in words why:
- * weir_last_error().
+ * weir_last_error(). No pointer may be NULL where it is not said; a stream that somebody could not get is
+ * refused with what he was told.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -517,7 +518,7 @@ typedef struct {
 } weir_kernel;
 
 #define WEIR_ARGUMENTS_MAX 256		/* bytes */
-/* Copies the arguments. */
+/* Copies the arguments. Of these two, record and wait: fails with WEIR_E_INVALID for a NULL stream. */
 WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 					size_t bytes);
 /* Asynchronous; host memory should be pinned (weir's own is). */

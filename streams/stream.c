@@ -9,6 +9,8 @@
  * merely slow, its record takes another one: its worker holds one meanwhile. BEGUN and recorded differ, so
  * that whoever was about to let go of the first does not let go of the second.
  */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "streams/system.h"
@@ -117,11 +119,24 @@ uint64_t weir_stream_id(const weir_stream *stream)
 
 /* --- work --- */
 
+/* Who passes on at once what a call gave him, which was nothing, hears why. */
+static weir_status missing(void)
+{
+	char why[WR_ERROR_BYTES];
+
+	snprintf(why, sizeof why, "%s", weir_last_error());
+	return wr_fail(WEIR_E_INVALID, "a stream is needed, NULL was given; this thread's last error: %s",
+		       *why ? why : "none");
+}
+
 weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 			       size_t bytes)
 {
-	struct wr_system *system = stream->system;
+	struct wr_system *system;
 
+	if (!stream)
+		return missing();
+	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
@@ -135,8 +150,11 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
 {
-	struct wr_system *system = stream->system;
+	struct wr_system *system;
 
+	if (!stream)
+		return missing();
+	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
@@ -171,10 +189,13 @@ static bool ordered(weir_stream *stream, weir_fence fence, const weir_stream *ot
 
 weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 {
-	struct wr_system *system = stream->system;
+	struct wr_system *system;
 	weir_stream *other;
 	weir_status status;
 
+	if (!stream)
+		return missing();
+	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	status = wr_fence_find(system, fence, &other);
@@ -201,11 +222,15 @@ static weir_status refuse_capturing(weir_stream *stream)
 
 weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 {
-	struct wr_system *system = stream->system;
-	uint64_t point = wr_load(&stream->recorded) + 1;
+	struct wr_system *system;
 	struct wr_point *place;
+	uint64_t point;
 	weir_status status;
 
+	if (!stream)
+		return missing();
+	system = stream->system;
+	point = wr_load(&stream->recorded) + 1;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	status = refuse_capturing(stream);

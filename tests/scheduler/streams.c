@@ -1335,6 +1335,11 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 	refused(rig, weir_context_allocate_stream(context, "", &none), WEIR_E_INVALID, "p: a stream is allocated by a name");
 	refused(rig, weir_context_allocate_stream(context, "second", &none), WEIR_E_BUSY,
 		"p: no stream for 'second': stream pool 'p' is exhausted");
+	refused(rig, weir_stream_launch(none, &adder, NULL, 0), WEIR_E_INVALID,
+		"a stream is needed, NULL was given; this thread's last error: p: no stream for 'second'");
+	refused(rig, weir_stream_copy(none, NULL, NULL, 0), WEIR_E_INVALID, "a stream is needed");
+	refused(rig, weir_stream_wait(none, (weir_fence){0, 0}), WEIR_E_INVALID, "a stream is needed");
+	refused(rig, weir_stream_record(none, NULL), WEIR_E_INVALID, "a stream is needed");
 	refused(rig, weir_context_device_from_stream(context, &device, &device), WEIR_E_INVALID,
 		"p: the native stream was not given to this entity");
 	HOLDS(rig, !none && device == -1);
