@@ -4,6 +4,7 @@
  * with the references of all of them in it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -85,6 +86,17 @@ static void stop_started(weir_scheduler *scheduler)
 	}
 }
 
+/* The calls of a context name the entity already. */
+static weir_status name_culprit(weir_status status, const weir_entity *entity)
+{
+	const char *name = entity->plan->name, *text = weir_last_error();
+	size_t length = strlen(name);
+
+	if (!strncmp(text, name, length) && !strncmp(text + length, ": ", 2))
+		return status;
+	return wr_fail(status, "%s: %s", name, text);
+}
+
 static weir_status start_operators(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -93,7 +105,7 @@ static weir_status start_operators(weir_scheduler *scheduler)
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		status = start_operator(&graph->entities[i]);
 		if (status)
-			wr_fail(status, "%s: %s", graph->entities[i].plan->name, weir_last_error());
+			name_culprit(status, &graph->entities[i]);
 		else
 			wr_name_streams(scheduler, &graph->entities[i]);
 	}

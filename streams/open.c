@@ -133,7 +133,7 @@ static weir_status open_default(struct wr_system *system, int device, const char
 weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out)
 {
 	if (!system->backend->native_streams)
-		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap",
+		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap: cuda has",
 			       system->backend->name);
 	if (native && native == system->backend->per_thread)
 		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, "

@@ -35,8 +35,8 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 
 	if (!count_in(pool))
 		return wr_fail(WEIR_E_BUSY,
-			       "stream pool '%s' is exhausted: all %u of its streams are taken; "
-			       "raise max_size", pool->spec.name, pool->spec.max);
+			       "stream pool '%s' is exhausted: of %u stream%s none is left; raise max_size",
+			       pool->spec.name, pool->spec.max, pool->spec.max == 1 ? "" : "s");
 	status = wr_stream_open_in(pool->system, &pool->spec.streams, pool, owner, out);
 	if (status)
 		wr_stream_pool_gave_back(pool);

@@ -9,8 +9,6 @@
  * merely slow, its record takes another one: its worker holds one meanwhile. BEGUN and recorded differ, so
  * that whoever was about to let go of the first does not let go of the second.
  */
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/status.h"
 #include "streams/system.h"
@@ -122,9 +120,8 @@ uint64_t weir_stream_id(const weir_stream *stream)
 /* Who passes on at once what a call gave him, which was nothing, hears why. */
 static weir_status missing(void)
 {
-	char why[WR_ERROR_BYTES];
+	const char *why = weir_last_error();
 
-	snprintf(why, sizeof why, "%s", weir_last_error());
 	return wr_fail(WEIR_E_INVALID, "a stream is needed, NULL was given; this thread's last error: %s",
 		       *why ? why : "none");
 }

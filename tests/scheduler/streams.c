@@ -1120,7 +1120,7 @@ static void failing_start(void)
 	rig_entity(rig, "p")->stop = end_after;
 	rig_entity(rig, "q")->start = begin_badly;
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
-	assert_says(weir_last_error(), "q: no");
+	assert_string_equal(weir_last_error(), "q: no");
 	assert_int_equal(wr_load(&rig->broken), 0);
 	assert_int_equal(wr_load(&rig->stopped), 1);
 	rig_destroy(rig);

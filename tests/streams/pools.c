@@ -58,7 +58,7 @@ BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 	weir_stream *first = take(pool), *second = take(pool), *third = NULL;
 
 	assert_int_equal(wr_stream_pool_take(pool, "late", &third), WEIR_E_BUSY);
-	assert_string_equal(weir_last_error(), "stream pool 'fast' is exhausted: all 2 of its streams are taken; raise max_size");
+	assert_string_equal(weir_last_error(), "stream pool 'fast' is exhausted: of 2 streams none is left; raise max_size");
 	assert_null(third);
 	assert_int_equal(wr_stream_pool_taken(pool), 2);
 	wr_stream_close(first);
