@@ -6,7 +6,7 @@
  * No wake-up is lost: while a batch is on its way from the stack to the backlog its worker is awake, and it
  * looks at the announced sleeps after appending.
  */
-#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
 
 void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -20,7 +20,8 @@ void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity)
 void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_stack_ready(scheduler, entity);
-	wr_wake_one(scheduler);
+	if (wr_may_wake(scheduler)) /* else its loop looks by itself (run.c) */
+		wr_wake_one(scheduler);
 }
 
 static weir_entity *reversed(weir_entity *list)

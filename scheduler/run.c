@@ -229,6 +229,14 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 	return INT64_MAX;
 }
 
+/* What threads outside of a simulated world have left, who can wake nobody in it. Returns when to look again. */
+static int64_t look_outside(weir_scheduler *scheduler, int64_t now, int64_t next)
+{
+	if (wr_injector_holds(scheduler))
+		wr_wake_one(scheduler);
+	return next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
+}
+
 void wr_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
@@ -240,8 +248,8 @@ void wr_turn(weir_scheduler *scheduler)
 		next = turn_open(scheduler, now);
 	if (wr_load(&scheduler->phase) == WR_CLOSING)
 		next = turn_closing(scheduler, now);
-	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN && next > now + OUTSIDE_NS)
-		next = now + OUTSIDE_NS;
+	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN)
+		next = look_outside(scheduler, now, next);
 	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	wr_loop_arm(&scheduler->loop, next);
 	/* Listed after this turn took the list and before the loop was armed. */

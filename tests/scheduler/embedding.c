@@ -511,6 +511,53 @@ static void b02_e05_a_taker_and_the_end_of_a_run_do_not_meet_in_the_queue(void *
 	rig_everywhere(cut_short_under_a_taker);
 }
 
+/* --- a simulated run, and threads that are none of its fibers --- */
+
+struct stranger {
+	struct rig *rig;
+	struct wr_thread thread;
+};
+
+static void poke_from_outside(void *arg)
+{
+	weir_entity *idle = weir_graph_entity(((struct stranger *)arg)->rig->graph, "idle");
+
+	for (int i = 0; i < 20000; i++)
+		weir_entity_poke(idle);
+	weir_entity_enable(idle, true);
+}
+
+static weir_status until_told(struct rig *rig, weir_context *context)
+{
+	weir_sleep(US);
+	if (wr_load(&rig->told))
+		weir_context_finish(context);
+	return WEIR_OK;
+}
+
+static weir_status tell_all(struct rig *rig, weir_context *context)
+{
+	wr_store(&rig->told, 1);
+	return weir_context_finish(context);
+}
+
+/* One thread drives the world; what others leave there is found. */
+static void s01_pokes_from_other_threads_leave_a_simulated_world_whole(void **state)
+{
+	struct rig *rig = rig_of("c:call; idle:call enabled=false");
+	struct stranger stranger = {.rig = rig};
+
+	(void)state;
+	rig_on(rig, "c", until_told);
+	rig_on(rig, "idle", tell_all);
+	rig_start(rig);
+	assert_int_equal(wr_thread_start(&stranger.thread, "stranger", poke_from_outside, &stranger), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	wr_thread_join(&stranger.thread);
+	assert_int_equal(rig_ticks(rig, "idle"), 1);
+	rig_destroy(rig);
+}
+
 /* --- B4 --- */
 
 static uint64_t mask_of(const char *hex)
@@ -785,6 +832,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(b02_an_empty_outlet_times_out),
 		cmocka_unit_test(b02_a_worker_takes_from_no_outlet),
 		cmocka_unit_test(b02_e05_a_taker_and_the_end_of_a_run_do_not_meet_in_the_queue),
+		cmocka_unit_test(s01_pokes_from_other_threads_leave_a_simulated_world_whole),
 		cmocka_unit_test(b04_threads_block_all_posix_signals_and_no_handler_is_installed),
 		cmocka_unit_test(b04_the_library_prints_nothing),
 		cmocka_unit_test(b05_schedulers_of_many_threads_do_not_know_of_each_other),
