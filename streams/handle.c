@@ -18,6 +18,8 @@ void *wr_stream_handle(const weir_stream *stream)
 void wr_system_run(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
+	if (on)
+		wr_store(&system->hurried, false); /* that was about the run before */
 }
 
 /* An operator may have it in hand at any moment of a run. */

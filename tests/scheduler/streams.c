@@ -1133,6 +1133,42 @@ static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(voi
 	failing_start();
 }
 
+/* --- a drain that ran out of time --- */
+
+/* The first run does nothing; the second is cut short while its device works for longer than a drain's leftovers are waited for. */
+static weir_status work_in_the_second_run(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+
+	if (!wr_load(&rig->told))
+		return WEIR_OK;
+	weir_scheduler_stop(rig->scheduler, false);
+	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, SECOND}, sizeof(struct sum));
+}
+
+static void running_again(void)
+{
+	struct rig *rig = rig_of("p:call count=1; idle:call enabled=false");
+	int64_t place = -1;
+
+	rig->own = &place;
+	rig->options.drain_ns = -1;
+	rig->options.deadlock_grace_ns = -1;
+	rig->options.max_duration_ns = MS;
+	rig_on(rig, "p", work_in_the_second_run);
+	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
+	wr_store(&rig->told, 1);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+	assert_int_equal(place, 5);
+}
+
+static void e04_s08_a_drain_that_took_too_long_does_not_hurry_the_end_of_later_runs(void **state)
+{
+	(void)state;
+	rig_in_world(1, running_again);
+}
+
 /* --- a start that failed --- */
 
 static bool in_capture;
@@ -1596,6 +1632,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short),
 		cmocka_unit_test(s07_stop_is_not_called_while_any_of_the_streams_works),
+		cmocka_unit_test(e04_s08_a_drain_that_took_too_long_does_not_hurry_the_end_of_later_runs),
 		cmocka_unit_test(s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open),
 		cmocka_unit_test(s08_runs_one_after_another_need_no_more_streams),
 		cmocka_unit_test(s08_schedulers_of_other_backends_have_streams_of_their_own),
