@@ -171,7 +171,7 @@ const char *wr_type_text(enum wr_type type)
 	case WR_INTEGER:
 		return "an integer";
 	case WR_REAL:
-		return "a number with a fraction";
+		return "a number with a fraction or an exponent";
 	case WR_STRING:
 		return "a string";
 	case WR_ARRAY:
