@@ -1,4 +1,4 @@
-/* Who looks at the doorbells (G4, S9), by the time that it takes: a world's, so the same again for the same seed. */
+/* Who looks at the doorbells (G4, S9), by the time it takes: a world's, so the same again for a seed. */
 #include "base/clock.h"
 #include "base/thread.h"
 #include "rig.h"
@@ -44,7 +44,7 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* Each message is taken soon after its work has ended: nobody waits for the watch, which looks every 50 ms. */
+/* Each message is taken soon after its work has ended: not when the watch looks, every 50 ms. */
 static void run_of(const char *text, unsigned workers)
 {
 	struct rig *rig = rig_of(text);
@@ -75,7 +75,8 @@ static void alone(void)
 static void beside_long_work(void)
 {
 	run_of("a:call count=30 -> end:call gate=in; b_:call count=5 period=25ms", 2);
-	run_of("a:call count=30 -> end:call gate=in; b_:call count=7 period=23ms; c_:call count=7 period=21ms", 3);
+	run_of("a:call count=30 -> end:call gate=in; b_:call count=7 period=23ms; "
+	       "c_:call count=7 period=21ms", 3);
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call", 2);
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call; c_:call count=7 period=21ms", 3);
 }
