@@ -118,6 +118,7 @@ struct weir_entity {
 
 	/* owner */
 	bool finished, fronts_closed, started;
+	bool askable;				/* its conditions were started, in this run or the last one */
 	bool withheld;				/* what its last tick held is kept: no memory for the fence */
 	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;

@@ -63,12 +63,14 @@ static weir_status reset_conditions(weir_entity *entity)
 {
 	weir_status status = WEIR_OK;
 
+	entity->askable = false;
 	for (size_t i = 0; !status && i < entity->condition_count; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
 		memset(condition->state, 0, condition->plan->kind->state_size);
 		if (condition->plan->kind->start)
 			status = condition->plan->kind->start(condition->state, condition->plan->values);
 	}
+	entity->askable = !status;
 	return status;
 }
 

@@ -70,6 +70,12 @@ static void end_asking(weir_scheduler *scheduler)
 	wr_mutex_unlock(&scheduler->lock);
 }
 
+/* Before its first run, or after a start that failed, it has conditions that nobody may ask: they say nothing. */
+static bool may_ask(weir_entity *entity)
+{
+	return entity->askable && !(wr_load(&entity->state) & WR_DONE);
+}
+
 static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
 {
 	weir_graph *graph = scheduler->graph;
@@ -77,7 +83,7 @@ static bool explain_ended(weir_scheduler *scheduler, weir_explain_fn *fn, void *
 	if (!begin_asking(scheduler))
 		return false;
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!(wr_load(&graph->entities[i].state) & WR_DONE))
+		if (may_ask(&graph->entities[i]))
 			wr_entity_explain(&graph->entities[i], false, fn, arg);
 	end_asking(scheduler);
 	return true;

@@ -39,7 +39,37 @@ static void ask_later(const void *state, const weir_view *view, weir_verdict *ve
 static const weir_condition never = {.size = sizeof never, .name = "never", .ask = ask_never};
 static const weir_condition soon = {.size = sizeof soon, .name = "soon", .ask = ask_soon};
 static const weir_condition later = {.size = sizeof later, .name = "later", .ask = ask_later};
-static const weir_condition *const conditions[] = {&never, &soon, &later, NULL};
+
+/* What its start made is there whenever it is asked. */
+struct fickle {
+	bool started;
+};
+static _Atomic int fickle_starts; /* how often the next ones fail yet */
+static _Atomic bool asked_unstarted;
+
+static weir_status start_fickle(void *state, const weir_values *values)
+{
+	(void)values;
+	if (wr_load(&fickle_starts))
+		return wr_fetch_sub(&fickle_starts, 1) ? WEIR_E_FAILED : WEIR_OK;
+	((struct fickle *)state)->started = true;
+	return WEIR_OK;
+}
+
+static void ask_fickle(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)view;
+	if (!((const struct fickle *)state)->started)
+		wr_store(&asked_unstarted, true);
+	weir_verdict_wait(verdict, "fickle");
+}
+
+static const weir_condition fickle = {.size = sizeof fickle,
+				      .name = "fickle",
+				      .state_size = sizeof(struct fickle),
+				      .start = start_fickle,
+				      .ask = ask_fickle};
+static const weir_condition *const conditions[] = {&never, &soon, &later, &fickle, NULL};
 
 static void set_times(int64_t soon_ns, int64_t later_ns)
 {
@@ -346,6 +376,29 @@ static void c05_explaining_loses_no_wake_up(void **state)
 	rig_everywhere(poke_and_explain);
 }
 
+static void explain_between_starts(void)
+{
+	struct rig *rig = rig_of("a:call condition=fickle");
+
+	wr_store(&asked_unstarted, false);
+	rig_make(rig);
+	rig_here(rig);
+	assert_string_equal(rig_explain(rig), "");
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_explain(rig), "a: fickle: WAIT (fickle)\n");
+	wr_store(&fickle_starts, 1);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
+	assert_string_equal(rig_explain(rig), "");
+	assert_false(wr_load(&asked_unstarted));
+	rig_destroy(rig);
+}
+
+static void c05_s08_no_condition_is_asked_before_it_was_started(void **state)
+{
+	(void)state;
+	rig_everywhere(explain_between_starts);
+}
+
 /* --- C6 --- */
 
 static void enable(void *arg)
@@ -431,6 +484,7 @@ int main(void)
 		cmocka_unit_test(c05_a_busy_entity_shows_its_last_verdict),
 		cmocka_unit_test(c05_after_a_deadlock_the_reason_can_still_be_asked_for),
 		cmocka_unit_test(c05_explaining_loses_no_wake_up),
+		cmocka_unit_test(c05_s08_no_condition_is_asked_before_it_was_started),
 		cmocka_unit_test(c06_a_word_from_outside_wakes_the_entity),
 		cmocka_unit_test(c06_an_outstanding_event_holds_the_run_open_until_it_is_done),
 		cmocka_unit_test(c06_told_never_ends_the_entity),
