@@ -5,6 +5,8 @@
 #ifndef WR_BASE_BUG_H
 #define WR_BASE_BUG_H
 
+#include <stdbool.h>
+
 enum wr_bug {
 	WR_BUG_NONE,
 	WR_BUG_CHECK_THEN_STORE,	/* lost wake-up: check, then store */
@@ -24,6 +26,14 @@ extern enum wr_bug wr_bug_active;
 #define WR_BUG(name) (wr_bug_active == WR_BUG_##name)
 #else
 #define WR_BUG(name) false
+#endif
+
+/* A net that catches what a protocol loses would hide the loss: some worlds go without. */
+#ifdef WR_SEAM
+extern bool wr_nets;
+#define WR_NET wr_nets
+#else
+#define WR_NET true
 #endif
 
 #endif

@@ -113,6 +113,7 @@ struct wr_sim {
 
 #ifdef WR_SEAM
 enum wr_bug wr_bug_active = WR_BUG_NONE;
+bool wr_nets = true;
 #endif
 
 /* ------------------------------------------------------------------------------------------ strategies -- */

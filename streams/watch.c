@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 
+#include "base/bug.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "streams/system.h"
@@ -128,7 +129,8 @@ static int64_t look(struct wr_system *system, int64_t now)
 {
 	int64_t next = look_at_streams(system, now);
 
-	(void)wr_bells_look(system, now);	/* a net below the poller */
+	if (WR_NET)
+		(void)wr_bells_look(system, now);	/* a net below the poller */
 	wr_retire_look(system, false);
 	if (wr_load(&system->retire.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);
