@@ -303,7 +303,7 @@ static int64_t when_next(struct wr_system *system, int64_t now)
 	if (wr_load(&poller->armed) > poller->count)
 		next = now + (wr_load(&poller->inbox) ? NO_MEMORY : TAKEN);
 	for (size_t i = 0; i < poller->count && next > now; i++) {
-		int64_t wanted = wr_wait_next(&poller->list[i].wait, now, system->backend->spins, margin);
+		int64_t wanted = wr_wait_next(&poller->list[i].wait, now, poller->spins, margin);
 
 		next = wanted < next ? wanted : next;
 	}
@@ -349,8 +349,9 @@ void wr_bells_reap(struct wr_system *system)
 	wr_exchange(&poller->looking, false);
 }
 
-void wr_poller_init(struct wr_poller *poller)
+void wr_poller_init(struct wr_poller *poller, bool spins)
 {
+	poller->spins = spins;
 	poller->lateness = (struct wr_estimate){.mean = FIRST_MARGIN, .known = true};
 	wr_store(&poller->margin, FIRST_MARGIN);
 }

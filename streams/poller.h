@@ -17,9 +17,10 @@ struct wr_poller {
 	size_t count, room;
 	struct wr_estimate lateness;		/* of sleeps. Who plays the role */
 	_Atomic int64_t margin;
+	bool spins;				/* the backend's; tests set it before a run */
 };
 
-void wr_poller_init(struct wr_poller *poller);
+void wr_poller_init(struct wr_poller *poller, bool spins);
 void wr_poller_finish(struct wr_poller *poller);
 /*
  * All tokens were revoked: takes back what has ended, which is

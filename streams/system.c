@@ -82,7 +82,7 @@ static weir_status init(struct wr_system *system)
 		status = wr_signals_init(system);
 	if (!status)
 		status = wr_bells_init(system);
-	wr_poller_init(&system->poller);
+	wr_poller_init(&system->poller, system->backend->spins);
 	return status;
 }
 

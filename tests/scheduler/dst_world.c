@@ -15,6 +15,7 @@
 #include "dst.h"
 #include "scheduler/scheduler.h"
 #include "streams/sim.h"
+#include "streams/system.h"
 #include "streams/token.h"
 
 #define US 1000
@@ -45,6 +46,7 @@ struct world {
 	struct run runs[DST_GRAPHS];
 	unsigned graphs;
 	weir_registry *registry;
+	bool spins;
 };
 
 /* --- what is drawn --- */
@@ -461,6 +463,7 @@ static void run_graph(void *arg)
 		return;
 	}
 	wr_system_set_knobs(run->graph->system, &run->knobs);
+	run->graph->system->poller.spins = run->world->spins;
 	for (unsigned i = 0; i < run->runs && !run->dst.broken[0]; i++)
 		if (!wr_system_failed(run->graph->system))
 			run_once(run);
@@ -496,13 +499,17 @@ static bool report(const struct world *world, struct dst_report *out)
 	return !dst->broken[0];
 }
 
-/* Half of the worlds: what the watch would find 50 ms later must not have been lost in the first place. */
-static void draw_nets(uint64_t seed)
+/*
+ * In half of the worlds what the watch would find 50 ms later must not have been lost in the first place; in half of
+ * them doorbells are waited for as on a device.
+ */
+static void draw_poller(struct world *world, uint64_t seed)
 {
 	struct wr_random random;
 
 	wr_random_seed(&random, seed, 205);
 	wr_nets = wr_random_below(&random, 2);
+	world->spins = wr_random_below(&random, 2);
 }
 
 bool dst_world(uint64_t seed, struct dst_report *out)
@@ -513,7 +520,7 @@ bool dst_world(uint64_t seed, struct dst_report *out)
 
 	memset(&world, 0, sizeof world);
 	draw_world(&world, seed);
-	draw_nets(seed);
+	draw_poller(&world, seed);
 	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
 		abort();
 	wr_sim_set_limit(sim, LIMIT);

@@ -1,8 +1,12 @@
 /* Who looks at the doorbells (G4, S9), by the time it takes: a world's, so the same again for a seed. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/coroutine.h"
 #include "base/thread.h"
+#include "graphs/graph.h"
 #include "rig.h"
+#include "streams/system.h"
 
 #ifdef WR_TSAN
 #define SEEDS 2		/* worlds are one thread: nothing for it to see, and fibers are slow under it */
@@ -14,8 +18,9 @@ enum { TICKS = 30 };
 
 static int rest(const void *arguments)
 {
-	(void)arguments;
-	weir_sleep(5 * MS);
+	const int64_t *ns = arguments;
+
+	weir_sleep(*ns);
 	return 0;
 }
 
@@ -23,17 +28,52 @@ static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
 static const int64_t one = 1;
 static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
 
-static weir_status produce(struct rig *rig, weir_context *context)
+static weir_status work_for(weir_context *context, int64_t ns)
 {
 	weir_message *message = NULL;
 	weir_status status = weir_context_alloc(context, &like, false, &message);
 
-	(void)rig;
 	if (!status)
-		status = weir_stream_launch(weir_context_stream(context), &resting, "", 1);
+		status = weir_stream_launch(weir_context_stream(context), &resting, &ns, sizeof ns);
 	if (!status && weir_context_tick(context) % 5 == 4)
 		status = weir_context_emit(context, 1, weir_message_ref(message));
 	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static weir_status produce(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return work_for(context, 5 * MS);
+}
+
+static weir_status produce_early(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return work_for(context, 3 * MS);
+}
+
+static weir_status produce_late(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return work_for(context, 10 * MS);
+}
+
+static weir_status produce_slowly(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return work_for(context, 40 * MS);
+}
+
+/* Every 10 ms from its first tick on. */
+static weir_status be_on_time(struct rig *rig, weir_context *context)
+{
+	int64_t tick = (int64_t)weir_context_tick(context), now = wr_now(), *first = rig->own;
+
+	if (!tick)
+		*first = now;
+	if (now - *first - tick * 10 * MS > 2 * MS)
+		rig_break(rig);
+	return WEIR_OK;
 }
 
 static weir_status nothing(struct rig *rig, weir_context *context)
@@ -88,6 +128,69 @@ static void beside_long_work(void)
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call; c_:call count=7 period=21ms", 3);
 }
 
+/* By the names of entities. */
+static void in_time(const char *text)
+{
+	static const struct { const char *name; rig_fn *compute; } roles[] = {
+		{"early", produce_early}, {"mid", produce}, {"late", produce_late}, {"slow", produce_slowly},
+		{"timed", be_on_time}, {"b_", compute_long}, {"end", nothing},
+	};
+	struct rig *rig = rig_of(text);
+	int64_t first = 0;
+
+	rig->own = &first;
+	rig->options.signal = "doorbell";
+	rig->options.workers = 2;
+	for (size_t i = 0; i < rig->entity_count; i++)
+		for (size_t k = 0; k < sizeof roles / sizeof *roles; k++)
+			if (!strcmp(rig->entities[i].name, roles[k].name))
+				rig_on(rig, roles[k].name, roles[k].compute);
+	rig_make(rig);
+	rig->graph->system->poller.spins = true;	/* as on a device: it sleeps as long as it may */
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "timed"), TICKS);
+	rig_destroy(rig);
+}
+
+/* Who looked runs what rang: before that takes long, somebody else must be looking. */
+static void handing_over(void)
+{
+	in_time("mid:call count=30 period=10ms -> timed:call gate=in; early:call count=10 period=30ms -> b_:call gate=in");
+}
+
+/* Who looks sleeps until shortly before what he knows of: what is armed meanwhile may end earlier. */
+static void arming_beside_a_sleep(void)
+{
+	in_time("mid:call count=30 period=10ms -> timed:call gate=in; slow:call count=7 -> end:call gate=in");
+}
+
+/* Who pushed relied on somebody who was awake, and who then took something long. */
+static void relying(void)
+{
+	in_time("late:call count=30 period=10ms -> end:call gate=in; b_:call count=10 period=30ms; timed:call count=30 period=10ms");
+}
+
+static void g04_who_looked_and_has_work_hands_over(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		rig_in_world(seed, handing_over);
+}
+
+static void g04_what_is_armed_wakes_who_sleeps_for_something_later(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		rig_in_world(seed, arming_beside_a_sleep);
+}
+
+static void s09_what_was_left_to_a_spinner_who_works_is_passed_on(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		rig_in_world(seed, relying);
+}
+
 static void g04_what_has_rung_is_seen_at_once(void **state)
 {
 	(void)state;
@@ -107,6 +210,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g04_what_has_rung_is_seen_at_once),
 		cmocka_unit_test(g04_s09_somebody_looks_while_others_compute),
+		cmocka_unit_test(g04_who_looked_and_has_work_hands_over),
+		cmocka_unit_test(g04_what_is_armed_wakes_who_sleeps_for_something_later),
+		cmocka_unit_test(s09_what_was_left_to_a_spinner_who_works_is_passed_on),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/pollers", tests, NULL, NULL);
