@@ -459,7 +459,7 @@ typedef struct {
 /*
  * A message: a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. Immutable once
  * emitted, except by whoever holds the only reference. Messages of a graph are pooled: none may outlive it.
- * Making one: Thread: any.
+ * Making one: Thread: any, but not while a scheduler is created for the graph: it may replace what failed.
  */
 WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
 /* Host memory; weir_message_data to fill it. */
@@ -678,6 +678,11 @@ WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this r
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
 
 /* --------------------------------------------------------------------------------------------- running -- */
+
+/*
+ * On `sim` the run is worked by the thread that waits, in virtual time. Meanwhile other threads may poke, tell
+ * and stop; they must not push, take, close or explain, and a signal handler may stop alone.
+ */
 
 typedef struct {
 	size_t size;
