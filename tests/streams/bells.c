@@ -778,9 +778,7 @@ static int64_t look_until_poked(struct rig *rig, uint32_t entity)
 
 static void learn_4_ms(struct rig *rig)
 {
-	mute = *rig->system->backend;
-	mute.spins = true;
-	rig->system->backend = &mute;
+	rig->system->poller.spins = true;
 	for (int i = 0; i < 20; i++) {
 		rig_store(rig, rig->a, 1, 4 * MS);
 		arm(rig, 1, ring(rig->a));
