@@ -6,15 +6,6 @@
 #include "rig.h"
 #include "streams/system.h"
 
-/* Within an operator: asserted afterwards, by the test's own thread. */
-#define HOLDS(rig, what)                                                                                     \
-	do {                                                                                                 \
-		if (!(what)) {                                                                               \
-			print_error("%s:%d: %s\n", __FILE__, __LINE__, #what);                               \
-			rig_break(rig);                                                                      \
-		}                                                                                            \
-	} while (0)
-
 /* --- what the system has --- */
 
 static weir_stream *taken_from(struct rig *rig, size_t pool)

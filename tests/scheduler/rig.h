@@ -82,8 +82,17 @@ const char *rig_explain(struct rig *rig);	/* "entity: condition: VERDICT (detail
 /* Words for `call`. */
 weir_message *rig_number(weir_context *context, int64_t number);
 int64_t rig_value(const weir_message *message);
+void rig_note(struct rig *rig, weir_context *context, const char *word);	/* to the entity's text */
 void rig_break(struct rig *rig);
-void rig_note(struct rig *rig, weir_context *context, const char *word); /* to the entity's text */
+
+/* Within an operator: asserted afterwards, by the test's own thread. */
+#define HOLDS(rig, what)                                                                                     \
+	do {                                                                                                 \
+		if (!(what)) {                                                                               \
+			print_error("%s:%d: %s\n", __FILE__, __LINE__, #what);                               \
+			rig_break(rig);                                                                      \
+		}                                                                                            \
+	} while (0)
 
 /* Runs the body within worlds of several seeds on `sim`, then with real threads on `host`. */
 void rig_everywhere(void (*body)(void));

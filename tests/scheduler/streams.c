@@ -31,15 +31,6 @@ static void assert_says(const char *text, const char *part)
 		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
 }
 
-/* Within an operator: asserted afterwards, by the test's own thread. */
-#define HOLDS(rig, what)                                                                                     \
-	do {                                                                                                 \
-		if (!(what)) {                                                                               \
-			print_error("%s:%d: %s\n", __FILE__, __LINE__, #what);                               \
-			rig_break(rig);                                                                      \
-		}                                                                                            \
-	} while (0)
-
 static void refused(struct rig *rig, weir_status status, weir_status expected, const char *text)
 {
 	HOLDS(rig, status == expected);
