@@ -50,16 +50,8 @@ static void join_fences(weir_verdict *verdict)
 {
 	size_t kept = verdict->fences_from;
 
-	for (size_t i = kept; i < verdict->fence_count; i++) {
-		weir_fence fence = verdict->fences[i];
-		size_t k = 0;
-		while (k < kept && verdict->fences[k].stream != fence.stream)
-			k++;
-		if (k == kept)
-			verdict->fences[kept++] = fence;
-		else if (fence.point > verdict->fences[k].point)
-			verdict->fences[k].point = fence.point;
-	}
+	for (size_t i = kept; i < verdict->fence_count; i++)
+		kept = wr_note_fence(verdict->fences, kept, verdict->fence_room, verdict->fences[i]);
 	verdict->fence_count = kept;
 }
 

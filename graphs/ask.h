@@ -23,6 +23,12 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
 
+/*
+ * Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more
+ * waits for the next review.
+ */
+size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fence);
+
 /* What a content condition finds at a port (C4); of an any-size port each connection has as many. */
 static inline size_t wr_view_held(const weir_view *view, unsigned input)
 {

@@ -73,6 +73,13 @@ static bool waits_for_a_poke(const weir_verdict *verdict)
 	       verdict->at == INT64_MAX;
 }
 
+/* Nothing that other conditions named is in the answer. */
+static void ask_alone(weir_view *view, const struct wr_condition *condition)
+{
+	view->entity->verdict.fence_count = 0;
+	wr_condition_ask(view, condition);
+}
+
 static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)
 {
 	weir_entity *entity = view->entity;
@@ -80,8 +87,7 @@ static bool outside_phase(weir_view *view, size_t from, size_t to, const char **
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		entity->verdict.fence_count = 0;
-		wr_condition_ask(view, condition);
+		ask_alone(view, condition);
 		if (!waits_for_a_poke(&entity->verdict) ||
 		    port_of(entity, condition->plan, text, sizeof text) == text)
 			continue;
@@ -110,8 +116,7 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, we
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		entity->verdict.fence_count = 0;
-		wr_condition_ask(view, condition);
+		ask_alone(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
@@ -140,7 +145,6 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
 	weir_view view = {.entity = entity};
 	bool met = true;
 
-	entity->verdict.fence_count = 0;
 	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
 	explain_content_ports(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)

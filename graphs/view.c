@@ -6,7 +6,7 @@
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "graphs/graph.h"
+#include "graphs/ask.h"
 
 int64_t weir_view_now(const weir_view *view)
 {
@@ -128,11 +128,7 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 	return NULL;
 }
 
-/*
- * Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more
- * waits for the next review.
- */
-static size_t note(weir_fence *out, size_t count, size_t room, weir_fence fence)
+size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (out[i].stream == fence.stream) {
@@ -162,7 +158,7 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
 		/* A lost device: compute refuses. Cannot be asked: arming says why. */
 		if (status && status != WEIR_E_DEVICE)
-			count = note(out, count, room, entity->scratch[i]);
+			count = wr_note_fence(out, count, room, entity->scratch[i]);
 	}
 	return count;
 }
@@ -214,8 +210,8 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
 		verdict->short_of_memory = true;
 	else	/* among its own: what other conditions wait for may not be armed in the end */
-		verdict->fence_count = from + note(verdict->fences + from, verdict->fence_count - from,
-						   verdict->fence_room - from, fence);
+		verdict->fence_count = from + wr_note_fence(verdict->fences + from, verdict->fence_count - from,
+							    verdict->fence_room - from, fence);
 }
 
 void weir_verdict_external(weir_verdict *verdict)
