@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION "0.1.0"
-#define WEIR_ABI 1u		/* grows when a table below changes so that older plugins cannot be loaded */
+#define WEIR_ABI 2u		/* grows when a table below changes so that older plugins cannot be loaded */
 
 /* ---------------------------------------------------------------------------------------------- status -- */
 

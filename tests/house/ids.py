@@ -8,13 +8,14 @@ import sys
 
 import source
 
-ID = r"(?:[cstgeb]\d\d|f\d{2,3})"
+ID = r"(?:x[ab]\d\d|[cstgeb]\d\d|f\d{2,3})"
 NAME = re.compile(rf"\b(?:test_)?((?:{ID}_)+)\w*", re.I)
 
 
 def spelled(name):
-    """C4 of the design is c04 in a test's name."""
-    return f"{name[0].lower()}{int(name[1:]):02d}"
+    """C4 of the design is c04 in a test's name, the finding XB4 is xb04."""
+    letters = name.rstrip("0123456789")
+    return f"{letters.lower()}{int(name[len(letters):]):02d}"
 
 
 def listed(path):
