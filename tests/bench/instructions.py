@@ -1,0 +1,135 @@
+"""Counts what a tick costs, exactly: instructions of the worker, and locked ones, under callgrind.
+
+    instructions.py [--update] TABLE COMPILER PROGRAM
+
+Each scenario runs twice, with two lengths; the difference, by the ticks between, has nothing of starts and ends in it.
+The other threads are left out: what the health watch does depends on the time. Compared with the table, if that was measured by this compiler: a figure may be off by 3 %, or by 0.15 of an instruction.
+--update writes the table anew. Without valgrind or objdump the test is skipped (77).
+"""
+import functools
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# name, arguments, messages of the shorter and the longer run
+SCENARIOS = [
+    ("chain_8_capacity_1", ["chain", "8", "1"], 2000, 6000),
+    ("chain_8_capacity_64", ["chain", "8", "64"], 2000, 6000),
+    ("fan_in_1000", ["fan_in", "1000", "4"], 2, 4),
+    ("gated", ["gated", "0", "1"], 1000, 4000),
+]
+OFF, LEAST = 0.03, 0.15
+LOCKED = re.compile(r"^\s*([0-9a-f]+):\s+(?:lock\s|xchg\s+[^#\n]*\()", re.M)
+
+
+@functools.cache
+def locked_addresses(path):
+    """Addresses of a file's instructions that lock: with the prefix, and xchg with memory, which needs none."""
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True).stdout
+    return {int(address, 16) for address in LOCKED.findall(listing)}
+
+
+def read(path):
+    """(instructions, locked ones) that callgrind saw in one thread, or None: it is no worker."""
+    instructions = locked = 0
+    addresses, called, worker = set(), False, False
+    for line in path.read_text().splitlines():
+        if line.startswith("ob="):
+            name = line[3:]
+            addresses = locked_addresses(name) if name.startswith("/") else set()
+        elif line.startswith("calls="):
+            called = True
+        elif line.startswith("fn="):
+            worker |= line == "fn=wr_worker_main"
+        elif line.startswith("0x"):
+            address, count = line.split()
+            if not called:  # the line after a call is what was called, counted there
+                instructions += int(count)
+                locked += int(count) if int(address, 16) in addresses else 0
+            called = False
+    return (instructions, locked) if worker else None
+
+
+def run(program, arguments, messages):
+    """(ticks, instructions, locked ones) of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--separate-threads=yes",
+                "--dump-instr=yes", "--dump-line=no", "--compress-pos=no", "--compress-strings=no", "--fair-sched=yes"]
+        result = subprocess.run([*tool, program, *arguments, str(messages)], capture_output=True, text=True)
+        if result.returncode:
+            sys.exit(f"{' '.join(arguments)}: {result.stderr}")
+        workers = [found for found in map(read, pathlib.Path(folder).glob("out-*")) if found]
+        if len(workers) != 1:
+            sys.exit(f"{' '.join(arguments)}: {len(workers)} threads ran wr_worker_main, one was due")
+        return int(result.stdout), *workers[0]
+
+
+def measure(program):
+    """{scenario: (instructions, locked ones) a tick}"""
+    figures = {}
+    for name, arguments, short, long in SCENARIOS:
+        few, many = run(program, arguments, short), run(program, arguments, long)
+        figures[name] = tuple((many[i] - few[i]) / (many[0] - few[0]) for i in (1, 2))
+    return figures
+
+
+def table(path):
+    """(the compiler, {scenario: figures}) of a table."""
+    figures, compiler = {}, None
+    for line in open(path):
+        if line.startswith("compiler "):
+            compiler = line.split(maxsplit=1)[1].strip()
+        elif line.strip() and not line.startswith("#"):
+            name, *numbers = line.split()
+            figures[name] = tuple(float(number) for number in numbers)
+    return compiler, figures
+
+
+def write(path, compiler, figures):
+    with open(path, "w") as out:
+        out.write("# Instructions and locked instructions a tick: instructions.py --update writes this. Whoever changes what a\n"
+                  "# tick costs writes it anew, and the commit says why.\n")
+        out.write(f"compiler {compiler}\n")
+        for name, (instructions, locked) in figures.items():
+            out.write(f"{name:<22}{instructions:>10.1f}{locked:>9.2f}\n")
+
+
+def off(is_now, was):
+    return abs(is_now - was) > max(OFF * was, LEAST)
+
+
+def judge(path, compiler, figures):
+    """Prints all figures; false: one is off."""
+    measured_by, due = table(path)
+    judged, right = measured_by == compiler, True
+    if not judged:
+        print(f"not judged: the table was measured by {measured_by}, this is {compiler}")
+    for name, found in figures.items():
+        was = due.get(name)
+        wrong = judged and (not was or any(off(*pair) for pair in zip(found, was)))
+        right &= not wrong
+        print(f"{name:<22}{found[0]:>10.1f}{found[1]:>9.2f}   table: {was}{'   OFF' if wrong else ''}")
+    return right
+
+
+def main(arguments):
+    update = "--update" in arguments
+    path, compiler, program = [argument for argument in arguments if argument != "--update"]
+    missing = [tool for tool in ("valgrind", "objdump") if not shutil.which(tool)]
+    if missing or platform.machine() != "x86_64":
+        print(f"skipped: needs x86_64, valgrind and objdump (missing: {', '.join(missing) or 'x86_64'}); scripts/install-deps tests")
+        return 77
+    figures = measure(program)
+    if update:
+        write(path, compiler, figures)
+    if judge(path, compiler, figures):
+        return 0
+    print("more than 3 % off: if that is meant, write the table anew (ninja -C build update_instructions)")
+    return 1
+
+
+sys.exit(main(sys.argv[1:]))
