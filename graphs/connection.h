@@ -26,6 +26,11 @@ struct weir_outlet {
 	struct wr_cond changed;
 	bool holding;			/* holds messages, and so a live reference */
 	bool ended;			/* no run is on, or the sender is done */
+	bool begun;			/* a run has begun: before that, the end is none to tell of */
+	bool shown;			/* a take would answer at once; so it was told */
+	int fd;				/* eventfd: readable while `shown`; -1: nobody has asked for it */
+	void (*fn)(void *arg);		/* called when `shown` begins, without the lock; NULL: none */
+	void *arg;
 };
 
 struct wr_connection {

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -104,6 +105,8 @@ static void free_outlets(weir_outlet *outlet)
 		next = outlet->next;
 		wr_cond_finish(&outlet->changed);
 		wr_mutex_finish(&outlet->lock);
+		if (outlet->fd >= 0)
+			close(outlet->fd);
 		wr_free(outlet);
 	}
 }

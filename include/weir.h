@@ -676,6 +676,21 @@ WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this r
  * empty, and the run has ended or the sender is done. Thread: any but a worker.
  */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
+/*
+ * For a loop of the program's own: a descriptor that is readable as long as a take would answer at once, with
+ * a message, or with WEIR_E_CLOSED because the run has ended or the sender is done. Level-triggered; before
+ * the first run it is not readable. Made at the first call. The outlet's: watch it, but neither read nor
+ * close it. -1: there is no descriptor left, see weir_last_error. Thread: any.
+ */
+WEIR_API int weir_outlet_fd(weir_outlet *outlet);
+/*
+ * Calls fn(arg) each time a take begins to answer at once, where one before would have waited: when something
+ * comes while there was nothing, and at the end. So whoever is told takes until WEIR_E_TIMEOUT or
+ * WEIR_E_CLOSED. fn may only hand on (wake a thread, write to a pipe): it is called on a worker or on the
+ * loop's thread, at most by several threads at once, and must call nothing of this graph. NULL: nobody is
+ * told. Fails: WEIR_E_BUSY while a run is on.
+ */
+WEIR_API weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
 
 /* --------------------------------------------------------------------------------------------- running -- */
 
@@ -698,7 +713,10 @@ typedef struct {
 	int64_t spin_ns;		/* 0: none; how long a worker without work spins
 					   while GPU signals are outstanding */
 	void *event_base;		/* a libevent base of the caller's, whose thread also calls
-					   start, wait and destroy; no loop thread of weir's then */
+					   start, wait and destroy; no loop thread of weir's then.
+					   From start to the end of the run weir has one event in it:
+					   the base's dispatch returns after the run, if the caller has
+					   none of its own left */
 	bool own_loop;			/* the caller polls weir_scheduler_fd and calls
 					   weir_scheduler_turn; no loop thread of weir's */
 	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130
@@ -707,6 +725,15 @@ typedef struct {
 					   there, unblocks what create blocked */
 	bool measure;			/* measure the time inside compute (two clock reads a
 					   tick): weir_entity_counts.compute_ns */
+	/*
+	 * Called once when a run has ended (weir_scheduler_running says false, the outcome is there), also
+	 * one that destroy cut short; not for a start that failed. It may only hand on: of this scheduler,
+	 * start, wait, turn and destroy answer WEIR_E_BUSY inside it. Thread: that of the run's loop, so
+	 * weir's own, or, with event_base or own_loop, the caller's that is inside the base's dispatch,
+	 * turn, wait or destroy then. NULL: nobody is told.
+	 */
+	void (*ended)(weir_scheduler *scheduler, void *arg);
+	void *ended_arg;
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

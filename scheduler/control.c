@@ -23,6 +23,14 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler)
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
+weir_status wr_not_while_told(weir_scheduler *scheduler, const char *what)
+{
+	if (wr_load(&scheduler->telling) != wr_thread_self())
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY, "graph %s: 'ended' must hand on: %s after it has returned",
+		       scheduler->graph->plan->name, what);
+}
+
 static void start_inside(void *arg)
 {
 	struct call *call = arg;
@@ -33,8 +41,10 @@ static void start_inside(void *arg)
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
-	weir_status status;
+	weir_status status = wr_not_while_told(scheduler, "start");
 
+	if (status)
+		return status;
 	if (!wr_run_ended(scheduler))
 		return wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
 	status = wr_in_world(scheduler, start_inside, &call);
@@ -55,6 +65,12 @@ static weir_status drive(weir_scheduler *scheduler, int64_t until)
 	return WEIR_OK;
 }
 
+/* A simulated loop goes on only while somebody waits: it must have told the end by then. */
+static bool over(weir_scheduler *scheduler)
+{
+	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->telling));
+}
+
 weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
 {
 	weir_status status = WEIR_OK;
@@ -62,7 +78,7 @@ weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
 	if (wr_driven_by_caller(scheduler))
 		return drive(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
-	while (!status && !wr_run_ended(scheduler))
+	while (!status && !over(scheduler))
 		if (!wr_cond_wait(&scheduler->changed, &scheduler->lock, until))
 			status = WEIR_E_TIMEOUT;
 	wr_mutex_unlock(&scheduler->lock);
@@ -97,8 +113,10 @@ static weir_status failure_of(const weir_outcome *outcome)
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status;
+	weir_status status = wr_not_while_told(scheduler, "wait");
 
+	if (status)
+		return status;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
 	status = wr_in_world(scheduler, wait_inside, &call);
@@ -136,6 +154,8 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	if (!scheduler->options.own_loop)
 		return wr_fail(WEIR_E_INVALID,
 			       "the scheduler was made without own_loop: nobody needs to turn it");
+	if (wr_not_while_told(scheduler, "turn"))
+		return WEIR_E_BUSY;
 	wr_turn(scheduler);
 	return WEIR_OK;
 }

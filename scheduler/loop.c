@@ -205,6 +205,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	watch->fn(watch->arg);
 }
 
+static weir_status refused(void)
+{
+	return wr_fail(WEIR_E_IO, "libevent refused the loop's descriptor");
+}
+
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg)
 {
 	struct watch *watch = wr_alloc(1, sizeof *watch);
@@ -213,13 +218,24 @@ weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(voi
 		return WEIR_E_NOMEM;
 	*watch = (struct watch){.fn = fn, .arg = arg};
 	watch->event = event_new(event_base, loop->set, EV_READ | EV_PERSIST, on_readable, watch);
-	if (!watch->event || event_add(watch->event, NULL)) {
-		if (watch->event)
-			event_free(watch->event);
+	if (!watch->event) {
 		wr_free(watch);
-		return wr_fail(WEIR_E_IO, "libevent refused the loop's descriptor");
+		return refused();
 	}
 	loop->event = watch;
+	return WEIR_OK;
+}
+
+weir_status wr_loop_hold(struct wr_loop *loop, bool on)
+{
+	struct watch *watch = loop->event;
+
+	if (!watch)
+		return WEIR_OK;
+	if (!on)
+		event_del(watch->event);
+	else if (event_add(watch->event, NULL))
+		return refused();
 	return WEIR_OK;
 }
 

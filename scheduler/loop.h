@@ -41,8 +41,13 @@ void wr_loop_clear(struct wr_loop *loop);
  */
 void wr_loop_listen(struct wr_loop *loop, bool on);
 int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
-/* Calls fn(arg) on the base's thread whenever there is something. Fails: WEIR_E_IO. */
+/*
+ * Makes the event that calls fn(arg) on the base's thread whenever there is something. Nothing is in the base
+ * yet: it is held open while a run is on, and not longer. Fails: WEIR_E_IO.
+ */
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
+/* Into the base, out of it; nothing without one. Thread: the base's. Fails: WEIR_E_IO. */
+weir_status wr_loop_hold(struct wr_loop *loop, bool on);
 void wr_loop_unwatch(struct wr_loop *loop);
 
 #endif

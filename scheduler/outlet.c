@@ -2,7 +2,16 @@
  * Outlets (B2): a queue whose receivers are any threads; its lock makes them one receiver and guards the
  * sender's side, too. While it holds messages it holds one live reference: the run is not over before
  * somebody has taken them.
+ *
+ * A program's own loop need not ask: `shown` says whether a take would answer at once, with a message or with
+ * WEIR_E_CLOSED. The descriptor is readable as long as it is so; the program's function is called each time it
+ * becomes so, after the lock.
  */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -33,6 +42,7 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 		return WEIR_E_NOMEM;
 	outlet->graph = graph;
 	outlet->ended = true;
+	outlet->fd = -1;
 	status = wr_mutex_init(&outlet->lock);
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
@@ -51,18 +61,107 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	return WEIR_OK;
 }
 
+/* --- what a program's loop sees --- */
+
+static void write_or_read(int fd, bool readable)
+{
+	uint64_t count = 1;
+
+	if (readable)
+		while (write(fd, &count, sizeof count) < 0 && errno == EINTR)
+			;
+	else
+		while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+			;
+}
+
+/* After each change. True: the program is to be told, after the lock. */
+static bool show_locked(weir_outlet *outlet)
+{
+	bool show = outlet->holding || (outlet->ended && outlet->begun), before = outlet->shown;
+
+	outlet->shown = show;
+	if (show != before && outlet->fd >= 0)
+		write_or_read(outlet->fd, show);
+	return show && !before && outlet->fn;
+}
+
+static void tell(const weir_outlet *outlet, bool told)
+{
+	if (told)
+		outlet->fn(outlet->arg);
+}
+
+struct asking {
+	weir_outlet *outlet;
+	void (*fn)(void *arg);
+	void *arg;
+	int fd;
+	weir_status status;
+};
+
+static void inside(weir_outlet *outlet, void (*fn)(void *arg), struct asking *asking)
+{
+	if (outlet->graph->scheduler)
+		asking->status = wr_in_world(outlet->graph->scheduler, fn, asking);
+	else
+		fn(asking);
+}
+
+static void open_fd(void *arg)
+{
+	struct asking *asking = arg;
+	weir_outlet *outlet = asking->outlet;
+	int error = 0;
+
+	wr_mutex_lock(&outlet->lock);
+	if (outlet->fd < 0) {
+		outlet->fd = eventfd(outlet->shown, EFD_NONBLOCK | EFD_CLOEXEC);
+		error = errno;
+	}
+	asking->fd = outlet->fd;
+	wr_mutex_unlock(&outlet->lock);
+	if (asking->fd < 0)
+		wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
+			strerror(error));
+}
+
+int weir_outlet_fd(weir_outlet *outlet)
+{
+	struct asking asking = {.outlet = outlet, .fd = -1};
+
+	inside(outlet, open_fd, &asking);
+	return asking.fd;
+}
+
+weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
+{
+	weir_scheduler *scheduler = outlet->graph->scheduler;
+
+	if (scheduler && !wr_run_ended(scheduler))
+		return wr_fail(WEIR_E_BUSY, "outlet of %s: say between runs what is to be called",
+			       outlet->connection->from);
+	outlet->fn = fn;
+	outlet->arg = arg;
+	return WEIR_OK;
+}
+
+/* --- the run's side --- */
+
 void wr_outlets_open(weir_graph *graph)
 {
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next) {
 		wr_mutex_lock(&outlet->lock);
 		outlet->ended = outlet->holding = false;
+		outlet->begun = true;
+		show_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
 	}
 }
 
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
-	bool hold;
+	bool hold, told;
 
 	wr_mutex_lock(&outlet->lock);
 	wr_queue_push(&outlet->connection->queue, message, false); /* there is room: the review saw it */
@@ -70,23 +169,29 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	outlet->holding = true;
 	if (hold)
 		wr_live_take(&worker->scheduler->live);
+	told = show_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
+	tell(outlet, told);
 }
 
 void wr_outlet_end(weir_outlet *outlet, bool abandon)
 {
-	bool held;
+	bool held, told;
 
 	wr_mutex_lock(&outlet->lock);
 	outlet->ended = true;
 	held = outlet->holding && abandon;
 	outlet->holding = outlet->holding && !abandon;
+	told = show_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
+	tell(outlet, told);
 	if (held)
 		wr_drop(outlet->graph->scheduler);
 }
+
+/* --- the taker's side --- */
 
 /* *drop: the last message went, and with it the reference, which is given back after the lock. */
 static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
@@ -107,6 +212,7 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
+	show_locked(outlet);	/* less than before, or the end: it was shown and the program looks */
 	return WEIR_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "scheduler/scheduler.h"
 
 #define SETTLE_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
+#define TELLING_SOON 1		/* no stamp of a thread is that */
 #define POLL_NS 1000000		/* between two looks while it closes */
 #define OUTSIDE_NS 10000000	/* virtual: nobody outside wakes a simulated loop, it looks by itself */
 
@@ -225,8 +226,26 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 		return wr_time_add(now, POLL_NS);	/* a poke on its way */
 	if (now < scheduler->settle_at && !streams_idle(scheduler))
 		return wr_time_add(now, POLL_NS);
+	wr_store(&scheduler->telling, TELLING_SOON);
 	wr_finish_run(scheduler);
 	return INT64_MAX;
+}
+
+/*
+ * The last thing of a run, when whoever waits may know of its end already, and may have begun another one. A
+ * base of the caller's is held open no longer.
+ */
+static void tell_end(weir_scheduler *scheduler)
+{
+	wr_loop_hold(&scheduler->loop, false);
+	if (scheduler->options.ended) {
+		wr_store(&scheduler->telling, wr_thread_self());
+		scheduler->options.ended(scheduler, scheduler->options.ended_arg);
+	}
+	wr_mutex_lock(&scheduler->lock);
+	wr_store(&scheduler->telling, 0);
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
 }
 
 /* What threads outside of a simulated world have left, who can wake nobody in it. Returns when to look again. */
@@ -255,6 +274,8 @@ void wr_turn(weir_scheduler *scheduler)
 	/* Listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);
+	if (wr_load(&scheduler->telling) == TELLING_SOON)
+		tell_end(scheduler);
 }
 
 void wr_loop_main(void *arg)

@@ -166,6 +166,9 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
+	call.status = wr_not_while_told(scheduler, "destroy");
+	if (call.status)
+		return call.status;
 	call.status = wr_in_world(scheduler, end_inside, &call);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);

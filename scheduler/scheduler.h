@@ -61,6 +61,7 @@ struct weir_scheduler {
 	_Atomic unsigned poller;		/* watches the doorbells: 1 + a worker's index; 0: nobody */
 	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks */
 	_Atomic bool quit;			/* it is being destroyed: the loop thread ends */
+	_Atomic uintptr_t telling;		/* options.ended is due, or runs on the thread of this stamp */
 	weir_entity *_Atomic timers_listed;	/* S10: what the loop has to enter into its heap */
 	struct wr_loop loop;
 	struct wr_waker waker;
@@ -108,6 +109,8 @@ weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_op
 /* In its world; WEIR_E_TIMEOUT: it goes on. */
 weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until);
 bool wr_driven_by_caller(const weir_scheduler *scheduler); /* the loop is a thread of the caller's */
+/* Fails inside options.ended: WEIR_E_BUSY. */
+weir_status wr_not_while_told(weir_scheduler *scheduler, const char *what);
 
 /* --- waker.c --- */
 void wr_waker_init(struct wr_waker *waker);		/* a scheduler's own */

@@ -220,13 +220,16 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 
 	set_starting(scheduler, true);
 	wr_system_run(scheduler->graph->system, true);
-	status = prepare(scheduler);
+	status = wr_loop_hold(&scheduler->loop, true);
+	if (!status)
+		status = prepare(scheduler);
 	if (!status) {
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
 		if (!scheduler->text)
 			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
+		wr_loop_hold(&scheduler->loop, false);
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_run(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){

@@ -1,7 +1,7 @@
 /*
  * weir inside a program that has a libevent base: the scheduler's events are handled on the program's thread,
- * beside its own. Here those are a timer, which feeds the inlet and empties the outlet; neither call ever
- * waits.
+ * beside its own. Here the program's own is one event: the outlet's descriptor is readable as long as there
+ * is something to take, or nothing will come any more. No timer looks, no call waits.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -9,39 +9,49 @@
 #include "squares.h"
 
 struct program {
-	struct event_base *base;
 	struct squares squares;
+	struct event *event;
 };
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_outlet(evutil_socket_t fd, short what, void *arg)
 {
 	struct program *program = arg;
 
 	(void)fd;
 	(void)what;
 	if (!squares_step(&program->squares))
-		event_base_loopbreak(program->base);
+		event_del(program->event);	/* it stays readable: that was the end */
+}
+
+/* Dispatch returns when nothing is left in the base: weir's event goes with the run, ours by on_outlet. */
+static weir_status serve(struct program *program, struct event_base *base)
+{
+	program->event = event_new(base, weir_outlet_fd(program->squares.out), EV_READ | EV_PERSIST,
+				   on_outlet, program);
+	if (!program->event || event_add(program->event, NULL))
+		return WEIR_E_NOMEM;
+	squares_step(&program->squares);	/* the first numbers go in: from now on results ask for more */
+	return event_base_dispatch(base) < 0 ? WEIR_E_IO : WEIR_OK;
 }
 
 int main(void)
 {
-	const struct timeval period = {.tv_usec = 1000};
-	struct program program = {.base = event_base_new()};
-	struct event *timer =
-		program.base ? event_new(program.base, -1, EV_PERSIST, on_timer, &program) : NULL;
-	weir_scheduler_options options = {.size = sizeof options, .event_base = program.base};
+	struct event_base *base = event_base_new();
+	weir_scheduler_options options = {.size = sizeof options, .event_base = base};
+	struct program program = {0};
 	weir_status status;
 	int code;
 
-	if (!timer || event_add(timer, &period)) {
+	if (!base) {
 		fprintf(stderr, "libevent failed\n");
 		return 1;
 	}
 	status = squares_open(&program.squares, 100, &options);
 	if (!status)
-		event_base_dispatch(program.base); /* until on_timer breaks it */
+		status = serve(&program, base);
+	if (program.event)
+		event_free(program.event);	/* before the outlet and its descriptor go */
 	code = squares_close(&program.squares, status);
-	event_free(timer);
-	event_base_free(program.base);	/* after the scheduler, which has an event in it */
+	event_base_free(base);			/* after the scheduler, which has an event for it */
 	return code;
 }

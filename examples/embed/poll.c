@@ -1,6 +1,6 @@
 /*
- * weir inside a program that polls: one descriptor to watch, one function to call when it is readable.
- * Time-outs of weir's own are in that descriptor, too; the 1 ms here is the program's.
+ * weir inside a program that polls: two descriptors. One is the scheduler's, with one function to call when it
+ * is readable (time-outs of weir's own are in it, too); the other is the outlet's.
  */
 #include <poll.h>
 
@@ -13,9 +13,11 @@ int main(void)
 	weir_status status = squares_open(&squares, 100, &options);
 
 	while (!status && squares_step(&squares)) {
-		struct pollfd weir = {.fd = weir_scheduler_fd(squares.scheduler), .events = POLLIN};
+		struct pollfd fds[] = {{.fd = weir_scheduler_fd(squares.scheduler), .events = POLLIN},
+				       {.fd = weir_outlet_fd(squares.out), .events = POLLIN}};
 
-		if (poll(&weir, 1, 1) > 0)
+		poll(fds, 2, -1);
+		if (fds[0].revents)
 			status = weir_scheduler_turn(squares.scheduler);
 	}
 	return squares_close(&squares, status);

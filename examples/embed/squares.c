@@ -115,10 +115,10 @@ bool squares_step(struct squares *self)
 {
 	weir_status status = WEIR_OK;
 
-	while (push(self))
-		;
 	while (!status)
 		status = take(self);
+	while (push(self))	/* after the takes: what they found may have been all that was on its way */
+		;
 	return status == WEIR_E_TIMEOUT; /* nothing now; WEIR_E_CLOSED: nothing any more */
 }
 

@@ -24,7 +24,7 @@ struct squares {
 
 /* Makes all of it and starts the run. Fails: as weir says; close it in any case. */
 weir_status squares_open(struct squares *self, int64_t count, const weir_scheduler_options *options);
-/* Pushes what there is room for and takes what is there. False: there is nothing more to come. */
+/* Takes what is there and pushes what there is room for. False: there is nothing more to come. */
 bool squares_step(struct squares *self);
 /*
  * Waits for the end, tells what came of it on stdout or stderr, destroys everything. Returns the program's

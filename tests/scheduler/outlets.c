@@ -1,0 +1,386 @@
+/* Outlets in a program's own loop: the descriptor, who is told, the end of a run (B1, B2). */
+#include <event2/event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "rig.h"
+
+static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capacity)
+{
+	weir_outlet *outlet = NULL;
+
+	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, &outlet), WEIR_OK);
+	return outlet;
+}
+
+/* The number that was taken, or the status. */
+static int64_t take(weir_outlet *outlet, int64_t timeout_ns)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
+	int64_t number = status ? (int64_t)status : rig_value(message);
+
+	weir_message_unref(message);
+	return number;
+}
+
+static bool readable(weir_outlet *outlet)
+{
+	struct pollfd fd = {.fd = weir_outlet_fd(outlet), .events = POLLIN};
+
+	assert_true(fd.fd >= 0);
+	return poll(&fd, 1, 0) == 1;
+}
+
+static weir_status go_on(struct rig *rig, int64_t ns)
+{
+	return weir_scheduler_wait(rig->scheduler, ns, NULL);
+}
+
+/* --- the descriptor --- */
+
+static void xb05_the_descriptor_says_whether_a_take_would_answer_at_once(void **state)
+{
+	struct rig *rig = rig_of("source period=1s count=2 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+
+	(void)state;
+	assert_false(readable(outlet));
+	for (int i = 0; i < 2; i++) {
+		rig_start(rig);
+		assert_false(readable(outlet));	/* of the run before it says nothing any more */
+		assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
+		assert_true(readable(outlet));
+		assert_int_equal(take(outlet, 0), 0);
+		assert_false(readable(outlet));
+		assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+		assert_int_equal(take(outlet, 0), 1);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+		assert_true(readable(outlet));
+		assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+		assert_true(readable(outlet));
+	}
+	rig_destroy(rig);
+}
+
+static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+	assert_true(readable(outlet));
+	assert_int_equal(weir_outlet_fd(outlet), weir_outlet_fd(outlet));
+	assert_int_equal(take(outlet, 0), 0);
+	assert_true(readable(outlet)); /* the sender is done */
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end; other:source period=1s -> more:end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1), *other = outlet_of(rig, "other.out", 1);
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
+	assert_int_equal(take(other, 0), 0);
+	assert_false(readable(other));
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_true(readable(outlet));
+	assert_true(readable(other));
+	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	rig_destroy(rig);
+}
+
+/* Several threads that poll and take with no timeout: nothing is lost, all of them see the end. */
+struct pollers {
+	weir_outlet *outlet;
+	_Atomic unsigned taken;
+};
+
+static void poll_and_take(void *arg)
+{
+	struct pollers *pollers = arg;
+	struct pollfd fd = {.fd = weir_outlet_fd(pollers->outlet), .events = POLLIN};
+	weir_status status = WEIR_E_TIMEOUT;
+
+	while (status != WEIR_E_CLOSED && poll(&fd, 1, 20000) == 1) {
+		weir_message *message = NULL;
+		status = weir_outlet_take(pollers->outlet, &message, 0);
+		if (!status)
+			wr_fetch_add(&pollers->taken, 1);
+		weir_message_unref(message);
+	}
+}
+
+static void xb05_threads_that_poll_lose_nothing_and_see_the_end(void **state)
+{
+	struct pollers pollers = {0};
+	struct wr_thread threads[3] = {{0}};
+	struct rig *rig = rig_of("source ticks=2000 -> end");
+
+	(void)state;
+	rig->options.backend = "host";
+	pollers.outlet = outlet_of(rig, "source.out", 2);
+	rig_start(rig);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "poller", poll_and_take, &pollers), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		wr_thread_join(&threads[i]);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(wr_load(&pollers.taken), 2000);
+	rig_destroy(rig);
+}
+
+/* --- who is told --- */
+
+static void count_up(void *arg)
+{
+	wr_fetch_add((_Atomic unsigned *)arg, 1);
+}
+
+static void be_told(void)
+{
+	struct rig *rig = rig_of("source ticks=5 -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	_Atomic unsigned told = 0;
+
+	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
+	rig_start(rig);
+	for (unsigned i = 0; i < 5; i++) {
+		while (wr_load(&told) <= i)	/* once for each, since none lies there when it comes */
+			go_on(rig, MS);
+		assert_int_equal(wr_load(&told), i + 1);
+		assert_int_equal(take(outlet, 0), i);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_in_range(wr_load(&told), 5, 6); /* the last one may have been taken after the end */
+	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	rig_destroy(rig);
+}
+
+static void xb05_a_program_is_told_when_something_comes_and_there_was_nothing(void **state)
+{
+	(void)state;
+	rig_everywhere(be_told);
+}
+
+static void xb05_a_program_is_told_of_the_end(void **state)
+{
+	struct rig *rig = rig_of("source period=1s count=1 -> end; idle:source enabled=false -> more:end");
+	weir_outlet *outlet = outlet_of(rig, "idle.out", 1);
+	_Atomic unsigned told = 0;
+
+	(void)state;
+	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(wr_load(&told), 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK); /* idle is not done, but waits: the run's end is the outlet's */
+	assert_int_equal(wr_load(&told), 1);
+	rig_destroy(rig);
+}
+
+static void xb05_who_is_told_is_said_between_runs(void **state)
+{
+	struct rig *rig = rig_of("source period=1s -> end");
+	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(weir_outlet_notify(outlet, count_up, NULL), WEIR_E_BUSY);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(weir_outlet_notify(outlet, NULL, NULL), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* --- the end of a run --- */
+
+struct ending {
+	unsigned told;
+	weir_status start, wait, destroy;
+	bool running;
+};
+
+static void on_end(weir_scheduler *scheduler, void *arg)
+{
+	struct ending *ending = arg;
+
+	ending->told++;
+	ending->running = weir_scheduler_running(scheduler);
+	ending->start = weir_scheduler_start(scheduler);
+	ending->wait = weir_scheduler_wait(scheduler, 0, NULL);
+	ending->destroy = weir_scheduler_destroy(scheduler);
+}
+
+static void assert_told(const struct ending *ending, unsigned times)
+{
+	assert_int_equal(ending->told, times);
+	assert_false(ending->running);
+	assert_int_equal(ending->start, WEIR_E_BUSY);
+	assert_int_equal(ending->wait, WEIR_E_BUSY);
+	assert_int_equal(ending->destroy, WEIR_E_BUSY);
+}
+
+static struct rig *rig_with_end(const char *text, struct ending *ending)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.ended = on_end;
+	rig->options.ended_arg = ending;
+	return rig;
+}
+
+static void xb05_the_end_of_each_run_is_told_once(void **state)
+{
+	struct ending ending = {0};
+	struct rig *rig = rig_with_end("source ticks=3 -> end", &ending);
+
+	(void)state;
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_told(&ending, i);
+	}
+	rig_destroy(rig);
+	assert_int_equal(ending.told, 3);
+}
+
+static void xb05_on_threads_the_end_is_told_by_the_time_of_destroy(void **state)
+{
+	struct ending ending = {0};
+	struct rig *rig = rig_with_end("source ticks=3 -> end", &ending);
+
+	(void)state;
+	rig->options.backend = "host";
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+	assert_told(&ending, 1);
+}
+
+static void xb05_a_run_that_destroy_cuts_short_is_told_of_too(void **state)
+{
+	struct ending ending = {0};
+	struct rig *rig = rig_with_end("source period=1s -> end", &ending);
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig_start(rig);
+	rig_destroy(rig);
+	assert_told(&ending, 1);
+}
+
+static weir_status refuse(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_fail(context, "no");
+}
+
+static void xb05_a_start_that_failed_has_no_end(void **state)
+{
+	struct ending ending = {0};
+	struct rig *rig = rig_with_end("c:call", &ending);
+
+	(void)state;
+	rig_entity(rig, "c")->start = refuse;
+	rig_make(rig);
+	rig_here(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
+	assert_int_equal(ending.told, 0);
+	rig_destroy(rig);
+}
+
+/* --- a base of the caller's --- */
+
+struct program {
+	weir_outlet *outlet;
+	struct event *event;
+	unsigned taken;
+};
+
+static void on_outlet(evutil_socket_t fd, short what, void *arg)
+{
+	struct program *program = arg;
+	weir_message *message = NULL;
+	weir_status status;
+
+	(void)fd;
+	(void)what;
+	while (!(status = weir_outlet_take(program->outlet, &message, 0))) {
+		program->taken++;
+		weir_message_unref(message);
+	}
+	if (status == WEIR_E_CLOSED)
+		event_del(program->event);
+}
+
+static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
+{
+	struct ending ending = {0};
+	struct event_base *base = event_base_new();
+	struct rig *rig = rig_with_end("source ticks=100 -> end", &ending);
+	struct program program = {.outlet = outlet_of(rig, "source.out", 2)};
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.event_base = base;
+	program.event = event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(event_base_dispatch(base), 1);	/* nothing is in it */
+		rig_start(rig);
+		event_add(program.event, NULL);
+		assert_int_equal(event_base_dispatch(base), 1);
+		assert_false(weir_scheduler_running(rig->scheduler));
+		assert_told(&ending, i);
+		assert_int_equal(program.taken, 100 * i);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+	}
+	rig_destroy(rig);
+	event_free(program.event);
+	event_base_free(base);
+}
+
+static void xb05_a_start_that_failed_leaves_nothing_in_the_base(void **state)
+{
+	struct event_base *base = event_base_new();
+	struct rig *rig = rig_of("c:call");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.event_base = base;
+	rig_entity(rig, "c")->start = refuse;
+	rig_make(rig);
+	rig_here(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
+	assert_int_equal(event_base_dispatch(base), 1);
+	rig_destroy(rig);
+	event_base_free(base);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xb05_the_descriptor_says_whether_a_take_would_answer_at_once),
+		cmocka_unit_test(xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there),
+		cmocka_unit_test(xb05_what_a_cut_has_left_reads_as_the_end),
+		cmocka_unit_test(xb05_threads_that_poll_lose_nothing_and_see_the_end),
+		cmocka_unit_test(xb05_a_program_is_told_when_something_comes_and_there_was_nothing),
+		cmocka_unit_test(xb05_a_program_is_told_of_the_end),
+		cmocka_unit_test(xb05_who_is_told_is_said_between_runs),
+		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
+		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
+		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),
+		cmocka_unit_test(xb05_a_start_that_failed_has_no_end),
+		cmocka_unit_test(xb05_the_dispatch_of_a_base_returns_after_the_run),
+		cmocka_unit_test(xb05_a_start_that_failed_leaves_nothing_in_the_base),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
