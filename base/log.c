@@ -23,6 +23,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/shown.h"
 #include "base/status.h"
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
@@ -111,15 +112,15 @@ static size_t put_head(char *line, size_t room, enum wr_level level, uint64_t mi
 
 void wr_log_line(enum wr_level level, const char *format, ...)
 {
-	char line[1024];	/* below PIPE_BUF: lines of several writers never mix */
+	char line[1024], text[1024];	/* below PIPE_BUF: lines of several writers never mix */
 	uint64_t missing = atomic_exchange_explicit(&lost, 0, memory_order_relaxed);
 	size_t head = put_head(line, sizeof(line), level, missing);
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(line + head, sizeof(line) - head - 1, format, list);
+	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	wr_one_line(line);
+	wr_shown_cut(line + head, sizeof(line) - head - 1, text);
 	size_t length = strlen(line);
 	line[length++] = '\n';
 	if (!write_quietly(line, length))

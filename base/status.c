@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fiber.h"
+#include "base/shown.h"
 
 static _Thread_local char of_thread[WR_ERROR_BYTES];
 
@@ -18,34 +19,13 @@ static char *last_error(void)
 	return fiber ? wr_fiber_error(fiber) : of_thread;
 }
 
-void wr_one_line(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = ' ';
-}
-
-/* A cut text ends with "..." and not in the middle of a UTF-8 character. */
-static void mark_cut(char *text, size_t bytes)
-{
-	size_t end = bytes - sizeof("...");
-
-	while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
-		end--;
-	memcpy(text + end, "...", sizeof("..."));
-}
-
 weir_status wr_vfail(weir_status status, const char *format, va_list list)
 {
-	char text[WR_ERROR_BYTES];	/* the arguments may point into the last error itself */
+	char text[WR_ERROR_BYTES + 4];	/* the arguments may point into the last error itself; 4: a character cut
+					   in two lies beyond what is shown */
 	int length = vsnprintf(text, sizeof(text), format, list);
 
-	if (length < 0)
-		snprintf(text, sizeof(text), "%s", weir_status_text(status));
-	else if ((size_t)length >= sizeof(text))
-		mark_cut(text, sizeof(text));
-	wr_one_line(text);
-	memcpy(last_error(), text, strlen(text) + 1);
+	wr_shown_cut(last_error(), WR_ERROR_BYTES, length < 0 ? weir_status_text(status) : text);
 	return status;
 }
 

@@ -9,13 +9,12 @@
 
 #include "weir.h"
 
-/* Sets this thread's last error (one line, lower case, names the thing) and returns status. Thread: any. */
+/* Sets this thread's last error (one line, lower case, names the thing; shown by base/shown.h) and returns
+ * status. Thread: any. */
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 weir_status wr_vfail(weir_status status, const char *format,
 		     va_list list) __attribute__((format(printf, 2, 0)));
 
 #define WR_ERROR_BYTES 2048	/* a longer text is cut and ends with "..." */
-
-void wr_one_line(char *text);	/* control characters become spaces, in place */
 
 #endif

@@ -7,11 +7,14 @@ static int check(const struct cli_options *options)
 
 	cli_signals_unblock();
 	code = cli_graph_load(&graph, options);
+	if (!code) {
+		cli_put(stdout, options->argument);
+		printf(": no errors");
+	}
 	if (!code && graph.warnings)
-		printf("%s: no errors, %u warning%s\n", options->argument, graph.warnings,
-		       graph.warnings > 1 ? "s" : "");
-	else if (!code)
-		printf("%s: no errors\n", options->argument);
+		printf(", %u warning%s", graph.warnings, graph.warnings > 1 ? "s" : "");
+	if (!code)
+		putchar('\n');
 	cli_graph_finish(&graph);
 	return code;
 }

@@ -47,7 +47,9 @@ static void print_all(const struct list *list, const weir_registry *registry)
 	for (size_t i = 0; (name = list->name(i, registry)); i++) {
 		const char *help = list->help(registry, i);
 
-		printf("%-*s  %s\n", (int)width, name, help ? help : "");
+		printf("%-*s  ", (int)width, name);
+		cli_put(stdout, help ? help : "");
+		putchar('\n');
 	}
 }
 

@@ -53,13 +53,20 @@ static const char *set_of(const struct cli_options *options, const char *pointer
 	return found;
 }
 
-/* As it was given, but in one line. */
 static void tell_set(const char *set)
 {
 	fputs(set ? "--set " : "--set", stderr);
-	for (; set && *set; set++)
-		fputc((unsigned char)*set < ' ' || *set == 127 ? '?' : *set, stderr);
+	cli_put(stderr, set ? set : "");
 	fputs(": ", stderr);
+}
+
+static void tell_place(const weir_report *report)
+{
+	cli_put(stderr, report->file ? report->file : "");
+	if (report->line)
+		fprintf(stderr, ":%u:%u: ", report->line, report->column);
+	else if (report->file)
+		fputs(": ", stderr);
 }
 
 static void tell(const weir_report *report, void *arg)
@@ -70,10 +77,8 @@ static void tell(const weir_report *report, void *arg)
 	*(report->warning ? &graph->warnings : &graph->errors) += 1;
 	if (!report->line && strstr(pointer, "/parameters/") && graph->options->set_count)
 		tell_set(set_of(graph->options, pointer));
-	else if (report->line)
-		fprintf(stderr, "%s:%u:%u: ", report->file ? report->file : "", report->line, report->column);
-	else if (report->file)
-		fprintf(stderr, "%s: ", report->file);
+	else
+		tell_place(report);
 	fprintf(stderr, "%s W%03d: ", report->warning ? "warning" : "error", report->number);
 	fprintf(stderr, "%s%s%s\n", pointer, *pointer ? ": " : "", report->text);
 }

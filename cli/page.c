@@ -72,18 +72,26 @@ static void print_bounds(const weir_parameter *parameter)
 
 static void print_choices(const char *choices)
 {
+	char shown[64];
+
 	putchar(' ');
-	for (; *choices; choices++)
-		if (*choices == '|')
-			fputs(", ", stdout);
-		else
-			putchar(*choices);
+	while (*choices) {
+		weir_text_shown(shown, sizeof shown, &choices);
+		for (const char *at = shown; *at; at++)
+			if (*at == '|')
+				fputs(", ", stdout);
+			else
+				putchar(*at);
+	}
 }
 
 static void print_help(const char *help)
 {
-	if (help && *help)
-		printf("      %s\n", help);
+	if (!help || !*help)
+		return;
+	fputs("      ", stdout);
+	cli_put(stdout, help);
+	putchar('\n');
 }
 
 static void print_parameters(const weir_parameter *parameters)
@@ -96,7 +104,9 @@ static void print_parameters(const weir_parameter *parameters)
 		if (parameter->choices)
 			print_choices(parameter->choices);
 		print_bounds(parameter);
-		printf(parameter->fallback ? "; default %s\n" : "; required\n", parameter->fallback);
+		fputs(parameter->fallback ? "; default " : "; required", stdout);
+		cli_put(stdout, parameter->fallback ? parameter->fallback : "");
+		putchar('\n');
 		print_help(parameter->help);
 	}
 }
@@ -179,11 +189,18 @@ static void print_outputs(const weir_port *ports)
 	}
 }
 
+static void print_title(const char *name, const char *help)
+{
+	printf("%s: ", name);
+	cli_put(stdout, help ? help : "");
+	putchar('\n');
+}
+
 void cli_page_operator(const weir_registry *registry, size_t i)
 {
 	const weir_operator *kind = weir_registry_operator(registry, i);
 
-	printf("%s: %s\n", kind->name, kind->help ? kind->help : "");
+	print_title(kind->name, kind->help);
 	if (kind->flags & WEIR_OPERATOR_STREAM)
 		puts("\nworks on a stream of its entity's pool in every tick");
 	print_parameters(kind->parameters);
@@ -206,7 +223,8 @@ void cli_page_condition(const weir_registry *registry, size_t i)
 {
 	const weir_condition *kind = weir_registry_condition(registry, i);
 
-	printf("%s: %s\n\n%s condition: %s\n", kind->name, kind->help ? kind->help : "",
+	print_title(kind->name, kind->help);
+	printf("\n%s condition: %s\n",
 	       kind->phase == WEIR_CONTENT ? "content" : "gathering",
 	       kind->phase == WEIR_CONTENT ? "looks into the messages that the next tick receives"
 					   : "asked before the messages of the next tick are fixed");

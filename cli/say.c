@@ -10,6 +10,16 @@ void cli_say_for(const char *command)
 	speaker = command;
 }
 
+void cli_put(FILE *to, const char *text)
+{
+	char shown[256];
+
+	while (*text) {
+		weir_text_shown(shown, sizeof shown, &text);
+		fputs(shown, to);
+	}
+}
+
 void cli_say(const char *format, ...)
 {
 	char *line = NULL;
@@ -20,10 +30,9 @@ void cli_say(const char *format, ...)
 	if (vasprintf(&line, format, list) < 0)
 		line = NULL;
 	va_end(list);
-	for (char *at = line; at && *at; at++)	/* what a stranger wrote stays in one line */
-		if ((unsigned char)*at < ' ' || *at == 127)
-			*at = '?';
-	fprintf(stderr, "weir%s%s: %s\n", *speaker ? " " : "", speaker, line ? line : "out of memory");
+	fprintf(stderr, "weir%s%s: ", *speaker ? " " : "", speaker);
+	cli_put(stderr, line ? line : "out of memory");
+	fputc('\n', stderr);
 	free(line);
 }
 

@@ -20,8 +20,8 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 	const char *where = weir_scheduler_where(scheduler);
 	uint64_t ticks, frames;
 
-	printf("%s: %s after %s on %s", path, how(outcome), cli_duration(duration, outcome->duration_ns),
-	       where);
+	cli_put(stdout, path);
+	printf(": %s after %s on %s", how(outcome), cli_duration(duration, outcome->duration_ns), where);
 	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
 		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
@@ -106,9 +106,11 @@ static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
 	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		weir_entity *entity = weir_graph_entity(graph, counts.entity);
 
-		if (entity && counts.ticks && writes_to_directory(weir_entity_operator(entity)))
-			printf("  %s wrote to %s\n", counts.entity,
-			       weir_values_string(weir_entity_values(entity), "directory"));
+		if (!entity || !counts.ticks || !writes_to_directory(weir_entity_operator(entity)))
+			continue;
+		printf("  %s wrote to ", counts.entity);
+		cli_put(stdout, weir_values_string(weir_entity_values(entity), "directory"));
+		putchar('\n');
 	}
 }
 

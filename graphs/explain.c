@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/shown.h"
 #include "graphs/ask.h"
 
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
@@ -39,7 +40,7 @@ static void explain_verdict(weir_entity *entity, const char *name, weir_explain_
 	if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
 	else
-		snprintf(detail, sizeof detail, "%s", verdict->why ? verdict->why : "waits for its time");
+		wr_shown_cut(detail, sizeof detail, verdict->why ? verdict->why : "waits for its time");
 	fn(entity->plan->name, name, word, detail, arg);
 }
 

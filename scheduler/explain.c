@@ -3,6 +3,7 @@
  * RUNNING), then its conditions are asked. A busy entity shows its last published verdict. Between two runs
  * one thread at a time asks, and start waits for it.
  */
+#include "base/shown.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 
@@ -10,7 +11,10 @@ static void show_published(weir_entity *entity, weir_explain_fn *fn, void *arg)
 {
 	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
 
-	fn(entity->plan->name, of ? of : "compute", "BUSY", why ? why : "runs now", arg);
+	char detail[160];
+
+	wr_shown_cut(detail, sizeof detail, why ? why : "runs now");
+	fn(entity->plan->name, of ? of : "compute", "BUSY", detail, arg);
 }
 
 static void leave(weir_scheduler *scheduler, weir_entity *entity)

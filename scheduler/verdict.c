@@ -43,8 +43,9 @@ static const char *add_waiting(struct report *report, weir_entity *entity)
 
 	if (!wr_entity_waits_outside(entity, &condition, &why))
 		return report->last;
-	wr_text_add(&report->text, "%s%s (%s: %s)", report->last ? ", " : "", entity->plan->name, condition,
-		    why ? why : "not ready");
+	wr_text_add(&report->text, "%s%s (%s: ", report->last ? ", " : "", entity->plan->name, condition);
+	wr_text_shown(&report->text, why ? why : "not ready");
+	wr_text_add(&report->text, ")");
 	return entity->plan->name;
 }
 

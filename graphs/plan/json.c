@@ -6,19 +6,132 @@
  * once by jansson, which accepts or refuses it; and once by a scanner of our own, which walks the text that
  * is now known to be right, keeps the place of every value and every key, and hands each scalar's text to
  * jansson again for its meaning. Because of the second look the scanner checks nothing.
+ *
+ * jansson passes over an allocation that failed in the midst of a token: it loses a character, reads past the end of
+ * the token, or takes another text for the one that was there. So it is never told of a failure: while a text is read
+ * its memory comes from an arena, all of which goes at the end, and without memory the parse is left by longjmp. What
+ * the program itself does with jansson, before, meanwhile or later, goes on as it did.
  */
 #include "graphs/plan/json.h"
 
 #include <jansson.h>
+#include <setjmp.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/plan/text.h"
 
+enum { BLOCK_BYTES = 8192, ALIGNED = 16 };
+
+struct block {
+	struct block *older;
+	size_t room, used;
+	_Alignas(ALIGNED) char bytes[];
+};
+
+/* Of one read. */
+struct arena {
+	struct block *newest;
+	jmp_buf full;
+};
+
+static _Thread_local struct arena *reading; /* of this thread, while jansson works for it */
+static json_malloc_t program_allocates;     /* what was there before */
+static json_free_t program_frees;
+
+static struct block *block_new(struct arena *arena, size_t bytes)
+{
+	size_t room = arena->newest ? 2 * arena->newest->room : BLOCK_BYTES;
+	struct block *block;
+
+	if (bytes > room)
+		room = bytes;
+	block = wr_alloc(1, sizeof *block + room);
+	if (!block)
+		return NULL;
+	block->room = room;
+	block->older = arena->newest;
+	arena->newest = block;
+	return block;
+}
+
+static void *allocate(size_t bytes)
+{
+	struct arena *arena = reading;
+	struct block *block;
+
+	if (!arena)
+		return program_allocates(bytes);
+	bytes = (bytes + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
+	block = arena->newest;
+	if (!block || block->room - block->used < bytes)
+		block = block_new(arena, bytes);
+	if (!block)
+		longjmp(arena->full, 1);
+	block->used += bytes;
+	return block->bytes + block->used - bytes;
+}
+
+static void release(void *memory)
+{
+	if (!reading)
+		program_frees(memory);
+}
+
+/* When the library is loaded, and back when it goes: jansson is the process's, and may stay. */
+__attribute__((constructor)) static void take_allocations(void)
+{
+	json_get_alloc_funcs(&program_allocates, &program_frees);
+	json_set_alloc_funcs(allocate, release);
+}
+
+__attribute__((destructor)) static void give_back_allocations(void)
+{
+	json_malloc_t now;
+	json_free_t free_now;
+
+	json_get_alloc_funcs(&now, &free_now);
+	if (now == allocate)
+		json_set_alloc_funcs(program_allocates, program_frees);
+}
+
+/* The largest block is kept for the next text, unless nothing is to stay. */
+static void arena_clear(struct arena *arena, bool all)
+{
+	struct block *kept = all ? NULL : arena->newest;
+
+	for (struct block *block = kept ? kept->older : arena->newest, *older; block; block = older) {
+		older = block->older;
+		wr_free(block);
+	}
+	if (kept)
+		kept->older = NULL, kept->used = 0;
+	arena->newest = kept;
+}
+
+/* What jansson makes of a text lives until the next one. NULL, *error.source is "": no memory. */
+static const json_t *load(struct arena *arena, const char *text, size_t length, json_error_t *error)
+{
+	const json_t *json;
+
+	arena_clear(arena, false);
+	*error = (json_error_t){.line = 1, .column = 1};
+	if (setjmp(arena->full)) {
+		reading = NULL;
+		*error = (json_error_t){.line = 1, .column = 1};
+		return NULL;
+	}
+	reading = arena;
+	json = json_loadb(text, length, JSON_DECODE_ANY, error);
+	reading = NULL;
+	return json;
+}
+
 struct scan {
 	const char *at, *end;
 	struct wr_place place; /* of *at */
+	struct arena *arena;
 };
 
 static void step(struct scan *scan)
@@ -48,7 +161,7 @@ static void skip_string(struct scan *scan)
 /* Also of a text that is no JSON: then it says something, and jansson will refuse the text. */
 static weir_status check_depth(const char *text, size_t length, struct wr_reports *reports)
 {
-	struct scan scan = {text, text + length, {1, 1}};
+	struct scan scan = {text, text + length, {1, 1}, NULL};
 	unsigned depth = 0;
 
 	while (scan.at < scan.end) {
@@ -80,17 +193,16 @@ static weir_status check_size(size_t length, struct wr_reports *reports)
 	return WEIR_E_INVALID;
 }
 
-static weir_status check_syntax(const char *text, size_t length, struct wr_reports *reports)
+static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 {
-	json_error_t error = {.line = 1, .column = 1};
-	json_t *json = json_loadb(text, length, JSON_DECODE_ANY, &error);
+	json_error_t error;
+	const json_t *json = load(scan->arena, scan->at, (size_t)(scan->end - scan->at), &error);
 	struct wr_place place = {error.line > 0 ? (unsigned)error.line : 1,
 				 error.column > 0 ? (unsigned)error.column : 1};
 
-	json_decref(json);
 	if (json)
 		return WEIR_OK;
-	if (json_error_code(&error) == json_error_out_of_memory)
+	if (!*error.source)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s",
 		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string"
@@ -105,16 +217,16 @@ static void skip_blanks(struct scan *scan)
 }
 
 /* The text of one scalar to its meaning. */
-static weir_status convert(struct wr_value *out, const char *text, size_t length)
+static weir_status convert(struct arena *arena, struct wr_value *out, const char *text, size_t length)
 {
-	json_t *json = json_loadb(text, length, JSON_DECODE_ANY, NULL);
-	weir_status status = WEIR_OK;
+	json_error_t error;
+	const json_t *json = load(arena, text, length, &error);
 
 	if (!json)
 		return wr_fail(WEIR_E_NOMEM, "out of memory"); /* it was right a moment ago */
 	if (json_is_string(json))
-		status = wr_value_string(out, json_string_value(json));
-	else if (json_is_integer(json))
+		return wr_value_string(out, json_string_value(json));
+	if (json_is_integer(json))
 		*out = (struct wr_value){WR_INTEGER, out->place, {.integer = json_integer_value(json)}};
 	else if (json_is_real(json))
 		*out = (struct wr_value){WR_REAL, out->place, {.real = json_real_value(json)}};
@@ -122,8 +234,7 @@ static weir_status convert(struct wr_value *out, const char *text, size_t length
 		*out = (struct wr_value){WR_BOOL, out->place, {.boolean = json_is_true(json)}};
 	else
 		out->type = WR_NULL;
-	json_decref(json);
-	return status;
+	return WEIR_OK;
 }
 
 static weir_status read_scalar(struct scan *scan, struct wr_value *out)
@@ -135,7 +246,7 @@ static weir_status read_scalar(struct scan *scan, struct wr_value *out)
 	else
 		while (scan->at < scan->end && !strchr(" \t\r\n,:]}", *scan->at))
 			step(scan);
-	return convert(out, begin, (size_t)(scan->at - begin));
+	return convert(scan->arena, out, begin, (size_t)(scan->at - begin));
 }
 
 static weir_status read_value(struct scan *scan, struct wr_value *out);
@@ -211,12 +322,16 @@ static weir_status read_value(struct scan *scan, struct wr_value *out)
 
 weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, struct wr_reports *reports)
 {
-	struct scan scan = {text, text + length, {1, 1}};
+	struct arena arena = {.newest = NULL};
+	struct scan scan = {text, text + length, {1, 1}, &arena};
 	weir_status status = check_size(length, reports);
 
 	if (!status)
 		status = check_depth(text, length, reports);
 	if (!status)
-		status = check_syntax(text, length, reports);
-	return status ? status : read_value(&scan, out);
+		status = check_syntax(&scan, reports);
+	if (!status)
+		status = read_value(&scan, out);
+	arena_clear(&arena, true);
+	return status;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/shown.h"
 #include "base/status.h"
 #include "graphs/plan/text.h"
 
@@ -20,17 +21,16 @@ static bool is_warning(enum wr_error error)
 	       error == WR_W_NO_STREAM;
 }
 
-/* A key as RFC 6901 wants it, with escapes instead of control characters, so that it stays one line. */
+/* A key as RFC 6901 wants it, with escapes instead of what steers a terminal. */
 static void add_key(struct wr_text *text, const char *key)
 {
-	for (; *key; key++) {
+	char shown[8];
+
+	while (*key)
 		if (*key == '~' || *key == '/')
-			wr_text_add(text, "~%d", *key == '/');
-		else if ((unsigned char)*key < 0x20 || *key == 0x7f)
-			wr_text_add(text, "\\u%04x", (unsigned char)*key);
+			wr_text_add(text, "~%d", *key++ == '/');
 		else
-			wr_text_bytes(text, key, 1);
-	}
+			wr_text_bytes(text, shown, wr_shown_step(shown, &key));
 }
 
 static void add_pointer(struct wr_text *text, const struct wr_at *at)
@@ -63,10 +63,14 @@ static weir_status add_report(struct wr_reports *reports, const struct wr_report
 static void keep(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
 		 struct wr_place place, const char *format, va_list list)
 {
-	struct wr_text pointer = {0}, text = {0};
+	struct wr_text pointer = {0}, raw = {0}, text = {0};
 
 	add_pointer(&pointer, at);
-	wr_text_vadd(&text, format, list);
+	wr_text_vadd(&raw, format, list);
+	wr_text_bytes(&text, "", 0);
+	wr_text_shown(&text, raw.text ? raw.text : "");
+	text.status = text.status ? text.status : raw.status;
+	wr_text_finish(&raw);
 	if (!pointer.status && !text.status &&
 	    !add_report(reports, &(struct wr_report){error, place, 0, pointer.text, text.text}))
 		return;

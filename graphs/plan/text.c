@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/shown.h"
 #include "base/status.h"
 
 /* Room for `more` bytes and a NUL. */
@@ -51,29 +52,29 @@ void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 	text->text[text->length] = '\0';
 }
 
-/* Writes one byte as JSON wants it; returns how many bytes that took, at most 6. */
-static size_t escape(char out[8], unsigned char byte)
-{
-	static const char letters[] = "btn\0fr"; /* from \b on; there is none for \v */
-
-	if (byte == '"' || byte == '\\')
-		return (size_t)snprintf(out, 8, "\\%c", byte);
-	if (byte >= '\b' && byte <= '\r' && letters[byte - '\b'])
-		return (size_t)snprintf(out, 8, "\\%c", letters[byte - '\b']);
-	if (byte < 0x20 || byte == 0x7f)
-		return (size_t)snprintf(out, 8, "\\u%04x", byte);
-	out[0] = (char)byte;
-	return 1;
-}
-
+/* Controls are escaped as they are shown; what is no UTF-8 cannot be JSON. */
 void wr_text_string(struct wr_text *text, const char *string)
 {
-	char escaped[8];
+	char shown[8];
 
 	wr_text_bytes(text, "\"", 1);
-	for (; *string; string++)
-		wr_text_bytes(text, escaped, escape(escaped, (unsigned char)*string));
+	while (*string) {
+		const char *at = string;
+		size_t length = wr_shown_step(shown, &string);
+
+		if (*at == '"' || *at == '\\' || (*shown == '\\' && shown[1] == 'x'))
+			wr_text_bytes(text, "\\", 1);
+		wr_text_bytes(text, shown, length);
+	}
 	wr_text_bytes(text, "\"", 1);
+}
+
+void wr_text_shown(struct wr_text *text, const char *string)
+{
+	char shown[64];
+
+	while (*string)
+		wr_text_bytes(text, shown, weir_text_shown(shown, sizeof shown, &string));
 }
 
 void wr_text_real(struct wr_text *text, double real)
@@ -93,43 +94,11 @@ void wr_text_finish(struct wr_text *text)
 	*text = (struct wr_text){0};
 }
 
-/* One character: as it is, or \u.... for a control character, C1 ones too (two bytes). Returns how many bytes
- * of the string it takes. */
-static size_t plain(const char *string, char out[8], size_t *length)
-{
-	unsigned char first = (unsigned char)string[0], second = first == 0xc2 ? (unsigned char)string[1] : 0;
-
-	if (first < 0x20 || first == 0x7f)
-		*length = escape(out, first);
-	else if (second >= 0x80 && second < 0xa0)
-		*length = (size_t)snprintf(out, 8, "\\u%04x", second);
-	else
-		out[0] = string[0], *length = 1;
-	return second >= 0x80 && second < 0xa0 ? 2 : 1;
-}
-
 struct wr_shown wr_shown(const char *string)
 {
-	const size_t limit = sizeof((struct wr_shown){{0}}.text) - sizeof("...");
-	struct wr_shown shown = {{0}};
-	char escaped[8];
-	size_t length = 0;
+	struct wr_shown shown;
 
-	while (*string) {
-		size_t more, taken = plain(string, escaped, &more);
-		if (length + more > limit)
-			break;
-		memcpy(shown.text + length, escaped, more);
-		length += more;
-		string += taken;
-	}
-	if (!*string)
-		return shown;
-	while (length && ((unsigned char)shown.text[length - 1] & 0xc0) == 0x80)
-		length--; /* not in the middle of a character */
-	if (length && (unsigned char)shown.text[length - 1] >= 0xc0)
-		length--;
-	memcpy(shown.text + length, "...", sizeof("..."));
+	wr_shown_cut(shown.text, sizeof shown.text, string);
 	return shown;
 }
 

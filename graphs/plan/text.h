@@ -18,6 +18,7 @@ void wr_text_add(struct wr_text *text, const char *format, ...) WEIR_PRINTF(2, 3
 void wr_text_vadd(struct wr_text *text, const char *format, va_list list) WEIR_PRINTF(2, 0);
 void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length);
 void wr_text_string(struct wr_text *text, const char *string); /* as a JSON string, with its quotes */
+void wr_text_shown(struct wr_text *text, const char *string);  /* fit for a line: weir_text_shown */
 void wr_text_real(struct wr_text *text, double real);          /* as JSON, whatever the locale */
 void wr_text_finish(struct wr_text *text);
 

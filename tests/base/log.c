@@ -106,7 +106,7 @@ static void a_line_is_one_line_with_its_level(void **state)
 	wr_log(WR_LOG_DEBUG, "not asked for");
 	seen = read_all();
 	assert_true(strncmp(seen, "weir ", 5) == 0);
-	assert_non_null(strstr(seen, " warn: slow callback of 'blur' x\n"));
+	assert_non_null(strstr(seen, " warn: slow callback of 'blur'\\nx\n"));
 	assert_ptr_equal(strchr(seen, '\n'), seen + strlen(seen) - 1);
 }
 

@@ -34,7 +34,39 @@ static void e06_what_was_put_in_stays_one_line(void **state)
 {
 	(void)state;
 	wr_fail(WEIR_E_INVALID, "name 'a\nb\x1b[1m\x7f'");
-	assert_string_equal(weir_last_error(), "name 'a b [1m '");
+	assert_string_equal(weir_last_error(), "name 'a\\nb\\u001b[1m\\u007f'");
+}
+
+static void xa07_what_steers_a_terminal_is_shown_as_escapes(void **state)
+{
+	static const char *const cases[][2] = {
+		{"a\\u001b \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "a\\u001b \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"\xc2\x80\xc2\x9f\xc2\xa0", "\\u0080\\u009f\xc2\xa0"},
+		{"\xe2\x80\x8e\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9\xd8\x9c", "\\u200e\\u202e\\u2066\\u2069\\u061c"},
+		{"\x9b\xff\xc0\x80\xe2\x80", "\\x9b\\xff\\xc0\\x80\\xe2\\x80"},
+		{"\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *text = cases[i][0];
+		char shown[64];
+
+		assert_int_equal(weir_text_shown(shown, sizeof shown, &text), strlen(cases[i][1]));
+		assert_string_equal(shown, cases[i][1]);
+		assert_int_equal(*text, 0);
+	}
+}
+
+static void xa07_a_text_is_shown_piece_by_piece(void **state)
+{
+	const char *text = "abcdefghijkl\xc2\x9bmn";
+	char shown[16];
+
+	(void)state;
+	assert_int_equal(weir_text_shown(shown, sizeof shown, &text), 12); /* not a part of \u009b */
+	assert_int_equal(weir_text_shown(shown, sizeof shown, &text), 8);
+	assert_string_equal(shown, "\\u009bmn");
 }
 
 static void e06_a_long_text_is_cut_between_characters(void **state)
@@ -116,6 +148,8 @@ int main(void)
 		cmocka_unit_test(e01_a_failure_is_handed_up_with_its_words),
 		cmocka_unit_test(e01_the_last_error_may_be_part_of_the_next),
 		cmocka_unit_test(e06_what_was_put_in_stays_one_line),
+		cmocka_unit_test(xa07_what_steers_a_terminal_is_shown_as_escapes),
+		cmocka_unit_test(xa07_a_text_is_shown_piece_by_piece),
 		cmocka_unit_test(e06_a_long_text_is_cut_between_characters),
 		cmocka_unit_test(e01_threads_do_not_see_each_others_errors),
 		cmocka_unit_test(e01_fibers_do_not_see_each_others_errors_and_the_caller_gets_the_last),
