@@ -44,13 +44,15 @@ static weir_status source_compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, message);
 }
 
-static int nothing(const void *arguments)
+/* Long enough for the worker to have armed and gone to sleep: each gated tick goes the same way. */
+static int pause_a_while(const void *arguments)
 {
 	(void)arguments;
+	weir_sleep(2000000);
 	return 0;
 }
 
-static const weir_kernel kernel = {sizeof(weir_kernel), "nothing", nothing, NULL};
+static const weir_kernel kernel = {sizeof(weir_kernel), "pause", pause_a_while, NULL};
 
 static weir_status device_compute(weir_context *context, void *state)
 {

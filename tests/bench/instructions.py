@@ -20,7 +20,7 @@ SCENARIOS = [
     ("chain_8_capacity_1", ["chain", "8", "1"], 2000, 6000),
     ("chain_8_capacity_64", ["chain", "8", "64"], 2000, 6000),
     ("fan_in_1000", ["fan_in", "1000", "4"], 2, 4),
-    ("gated", ["gated", "0", "1"], 1000, 4000),
+    ("gated", ["gated", "0", "1"], 300, 900),
 ]
 OFF, LEAST = 0.03, 0.15
 LOCKED = re.compile(r"^\s*([0-9a-f]+):\s+(?:lock\s|xchg\s+[^#\n]*\()", re.M)
