@@ -46,6 +46,8 @@ static void print_entity(int width, const weir_entity_counts *counts)
 	if (counts->unconnected)
 		printf("  %-*s  %10" PRIu64 " emitted on an output that is not connected\n", width, "",
 		       counts->unconnected);
+	if (counts->lost)
+		printf("  %-*s  %10" PRIu64 " beats lost\n", width, "", counts->lost);
 }
 
 static void print_entities(weir_scheduler *scheduler)

@@ -53,4 +53,5 @@ const weir_condition wr_count = {
 	.start = start,
 	.ask = ask,
 	.ticked = ticked,
+	.flags = WEIR_CONDITION_TIMELESS,
 };

@@ -3,11 +3,12 @@
 #include "conditions/conditions.h"
 
 /*
- * One tick per period; the first one at once, and it sets the beat. After a tick at `now` that was due at
- * `at` the next is due, with period 100:
- *   catch_up_missed_ticks      at + period, none is lost: due at 100, tick at 250 -> 200; tick at 255 -> 300
- *   min_time_between_ticks     now + period: 101 -> 201, 350 -> 450
- *   no_catch_up_missed_ticks   the first beat after now: 250 -> 300, 305 -> 400
+ * One tick per period. The beats lie on a grid from the beginning of the first tick, which is due at once, or
+ * from `offset` after the run's start. How long compute takes moves none of them: all counts from beginning
+ * to beginning. After a tick that was due at `at` and began at `began` the next is due, with period 100:
+ *   catch_up_missed_ticks      at + period, none is lost: due at 100, began at 250 -> 200; at 255 -> 300
+ *   min_time_between_ticks     began + period: 101 -> 201, 350 -> 450
+ *   no_catch_up_missed_ticks   the first beat after began: 250 -> 300, 305 -> 400; those between are lost
  * It is ready when now >= at.
  */
 enum policy { CATCH_UP, MIN_TIME, NO_CATCH_UP };
@@ -18,7 +19,8 @@ static const char *const policies[] = {
 };
 
 struct periodic {
-	int64_t period, at;
+	int64_t period, offset;
+	int64_t at; /* due, once it has begun */
 	enum policy policy;
 	bool begun; /* the first tick was done */
 };
@@ -40,6 +42,15 @@ static const weir_parameter parameters[] = {
 		.choices = "catch_up_missed_ticks|min_time_between_ticks|no_catch_up_missed_ticks",
 		.help = "what happens to ticks that came too late",
 	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "offset",
+		.type = WEIR_DURATION,
+		.fallback = "-1",
+		.min = -1,
+		.max = INT64_MAX,
+		.help = "the first beat, so long after the run's start; -1: the first tick, at once",
+	},
 	{.name = NULL},
 };
 
@@ -49,21 +60,10 @@ static weir_status start(void *state, const weir_values *values)
 	const char *policy = weir_values_string(values, "policy");
 
 	self->period = weir_values_int(values, "period");
+	self->offset = weir_values_int(values, "offset");
 	while (self->policy < NO_CATCH_UP && strcmp(policy, policies[self->policy]))
 		self->policy++;
 	return WEIR_OK;
-}
-
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	const struct periodic *self = state;
-
-	if (!self->begun || weir_view_now(view) >= self->at) {
-		weir_verdict_ready(verdict);
-		return;
-	}
-	weir_verdict_wait(verdict, "the period is not over");
-	weir_verdict_until(verdict, self->at);
 }
 
 /* Saturates: a beat beyond the end of time never comes (F37). */
@@ -72,34 +72,62 @@ static int64_t later(int64_t at, int64_t period)
 	return at > INT64_MAX - period ? INT64_MAX : at + period;
 }
 
-static int64_t next(const struct periodic *self, int64_t now)
+static int64_t first(const struct periodic *self, const weir_view *view, int64_t now)
+{
+	return self->offset < 0 ? now : later(weir_view_started(view), self->offset);
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct periodic *self = state;
+	int64_t now = weir_view_now(view), at = self->begun ? self->at : first(self, view, now);
+
+	if (now >= at) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, self->begun ? "the period is not over" : "the first beat is to come");
+	weir_verdict_until(verdict, at);
+}
+
+/* How many beats the tick passes over: those after the one that it was for, up to its beginning. */
+static uint64_t missed(const struct periodic *self, int64_t began)
+{
+	return self->policy == NO_CATCH_UP ? (uint64_t)((began - self->at) / self->period) : 0;
+}
+
+static int64_t next(const struct periodic *self, int64_t began)
 {
 	switch (self->policy) {
 	case CATCH_UP:
 		return later(self->at, self->period);
 	case MIN_TIME:
-		return later(now, self->period);
+		return later(began, self->period);
 	case NO_CATCH_UP:
 		break;
 	}
-	return later(now - (now - self->at) % self->period, self->period);
+	return later(began - (began - self->at) % self->period, self->period);
 }
 
 static void ticked(void *state, const weir_view *view)
 {
 	struct periodic *self = state;
-	int64_t now = weir_view_now(view);
+	int64_t began = weir_view_began(view);
+	uint64_t lost;
 
 	if (!self->begun)
-		self->at = now; /* the beat begins here */
+		self->at = first(self, view, began);
 	self->begun = true;
-	self->at = next(self, now);
+	lost = missed(self, began);
+	if (lost)
+		weir_view_count_lost(view, lost);
+	self->at = next(self, began);
 }
 
 const weir_condition wr_periodic = {
 	.size = sizeof(weir_condition),
 	.name = "periodic",
-	.help = "one tick per period, the first one at once",
+	.help = "one tick per period, on a grid",
 	.state_size = sizeof(struct periodic),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,

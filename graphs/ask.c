@@ -217,6 +217,8 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return settle(entity, WR_NEVER, &sum);
 	if (sum.rank != RANK_READY)
 		return settle(entity, WR_WAIT, &sum);
+	if (entity->timed)
+		entity->began = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;
 	return WR_READY;
 }

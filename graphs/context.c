@@ -25,6 +25,15 @@ int64_t weir_context_now(const weir_context *context)
 	return wr_now();
 }
 
+/* Written before and after compute by the thread that calls it. */
+const char *weir_running_entity(void)
+{
+	const struct wr_local *local = wr_thread_local();
+	const weir_context *context = local ? local->context : NULL;
+
+	return context ? context->entity->plan->name : NULL;
+}
+
 bool weir_context_stopping(const weir_context *context)
 {
 	return context->stopping;

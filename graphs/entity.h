@@ -106,6 +106,7 @@ struct weir_entity {
 	size_t receivers;			/* connections that leave */
 	_Atomic size_t listeners;		/* whose receiver is not DONE: it counts down, then pokes */
 	bool hears;				/* has conditions that want to know of ticks */
+	bool timed;				/* and when these began */
 	bool belled;				/* is gated by doorbell on some connection */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages for content conditions, or unasked */
@@ -128,6 +129,7 @@ struct weir_entity {
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
+	int64_t began;				/* `timed`: the time of the review that said READY */
 	size_t timer_place;			/* loop thread: 1 + place in the heap, 0 = not there */
 	int64_t timer_due;			/* loop thread */
 };

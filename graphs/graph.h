@@ -18,6 +18,7 @@ struct weir_graph {
 	struct wr_pool *pool;
 	struct wr_system *system;	/* NULL until a scheduler was made (graphs/place.c) */
 	struct wr_sim *world;		/* of a simulated run */
+	int64_t started_at;		/* the run that is on, or the last one */
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
 	bool leaks;			/* what an entity withheld was never fenced: the pool stays */

@@ -114,6 +114,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->received, 0);
 	wr_store_relaxed(&counters->emitted, 0);
 	wr_store_relaxed(&counters->unconnected, 0);
+	wr_store_relaxed(&counters->lost, 0);
 	wr_store_relaxed(&counters->compute_ns, 0);
 }
 

@@ -19,6 +19,21 @@ int64_t weir_view_now(const weir_view *view)
 	return own->now;
 }
 
+int64_t weir_view_began(const weir_view *view)
+{
+	return view->condition->plan->kind->flags & WEIR_CONDITION_TIMELESS ? 0 : view->entity->began;
+}
+
+int64_t weir_view_started(const weir_view *view)
+{
+	return view->entity->graph->started_at;
+}
+
+void weir_view_count_lost(const weir_view *view, uint64_t ticks)
+{
+	wr_count(&view->entity->counters.lost, ticks);
+}
+
 static size_t count_of(const struct wr_input *input)
 {
 	size_t count = 0;

@@ -217,8 +217,10 @@ typedef enum {
  * right. A gathering condition looks at how many messages wait, at time, at what was told; a content
  * condition looks into the messages that the next tick will receive: it is asked only when all gathering
  * conditions hold, and what it saw is what compute receives. start: once per run, before the first ask (state
- * is zeroed before). ticked: after each successful compute.
+ * is zeroed before). ticked: after each successful compute; when that tick began says weir_view_began. flags:
+ * TIMELESS: its ticked asks for no time, so the clock need not be read when a tick begins.
  */
+enum { WEIR_CONDITION_TIMELESS = 1 };
 typedef struct {
 	size_t size;
 	const char *name, *help;
@@ -229,12 +231,22 @@ typedef struct {
 	weir_status (*start)(void *state, const weir_values *values);
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
 	void (*ticked)(void *state, const weir_view *view);
+	unsigned flags;
 } weir_condition;
 
 /* The view: ports by index. Only inside ask and ticked. */
 
-/* The clock is read only if somebody asks. */
+/* The clock is read once, and only if a condition asks. In ticked: after compute. */
 WEIR_API int64_t weir_view_now(const weir_view *view);
+/*
+ * Only inside ticked: when the tick began, which is what weir_view_now says in the review that found all
+ * conditions READY. How long compute took is not in it. 0 for a TIMELESS condition.
+ */
+WEIR_API int64_t weir_view_began(const weir_view *view);
+/* When the run began, on the same clock. */
+WEIR_API int64_t weir_view_started(const weir_view *view);
+/* Only inside ticked: so many ticks that were due will never come (weir_entity_counts.lost). */
+WEIR_API void weir_view_count_lost(const weir_view *view, uint64_t ticks);
 /* Messages of all its queues: inbox + front. */
 WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
 /* Of its least filled queue. */
@@ -571,6 +583,12 @@ WEIR_API weir_entity *weir_context_entity(weir_context *context);
 /* Ticks of this entity in this run before this one. */
 WEIR_API uint64_t weir_context_tick(const weir_context *context);
 WEIR_API int64_t weir_context_now(const weir_context *context);		/* the run's clock */
+/*
+ * The name of the entity whose compute the calling thread is in; NULL: in none. Borrowed while its graph
+ * lives. Thread: any, also in a POSIX signal handler: it takes no lock and allocates nothing, so a handler of
+ * SIGSEGV can say whose compute it was.
+ */
+WEIR_API const char *weir_running_entity(void);
 WEIR_API bool weir_context_stopping(const weir_context *context);	/* a drain is on */
 /* Messages received by this tick, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
@@ -807,6 +825,8 @@ typedef struct {
 							   output without connection */
 	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
 	bool done;
+	uint64_t lost;					/* ticks that a condition says were due and never
+							   came: the beats that `periodic` passes over */
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {

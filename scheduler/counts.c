@@ -28,6 +28,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.unconnected = wr_read(&entity->counters.unconnected),
 		.compute_ns = wr_read(&entity->counters.compute_ns),
 		.done = wr_load(&entity->state) & WR_DONE,
+		.lost = wr_read(&entity->counters.lost),
 	};
 	give(out, &out->size, &counts, sizeof counts);
 	return true;

@@ -159,7 +159,7 @@ static void open_run(weir_scheduler *scheduler)
 		wr_exchange(&graph->entities[i].state, WR_POKED);
 		wr_stack_ready(scheduler, &graph->entities[i]);
 	}
-	scheduler->started_at = wr_now();
+	scheduler->started_at = graph->started_at = wr_now();
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;

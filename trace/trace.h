@@ -81,7 +81,7 @@ struct wr_queue_counters {
 	_Atomic uint64_t abandoned;	/* whoever cuts the run short, alone then */
 };
 struct wr_entity_counters {
-	_Atomic uint64_t ticks, received, emitted, unconnected;
+	_Atomic uint64_t ticks, received, emitted, unconnected, lost;
 	_Atomic int64_t compute_ns;
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */

@@ -64,6 +64,21 @@ int64_t weir_view_now(const weir_view *view)
 	return view->now;
 }
 
+int64_t weir_view_began(const weir_view *view)
+{
+	return view->began;
+}
+
+int64_t weir_view_started(const weir_view *view)
+{
+	return view->started;
+}
+
+void weir_view_count_lost(const weir_view *view, uint64_t ticks)
+{
+	((weir_view *)(uintptr_t)view)->lost += ticks;
+}
+
 size_t weir_view_count(const weir_view *view, unsigned input)
 {
 	return view->ports[input].count;
@@ -196,7 +211,14 @@ enum answer rig_ask(struct rig *rig)
 
 void rig_tick(struct rig *rig)
 {
+	rig_tick_for(rig, 0);
+}
+
+void rig_tick_for(struct rig *rig, int64_t compute)
+{
 	assert_int_equal(rig_ask(rig), READY);
+	rig->view.began = rig->view.now;
+	rig->view.now += compute;
 	if (rig->kind->ticked)
 		rig->kind->ticked(rig->state, &rig->view);
 }

@@ -17,7 +17,8 @@ struct rig_port {
 };
 
 struct weir_view {
-	int64_t now;
+	int64_t now, began, started;
+	uint64_t lost;
 	weir_told told;
 	struct rig_port ports[RIG_PORTS];
 	unsigned clock_reads;
@@ -49,5 +50,6 @@ struct rig {
 struct rig rig_of(const weir_condition *kind, const char *parameters); /* started; ports connected and empty, take and emits 1 */
 enum answer rig_ask(struct rig *rig);
 void rig_tick(struct rig *rig); /* a tick at view.now; asserts that it was ready */
+void rig_tick_for(struct rig *rig, int64_t compute); /* the same, and compute takes so long: view.now goes on */
 
 #endif
