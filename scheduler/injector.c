@@ -3,6 +3,9 @@
  * stack, one CAS, no lock. A worker empties that stack by one exchange, turns it round and appends it to the
  * backlog, a list behind a lock that only workers take. Each entry has a live reference of its own (S4).
  *
+ * Beside the backlog stands what a due timer has poked (wr_push_due): the loop thread alone pushes there, by
+ * the same lock, and each pop looks there before anything else but its turn of the injector.
+ *
  * No wake-up is lost: while a batch is on its way from the stack to the backlog its worker is awake, and it
  * looks at the announced sleeps after appending.
  */
@@ -37,26 +40,44 @@ static weir_entity *reversed(weir_entity *list)
 	return first;
 }
 
+static void append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
+{
+	wr_store_relaxed(&entity->next_ready, NULL);
+	if (list->last)
+		wr_store_relaxed(&list->last->next_ready, entity);
+	else
+		list->first = entity;
+	list->last = entity;
+	wr_fetch_add(count, 1);
+}
+
+static weir_entity *shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
+{
+	weir_entity *entity = list->first;
+
+	if (!entity)
+		return NULL;
+	list->first = wr_load_relaxed(&entity->next_ready);
+	if (!list->first)
+		list->last = NULL;
+	wr_fetch_sub(count, 1);
+	return entity;
+}
+
 static void refill_locked(weir_scheduler *scheduler)
 {
 	weir_entity *list = reversed(wr_exchange(&scheduler->injected, NULL));
 
 	while (list) {
 		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		wr_store_relaxed(&list->next_ready, NULL);
-		if (scheduler->backlog_end)
-			wr_store_relaxed(&scheduler->backlog_end->next_ready, list);
-		else
-			scheduler->backlog = list;
-		scheduler->backlog_end = list;
-		wr_fetch_add(&scheduler->backlog_count, 1);
+		append_locked(&scheduler->backlog, &scheduler->backlog_count, list);
 		list = rest;
 	}
 }
 
 bool wr_injector_holds(weir_scheduler *scheduler)
 {
-	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count);
+	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count) || wr_due_holds(scheduler);
 }
 
 weir_entity *wr_injector_take(struct wr_worker *worker)
@@ -65,18 +86,12 @@ weir_entity *wr_injector_take(struct wr_worker *worker)
 	weir_entity *entity;
 	bool more;
 
-	if (!wr_injector_holds(scheduler))
+	if (!wr_load(&scheduler->injected) && !wr_load(&scheduler->backlog_count))
 		return NULL;
 	wr_mutex_lock(&scheduler->backlog_lock);
 	refill_locked(scheduler);
-	entity = scheduler->backlog;
-	if (entity) {
-		scheduler->backlog = wr_load_relaxed(&entity->next_ready);
-		if (!scheduler->backlog)
-			scheduler->backlog_end = NULL;
-		wr_fetch_sub(&scheduler->backlog_count, 1);
-	}
-	more = scheduler->backlog;
+	entity = shift_locked(&scheduler->backlog, &scheduler->backlog_count);
+	more = scheduler->backlog.first;
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	if (more)
 		wr_wake_one(scheduler);
@@ -85,13 +100,36 @@ weir_entity *wr_injector_take(struct wr_worker *worker)
 	return entity;
 }
 
+void wr_push_due(weir_scheduler *scheduler, weir_entity *entity)
+{
+	wr_mutex_lock(&scheduler->backlog_lock);
+	append_locked(&scheduler->due, &scheduler->due_count, entity);
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	wr_wake_one(scheduler);
+}
+
+weir_entity *wr_due_take(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	weir_entity *entity;
+
+	if (!wr_load_relaxed(&scheduler->due_count))	/* who sleeps looks again after its announcement */
+		return NULL;
+	wr_mutex_lock(&scheduler->backlog_lock);
+	entity = shift_locked(&scheduler->due, &scheduler->due_count);
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	if (entity)
+		wr_drop(scheduler);
+	return entity;
+}
+
 size_t wr_injector_clear(weir_scheduler *scheduler)
 {
-	size_t entries = wr_exchange(&scheduler->backlog_count, 0);
+	size_t entries = wr_exchange(&scheduler->backlog_count, 0) + wr_exchange(&scheduler->due_count, 0);
 
 	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
 	     entity = wr_load_relaxed(&entity->next_ready))
 		entries++;
-	scheduler->backlog = scheduler->backlog_end = NULL;
+	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
 	return entries;
 }

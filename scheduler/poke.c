@@ -48,6 +48,14 @@ bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 	return true;
 }
 
+void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
+		wr_push_due(scheduler, entity);
+	else
+		wr_drop(scheduler);
+}
+
 bool wr_poke(weir_entity *entity)
 {
 	weir_scheduler *scheduler = wr_load_acquire(&entity->scheduler);

@@ -134,13 +134,24 @@ static weir_entity *steal(struct wr_worker *worker)
 	return NULL;
 }
 
+/* What is due goes before `next`; if there is both they take turns, so that neither starves the other. */
+static weir_entity *take_row(struct wr_worker *worker)
+{
+	weir_entity *entity = NULL;
+
+	if (!worker->was_due || !wr_load_relaxed(&worker->next))
+		entity = wr_due_take(worker);
+	worker->was_due = entity;
+	return entity ? entity : take_next(worker);
+}
+
 weir_entity *wr_pop(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
 	if (++worker->pops % WR_INJECTOR_EVERY == 0)
 		entity = wr_injector_take(worker);
-	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = take_next(worker))) {
+	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = take_row(worker))) {
 		worker->nexts++;
 		return entity;
 	}
@@ -148,7 +159,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	if (!entity)
 		entity = ring_take(worker);
 	if (!entity)
-		entity = take_next(worker);
+		entity = take_row(worker);
 	if (!entity)
 		entity = wr_injector_take(worker);
 	return entity ? entity : steal(worker);

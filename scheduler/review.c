@@ -4,7 +4,7 @@
  *
  * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile
  * (NOTIFIED): exchange to RUNNING again, then review again. To IDLE only by CAS after a review that did not
- * end in a tick; back to QUEUED after 8 ticks in a row by exchange. Each exchange acquires what the pokers
+ * end in a tick; back to QUEUED after 8 ticks in a row, or when something is due, by exchange. Each exchange acquires what the pokers
  * published.
  */
 #include "base/bug.h"
@@ -77,7 +77,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 		case STEP_TICK:
 			if (wr_tick(worker, entity))
 				return;		/* the run has failed: nobody asks this entity again in it */
-			if (++ticks == WR_TICKS_MAX) {
+			if (++ticks == WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
 				requeue(worker, entity);
 				return;
 			}

@@ -18,9 +18,13 @@
 #include "trace/trace.h"
 
 #define WR_RING 256u		/* entries of a worker's own queue; more go to the injector */
-#define WR_NEXT_MAX 8		/* in a row from the `next` slot (S9) */
+#define WR_NEXT_MAX 8		/* in a row from the `next` slot and of what is due (S9) */
 #define WR_TICKS_MAX 8		/* in a row of one entity (S2) */
 #define WR_INJECTOR_EVERY 61	/* pops between two that look at the injector first (S9) */
+
+struct wr_ready_list {
+	weir_entity *first, *last;
+};
 
 struct wr_worker {
 	struct wr_local local;			/* must be first: what base/thread.h keeps for the thread */
@@ -28,6 +32,7 @@ struct wr_worker {
 	struct wr_thread thread;
 	char name[16];
 	unsigned pops, nexts;
+	bool was_due;				/* the last pop's entity: the `next` slot has its turn */
 	/*
 	 * Since it last ran something it was counted in `spinners`, or slept. Pushers have relied on that:
 	 * more may wait than it was woken for.
@@ -51,6 +56,7 @@ struct weir_scheduler {
 	_Alignas(64) _Atomic uint64_t sleepers;	/* announced sleeps, one bit a worker (S9) */
 	_Alignas(64) weir_entity *_Atomic injected;	/* the injector's stack */
 	_Atomic uint64_t backlog_count;		/* entries of `backlog`, for a look without its lock */
+	_Atomic uint64_t due_count;		/* likewise of `due` */
 	_Atomic bool draining;
 	_Atomic int phase;			/* enum wr_phase; to OPEN by start, from there by the loop */
 	_Atomic unsigned asked;			/* WR_STOP_... */
@@ -67,8 +73,9 @@ struct weir_scheduler {
 	struct wr_waker waker;
 
 	/* workers */
-	struct wr_mutex backlog_lock;		/* guards the list */
-	weir_entity *backlog, *backlog_end;	/* off the injector's stack: first in, first out */
+	struct wr_mutex backlog_lock;		/* guards both lists, first in, first out */
+	struct wr_ready_list backlog;		/* off the injector's stack */
+	struct wr_ready_list due;		/* poked by a timer: these go first */
 	struct wr_worker *workers;
 	unsigned worker_count, worker_asked;	/* how many run; how many there should be */
 
@@ -128,12 +135,18 @@ struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);
 void wr_drop(weir_scheduler *scheduler);		/* a live reference; the last one kicks the loop */
 /* By a thread that holds no live reference. */
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
+/* The same, by the loop thread: its time has come. */
+void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity);
 
 /* --- injector.c --- */
 /* Any thread; the entry keeps the caller's reference. */
 void wr_inject(weir_scheduler *scheduler, weir_entity *entity);
 void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity); /* the same before a run: wakes nobody */
-bool wr_injector_holds(weir_scheduler *scheduler);
+/* Loop thread; the entry keeps the caller's reference. */
+void wr_push_due(weir_scheduler *scheduler, weir_entity *entity);
+/* The oldest due entry or NULL; its reference is given back. */
+weir_entity *wr_due_take(struct wr_worker *worker);
+bool wr_injector_holds(weir_scheduler *scheduler);	/* or something is due */
 /* The oldest entry or NULL; its reference is given back: the worker has its own. */
 weir_entity *wr_injector_take(struct wr_worker *worker);
 size_t wr_injector_clear(weir_scheduler *scheduler); /* nobody works: forgets all entries, returns how many */
@@ -258,6 +271,12 @@ static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
 {
 	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
 		wr_push_last(worker, entity);
+}
+
+/* A hint, or, after an announced sleep, the truth. */
+static inline bool wr_due_holds(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->due_count);
 }
 
 static inline bool wr_run_ended(weir_scheduler *scheduler)

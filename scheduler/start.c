@@ -144,6 +144,7 @@ static weir_status start_workers(weir_scheduler *scheduler)
 		struct wr_worker *worker = &scheduler->workers[n];
 		wr_store(&worker->parker.word, 0);
 		worker->pops = worker->nexts = 0;
+		worker->was_due = false;
 		status = wr_thread_start(&worker->thread, worker->name, wr_worker_main, worker);
 	}
 	scheduler->worker_count = n;

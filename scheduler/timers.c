@@ -85,7 +85,7 @@ int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
 			put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
 			sink(scheduler, 0);
 		}
-		wr_poke(entity);
+		wr_poke_due(scheduler, entity);
 	}
 	return scheduler->heap_count ? scheduler->heap[0]->timer_due : INT64_MAX;
 }

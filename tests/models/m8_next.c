@@ -1,5 +1,5 @@
 /*
- * M8: the ready queues (DESIGN S9; F31): rings, `next` slots, the injector and its overflow, sleep and wake.
+ * M8: the ready queues (DESIGN S9; F31): rings, `next` slots, the injector and its overflow, what is due, sleep and wake.
  *
  * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next` slot. Every look at a
  * queue, every push and every look at the announcements is a step of its own.
@@ -8,8 +8,11 @@
  *                     announcements and wakes one. An entity that ticked its share goes to the end of the ring (S2).
  *                     ROOM: whoever is poked for freed room goes to the end of the ring instead.
  *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements, wakes one.
- *   pop:              next (at most ROW times in a row before the ring is looked at), ring, next, overflow, injector, others'
- *                     rings, others' next slots (by exchange). Every TURN-th pop looks at overflow and injector first.
+ *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section; then the look at the
+ *                     announcements, wakes one.
+ *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring, due, next, overflow,
+ *                     injector, others' rings, others' next slots (by exchange). Due is passed over if the pop before took from
+ *                     there and next is not empty. Every TURN-th pop looks at overflow and injector first.
  *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the overflow in one
  *                     critical section; then one look at the announcements for EACH entry moved.
  *   sleep:            announce, look at every queue again, wait. Found something: the announcement is taken back; who then finds
@@ -34,16 +37,18 @@ enum { FOREIGN_0 = 3, FOREIGN_1 };
 enum { POKED = 1, RUNNING = 2 };
 enum {
 	FINITE = 1, LONG, LONG_TWO, LONG_MIXED, BATCH, FOREIGN, PING_RING, PING_INJECTOR, PING_OVERFLOW, PINGS, PINGS_RING, ENDLESS,
-	ALWAYS, ALWAYS_RING, SCENARIO = 15
+	ALWAYS, ALWAYS_RING, ENDLESS_RING, ENDLESS_NEXT, SCENARIO = 31
 };
-enum { WORKERS_2 = 16, WORKERS_3 = 32 };
+enum { WORKERS_2 = 32, WORKERS_3 = 64, DUE = 128 };
 enum mutation {
 	NONE, RECHECK_SKIPS_NEXT, NEXT_NOT_STOLEN, NO_ROW_BOUND, INJECTOR_NEVER_FIRST, BATCH_WAKES_NOBODY, BATCH_WAKES_ONE, NO_PASS_ON,
 	INJECTOR_BEFORE_OVERFLOW, FIRST_SKIPS_OVERFLOW, NEXT_WAKES_NOBODY, LAZY, NEXT_BY_STORE, STOLEN_BY_STORE, OLD_AFTER_WAKE,
-	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY
+	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY,
+	RECHECK_SKIPS_DUE, NO_TURNS, DUE_WAKES_NOBODY
 };
 struct state {
 	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
+	uint8_t due[E], dues, was_due;
 	uint8_t ring[W][E], rings[W], next[W], stack[E], stacked, overflow[E], overflows, batch[W][E], batched[W];
 	uint8_t asleep, wake[W], pc[THREADS], at[W], entity[W], row[W], pops[W], poke[THREADS], carried[W], wakes[W], then[W], new[W];
 };
@@ -57,6 +62,7 @@ static const char *thread_name(int t)
 }
 
 static int scenario(void) { return setting & SCENARIO; }
+static bool timers(void) { return setting & DUE; }
 static int workers(void) { return (setting & WORKERS_3) ? 3 : (setting & WORKERS_2) ? 2 : 1; }
 
 /* --- what the entities do --- */
@@ -67,7 +73,7 @@ static int goal(void)
 	switch (scenario()) {
 	case PING_RING: case PING_INJECTOR: case PING_OVERFLOW: return 2;
 	case PINGS: case PINGS_RING: return 4;
-	case ENDLESS: return 1;
+	case ENDLESS: case ENDLESS_RING: case ENDLESS_NEXT: return 1;
 	case ALWAYS: return 3;
 	case ALWAYS_RING: return 0;
 	}
@@ -130,7 +136,7 @@ static int foreign_target(const struct state *s, int f)
 	case PING_INJECTOR: return f == 0 && k == 0 ? 2 : -1;
 	case PINGS: return f == 0 && k == 0 ? 4 : -1;
 	case ALWAYS: return f == 0 && k == 0 ? 3 : -1;
-	case ENDLESS: return over(s) ? -1 : f ? 2 : 0;
+	case ENDLESS: case ENDLESS_RING: case ENDLESS_NEXT: return over(s) ? -1 : f ? 2 : 0;
 	}
 	return -1;
 }
@@ -203,6 +209,12 @@ static void begin(struct state *s)
 		break;
 	case ENDLESS:
 		begin_with(s, s->overflow, &s->overflows, 1);
+		break;
+	case ENDLESS_RING:
+		begin_with(s, s->ring[0], &s->rings[0], 1);
+		break;
+	case ENDLESS_NEXT:
+		begin_next(s, 0, 1);
 		break;
 	case ALWAYS: case ALWAYS_RING:
 		begin_with(s, s->ring[0], &s->rings[0], 0);
@@ -281,6 +293,24 @@ static bool take_injector(struct state *s, int w)
 	return true;
 }
 
+static bool due_has_turn(const struct state *s, int w)
+{
+	return !(s->was_due >> w & 1) || !s->next[w] || mutation == NO_TURNS;
+}
+
+/* What is due; in a row it counts as next does. */
+static bool take_due(struct state *s, int w)
+{
+	bool turn = due_has_turn(s, w) && s->dues;
+
+	s->was_due = (uint8_t)((s->was_due & ~(1 << w)) | turn << w);
+	if (!turn)
+		return false;
+	s->row[w] = (uint8_t)(s->row[w] + (s->row[w] < ROW));
+	take(s, w, shift(s->due, &s->dues), "what is due");
+	return true;
+}
+
 /* Looks at one queue; the order of S9. */
 static bool look(struct state *s, int w)
 {
@@ -288,33 +318,37 @@ static bool look(struct state *s, int w)
 	int at = s->at[w]++, k;
 
 	switch (at) {
-	case 0: case 5:
+	case 0: case 7:
 		if ((at == 0 && !first) || (at == 0 && mutation == FIRST_SKIPS_OVERFLOW))
 			return false;
 		return swapped ? take_injector(s, w) : take_overflow(s, w);
-	case 1: case 6:
+	case 1: case 8:
 		if (at == 1 && !first)
 			return false;
 		return swapped ? take_overflow(s, w) : take_injector(s, w);
 	case 2:
-		return (s->row[w] < ROW || mutation == NO_ROW_BOUND) && take_next(s, w, w);
+		return (s->row[w] < ROW || mutation == NO_ROW_BOUND) && take_due(s, w);
 	case 3:
+		return (s->row[w] < ROW || mutation == NO_ROW_BOUND) && take_next(s, w, w);
+	case 4:
 		s->row[w] = 0;
 		if (!s->rings[w])
 			return false;
 		take(s, w, shift(s->ring[w], &s->rings[w]), "its ring");
 		return true;
-	case 4:
+	case 5:
+		return take_due(s, w);
+	case 6:
 		return take_next(s, w, w);
 	}
-	k = (w + 1 + (at - 7) / 2) % workers();
-	if (at - 7 >= 2 * (workers() - 1)) {
+	k = (w + 1 + (at - 9) / 2) % workers();
+	if (at - 9 >= 2 * (workers() - 1)) {
 		s->at[w] = 0;
 		s->pc[w] = ANNOUNCE;
 		say("finds nothing");
 		return true;
 	}
-	if ((at - 7) % 2)
+	if ((at - 9) % 2)
 		return mutation != NEXT_NOT_STOLEN && take_next(s, w, k);
 	if (!s->rings[k])
 		return false;
@@ -329,7 +363,8 @@ static bool looks(struct state *s, int w)
 
 	for (;;) {
 		int at = s->at[w];
-		bool applies = at > 2 || (at == 2 ? s->row[w] < ROW || mutation == NO_ROW_BOUND : first);
+		bool applies = at > 3 || (at >= 2 ? s->row[w] < ROW || mutation == NO_ROW_BOUND : first);
+		applies &= (at != 2 && at != 5) || timers();
 		if (look(s, w))
 			return true;
 		if (applies) {
@@ -342,10 +377,12 @@ static bool looks(struct state *s, int w)
 /* Looks again at one queue after the announcement; 1: there is something, 0: nothing, -1: all seen. */
 static int recheck(struct state *s, int w)
 {
-	int at = s->at[w]++, last = 2 * workers() - 1;
+	int at = s->at[w]++ - timers(), last = 2 * workers() - 1;
 
 	if ((mutation == REVERSED || mutation == REVERSED_NO_PASS_ON) && at <= last)
-		at = last - at;
+		at = last - timers() - at;
+	if (at == -1)
+		return mutation != RECHECK_SKIPS_DUE && s->dues;
 	if (at == 0)
 		return mutation != RECHECK_SKIPS_OVERFLOW && s->overflows;
 	if (at == 1)
@@ -567,17 +604,20 @@ static bool foreign(struct state *s, int t)
 	switch (*pc) {
 	case 0:
 		e = foreign_target(s, t - FOREIGN_0);
-		if (e < 0 || (scenario() == ENDLESS && s->word[e]))     /* an endless one pokes when that has an effect */
+		if (e < 0 || (scenario() >= ENDLESS && scenario() != ALWAYS && s->word[e])) /* endless: when that has an effect */
 			return false;
 		*pc = s->word[e] ? 0 : 1;
 		*to = s->word[e] ? 0 : (uint8_t)(e + 1);
-		s->poke[t] = (uint8_t)(s->poke[t] + (scenario() != ENDLESS));
+		s->poke[t] = (uint8_t)(s->poke[t] + (scenario() < ENDLESS || scenario() == ALWAYS));
 		poked(s, e);
 		return true;
 	case 1:
-		put(s->stack, &s->stacked, *to - 1);
-		*pc = 2;
-		say("pushes E%d onto the injector", *to - 1);
+		if (timers())
+			put(s->due, &s->dues, *to - 1);
+		else
+			put(s->stack, &s->stacked, *to - 1);
+		*pc = mutation == DUE_WAKES_NOBODY ? 0 : 2;
+		say("pushes E%d onto the %s", *to - 1, timers() ? "due list" : "injector");
 		*to = 0;
 		return true;
 	default:
@@ -597,7 +637,7 @@ static int places(const struct state *s, int e)
 	int n = 0;
 
 	for (int i = 0; i < E; i++)
-		n += (s->stack[i] == e + 1) + (s->overflow[i] == e + 1);
+		n += (s->stack[i] == e + 1) + (s->overflow[i] == e + 1) + (s->due[i] == e + 1);
 	for (int w = 0; w < W; w++) {
 		n += (s->next[w] == e + 1) + (mutation != STOLEN_BY_STORE && s->pc[w] != PUSH_LATE && s->carried[w] == e + 1);
 		for (int i = 0; i < E; i++)
@@ -667,6 +707,21 @@ static const struct run runs[] = {
 	{"a poke for room goes to the ring's end, two pairs for ever, 2 workers", ROOM, PINGS | WORKERS_2, HOLDS},
 	{"a poke for room goes to the ring's end, two pairs for ever, one in a ring, 2 workers", ROOM, PINGS_RING | WORKERS_2, HOLDS},
 	{"a poke for room goes to the ring's end for ever, an always-ready one too", ROOM, ALWAYS_RING, HOLDS},
+	{"due: 1 worker, 4 entities, late pokes", NONE, FINITE | DUE, HOLDS},
+	{"due: 2 workers, 4 entities, late pokes", NONE, FINITE | WORKERS_2 | DUE, HOLDS},
+	{"due: a long compute, one in next, one due, 3 workers", NONE, LONG_MIXED | WORKERS_3 | DUE, HOLDS},
+	{"due: 2 long computes, 2 workers", NONE, FOREIGN | WORKERS_2 | DUE, HOLDS},
+	{"due: 3 long computes, 3 workers", NONE, FOREIGN | WORKERS_3 | DUE, HOLDS},
+	{"due for ever, one waits in the overflow, 1 worker", NONE, ENDLESS | DUE, HOLDS},
+	{"due for ever, one waits in the ring, 1 worker", NONE, ENDLESS_RING | DUE, HOLDS},
+	{"due for ever, one waits in next, 1 worker", NONE, ENDLESS_NEXT | DUE, HOLDS},
+	{"ring and next for ever, one is due, 1 worker", NONE, ALWAYS | DUE, HOLDS},
+	{"next for ever, one is due, 1 worker", NONE, PING_INJECTOR | DUE, HOLDS},
+	{"MUTANT due is not looked at before sleeping", RECHECK_SKIPS_DUE, FOREIGN | WORKERS_2 | DUE, BREAKS},
+	{"MUTANT a push of what is due wakes nobody", DUE_WAKES_NOBODY, FOREIGN | WORKERS_2 | DUE, BREAKS},
+	{"MUTANT due takes no turns with next: next starves", NO_TURNS, ENDLESS_NEXT | DUE, BREAKS},
+	{"MUTANT due without a row's bound: the ring starves", NO_ROW_BOUND, ENDLESS_RING | DUE, BREAKS},
+	{"MUTANT due for ever, the overflow is never looked at first", INJECTOR_NEVER_FIRST, ENDLESS | DUE, BREAKS},
 	{"MUTANT a poke for room that goes to the ring's end wakes nobody", ROOM_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
 	{"MUTANT next slots are not looked at before sleeping", RECHECK_SKIPS_NEXT, LONG | WORKERS_2, BREAKS},
 	{"MUTANT next cannot be stolen, long compute", NEXT_NOT_STOLEN, LONG | WORKERS_2, BREAKS},

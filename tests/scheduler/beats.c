@@ -8,7 +8,7 @@
 
 #define TEST(name) static void name(void **state_)
 
-enum { BEATS = 64 };
+enum { BEATS = 256 };
 
 /* Notes when each tick of its entity began; one entity of a graph has it. */
 static int64_t began[BEATS];
@@ -91,11 +91,57 @@ TEST(xb32_beats_that_a_long_compute_passes_over_are_counted_and_the_grid_stays)
 	}
 }
 
+/* Three chains of 8 that keep two workers half busy, out of step with each other and with the beat. */
+static struct rig *three_chains(void)
+{
+	static const int hops[] = {5, 4, 3}, periods_ms[] = {97, 89, 103};
+	char text[4096] = "beat:source ticks=200 period=100ms,no_catch_up_missed_ticks condition=witness -> heard:end";
+	size_t length = strlen(text);
+
+	for (int c = 0; c < 3; c++) {
+		length += (size_t)snprintf(text + length, sizeof text - length,
+					   "; s%d:source delay=%dms period=%dms", c, hops[c], periods_ms[c]);
+		for (int i = 1; i < 8; i++)
+			length += (size_t)snprintf(text + length, sizeof text - length, " -> c%de%d:%s delay=%dms",
+						   c, i, i < 7 ? "pass" : "end", hops[c]);
+	}
+	return rig_of(text);
+}
+
+static double deviation(int64_t period)
+{
+	double sum = 0, squares = 0;
+
+	for (size_t i = 0; i < begun; i++) {
+		double late = (double)((began[i] - began[0]) % period);
+		sum += late;
+		squares += late * late;
+	}
+	return sqrt(squares / (double)begun - sum / (double)begun * sum / (double)begun);
+}
+
+TEST(xb34_a_beat_among_three_busy_chains_deviates_by_less_than_half_the_longest_compute)
+{
+	(void)state_;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		struct rig *rig = three_chains();
+		begun = 0;
+		rig->options.seed = seed;
+		rig->options.max_duration_ns = 20 * SECOND;
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(begun, 200);
+		print_message("deviation %.3f ms\n", deviation(100 * MS) / 1e6);
+		assert_true(deviation(100 * MS) <= 2.5e6);
+		rig_destroy(rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb32_a_beat_begins_on_its_grid_to_the_nanosecond_whatever_compute_takes),
 		cmocka_unit_test(xb32_beats_that_a_long_compute_passes_over_are_counted_and_the_grid_stays),
+		cmocka_unit_test(xb34_a_beat_among_three_busy_chains_deviates_by_less_than_half_the_longest_compute),
 	};
 
 	rig_conditions = conditions;
