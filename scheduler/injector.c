@@ -113,8 +113,6 @@ weir_entity *wr_due_take(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *entity;
 
-	if (!wr_load_relaxed(&scheduler->due_count))	/* who sleeps looks again after its announcement */
-		return NULL;
 	wr_mutex_lock(&scheduler->backlog_lock);
 	entity = shift_locked(&scheduler->due, &scheduler->due_count);
 	wr_mutex_unlock(&scheduler->backlog_lock);

@@ -134,14 +134,26 @@ static weir_entity *steal(struct wr_worker *worker)
 	return NULL;
 }
 
-/* What is due goes before `next`; if there is both they take turns, so that neither starves the other. */
-static weir_entity *take_row(struct wr_worker *worker)
+/* If there is both they take turns, so that neither starves the other. */
+static weir_entity *take_due(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
 	if (!worker->was_due || !wr_load_relaxed(&worker->next))
 		entity = wr_due_take(worker);
 	worker->was_due = entity;
+	return entity;
+}
+
+/* What is due goes before `next`. Who sleeps looks again after its announcement: here a hint will do. */
+static inline weir_entity *take_row(struct wr_worker *worker)
+{
+	weir_entity *entity = NULL;
+
+	if (wr_load_relaxed(&worker->scheduler->due_count))
+		entity = take_due(worker);
+	else
+		worker->was_due = false;
 	return entity ? entity : take_next(worker);
 }
 
