@@ -6,10 +6,11 @@
 
 int64_t wr_now(void)
 {
+	struct wr_fiber *fiber = WR_HERE.fiber;
 	struct timespec now;
 
-	if (wr_here.fiber)
-		return wr_fiber_now(wr_here.fiber);
+	if (fiber)
+		return wr_fiber_now(fiber);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

@@ -20,7 +20,18 @@ struct wr_here {
 	unsigned relaxed;		/* turns of wr_thread_relax */
 };
 
-extern _Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));	/* thread.c */
+/*
+ * This thread's. A library that is loaded by dlopen may find no room in the static TLS block, so the address
+ * is asked for by a call (2 to 5 instructions a tick); it is asked for again each time, since a fiber may go
+ * on in another thread. The seam build, which is linked into programs alone and asks at every atomic, loads it.
+ */
+#ifdef WR_SEAM
+extern _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
+#define WR_HERE wr_here_of_thread
+#else
+struct wr_here *wr_here_find(void);	/* thread.c */
+#define WR_HERE (*wr_here_find())
+#endif
 
 char *wr_fiber_error(struct wr_fiber *fiber);	/* its last error, WR_ERROR_BYTES; no switching point */
 int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */

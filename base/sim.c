@@ -319,8 +319,10 @@ static void clear_ended(struct wr_sim *sim)
  */
 static void go(struct wr_fiber *from, struct wr_fiber *to)
 {
-	from->here = wr_here;
-	wr_here = to->here;
+	struct wr_here *here = &WR_HERE;
+
+	from->here = *here;
+	*here = to->here;
 	wr_coroutine_switch(&from->coroutine, &to->coroutine, from->done);
 	clear_ended(from->sim);
 }
@@ -378,7 +380,7 @@ static void point(struct wr_fiber *self)
 {
 	struct wr_fiber *next;
 
-	if (wr_here.pinned)
+	if (WR_HERE.pinned)
 		return;
 	if (pauses_here(self)) {
 		pause_here(self);
@@ -409,7 +411,7 @@ static void leave(struct wr_fiber *self)
 /* Waits on the object until somebody wakes it, or until the time: then false. */
 static bool block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until)
 {
-	assert(!wr_here.pinned);	/* nothing may block in wr_global_lock */
+	assert(!WR_HERE.pinned);	/* nothing may block in wr_global_lock */
 	count_switch(self);
 	self->what = what;
 	self->object = object;
@@ -440,10 +442,10 @@ static bool all_idle(const struct wr_sim *sim)
 
 void wr_fiber_yield(void)
 {
-	struct wr_fiber *self = wr_here.fiber, *next;
+	struct wr_fiber *self = WR_HERE.fiber, *next;
 	struct wr_sim *sim = self->sim;
 
-	assert(!wr_here.pinned);
+	assert(!WR_HERE.pinned);
 	count_switch(self);
 	count_yield(self);
 	if (all_idle(sim) && !pass_time(sim)) {
@@ -458,7 +460,7 @@ void wr_fiber_yield(void)
 #ifdef WR_SEAM
 void wr_switch(void)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
 		point(self);
@@ -563,7 +565,7 @@ int64_t wr_fiber_now(const struct wr_fiber *fiber)
 
 weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 	weir_status status = add_fiber(self->sim, out, name, fn, arg);
 
 	if (!status)
@@ -578,7 +580,7 @@ static void join_in_world(void *arg)
 
 void wr_fiber_join(struct wr_fiber *fiber)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (!self) {
 		wr_sim_call(fiber->sim, join_in_world, fiber);
@@ -593,7 +595,7 @@ void wr_fiber_join(struct wr_fiber *fiber)
 
 void wr_fiber_sleep(int64_t ns)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (ns > 0)
 		block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
@@ -611,7 +613,7 @@ static void lock_and_unlock(void *arg)
 
 void wr_fiber_lock(struct wr_mutex *mutex)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	while (!self && mutex->owner)	/* held by a fiber that rests: it must go on to give it back */
 		if (wr_sim_call(mutex->owner->sim, lock_and_unlock, mutex))
@@ -635,7 +637,7 @@ static void release(struct wr_fiber *self, struct wr_mutex *mutex)
 
 void wr_fiber_unlock(struct wr_mutex *mutex)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	release(self, mutex);
 	point(self);
@@ -648,7 +650,7 @@ static bool spurious(struct wr_sim *sim)
 
 bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 	bool in_time = true;
 
 	assert(mutex->owner == self);
@@ -664,7 +666,7 @@ bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 
 void wr_fiber_broadcast(struct wr_cond *cond)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
 		point(self);
@@ -674,7 +676,7 @@ void wr_fiber_broadcast(struct wr_cond *cond)
 
 bool wr_fiber_park(struct wr_parker *parker, int64_t until)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 	bool token;
 
 	point(self);
@@ -691,7 +693,7 @@ bool wr_fiber_park(struct wr_parker *parker, int64_t until)
 
 void wr_fiber_unpark(struct wr_parker *parker)
 {
-	struct wr_fiber *self = wr_here.fiber;
+	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
 		point(self);
@@ -822,7 +824,7 @@ void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches)
 
 struct wr_sim *wr_sim_current(void)
 {
-	struct wr_fiber *fiber = wr_here.fiber;
+	struct wr_fiber *fiber = WR_HERE.fiber;
 
 	return fiber ? fiber->sim : NULL;
 }

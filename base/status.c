@@ -14,7 +14,7 @@ static _Thread_local char of_thread[WR_ERROR_BYTES];
 
 static char *last_error(void)
 {
-	struct wr_fiber *fiber = wr_here.fiber;
+	struct wr_fiber *fiber = WR_HERE.fiber;
 
 	return fiber ? wr_fiber_error(fiber) : of_thread;
 }

@@ -25,7 +25,17 @@
 
 enum { NAME_BYTES = 16 };	/* what the kernel keeps of a thread's name */
 
-_Thread_local struct wr_here wr_here __attribute__((tls_model("initial-exec")));
+#ifdef WR_SEAM
+_Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
+#else
+static _Thread_local struct wr_here of_thread;
+
+__attribute__((noinline)) struct wr_here *wr_here_find(void)
+{
+	__asm__ volatile("");	/* or the compiler sees that the answer is a constant, and asks once */
+	return &of_thread;
+}
+#endif
 
 /* --------------------------------------------------------------------------------------------- threads -- */
 
@@ -85,7 +95,7 @@ weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*f
 	weir_status status;
 
 	*thread = (struct wr_thread){0};
-	status = wr_here.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg)
+	status = WR_HERE.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg)
 			       : start_thread(thread, name, fn, arg);
 	thread->started = status == WEIR_OK;
 	return status;
@@ -105,7 +115,7 @@ void wr_thread_join(struct wr_thread *thread)
 
 void wr_thread_yield(void)
 {
-	if (wr_here.fiber)
+	if (WR_HERE.fiber)
 		wr_fiber_yield();
 	else
 		sched_yield();
@@ -129,12 +139,12 @@ void wr_thread_relax(void)
 	enum { TURNS = 256, WORLD_NS = 50 };
 
 	/* a turn takes time there, too; where all others wait a yield would jump to whatever comes next */
-	if (wr_here.fiber) {
+	if (WR_HERE.fiber) {
 		wr_thread_sleep(WORLD_NS);
 		return;
 	}
 	pause_core();
-	if (++wr_here.relaxed % TURNS == 0)
+	if (++WR_HERE.relaxed % TURNS == 0)
 		sched_yield();
 }
 
@@ -149,7 +159,7 @@ void wr_thread_sleep(int64_t ns)
 {
 	struct timespec until;
 
-	if (wr_here.fiber) {
+	if (WR_HERE.fiber) {
 		wr_fiber_sleep(ns);
 		return;
 	}
@@ -167,28 +177,29 @@ void weir_sleep(int64_t ns)
 
 uintptr_t wr_thread_self(void)
 {
-	struct wr_fiber *fiber = wr_here.fiber;
+	struct wr_here *here = &WR_HERE;
+	struct wr_fiber *fiber = here->fiber;
 
-	return fiber ? (uintptr_t)fiber : (uintptr_t)&wr_here;
+	return fiber ? (uintptr_t)fiber : (uintptr_t)here;
 }
 
 void *wr_thread_local(void)
 {
-	return wr_here.local;
+	return WR_HERE.local;
 }
 
 void wr_thread_set_local(void *value)
 {
-	wr_here.local = value;
+	WR_HERE.local = value;
 }
 
 /* --------------------------------------------------------------------------------------------- mutexes -- */
 
-/* Not inlined: a fiber that waited for a mutex may go on in another thread, where wr_here lies elsewhere. */
+/* Not inlined: a fiber that waited for a mutex may go on in another thread, where WR_HERE lies elsewhere. */
 static __attribute__((noinline)) void count_held(int by)
 {
 #ifndef NDEBUG
-	wr_here.held += by;
+	WR_HERE.held += by;
 #else
 	(void)by;
 #endif
@@ -196,7 +207,7 @@ static __attribute__((noinline)) void count_held(int by)
 
 int wr_mutex_held(void)
 {
-	return wr_here.held;
+	return WR_HERE.held;
 }
 
 weir_status wr_mutex_init(struct wr_mutex *mutex)
@@ -224,7 +235,7 @@ static void must(int error)
 
 void wr_mutex_lock(struct wr_mutex *mutex)
 {
-	bool real = !wr_here.fiber;
+	bool real = !WR_HERE.fiber;
 
 	if (!real || mutex->owner)
 		wr_fiber_lock(mutex);
@@ -236,7 +247,7 @@ void wr_mutex_lock(struct wr_mutex *mutex)
 void wr_mutex_unlock(struct wr_mutex *mutex)
 {
 	count_held(-1);
-	if (wr_here.fiber)
+	if (WR_HERE.fiber)
 		wr_fiber_unlock(mutex);
 	else
 		must(pthread_mutex_unlock(&mutex->handle));
@@ -247,12 +258,12 @@ static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
 void wr_global_lock(void)
 {
 	must(pthread_mutex_lock(&global));
-	wr_here.pinned++;
+	WR_HERE.pinned++;
 }
 
 void wr_global_unlock(void)
 {
-	wr_here.pinned--;
+	WR_HERE.pinned--;
 	must(pthread_mutex_unlock(&global));
 }
 
@@ -283,7 +294,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 	struct timespec at;
 	int error;
 
-	if (wr_here.fiber)
+	if (WR_HERE.fiber)
 		return wr_fiber_wait(cond, mutex, until);
 	at = timespec_of(until);
 	error = until == WR_FOREVER ? pthread_cond_wait(&cond->handle, &mutex->handle)
@@ -294,7 +305,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 
 void wr_cond_broadcast(struct wr_cond *cond)
 {
-	if (wr_here.fiber || cond->sim)
+	if (WR_HERE.fiber || cond->sim)
 		wr_fiber_broadcast(cond);
 	else
 		must(pthread_cond_broadcast(&cond->handle));
@@ -318,7 +329,7 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 {
 	uint32_t seen;
 
-	if (wr_here.fiber)
+	if (WR_HERE.fiber)
 		return wr_fiber_park(parker, until);
 	do {
 		seen = TOKEN;
@@ -342,7 +353,7 @@ void wr_unpark(struct wr_parker *parker)
 {
 	int error;
 
-	if (wr_here.fiber || parker->waiter) {
+	if (WR_HERE.fiber || parker->waiter) {
 		wr_fiber_unpark(parker);
 		return;
 	}

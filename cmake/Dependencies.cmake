@@ -1,9 +1,10 @@
 # What comes from outside, each behind one door: libevent, jansson and libpng are required, a CUDA toolkit is not.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)	# whoever adds this folder to a project links them, too
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 foreach(name libevent_core jansson libpng)
-	pkg_check_modules(${name} IMPORTED_TARGET ${name})
+	pkg_check_modules(${name} IMPORTED_TARGET GLOBAL ${name})
 	if(NOT ${name}_FOUND)
 		message(FATAL_ERROR "${name} is missing: run scripts/install-deps")
 	endif()

@@ -1,18 +1,32 @@
-# Header, both libraries and weir.pc; the command installs itself in cli/.
+# The command, header, both libraries, the papers with the examples that they name, weir.pc and weirConfig.cmake.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")	# a tree that was moved still finds itself
+set_target_properties(weir_command PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH}")
+install(TARGETS weir_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/weir.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS weir_shared weir_static
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES README.md LICENSE CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN __pycache__ EXCLUDE)
 
-# weir.pc finds its tree from where it lies, so that `cmake --install --prefix` and moved trees are right.
+# All that is installed, and no more: `cmake --build build --target weir_installed && cmake --install build`.
+add_custom_target(weir_installed DEPENDS weir_command weir_shared weir_static)
+
+# weir.pc and weirConfig.cmake find their tree from where they lie, so that `cmake --install --prefix` and moved trees are right.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
 	OUTPUT_VARIABLE WEIR_PC_UP)
 set(WEIR_PC_PRIVATE "-pthread -ldl -lm")
+set(WEIR_STATIC_LIBRARIES dl m)
 if(WEIR_WITH_CUDA)
 	string(APPEND WEIR_PC_PRIVATE " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lstdc++ -lrt")
+	list(APPEND WEIR_STATIC_LIBRARIES ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a stdc++ rt)
 endif()
 configure_file(cmake/weir.pc.in weir.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+include(CMakePackageConfigHelpers)
+set(config ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+configure_package_config_file(cmake/weirConfig.cmake.in weirConfig.cmake INSTALL_DESTINATION ${config}
+	PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weirConfig.cmake ${PROJECT_BINARY_DIR}/weirConfigVersion.cmake DESTINATION ${config})

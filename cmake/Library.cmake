@@ -58,6 +58,13 @@ add_library(weir_static STATIC $<TARGET_OBJECTS:weir_objects>)
 weir_link(weir_static)
 set_target_properties(weir_static PROPERTIES OUTPUT_NAME weir)
 
+# What plugins need: the header. The same names as an installed weir has (weirConfig.cmake.in).
+add_library(weir_plugin INTERFACE)
+target_include_directories(weir_plugin INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+add_library(weir::weir ALIAS weir_shared)
+add_library(weir::weir_static ALIAS weir_static)
+add_library(weir::plugin ALIAS weir_plugin)
+
 # weir_program(NAME files...): a program of this tree that sees weir.h and the shared library alone.
 function(weir_program name)
 	add_executable(${name} ${ARGN})

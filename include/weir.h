@@ -26,7 +26,10 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#define WEIR_C extern "C"
 extern "C" {
+#else
+#define WEIR_C extern
 #endif
 
 #if defined(__GNUC__)
@@ -321,8 +324,10 @@ typedef struct {
 	weir_status (*add)(weir_registry *registry);
 } weir_plugin_info;
 
+/* Once in a plugin, C, C++ or CUDA C++: exports its `weir_plugin`, also where symbols are hidden. */
 #define WEIR_PLUGIN(function)                                                                              \
-	WEIR_API const weir_plugin_info weir_plugin = {                                                    \
+	WEIR_C WEIR_API const weir_plugin_info weir_plugin;                                                \
+	const weir_plugin_info weir_plugin = {                                                             \
 		WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator), sizeof(weir_condition),         \
 		sizeof(weir_port), sizeof(weir_parameter), function}
 

@@ -48,13 +48,13 @@ def broken_links(root, path):
             yield f"{path.relative_to(root)}:{line_of(text, found.start())}: {why}"
 
 
-def broken_examples(root, path, compiler):
+def broken_examples(root, path, compiler, flags):
     text = path.read_text()
     for found in BLOCK.finditer(text):
         if found.group(1).strip() != "c example":
             continue
         place = f'# {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
-        command = [compiler, *STRICT, "-I", root / "include", "-x", "c", "-"]
+        command = [compiler, *STRICT, *flags, "-x", "c", "-"]
         result = subprocess.run(command, input=place + found.group(2), capture_output=True, text=True)
         if result.returncode:
             yield result.stderr.rstrip()
@@ -72,11 +72,11 @@ def stale_cuts(root, path):
                 yield f"{path.relative_to(root)}:{place}: not in {found.group(1)[7:]}: {paragraph.splitlines()[0]}"
 
 
-def faults(root, compiler):
+def faults(root, compiler, *flags):
     for path in papers(root):
         yield from broken_links(root, path)
-        yield from broken_examples(root, path, compiler)
+        yield from broken_examples(root, path, compiler, flags or ("-I", root / "include"))
         yield from stale_cuts(root, path)
 
 
-source.verdict(list(faults(pathlib.Path(sys.argv[1]), sys.argv[2])), "links lead somewhere, examples compile")
+source.verdict(list(faults(pathlib.Path(sys.argv[1]), *sys.argv[2:])), "links lead somewhere, examples compile")
