@@ -86,23 +86,7 @@ static bool take_signal(struct cli_options *options, const char *value)
 
 static bool take_duration(struct cli_options *options, const char *value)
 {
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
-	const char *name = value + strspn(value, "0123456789.");
-	char *end;
-	double amount = strtod(value, &end);
-	size_t unit = 0;
-
-	while (unit < sizeof units / sizeof units[0] && strcmp(units[unit].name, name))
-		unit++;
-	/* strtod knows more numbers than people do. */
-	if (end != name || unit == sizeof units / sizeof units[0])
-		return false;
-	amount *= units[unit].ns;
-	options->duration_ns = amount < 9e18 ? (int64_t)amount : 0;
-	return options->duration_ns > 0;
+	return !weir_duration_read(value, &options->duration_ns) && options->duration_ns > 0;
 }
 
 static bool take_quiet(struct cli_options *options, const char *value)

@@ -111,7 +111,7 @@ typedef enum {
 	WEIR_INT,
 	WEIR_NUMBER,
 	WEIR_STRING,
-	WEIR_DURATION,	/* an integer of ns, or "10ms", "60Hz": read with weir_values_int, ns */
+	WEIR_DURATION,	/* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
 	WEIR_SIZE,	/* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
 	WEIR_CHOICE,	/* one of `choices`: read with weir_values_string */
 	WEIR_INPUT,	/* the name of an input port of the entity: weir_values_int gives its index */
@@ -146,6 +146,9 @@ WEIR_API const char *weir_values_string(const weir_values *values, const char *n
 WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
 /* Index of the i-th port. */
 WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
+
+/* Reads "10ms", "1.5s", "5min" as a graph file's scheduler does: gives ns. Thread: any. Fails: WEIR_E_INVALID. */
+WEIR_API weir_status weir_duration_read(const char *text, int64_t *out);
 
 /* ------------------------------------------------------------------------------------ kinds: operators -- */
 

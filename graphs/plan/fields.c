@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graphs/plan/nearest.h"
+#include "graphs/plan/units.h"
 
 /* "a string or a list" */
 static struct wr_shown type_words(unsigned types)
@@ -103,6 +104,29 @@ int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, con
 		wr_report(reports, WR_W_RANGE, at, value->place, "%lld is out of range: must be %lld to %lld",
 			  (long long)value->integer, (long long)min, (long long)max);
 	return fallback;
+}
+
+bool wr_field_duration(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		       bool period, int64_t *out)
+{
+	const char *wrong;
+
+	if (value->type == WR_INTEGER && value->integer <= 0) {
+		*out = value->integer;
+		return true;
+	}
+	if (value->type == WR_INTEGER) {
+		wr_report(reports, WR_W_DURATION, at, value->place,
+			  "%lld has no unit: write \"%lldms\", or \"%s\" if nanoseconds are meant",
+			  (long long)value->integer, (long long)value->integer,
+			  wr_duration_shown(value->integer).text);
+		return false;
+	}
+	wrong = period ? wr_period_read(value->string, out) : wr_duration_read(value->string, out);
+	if (wrong)
+		wr_report(reports, WR_W_DURATION, at, value->place, period ? WR_PERIOD_WRONG : WR_DURATION_WRONG,
+			  wr_shown(value->string).text, wrong);
+	return !wrong;
 }
 
 int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,

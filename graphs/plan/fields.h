@@ -23,6 +23,12 @@ void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const st
 /* An integer within bounds, or `fallback`, if there is no value or after a report. */
 int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
 			 int64_t min, int64_t max, int64_t fallback);
+/*
+ * Nanoseconds: a text with its unit; of a period also a frequency. Of bare numbers 0 and negative ones alone, whose
+ * bounds the caller checks. False after a report.
+ */
+bool wr_field_duration(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
+		       bool period, int64_t *out);
 /* The index of one of the choices "a|b|c", or -1 after a report. */
 int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
 		    const char *choices);

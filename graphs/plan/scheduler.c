@@ -37,18 +37,12 @@ static bool duration(const struct reading *reading, int key, int64_t min, int64_
 {
 	struct wr_at at = {&top, fields[key].name, 0};
 	const struct wr_value *value = reading->found[key];
-	const char *wrong;
 
 	if (!value)
 		return false;
-	if (value->type == WR_INTEGER) {
-		*out = integer(reading, key, min, INT64_MAX);
-		return true;
-	}
-	wrong = wr_duration_read(value->string, out);
-	if (wrong)
-		wr_report(reading->reports, WR_W_DURATION, &at, value->place, WR_DURATION_WRONG,
-			  wr_shown(value->string).text, wrong);
+	if (wr_field_duration(reading->reports, &at, value, false, out) && *out < min)
+		wr_report(reading->reports, WR_W_RANGE, &at, value->place,
+			  "%lld is out of range: must be at least %lld", (long long)*out, (long long)min);
 	return true;
 }
 

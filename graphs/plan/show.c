@@ -75,6 +75,14 @@ static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 		wr_text_add(text, "]");
 }
 
+void wr_show_duration(struct wr_text *text, int64_t ns)
+{
+	if (ns > 0)
+		wr_text_add(text, "\"%s\"", wr_duration_shown(ns).text);
+	else
+		wr_text_add(text, "%" PRId64, ns);
+}
+
 /* As JSON; for people durations and sizes get a unit. */
 void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		     const struct wr_setting *setting, bool people)
@@ -96,12 +104,15 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 	case WEIR_OUTPUTS:
 		add_ports(text, entity, setting);
 		break;
-	case WEIR_INT:
 	case WEIR_DURATION:
-	case WEIR_SIZE:
-		if (people && setting->parameter->type == WEIR_DURATION)
+		if (people)
 			wr_text_add(text, "%s", wr_duration_shown(setting->integer).text);
-		else if (people && setting->parameter->type == WEIR_SIZE)
+		else
+			wr_show_duration(text, setting->integer);
+		break;
+	case WEIR_INT:
+	case WEIR_SIZE:
+		if (people && setting->parameter->type == WEIR_SIZE)
 			wr_text_add(text, "%s", wr_size_shown(setting->integer).text);
 		else
 			wr_text_add(text, "%" PRId64, setting->integer);

@@ -9,6 +9,8 @@ struct wr_setting;
 
 void wr_show_json(struct wr_text *text, const struct wr_plan *plan);
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan);
+/* As a graph file has it: with its unit, but for 0 and -1. */
+void wr_show_duration(struct wr_text *text, int64_t ns);
 /* As JSON; for people durations and sizes get a unit. */
 void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		     const struct wr_setting *setting, bool people);

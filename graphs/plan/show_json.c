@@ -15,6 +15,13 @@ static void json_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
+static void json_duration(struct wr_text *text, const char *key, int64_t ns)
+{
+	wr_text_add(text, "\"%s\": ", key);
+	wr_show_duration(text, ns);
+	wr_text_add(text, ", ");
+}
+
 static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler *scheduler)
 {
 	wr_text_add(text, "  \"scheduler\": {");
@@ -27,13 +34,13 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	if (scheduler->has_seed)
 		wr_text_add(text, "\"seed\": %" PRIu64 ", ", scheduler->seed);
 	if (scheduler->has_drain)
-		wr_text_add(text, "\"drain\": %" PRId64 ", ", scheduler->drain_ns);
+		json_duration(text, "drain", scheduler->drain_ns);
 	if (scheduler->has_grace)
-		wr_text_add(text, "\"deadlock_grace\": %" PRId64 ", ", scheduler->deadlock_grace_ns);
+		json_duration(text, "deadlock_grace", scheduler->deadlock_grace_ns);
 	if (scheduler->has_duration)
-		wr_text_add(text, "\"max_duration\": %" PRId64 ", ", scheduler->max_duration_ns);
+		json_duration(text, "max_duration", scheduler->max_duration_ns);
 	if (scheduler->has_spin)
-		wr_text_add(text, "\"spin\": %" PRId64 ", ", scheduler->spin_ns);
+		json_duration(text, "spin", scheduler->spin_ns);
 	wr_text_add(text, "\"device_memory\": %" PRId64 ", \"host_memory\": %" PRId64 "},\n",
 		    scheduler->device_memory, scheduler->host_memory);
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/status.h"
+
 struct unit {
 	const char *name;
 	int64_t factor;
@@ -145,19 +147,51 @@ static const char *unknown_unit(const char *text)
 	return *text ? "has no unit that is known" : "has no unit";
 }
 
+/* What comes before the unit, and the unit: NULL, then it is none of the durations. */
+static const char *read_duration(const char **text, struct number *number, const struct unit **unit)
+{
+	const char *wrong = read_number(text, number);
+
+	*unit = unit_of(durations, *text);
+	return wrong;
+}
+
 const char *wr_duration_read(const char *text, int64_t *out)
 {
+	const struct unit *unit;
 	struct number number;
-	const char *wrong = read_number(&text, &number);
-	const struct unit *unit = unit_of(durations, text), *frequency = unit_of(frequencies, text);
+	const char *wrong = read_duration(&text, &number, &unit);
 
+	if (wrong)
+		return wrong;
+	if (!unit && unit_of(frequencies, text))
+		return "is a frequency";
+	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
+}
+
+const char *wr_period_read(const char *text, int64_t *out)
+{
+	const struct unit *unit, *frequency;
+	struct number number;
+	const char *wrong = read_duration(&text, &number, &unit);
+
+	frequency = unit_of(frequencies, text);
 	if (wrong)
 		return wrong;
 	if (frequency)
 		return period(&number, frequency->factor, out);
-	if (!unit)
-		return unknown_unit(text);
-	return multiply(&number, unit->factor, out);
+	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
+}
+
+weir_status weir_duration_read(const char *text, int64_t *out)
+{
+	int64_t ns;
+	const char *wrong = wr_duration_read(text, &ns);
+
+	if (wrong)
+		return wr_fail(WEIR_E_INVALID, WR_DURATION_WRONG, wr_shown(text).text, wrong);
+	*out = ns;
+	return WEIR_OK;
 }
 
 const char *wr_size_read(const char *text, int64_t *out)

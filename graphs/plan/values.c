@@ -85,9 +85,17 @@ static void check_bounds(const struct reading *reading, struct wr_place place, i
 			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
 }
 
+static void read_duration(const struct reading *reading, const struct wr_value *value)
+{
+	int64_t ns;
+
+	if (wr_field_duration(reading->reports, reading->at, value, true, &ns))
+		check_bounds(reading, value->place, ns);
+}
+
+/* An integer, or a size. */
 static void read_quantity(const struct reading *reading, const struct wr_value *value)
 {
-	bool duration = reading->setting->parameter->type == WEIR_DURATION;
 	const char *wrong;
 	int64_t number;
 
@@ -95,12 +103,9 @@ static void read_quantity(const struct reading *reading, const struct wr_value *
 		check_bounds(reading, value->place, value->integer);
 		return;
 	}
-	wrong = duration ? wr_duration_read(value->string, &number) : wr_size_read(value->string, &number);
+	wrong = wr_size_read(value->string, &number);
 	if (!wrong)
 		check_bounds(reading, value->place, number);
-	else if (duration)
-		wr_report(reading->reports, WR_W_DURATION, reading->at, value->place, WR_DURATION_WRONG,
-			  wr_shown(value->string).text, wrong);
 	else
 		wr_report(reading->reports, WR_W_SIZE, reading->at, value->place, WR_SIZE_WRONG,
 			  wr_shown(value->string).text, wrong);
@@ -166,8 +171,10 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 	case WEIR_NUMBER:
 		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
 		return WEIR_OK;
-	case WEIR_INT:
 	case WEIR_DURATION:
+		read_duration(reading, value);
+		return WEIR_OK;
+	case WEIR_INT:
 	case WEIR_SIZE:
 		read_quantity(reading, value);
 		return WEIR_OK;

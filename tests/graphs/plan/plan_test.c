@@ -431,7 +431,7 @@ static void durations_are_exact(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t ns = -1;
-		assert_null(wr_duration_read(cases[i].text, &ns));
+		assert_null(wr_period_read(cases[i].text, &ns));
 		assert_true(ns == cases[i].ns);
 	}
 }
