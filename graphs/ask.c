@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "base/status.h"
+
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
 static enum rank rank_of(const weir_verdict *verdict)
@@ -77,6 +79,24 @@ __attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, 
 	}
 }
 
+__attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
+{
+	bool silent = view->entity->verdict.answer == WR_SILENT;
+
+	wr_view_fault(view, silent ? "gave no verdict: each ask calls one of weir_verdict_..."
+				   : "said READY or NEVER beside another verdict: one ask gives one answer");
+	return false;
+}
+
+weir_status wr_entity_verdict_failure(const weir_entity *entity)
+{
+	const weir_verdict *verdict = &entity->verdict;
+
+	if (!verdict->fault)
+		return verdict->failed;
+	return wr_fail(verdict->failed, "condition '%s' %s", verdict->fault_of, verdict->fault);
+}
+
 /* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
 __attribute__((always_inline))
 static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
@@ -88,6 +108,8 @@ static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum
 		wr_condition_ask(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
+		if (entity->verdict.answer >= WR_SILENT)
+			return refuse_verdict(view);
 		if (entity->verdict.answer == WR_NEVER) {
 			sum->of = condition->plan->name;
 			return false;

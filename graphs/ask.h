@@ -7,11 +7,23 @@
 /* Fences that were noted stay: they are counted, and cut off, by whoever asks. */
 static inline void wr_verdict_clear(weir_verdict *verdict)
 {
-	verdict->answer = WR_READY;
+	verdict->answer = WR_SILENT;
 	verdict->why = NULL;
 	verdict->external = false;
 	verdict->at = INT64_MAX;
 	verdict->fences_from = verdict->fence_count;
+}
+
+/* Misuse of a view or a verdict; `fault` is a literal. The first is kept; the review fails the run. */
+static inline void wr_view_fault(const weir_view *view, const char *fault)
+{
+	weir_verdict *verdict = &view->entity->verdict;
+
+	if (verdict->failed)
+		return;
+	verdict->failed = WEIR_E_INVALID;
+	verdict->fault = fault;
+	verdict->fault_of = view->condition ? view->condition->plan->name : "?";
 }
 
 /* The answer stays in the entity's verdict. */

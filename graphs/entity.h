@@ -20,7 +20,8 @@
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
-enum wr_answer { WR_READY, WR_WAIT, WR_NEVER };
+/* SILENT: nothing was said yet. MISUSED: READY or NEVER was said beside another verdict. */
+enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
 
 struct weir_verdict {
 	enum wr_answer answer;
@@ -30,7 +31,8 @@ struct weir_verdict {
 	weir_fence *fences;		/* grows; kept with the entity */
 	size_t fence_count, fence_room;
 	size_t fences_from;		/* where those of the condition that is being asked begin */
-	bool short_of_memory;		/* a fence could not be noted: the review fails the run */
+	weir_status failed;		/* the review fails the run: no memory for a fence, or misuse */
+	const char *fault, *fault_of;	/* literals: what was wrong, and whose it was; NULL: no misuse */
 };
 
 struct wr_condition {
@@ -152,6 +154,8 @@ void wr_entity_finish(weir_entity *entity);
  * entity->verdict. `draining`: roots answer NEVER. Right to call at any time. Thread: owner.
  */
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
+/* What `verdict.failed` means, put into words. Thread: owner. */
+weir_status wr_entity_verdict_failure(const weir_entity *entity);
 /* One call of fn per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
 void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
 /*

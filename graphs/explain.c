@@ -29,7 +29,8 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 static void explain_verdict(weir_entity *entity, const char *name, weir_explain_fn *fn, void *arg)
 {
 	const weir_verdict *verdict = &entity->verdict;
-	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER"};
+	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER",
+					   [WR_SILENT] = "SILENT", [WR_MISUSED] = "MISUSED"};
 	const char *word = words[verdict->answer];
 	char detail[160];
 

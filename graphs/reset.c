@@ -141,6 +141,8 @@ static weir_status reset_entity(weir_entity *entity)
 	wr_store(&entity->listeners, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->timer_place = 0;
+	entity->verdict.failed = WEIR_OK;
+	entity->verdict.fault = NULL;
 	entity->context.tick = 0;
 	reset_counters(&entity->counters);
 	memset(entity->operator_state, 0, entity->plan->kind->state_size);

@@ -34,6 +34,23 @@ void weir_view_count_lost(const weir_view *view, uint64_t ticks)
 	wr_count(&view->entity->counters.lost, ticks);
 }
 
+/* False: the entity has no such port, which fails the run by the condition's name. */
+static inline bool has_input(const weir_view *view, unsigned input)
+{
+	if (__builtin_expect(input < view->entity->input_count, 1))
+		return true;
+	wr_view_fault(view, "asked about an input that the entity does not have: take the index from weir_values_int");
+	return false;
+}
+
+static inline bool has_output(const weir_view *view, unsigned output)
+{
+	if (__builtin_expect(output < view->entity->output_count, 1))
+		return true;
+	wr_view_fault(view, "asked about an output that the entity does not have: take the index from weir_values_int");
+	return false;
+}
+
 static size_t count_of(const struct wr_input *input)
 {
 	size_t count = 0;
@@ -47,6 +64,8 @@ static size_t count_of(const struct wr_input *input)
 
 size_t weir_view_count(const weir_view *view, unsigned input)
 {
+	if (!has_input(view, input))
+		return 0;
 	if (WR_BUG(CLOSED_AFTER_COUNT) && view->counted)
 		return view->early_count;
 	return count_of(&view->entity->inputs[input]);
@@ -54,6 +73,8 @@ size_t weir_view_count(const weir_view *view, unsigned input)
 
 size_t weir_view_least(const weir_view *view, unsigned input)
 {
+	if (!has_input(view, input))
+		return 0;
 	const struct wr_input *port = &view->entity->inputs[input];
 	size_t least = port->count ? SIZE_MAX : 0;
 
@@ -66,21 +87,23 @@ size_t weir_view_least(const weir_view *view, unsigned input)
 
 size_t weir_view_take(const weir_view *view, unsigned input)
 {
-	return view->entity->inputs[input].need;
+	return has_input(view, input) ? view->entity->inputs[input].need : 0;
 }
 
 bool weir_view_any_size(const weir_view *view, unsigned input)
 {
-	return view->entity->inputs[input].any_size;
+	return has_input(view, input) && view->entity->inputs[input].any_size;
 }
 
 bool weir_view_connected(const weir_view *view, unsigned input)
 {
-	return view->entity->inputs[input].count > 0;
+	return has_input(view, input) && view->entity->inputs[input].count > 0;
 }
 
 bool weir_view_closed(const weir_view *view, unsigned input)
 {
+	if (!has_input(view, input))
+		return false;
 	const struct wr_input *port = &view->entity->inputs[input];
 
 	if (WR_BUG(CLOSED_AFTER_COUNT)) {
@@ -96,6 +119,8 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
+	if (!has_output(view, output))
+		return 0;
 	const struct wr_output *port = &view->entity->outputs[output];
 	size_t least = SIZE_MAX;
 
@@ -111,7 +136,7 @@ size_t weir_view_room(const weir_view *view, unsigned output)
 
 size_t weir_view_emits(const weir_view *view, unsigned output)
 {
-	return view->entity->outputs[output].max_emits;
+	return has_output(view, output) ? view->entity->outputs[output].max_emits : 0;
 }
 
 weir_told weir_view_told(const weir_view *view)
@@ -121,6 +146,8 @@ weir_told weir_view_told(const weir_view *view)
 
 size_t weir_view_front(const weir_view *view, unsigned input)
 {
+	if (!has_input(view, input))
+		return 0;
 	const struct wr_input *port = &view->entity->inputs[input];
 	size_t front = 0;
 
@@ -131,6 +158,8 @@ size_t weir_view_front(const weir_view *view, unsigned input)
 
 const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
 {
+	if (!has_input(view, input))
+		return NULL;
 	const struct wr_input *port = &view->entity->inputs[input];
 
 	for (size_t k = 0; k < port->count; k++) {
@@ -164,7 +193,7 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 
 	if (n > entity->scratch_room) {
 		if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch)) {
-			entity->verdict.short_of_memory = true;
+			entity->verdict.failed = WEIR_E_NOMEM;
 			return count;
 		}
 		n = wr_message_fences(message, entity->scratch, entity->scratch_room);
@@ -194,26 +223,33 @@ size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out,
 
 /* --- the verdict --- */
 
+/* The sources of a wait add up; beside READY or NEVER a wait is misuse. */
+static void say_wait(weir_verdict *verdict)
+{
+	if (verdict->answer != WR_WAIT)
+		verdict->answer = verdict->answer == WR_SILENT ? WR_WAIT : WR_MISUSED;
+}
+
 void weir_verdict_ready(weir_verdict *verdict)
 {
-	verdict->answer = WR_READY;
+	verdict->answer = verdict->answer == WR_SILENT ? WR_READY : WR_MISUSED;
 }
 
 void weir_verdict_never(weir_verdict *verdict, const char *why)
 {
-	verdict->answer = WR_NEVER;
+	verdict->answer = verdict->answer == WR_SILENT ? WR_NEVER : WR_MISUSED;
 	verdict->why = why;
 }
 
 void weir_verdict_wait(weir_verdict *verdict, const char *why)
 {
-	verdict->answer = WR_WAIT;
+	say_wait(verdict);
 	verdict->why = why;
 }
 
 void weir_verdict_until(weir_verdict *verdict, int64_t at)
 {
-	verdict->answer = WR_WAIT;
+	say_wait(verdict);
 	verdict->at = at < verdict->at ? at : verdict->at;
 }
 
@@ -221,9 +257,9 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 {
 	size_t from = verdict->fences_from;
 
-	verdict->answer = WR_WAIT;
+	say_wait(verdict);
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
-		verdict->short_of_memory = true;
+		verdict->failed = WEIR_E_NOMEM;
 	else	/* among its own: what other conditions wait for may not be armed in the end */
 		verdict->fence_count = from + wr_note_fence(verdict->fences + from, verdict->fence_count - from,
 							    verdict->fence_room - from, fence);
@@ -231,6 +267,6 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 
 void weir_verdict_external(weir_verdict *verdict)
 {
-	verdict->answer = WR_WAIT;
+	say_wait(verdict);
 	verdict->external = true;
 }

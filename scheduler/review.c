@@ -17,8 +17,8 @@ static enum step review(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	enum wr_answer answer = wr_entity_ask(entity, wr_load_acquire(&scheduler->draining));
 
-	if (entity->verdict.short_of_memory) {
-		wr_fail_run(scheduler, entity, WEIR_E_NOMEM);
+	if (entity->verdict.failed) {
+		wr_fail_run(scheduler, entity, wr_entity_verdict_failure(entity));
 		return STEP_LEAVE;
 	}
 	switch (answer) {
@@ -30,6 +30,8 @@ static enum step review(struct wr_worker *worker, weir_entity *entity)
 			wr_arm(worker, entity);
 		return STEP_PARK;
 	case WR_NEVER:
+	case WR_SILENT:		/* of one condition alone: an entity's answer is one of the three */
+	case WR_MISUSED:
 		break;
 	}
 	return STEP_RETIRE;
