@@ -59,6 +59,42 @@ size_t weir_context_queue_count(const weir_context *context, unsigned input, siz
 	return port && k < port->count && port->taken_count ? port->taken_by[k] : 0;
 }
 
+/* --- emitting: all that can be wrong is refused by name --- */
+
+static const char *kind_word(unsigned kind)
+{
+	switch (kind) {
+	case WEIR_EMPTY:
+		return "an empty message";
+	case WEIR_BYTES:
+		return "bytes";
+	case WEIR_TENSOR:
+		return "a tensor";
+	default:
+		return "a user's pointer";
+	}
+}
+
+/* The end that does not take this kind: the output itself, or one of its receivers. */
+static weir_status refuse_kind(const weir_entity *entity, const struct wr_output *output, unsigned kind)
+{
+	const char *name = entity->plan->name, *port = output->plan->port->name;
+
+	if (output->plan->port->kinds && !(output->plan->port->kinds & kind))
+		return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which is not among the kinds that the port "
+			       "declares", name, port, kind_word(kind));
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const weir_port *to = connection->receiver
+					      ? connection->receiver->inputs[connection->input].plan->port
+					      : NULL;
+		if (to && to->kinds && !(to->kinds & kind))
+			return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which %s does not take", name, port,
+				       kind_word(kind), connection->to);
+	}
+	return WEIR_OK;
+}
+
 /* Says what is wrong with it. */
 static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
 {
@@ -74,6 +110,8 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 			       entity->output_count);
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
+	if (!(weir_message_kind(message) & entity->outputs[output].kinds))
+		return refuse_kind(entity, &entity->outputs[output], weir_message_kind(message));
 	return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
 		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
 }
@@ -84,7 +122,37 @@ static bool may_emit(const weir_context *context, unsigned output, const weir_me
 
 	return message && context->computing && output < entity->output_count &&
 	       wr_message_pool(message) == entity->graph->pool &&
+	       weir_message_kind(message) & entity->outputs[output].kinds &&
 	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
+}
+
+#define LOOKS 256	/* at messages of one port: a batch that is larger is looked through in part */
+
+/* References to the message that this tick holds for itself: received, made by alloc, emitted already. */
+static uint32_t held_by_tick(const weir_context *context, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+	uint32_t held = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count && k < LOOKS; k++)
+			held += entity->inputs[i].taken[k].message == message;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < LOOKS; k++)
+			held += entity->outputs[i].emitted[k] == message;
+	for (size_t k = 0; k < context->made_count && k < LOOKS; k++)
+		held += context->made[k] == message;
+	return held;
+}
+
+/* Emitting takes a reference of the operator's. One that others hold, too, cannot be told from its own. */
+static weir_status refuse_reference(const weir_context *context, unsigned output)
+{
+	const weir_entity *entity = context->entity;
+
+	return wr_fail(WEIR_E_INVALID, "%s.%s: emitted a message without a reference of its own: pass on "
+		       "weir_message_ref(message)", entity->plan->name,
+		       entity->outputs[output].plan->port->name);
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
@@ -94,6 +162,8 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
+	if (wr_message_references(message) <= held_by_tick(context, message))
+		return refuse_reference(context, output);	/* there is none to take */
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
 	return WEIR_OK;

@@ -136,6 +136,9 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return WEIR_OK;
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
+	status = wr_graph_released(graph);
+	if (status)
+		return status;
 	status = wr_graph_displace(graph);
 	finish_connections(graph);
 	free_kept(graph);

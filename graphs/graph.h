@@ -50,6 +50,8 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 			     uint32_t input, uint32_t capacity, struct wr_connection **out);
 /* Gives it a system, or keeps its own, if that is what is asked for. Fails as wr_system_create does. */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
+/* Fails with WEIR_E_BUSY if the program still holds messages of it. Leftovers of the last run go. */
+weir_status wr_graph_released(weir_graph *graph);
 /* WEIR_E_ABANDONED: a hung GPU; what it may touch was leaked (E4). */
 weir_status wr_graph_displace(weir_graph *graph);
 /*

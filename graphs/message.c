@@ -14,6 +14,8 @@
 #include "graphs/pool.h"
 
 #include "base/memory.h"
+#include "base/status.h"
+#include "graphs/entity.h"
 
 /* --- references --- */
 
@@ -86,16 +88,51 @@ __attribute__((noinline)) static void let_go(weir_message *message)
 		finish(message);
 }
 
+/* It has gone back to the pool already. Its memory is there for as long as the graph: nothing is torn. */
+__attribute__((noinline)) static void misused(weir_message *message)
+{
+	const struct wr_local *local = wr_thread_local();
+
+	wr_add_relaxed(&message->references, 1);
+	if (wr_exchange(&message->pool->misused, true))
+		return;
+	wr_store(&message->pool->misused_by, local && local->context ? local->context->entity : NULL);
+}
+
+void wr_pool_notice(struct wr_pool *pool, const weir_entity *entity)
+{
+	if (wr_load_relaxed(&pool->misused) && !wr_load(&pool->misused_by))
+		wr_store(&pool->misused_by, entity);
+}
+
+weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by)
+{
+	*by = wr_load(&pool->misused_by);
+	if (!wr_exchange(&pool->misused, false))
+		return WEIR_OK;
+	wr_store(&pool->misused_by, NULL);
+	return wr_fail(WEIR_E_INVALID, "a message was unreferenced more often than it was referenced: pass on "
+		       "or keep weir_message_ref(message)");
+}
+
 void weir_message_unref(weir_message *message)
 {
+	uint32_t before;
+
 	if (!message)
 		return;
 	/*
-	 * The last holder must see what the others did to the payload. Who finds 1 is the last: no
+	 * The last holder must see what the others did to the payload. If it finds 1 it is the last one: no
 	 * read-modify-write.
 	 */
-	if (wr_load_acquire(&message->references) != 1 && wr_sub_acq_rel(&message->references, 1) != 1)
+	before = wr_load_acquire(&message->references);
+	if (before != 1)
+		before = wr_sub_acq_rel(&message->references, 1);
+	if (before != 1) {
+		if (!before)
+			misused(message);
 		return;
+	}
 	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
 		wr_pool_put(message->pool, message);
 	else

@@ -119,9 +119,6 @@ static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor
 {
 	struct wr_system *system = wr_pool_system(pool);
 
-	if (tensor->size != sizeof(*tensor))
-		return wr_fail(WEIR_E_INVALID, "tensor: size is %zu, must be sizeof(weir_tensor)",
-			       tensor->size);
 	if (!tensor->data && bytes > 0)
 		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
 	if (tensor->device < WEIR_HOST || (system && tensor->device >= wr_system_devices(system)))

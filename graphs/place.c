@@ -127,6 +127,23 @@ static weir_status nobody_holds(weir_graph *graph)
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
 }
 
+weir_status wr_graph_released(weir_graph *graph)
+{
+	uint64_t held, retired;
+
+	if (!graph->pool)
+		return WEIR_OK;	/* half built: nobody has had a message */
+	let_go(graph);
+	if (graph->leaks)
+		return WEIR_OK;
+	retired = graph->system ? wr_system_retired(graph->system) : 0;
+	held = wr_pool_live(graph->pool);
+	if (held <= retired)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY, "graph %s: %llu of its messages are still held: unref them, then destroy it",
+		       graph->plan->name, (unsigned long long)(held - retired));
+}
+
 static weir_status make_world(weir_graph *graph, uint64_t seed)
 {
 	graph->world = wr_sim_current();

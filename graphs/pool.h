@@ -79,6 +79,8 @@ struct wr_slab;
 struct wr_pool {
 	struct wr_cache caches[WR_WORKERS_MAX];
 	_Atomic(struct wr_system *) system;
+	_Atomic(const weir_entity *) misused_by;	/* dropped a reference that there was not (any thread) */
+	_Atomic bool misused;
 	struct wr_mutex lock;			/* guards what follows */
 	struct wr_slab *slabs;
 	size_t total;				/* messages in all slabs */
@@ -121,6 +123,7 @@ static inline void wr_pool_put(struct wr_pool *pool, weir_message *message)
 	struct wr_cache *cache = wr_pool_cache(pool);
 	uint32_t count = cache ? wr_read(&cache->count) : 2 * WR_BATCH;
 
+	wr_store_relaxed(&message->references, 0);	/* so that one unref too many is seen */
 	if (count == 2 * WR_BATCH) {
 		wr_pool_spill(pool, cache, message);
 		return;

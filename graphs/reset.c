@@ -4,11 +4,13 @@
  * begin at 0. Which ports nobody watches is found out here, too, since inlets and outlets come after the
  * graph was made. Thread of all of it: who starts or ends the run, alone.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/graph.h"
+#include "graphs/plan/values.h"
 
 static bool lacks_connection(size_t connections, const weir_port *port)
 {
@@ -69,6 +71,8 @@ static weir_status reset_conditions(weir_entity *entity)
 		memset(condition->state, 0, condition->plan->kind->state_size);
 		if (condition->plan->kind->start)
 			status = condition->plan->kind->start(condition->state, condition->plan->values);
+		if (!status)
+			status = wr_values_judge(condition->plan->values);
 	}
 	entity->askable = !status;
 	return status;
@@ -107,6 +111,18 @@ static void guard_ports(weir_entity *entity)
 	}
 }
 
+/* A port that names no kinds takes all. */
+static void settle_kinds(struct wr_output *output)
+{
+	output->kinds = output->plan->port->kinds ? output->plan->port->kinds : UINT_MAX;
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const weir_entity *receiver = connection->receiver;
+		unsigned kinds = receiver ? receiver->inputs[connection->input].plan->port->kinds : 0;
+		output->kinds &= kinds ? kinds : UINT_MAX;
+	}
+}
+
 /* One by one: onlookers may be reading them. */
 static void reset_counters(struct wr_entity_counters *counters)
 {
@@ -134,8 +150,10 @@ static weir_status reset_entity(weir_entity *entity)
 			rooted |= input->connections[k]->initial > 0;
 		status = size_taken(input);
 	}
-	for (size_t i = 0; i < entity->output_count; i++)
+	for (size_t i = 0; i < entity->output_count; i++) {
 		entity->outputs[i].total = 0;
+		settle_kinds(&entity->outputs[i]);
+	}
 	guard_ports(entity);
 	entity->root = !fed || rooted;
 	wr_store(&entity->listeners, entity->receivers);

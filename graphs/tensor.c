@@ -1,6 +1,7 @@
 #include "graphs/tensor.h"
 
 #include "base/status.h"
+#include "base/struct.h"
 
 enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4 };
 
@@ -34,6 +35,10 @@ static weir_status too_large(void)
 
 static weir_status check(const weir_tensor *tensor, bool dense)
 {
+	weir_status status = wr_struct_check("weir_tensor", tensor->size, sizeof(*tensor));
+
+	if (status)
+		return status;
 	if (!known_type(tensor))
 		return wr_fail(WEIR_E_INVALID, "tensor: no type of code %d with %d bits "
 			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",

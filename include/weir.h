@@ -13,7 +13,8 @@
  *                   | device (the driver's thread)
  *
  * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the
- * caller fills begins with `size` (= sizeof it); zero is the default of every other field. A function that
+ * caller fills begins with `size` (= sizeof it), and one without it is refused by name; zero is the default of
+ * every other field. A function that
  * returns weir_status fails with a negative one, leaves **out untouched then, and says in words why:
  * weir_last_error(). No pointer may be NULL where it is not said; a stream that somebody could not get is
  * refused with what he was told.
@@ -134,8 +135,9 @@ typedef struct {
 } weir_parameter;
 
 /*
- * What a kind's start reads its parameters from: all declared
- * ones, defaults filled in, types and bounds checked.
+ * What a kind's start reads its parameters from: all declared ones, defaults filled in, types and bounds
+ * checked. A name that the table does not declare, or a call of another type, gives 0, false or "", and the
+ * start fails when it returns: WEIR_E_INVALID, by the name of the entity and the parameter.
  */
 WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
 WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
@@ -167,7 +169,8 @@ typedef struct {
 	size_t size;
 	const char *name;	/* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
 	unsigned flags;
-	unsigned kinds;		/* a connection whose two ends have no kind in common is refused */
+	unsigned kinds;		/* a connection whose two ends have no kind in common is refused;
+				   so is, in a run, a message of any other kind */
 	uint32_t capacity;	/* inputs: messages per connection; 0 = 1; at most 65536 */
 	uint32_t take;		/* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
 	uint32_t max_emits;	/* outputs: messages that one tick may emit; 0 = 1 */
@@ -280,7 +283,8 @@ WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned i
 WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room);
 
 /*
- * The verdict: one of ready, never, wait; the sources add up.
+ * The verdict: each ask gives exactly one of ready, never, wait; the sources of a wait add up. None, or ready
+ * or never beside another, fails the run by the condition's name, and so does a port that is out of range.
  * `why` is borrowed for ever (a literal). Times are absolute.
  */
 WEIR_API void weir_verdict_ready(weir_verdict *verdict);
@@ -449,7 +453,8 @@ WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);	/
 /* Getter: its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
 /*
- * Fails: WEIR_E_BUSY while a scheduler has it; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was
+ * Fails: WEIR_E_BUSY while a scheduler has it, or while the program holds messages of it: the graph stays,
+ * unref them and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which was
  * leaked on purpose. NULL is fine.
  */
 WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
@@ -493,7 +498,7 @@ WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
 /* Host memory; weir_message_data to fill it. */
 WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);
 /*
- * A new tensor like `like` (its data, strides and size are ignored); memory of like->device: zero-cost
+ * A new tensor like `like` (its data and strides are ignored); memory of like->device: zero-cost
  * pooled, not cleared. Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler
  * was created only WEIR_HOST works.
  */
@@ -508,7 +513,8 @@ WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, co
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer,
 				       void (*destroy)(void *pointer));
 WEIR_API weir_message *weir_message_ref(weir_message *message);	/* returns it */
-WEIR_API void weir_message_unref(weir_message *message);	/* NULL is fine */
+/* NULL is fine. One too many is seen where it can be, and fails the run. */
+WEIR_API void weir_message_unref(weir_message *message);
 /*
  * The caller holds the only reference, and no work that others enqueued still reads it: he may write in
  * place, after its producers. Ask before, each time: the yes is how weir knows who wrote.
@@ -608,8 +614,10 @@ WEIR_API weir_message *weir_context_message(weir_context *context, unsigned inpu
  */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
 /*
- * Delivered after compute returns OK. Takes the message, also on failure.
- * Fails: WEIR_E_INVALID: no such output, more than max_emits.
+ * Delivered after compute returns OK. Takes a reference of the operator's, also on failure; a message that was
+ * received is passed on by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such output, more
+ * than max_emits, a kind that the port or one of its receivers does not take, or no reference that could be
+ * taken (then none is).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 
@@ -699,7 +707,7 @@ WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint
 				       weir_outlet **out);
 /*
  * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever; refused
- * with a timeout on a worker (WEIR_E_INVALID). WEIR_E_CLOSED: outside a run, draining, or the receiver is
+ * with a timeout on a worker (WEIR_E_INVALID), as is a kind that the port does not take. WEIR_E_CLOSED: outside a run, draining, or the receiver is
  * done. Thread: any.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
@@ -843,7 +851,10 @@ typedef struct {
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
 } weir_queue_counts;
-/* Snapshots of the current or last run. i: 0, 1, ... until false. Thread: any. */
+/*
+ * Snapshots of the current or last run. i: 0, 1, ... until false (also for an *out without
+ * size: last_error says so). Thread: any.
+ */
 WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
 WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
 /*

@@ -5,10 +5,10 @@
  */
 #include <limits.h>
 #include <poll.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 
@@ -93,14 +93,6 @@ static void wait_inside(void *arg)
 	call->status = wr_wait_for_end(call->scheduler, until);
 }
 
-static void copy_outcome(weir_scheduler *scheduler, weir_outcome *out)
-{
-	size_t size = out->size && out->size < sizeof *out ? out->size : sizeof *out;
-
-	memcpy(out, &scheduler->outcome, size);
-	out->size = size;
-}
-
 /* The outcome's failure becomes this thread's last one. */
 static weir_status failure_of(const weir_outcome *outcome)
 {
@@ -119,13 +111,15 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 		return status;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
+	if (outcome && wr_struct_check("weir_outcome", outcome->size, 2 * sizeof(size_t)))
+		return WEIR_E_INVALID;
 	status = wr_in_world(scheduler, wait_inside, &call);
 	if (!status && call.status)
 		return wr_fail(call.status, "graph %s goes on", scheduler->graph->plan->name);
 	if (status)
 		return status;
 	if (outcome)
-		copy_outcome(scheduler, outcome);
+		(void)wr_struct_fill(outcome, &scheduler->outcome, sizeof *outcome, "weir_outcome");
 	return failure_of(&scheduler->outcome);
 }
 

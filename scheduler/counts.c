@@ -1,15 +1,6 @@
 /* Snapshots of the counters (E5). */
-#include <string.h>
-
+#include "base/struct.h"
 #include "scheduler/scheduler.h"
-
-static void give(void *out, size_t *size_field, const void *counts, size_t size)
-{
-	size_t room = *size_field && *size_field < size ? *size_field : size;
-
-	memcpy(out, counts, room);
-	*size_field = room;
-}
 
 bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
@@ -30,8 +21,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.done = wr_load(&entity->state) & WR_DONE,
 		.lost = wr_read(&entity->counters.lost),
 	};
-	give(out, &out->size, &counts, sizeof counts);
-	return true;
+	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
 bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
@@ -56,6 +46,5 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
-	give(out, &out->size, &counts, sizeof counts);
-	return true;
+	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }

@@ -125,6 +125,21 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 		scheduler->text = text;
 }
 
+/* References that were dropped too often come before all that may have followed from them. */
+static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	const weir_entity *by;
+	weir_status status = wr_pool_judge(scheduler->graph->pool, &by);
+
+	if (!status)
+		return;
+	outcome->status = status;
+	wr_free(scheduler->text);
+	wr_free(scheduler->culprit);
+	scheduler->text = wr_strdup(weir_last_error());
+	scheduler->culprit = by ? wr_strdup(by->plan->name) : NULL;
+}
+
 /* The law outranks whatever else there is to say (E5). */
 static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 {
@@ -146,6 +161,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 		scheduler->waiting = wr_waiting(scheduler, true);
 	judge(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
+	check_references(scheduler, &outcome);
 	outcome.ticks = count_ticks(graph);
 	outcome.duration_ns = wr_now() - scheduler->started_at;
 	outcome.posix_signal = scheduler->posix_signal;

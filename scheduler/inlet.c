@@ -165,6 +165,14 @@ static void push_inside(void *arg)
 	pushing->status = push(pushing->inlet, pushing->message, pushing->timeout_ns);
 }
 
+static bool takes_kind(const weir_inlet *inlet, unsigned kind)
+{
+	const struct wr_connection *connection = inlet->connection;
+	unsigned kinds = connection->receiver->inputs[connection->input].plan->port->kinds;
+
+	return !kinds || kinds & kind;
+}
+
 weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
 	struct pushing pushing = {inlet, message, timeout_ns, WEIR_OK};
@@ -172,6 +180,9 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 
 	if (!message || wr_message_pool(message) != inlet->graph->pool)
 		return wr_fail(WEIR_E_INVALID, "inlet: the message belongs to another graph");
+	if (!takes_kind(inlet, weir_message_kind(message)))
+		return wr_fail(WEIR_E_INVALID, "inlet of %s: the port does not take messages of this kind",
+			       inlet->connection->to);
 	if (!inlet->graph->scheduler)
 		return wr_fail(WEIR_E_CLOSED, "inlet: no run is on");
 	if (timeout_ns && wr_thread_local())

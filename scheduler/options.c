@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "scheduler/scheduler.h"
 
 #define DRAIN_NS 5000000000
@@ -36,9 +37,12 @@ weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_op
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
 	weir_scheduler_options *own = &scheduler->options;
+	weir_status status = WEIR_OK;
 
 	if (options)
-		memcpy(own, options, options->size < sizeof *own ? options->size : sizeof *own);
+		status = wr_struct_read(own, sizeof *own, options, "weir_scheduler_options");
+	if (status)
+		return status;
 	if (!own->backend)
 		own->backend = plan->backend ? plan->backend : "auto";
 	if (!own->seed && plan->has_seed)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "graphs/plan/values.h"
 #include "scheduler/scheduler.h"
 
 static void trace_entities(weir_scheduler *scheduler)
@@ -60,6 +61,8 @@ static weir_status start_operator(weir_entity *entity)
 	wr_entity_enter(entity);
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
+	if (!status)
+		status = wr_values_judge(entity->plan->values);
 	entity->started = !status;
 	settled = wr_entity_settle(entity);	/* what it enqueued before it failed, too */
 	return status ? status : settled;

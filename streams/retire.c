@@ -65,6 +65,13 @@ bool wr_retire(struct wr_system *system, struct wr_retired *entry)
 	return false;
 }
 
+uint64_t wr_system_retired(const struct wr_system *system)
+{
+	struct wr_system *own = (struct wr_system *)system;
+
+	return wr_load(&own->retire.count) + wr_load(&own->retire.ready_count);
+}
+
 bool wr_system_retired_ready(const struct wr_system *system)
 {
 	return wr_load(&((struct wr_system *)system)->retire.ready_count) > 0;

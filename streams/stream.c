@@ -11,6 +11,7 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "streams/system.h"
 
 /* --- the live reference --- */
@@ -133,6 +134,8 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 
 	if (!stream)
 		return missing();
+	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
+		return WEIR_E_INVALID;
 	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);

@@ -106,6 +106,7 @@ weir_status wr_system_expect(struct wr_system *system);
  * wait for a worker (user destructors run there, B3).
  */
 bool wr_system_retired_ready(const struct wr_system *system);
+uint64_t wr_system_retired(const struct wr_system *system);	/* payloads on the list; exact when nobody works */
 /*
  * Looks at the retire list and releases what is complete; `destructors`: also
  * entries with user destructors (a worker, or nobody runs any more).

@@ -4,18 +4,9 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "graphs/plan/description.h"
 #include "graphs/plan/text.h"
-
-/* As the caller's header has it: what he does not know is zero. */
-static weir_status take(void *own, size_t own_size, const void *given, size_t given_size, const char *what)
-{
-	if (given_size <= sizeof(size_t))
-		return wr_fail(WEIR_E_INVALID, "%s has size %zu: set it to the size of the struct", what,
-			       given_size);
-	memcpy(own, given, given_size < own_size ? given_size : own_size);
-	return WEIR_OK;
-}
 
 static weir_status check_name(const weir_description *description, const char *name)
 {
@@ -81,7 +72,7 @@ weir_status weir_description_add_stream_pool(weir_description *description, cons
 {
 	weir_stream_pool own = {0};
 	struct wr_text item = {0};
-	weir_status status = take(&own, sizeof(own), pool, pool->size, "weir_stream_pool");
+	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_stream_pool");
 
 	if (!status)
 		status = check_name(description, name);
@@ -135,7 +126,7 @@ weir_status weir_description_add_green_context_pool(weir_description *descriptio
 {
 	weir_green_context_pool own = {0};
 	struct wr_text item = {0};
-	weir_status status = take(&own, sizeof(own), pool, pool->size, "weir_green_context_pool");
+	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_green_context_pool");
 
 	if (!status)
 		status = check_name(description, name);

@@ -124,6 +124,14 @@ static weir_status check_parameters(const struct subject *subject, const weir_pa
 	return status;
 }
 
+/* More is what a wrong count of bytes comes to. */
+#define STATE_MAX (UINT64_C(1) << 40)
+
+static weir_status check_state(const struct subject *subject, size_t bytes)
+{
+	return bytes > STATE_MAX ? wrong(subject, subject->name, "has a state_size of more than a TiB") : WEIR_OK;
+}
+
 static weir_status check_head(const struct subject *subject, size_t size, size_t expected)
 {
 	if (size != expected)
@@ -143,6 +151,8 @@ weir_status wr_operator_check(const weir_operator *table)
 
 	subject.kind = "operator";
 	if (!status)
+		status = check_state(&subject, table->state_size);
+	if (!status)
 		status = check_parameters(&subject, table->parameters, false);
 	if (!status)
 		status = check_ports(&subject, table->inputs, true);
@@ -160,6 +170,8 @@ weir_status wr_condition_check(const weir_condition *table)
 	weir_status status = check_head(&subject, table ? table->size : 0, sizeof(*table));
 
 	subject.kind = "condition";
+	if (!status)
+		status = check_state(&subject, table->state_size);
 	if (!status)
 		status = check_parameters(&subject, table->parameters, true);
 	if (!status && table->phase != WEIR_GATHERING && table->phase != WEIR_CONTENT)

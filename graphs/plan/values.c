@@ -1,10 +1,10 @@
 #include "graphs/plan/values.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/status.h"
 #include "graphs/plan/fields.h"
 #include "graphs/plan/json.h"
 #include "graphs/plan/nearest.h"
@@ -266,6 +266,8 @@ weir_status wr_values_create(weir_values **out, const struct wr_values_source *s
 	values = wr_alloc(1, sizeof(*values) + count * sizeof(values->settings[0]));
 	if (!values)
 		return WEIR_E_NOMEM;
+	values->kind = source->kind;
+	values->name = source->name;
 	values->count = count;
 	for (size_t i = 0; i < count; i++)
 		values->settings[i].parameter = &parameters[i];
@@ -297,50 +299,93 @@ const struct wr_setting *wr_values_setting(const weir_values *values, const char
 	return NULL;
 }
 
-/* Asking for a parameter that the table does not declare is a fault of the operator's code: 0 in
- * a release. */
-static const struct wr_setting *declared(const weir_values *values, const char *name)
+/* --- what start reads --- */
+
+static const char *const getters[] = {
+	[WEIR_BOOL] = "weir_values_bool",
+	[WEIR_INT] = "weir_values_int",
+	[WEIR_NUMBER] = "weir_values_number",
+	[WEIR_STRING] = "weir_values_string",
+	[WEIR_DURATION] = "weir_values_int",
+	[WEIR_SIZE] = "weir_values_int",
+	[WEIR_CHOICE] = "weir_values_string",
+	[WEIR_INPUT] = "weir_values_int",
+	[WEIR_OUTPUT] = "weir_values_int",
+	[WEIR_INPUTS] = "weir_values_count and weir_values_at",
+	[WEIR_OUTPUTS] = "weir_values_count and weir_values_at",
+};
+
+/* A fault of the kind's code: its start fails when it returns (wr_values_judge). */
+static void misuse(const weir_values *values, const char *name, const struct wr_setting *setting)
+{
+	weir_values *own = (weir_values *)values;
+
+	if (wr_exchange(&own->misused, true))
+		return;	/* the first is told */
+	if (!setting)
+		snprintf(own->misuse, sizeof(own->misuse), "asked for the parameter '%.64s', which it does not declare",
+			 name);
+	else
+		snprintf(own->misuse, sizeof(own->misuse), "asked for the parameter '%.64s' as another type: use %s",
+			 name, getters[setting->parameter->type]);
+}
+
+weir_status wr_values_judge(const weir_values *values)
+{
+	weir_values *own = (weir_values *)values;
+
+	if (!wr_load(&own->misused))
+		return WEIR_OK;
+	wr_store(&own->misused, false);
+	return wr_fail(WEIR_E_INVALID, "%s '%s' %s", own->kind, own->name, own->misuse);
+}
+
+/* The setting of that name, if its type is among `types`, a mask of 1 << type; else one that is all zero. */
+static const struct wr_setting *declared(const weir_values *values, const char *name, unsigned types)
 {
 	static const struct wr_setting none;
 	const struct wr_setting *setting = wr_values_setting(values, name);
 
-	assert(setting && "a parameter that the table declares");
-	return setting ? setting : &none;
+	if (setting && types & 1u << setting->parameter->type)
+		return setting;
+	misuse(values, name, setting);
+	return &none;
 }
 
 bool weir_values_bool(const weir_values *values, const char *name)
 {
-	return declared(values, name)->integer != 0;
+	return declared(values, name, 1u << WEIR_BOOL)->integer != 0;
 }
 
 int64_t weir_values_int(const weir_values *values, const char *name)
 {
-	const struct wr_setting *setting = declared(values, name);
+	const struct wr_setting *setting = declared(values, name,
+						    1u << WEIR_INT | 1u << WEIR_DURATION | 1u << WEIR_SIZE |
+							    1u << WEIR_INPUT | 1u << WEIR_OUTPUT);
 
 	return setting->port_count ? setting->ports[0] : setting->integer;
 }
 
 double weir_values_number(const weir_values *values, const char *name)
 {
-	return declared(values, name)->number;
+	return declared(values, name, 1u << WEIR_NUMBER)->number;
 }
 
 const char *weir_values_string(const weir_values *values, const char *name)
 {
-	const char *string = declared(values, name)->string;
+	const char *string = declared(values, name, 1u << WEIR_STRING | 1u << WEIR_CHOICE)->string;
 
 	return string ? string : "";
 }
 
 size_t weir_values_count(const weir_values *values, const char *name)
 {
-	return declared(values, name)->port_count;
+	return declared(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS)->port_count;
 }
 
 unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 {
-	const struct wr_setting *setting = declared(values, name);
+	const struct wr_setting *setting = declared(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
 
-	assert(i < setting->port_count);
 	return i < setting->port_count ? setting->ports[i] : 0;
 }

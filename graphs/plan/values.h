@@ -2,6 +2,7 @@
 #ifndef WR_GRAPHS_PLAN_VALUES_H
 #define WR_GRAPHS_PLAN_VALUES_H
 
+#include "base/atomic.h"
 #include "graphs/plan/report.h"
 
 struct wr_setting {
@@ -14,6 +15,9 @@ struct wr_setting {
 };
 
 struct weir_values {
+	const char *kind, *name;      /* "operator" and its name: of the source, borrowed */
+	_Atomic bool misused;         /* by the first that was asked for what the table does not declare */
+	char misuse[160];             /* what that was */
 	size_t count;
 	struct wr_setting settings[]; /* one per parameter, in the order of the table */
 };
@@ -37,6 +41,11 @@ struct wr_values_source {
 weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
 			     struct wr_reports *reports);
 void wr_values_destroy(weir_values *values); /* NULL is fine */
+/*
+ * Fails with WEIR_E_INVALID if a parameter was asked for that the table does not declare, or as another type,
+ * and forgets it. Thread: the one whose call into the kind has just returned.
+ */
+weir_status wr_values_judge(const weir_values *values);
 const struct wr_setting *wr_values_setting(const weir_values *values,
 					   const char *name); /* NULL: no such parameter */
 bool wr_parameter_is_input(const weir_parameter *parameter);  /* WEIR_INPUT, WEIR_INPUTS */

@@ -166,7 +166,8 @@ static void a_new_tensor_is_dense_and_row_major(void **state)
 {
 	struct rig *rig = *state;
 	int64_t shape[] = {2, 3, 4}, odd[] = {100, 7, 9};
-	weir_tensor like = {.dimensions = 3, .shape = shape, .strides = odd, .code = 1, .bits = 16, .lanes = 3};
+	weir_tensor like = {.size = sizeof(like), .dimensions = 3, .shape = shape, .strides = odd, .code = 1,
+			    .bits = 16, .lanes = 3};
 	weir_message *message = NULL;
 	const weir_tensor *tensor;
 
@@ -189,7 +190,8 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 {
 	struct rig *rig = *state;
 	int64_t shape[] = {4, 0, 5};
-	weir_tensor scalar = {.code = 2, .bits = 64}, none = {.dimensions = 3, .shape = shape, .code = 0, .bits = 8};
+	weir_tensor scalar = {.size = sizeof(scalar), .code = 2, .bits = 64};
+	weir_tensor none = {.size = sizeof(none), .dimensions = 3, .shape = shape, .code = 0, .bits = 8};
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &scalar, WEIR_HOST), WEIR_OK);
@@ -228,17 +230,18 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 	struct rig *rig = *state;
 	int64_t two[] = {2, 2}, negative[] = {2, -1}, huge[] = {INT64_MAX, 1}, wide[] = {INT64_MAX / 8, 3};
 	const struct bad bad[] = {
-		{{.dimensions = -1, .shape = two, .code = 1, .bits = 8}, "dimensions is -1"},
-		{{.dimensions = 9, .shape = two, .code = 1, .bits = 8}, "dimensions is 9"},
-		{{.dimensions = 2, .code = 1, .bits = 8}, "shape is NULL"},
-		{{.dimensions = 2, .shape = negative, .code = 1, .bits = 8}, "shape[1] is -1"},
-		{{.dimensions = 2, .shape = two, .code = 1, .bits = 7}, "7 bits"},
-		{{.dimensions = 2, .shape = two, .code = 2, .bits = 8}, "code 2 with 8 bits"},
-		{{.dimensions = 2, .shape = two, .code = 3, .bits = 32}, "code 3"},
-		{{.dimensions = 2, .shape = two, .code = 4, .bits = 32}, "code 4"},
-		{{.dimensions = 2, .shape = huge, .code = 1, .bits = 16}, "63 bits"},
-		{{.dimensions = 2, .shape = wide, .code = 1, .bits = 64}, "63 bits"},
-		{{.dimensions = 1, .shape = huge, .code = 1, .bits = 8, .lanes = 2}, "63 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = -1, .shape = two, .code = 1, .bits = 8}, "dimensions is -1"},
+		{{.size = sizeof(weir_tensor), .dimensions = 9, .shape = two, .code = 1, .bits = 8}, "dimensions is 9"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .code = 1, .bits = 8}, "shape is NULL"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = negative, .code = 1, .bits = 8}, "shape[1] is -1"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 1, .bits = 7}, "7 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 2, .bits = 8}, "code 2 with 8 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 3, .bits = 32}, "code 3"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 4, .bits = 32}, "code 4"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = huge, .code = 1, .bits = 16}, "63 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = wide, .code = 1, .bits = 64}, "63 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 1, .shape = huge, .code = 1, .bits = 8, .lanes = 2},
+		 "63 bits"},
 	};
 	weir_message *message = NULL;
 
@@ -275,7 +278,7 @@ static void e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers(void **sta
 static void a_device_needs_a_system_that_has_it(void **state)
 {
 	struct rig *rig = *state;
-	weir_tensor like = {.code = 2, .bits = 32};
+	weir_tensor like = {.size = sizeof(like), .code = 2, .bits = 32};
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 0), WEIR_E_INVALID);
@@ -551,7 +554,7 @@ static void b05_a_worker_of_another_graph_leaves_the_caches_alone(void **state)
 
 static weir_status make_some(struct wr_pool *pool)
 {
-	weir_tensor like = {.code = 1, .bits = 64};
+	weir_tensor like = {.size = sizeof(like), .code = 1, .bits = 64};
 	weir_message *made[3] = {NULL};
 	weir_status status = wr_message_bytes(&made[0], pool, 100);
 

@@ -270,7 +270,7 @@ weir_message *rig_image(int device, int64_t height, int64_t width, int64_t chann
 {
 	struct weir_context context = {0};
 	const int64_t shape[] = {height, width, channels};
-	const weir_tensor like = {.dimensions = 3, .shape = shape, .code = 1, .bits = 8};
+	const weir_tensor like = {.size = sizeof like, .dimensions = 3, .shape = shape, .code = 1, .bits = 8};
 	weir_message *message = NULL;
 	uint32_t random = 1;
 

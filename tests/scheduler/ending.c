@@ -171,7 +171,7 @@ static void s05_done_wakes_those_who_sleep(void **state)
 static void s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others(void **state)
 {
 	struct rig *rig = rig_of("source ticks=10 -> a:end count=2; source -> b:end");
-	weir_queue_counts counts;
+	weir_queue_counts counts = {.size = sizeof counts};
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -287,7 +287,7 @@ static void s07_a_drain_lets_what_is_under_way_arrive(void **state)
 {
 	struct rig *rig = rig_of(
 		"source delay=1ms -> a:pass delay=1ms -> b:pass capacity=8 -> end capacity=8 delay=3ms");
-	weir_queue_counts counts;
+	weir_queue_counts counts = {.size = sizeof counts};
 
 	(void)state;
 	drain_soon(rig, 50 * MS);

@@ -57,7 +57,7 @@ static void cut_short_beside_a_taker(void)
 {
 	struct rig *rig = rig_of("source delay=1us -> p:pass");
 	struct outsider outsider = {.rig = rig};
-	weir_queue_counts counts;
+	weir_queue_counts counts = {.size = sizeof counts};
 
 	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, &outsider.outlet), WEIR_OK);
 	rig_start(rig);
@@ -100,7 +100,7 @@ static void cut_short_beside_a_pusher(void)
 {
 	struct rig *rig = rig_of("end capacity=4 take=2 delay=1us");
 	struct outsider outsider = {.rig = rig};
-	weir_queue_counts counts;
+	weir_queue_counts counts = {.size = sizeof counts};
 
 	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &outsider.inlet), WEIR_OK);
 	rig_start(rig);

@@ -508,6 +508,7 @@ struct rig *rig_of(const char *text)
 	assert_non_null(rig);
 	rig->options = (weir_scheduler_options){
 		.size = sizeof rig->options, .backend = rig_backend, .workers = 2, .seed = 1};
+	rig->outcome.size = sizeof rig->outcome;
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&parser.description), WEIR_OK);

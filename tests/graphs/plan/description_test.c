@@ -525,10 +525,10 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
-		       "weir_stream_pool has size 0: set it to the size of the struct");
+		       "weir_stream_pool: its size is 0: set .size = sizeof(weir_stream_pool)");
 	sizeless.size = sizeof(size_t);
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
-		       "weir_stream_pool has size 8: set it to the size of the struct");
+		       "weir_stream_pool: its size is 8: set .size = sizeof(weir_stream_pool)");
 	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
 		       "stream pool 'a': flags 0x6: WEIR_STREAM_BLOCKING is the only one");
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),

@@ -1,0 +1,48 @@
+#include "base/struct.h"
+
+#include <string.h>
+
+static size_t size_of(const void *given)
+{
+	size_t size;
+
+	memcpy(&size, given, sizeof(size));
+	return size;
+}
+
+weir_status wr_struct_check(const char *type, size_t size, size_t first)
+{
+	if (size >= first && size <= 4096)	/* above: not set, but what lay on the stack */
+		return WEIR_OK;
+	return wr_fail(WEIR_E_INVALID, "%s: its size is %zu: set .size = sizeof(%s)", type, size, type);
+}
+
+weir_status wr_struct_read(void *own, size_t own_size, const void *given, const char *type)
+{
+	size_t size = size_of(given);
+	const unsigned char *bytes = given;
+	weir_status status = wr_struct_check(type, size, 2 * sizeof(size_t));
+
+	if (status)
+		return status;
+	for (size_t i = own_size; i < size; i++)
+		if (bytes[i])
+			return wr_fail(WEIR_E_UNSUPPORTED,
+				       "%s: a field is set that this library (%s) does not know: update it",
+				       type, WEIR_VERSION);
+	memcpy(own, given, size < own_size ? size : own_size);
+	return WEIR_OK;
+}
+
+weir_status wr_struct_fill(void *given, const void *own, size_t own_size, const char *type)
+{
+	size_t size = size_of(given);
+	weir_status status = wr_struct_check(type, size, 2 * sizeof(size_t));
+
+	if (status)
+		return status;
+	size = size < own_size ? size : own_size;
+	memcpy(given, own, size);
+	memcpy(given, &size, sizeof(size));
+	return WEIR_OK;
+}
