@@ -706,9 +706,9 @@ WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_
 WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity,
 				       weir_outlet **out);
 /*
- * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever; refused
- * with a timeout on a worker (WEIR_E_INVALID), as is a kind that the port does not take. WEIR_E_CLOSED: outside a run, draining, or the receiver is
- * done. Thread: any.
+ * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever. Refused
+ * with WEIR_E_INVALID: a timeout on a worker, a kind that the port does not take. WEIR_E_CLOSED: outside a run,
+ * draining, or the receiver is done. Thread: any.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
 WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open
