@@ -162,10 +162,12 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
-	if (wr_message_references(message) <= held_by_tick(context, message))
+	uint32_t references = wr_message_references(message);
+	if (references <= context->held && references <= held_by_tick(context, message))
 		return refuse_reference(context, output);	/* there is none to take */
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
+	context->held++;
 	return WEIR_OK;
 }
 
@@ -183,6 +185,7 @@ weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, b
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);
+	context->held++;
 	*out = message;
 	return WEIR_OK;
 }

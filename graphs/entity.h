@@ -81,6 +81,7 @@ struct weir_context {
 	bool computing;			/* emit is allowed */
 	bool stream_used;		/* the internal stream waits for all inputs already (T3) */
 	bool stopping;			/* a drain is on */
+	size_t held;			/* references that the tick holds: received, made, emitted */
 	uint64_t tick;
 	/* Allocated in this tick: held until its fence is recorded, so that temporaries outlive kernels. */
 	weir_message **made;

@@ -99,12 +99,6 @@ __attribute__((noinline)) static void misused(weir_message *message)
 	wr_store(&message->pool->misused_by, local && local->context ? local->context->entity : NULL);
 }
 
-void wr_pool_notice(struct wr_pool *pool, const weir_entity *entity)
-{
-	if (wr_load_relaxed(&pool->misused) && !wr_load(&pool->misused_by))
-		wr_store(&pool->misused_by, entity);
-}
-
 weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by)
 {
 	*by = wr_load(&pool->misused_by);

@@ -11,7 +11,7 @@
 struct wr_local {
 	unsigned index;			/* 0..WR_WORKERS_MAX-1 */
 	const void *pool;		/* of its graph: the cache `index` is this thread's alone */
-	weir_context *context;		/* of the compute that runs now */
+	weir_context *context;		/* of the tick that runs now, until its inputs are released */
 };
 
 /*
@@ -26,11 +26,9 @@ struct wr_system *wr_pool_system(const struct wr_pool *pool);
 /* Messages that exist, also on a retire list; exact when nobody works. */
 uint64_t wr_pool_live(const struct wr_pool *pool);
 void wr_pool_destroy(struct wr_pool *pool);		/* asserts that none is alive */
-/* What was dropped too often in this entity's tick is this entity's. */
-void wr_pool_notice(struct wr_pool *pool, const weir_entity *entity);
 /*
  * Fails with WEIR_E_INVALID if a reference was dropped that there was not since the last call; *by: in whose
- * compute, NULL if in none.
+ * tick, NULL if in none.
  */
 weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by);
 /* Makes sure that so many messages lie ready: no malloc in steady state. */

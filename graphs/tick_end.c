@@ -203,7 +203,6 @@ void wr_entity_release(weir_entity *entity)
 	}
 	if (entity->context.made_count)
 		wr_context_release_made(&entity->context);
-	wr_pool_notice(entity->graph->pool, entity);
 }
 
 void wr_entity_discard(weir_entity *entity)

@@ -32,6 +32,7 @@ static bool room_freed(struct wr_worker *worker, struct wr_connection *connectio
 static bool take(struct wr_worker *worker, weir_entity *entity)
 {
 	bool owed = false;
+	size_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
@@ -45,8 +46,10 @@ static bool take(struct wr_worker *worker, weir_entity *entity)
 				owed |= room_freed(worker, connection, entity->brisk);
 		}
 		input->taken_count = count;
+		held += count;
 		wr_count(&entity->counters.received, count);
 	}
+	entity->context.held = held;
 	entity->fronts_closed = false;
 	return owed;
 }
@@ -78,7 +81,6 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	if (worker->scheduler->trace)
 		wr_name_streams(worker->scheduler, entity);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
-	worker->local.context = NULL;
 	context->computing = false;
 	return status;
 }
@@ -131,14 +133,18 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count)
 		status = wr_entity_fence(entity);
-	if (status)
-		return fail(scheduler, entity, status);
+	if (status) {
+		status = fail(scheduler, entity, status);
+		worker->local.context = NULL;
+		return status;
+	}
 	wr_count(&entity->counters.ticks, 1);
 	entity->context.tick++;
 	if (entity->hears)
 		tell_conditions(entity);
 	status = wr_deliver(worker, entity);
 	wr_entity_release(entity);
+	worker->local.context = NULL;
 	if (status)
 		wr_fail_run(scheduler, entity, status);
 	return status;
