@@ -96,7 +96,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	put_parameters(text, dst, &source, 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
 	if (dst->tiny ? !chance(dst, 5) : chance(dst, 3))
-		put(text, ",{\"type\":\"periodic\",\"period\":%u}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
+		put(text, ",{\"type\":\"periodic\",\"period\":\"%uns\"}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
 }
