@@ -78,7 +78,7 @@ static void put_resources(struct text *text, struct dst *dst)
 
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
-	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":%u,"
+	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":\"%uns\","
 		  "\"in_place\":%s,\"keeps\":%s},",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
 	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat,
