@@ -1,0 +1,184 @@
+/*
+ * The fuzzer of the public API, against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws a graph and writes it as JSON;
+ * fuzz_payload.c writes and checks payloads; fuzz_streams.c works on streams; fuzz_operators.c is what entities do; fuzz_conditions.c are
+ * conditions of its own; fuzz_run.c runs a graph beside threads that meddle, and judges.
+ */
+#ifndef TESTS_FUZZ_API_H
+#define TESTS_FUZZ_API_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir.h"
+
+enum {
+	FZ_ENTITIES = 12,
+	FZ_ORIGINS = FZ_ENTITIES + 1, /* the last one: the inlet */
+	FZ_INLET = FZ_ENTITIES,
+	FZ_PORTS = 3,		      /* in, in2, any */
+	FZ_OUTPUTS = 2,		      /* out, out2 */
+	FZ_CONNECTIONS = 40,
+	FZ_JOBS = 4,
+	FZ_KEPT = 3,
+	FZ_TEXT = 16384,
+};
+
+#define FZ_US INT64_C(1000)
+#define FZ_MS INT64_C(1000000)
+
+/* --- random numbers --- */
+
+struct fz_random {
+	uint64_t state;
+};
+
+uint64_t fz_next(struct fz_random *random);
+uint32_t fz_below(struct fz_random *random, uint32_t n);	/* 0..n-1 */
+bool fz_chance(struct fz_random *random, uint32_t one_in);
+
+/* --- what is left out, while faults that are known are mended --- */
+
+enum { FZ_MIXED = 1, FZ_LOOSE = 2, FZ_UNGATED = 4, FZ_OWN_FENCES = 8 };
+
+struct fz_options {
+	const char *backend;	/* NULL: drawn */
+	unsigned without;	/* FZ_MIXED ... */
+	bool verbose;
+};
+
+/* --- one graph, as it was drawn --- */
+
+enum fz_way { FZ_INTERNAL, FZ_EACH, FZ_ONLY, FZ_AFTER_DEFAULT, FZ_NAMED, FZ_DEFAULT, FZ_WAYS };
+enum fz_send { FZ_NOTHING, FZ_PASS, FZ_PRODUCE };
+
+struct fz_connection {
+	unsigned from, output, to, port;	/* from FZ_INLET: the inlet */
+	unsigned initial;
+	bool ordered[FZ_ORIGINS];	/* one way alone leads from there to here: numbers grow */
+	bool whole[FZ_ORIGINS];		/* and none is left out on it */
+	size_t index;			/* within its port */
+};
+
+struct fz_port {
+	unsigned connections;
+	unsigned capacity, take;	/* take 0: all */
+	weir_policy policy;
+	bool gated;			/* what compute finds is finished */
+};
+
+/* What one receiver knows of one connection. */
+struct fz_seen {
+	uint32_t next[FZ_ORIGINS];
+	bool unsure[FZ_ORIGINS];	/* some could not be read: whether one is missing cannot be told */
+};
+
+struct fz;
+
+struct fz_entity {
+	/* drawn */
+	unsigned id;
+	char name[16];
+	bool source, device, tells, keeps, wraps;
+	bool attaches;			/* says on which stream its outputs were made */
+	enum fz_way way;
+	enum fz_send send[FZ_OUTPUTS];
+	unsigned max_emits[FZ_OUTPUTS];
+	bool wired[FZ_OUTPUTS];		/* something is connected */
+	struct fz_port ports[FZ_PORTS];
+	uint32_t ticks;			/* a source's; 0: endless, until a stop */
+	uint32_t fails_at, stops_at, faults_at;	/* ticks, from 1; 0: never */
+	bool start_fails;
+	bool asynchronous, boolean, own_fence;
+	int64_t work, delay, pause;	/* of a kernel; of a tick; of the condition fz_pause */
+	char conditions[1024], uses[128];
+
+	/* of the run that is on; its owner's */
+	struct fz *fz;
+	weir_entity *handle;
+	struct fz_random random;
+	bool busy;
+	uint32_t number;
+	uint64_t received[FZ_PORTS], emitted[FZ_OUTPUTS];
+	struct fz_seen seen[FZ_PORTS][FZ_CONNECTIONS];
+	weir_message *kept[FZ_KEPT];
+	weir_fence own;
+	int64_t ticked_at;
+	_Atomic unsigned started, stopped;
+};
+
+struct fz {
+	const struct fz_options *options;
+	struct fz_random random;
+	uint64_t seed;
+	unsigned slot;
+
+	/* drawn */
+	const char *backend, *signal;
+	bool tame;			/* must finish: no tick needs messages of two ports, or of all queues of one */
+	bool inlet, outlet;
+	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
+	unsigned entity_count, connection_count;
+	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one stands for the inlet */
+	struct fz_connection connections[FZ_CONNECTIONS];
+	struct fz_connection outlet_way; /* what must come by the outlet in order */
+	weir_scheduler_options scheduler_options;
+	unsigned runs;
+	char text[FZ_TEXT];
+
+	/* alive */
+	weir_registry *registry;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+	weir_inlet *inlet_handle;
+	weir_outlet *outlet_handle;
+	uint64_t salt;			/* of the run: what an older run left is told from what this one wrote */
+	_Atomic bool failed, stopped, faulted, over;
+	_Atomic unsigned wrapped, unwrapped;
+	_Atomic uint64_t checked;	/* payloads */
+	uint64_t ticks;			/* of all runs */
+	unsigned ends[3];		/* finished, deadlock, failed */
+};
+
+/* Says what is wrong, with the seed and the graph, and ends the process. */
+_Noreturn void fz_break(struct fz *fz, const char *format, ...) WEIR_PRINTF(2, 3);
+struct fz *fz_of(int64_t slot);		/* of the job of that number */
+
+/* fuzz_draw.c */
+void fz_draw(struct fz *fz);
+
+/* fuzz_payload.c: {origin, number, the run's salt} and as many bytes as there is room for. */
+enum { FZ_PAYLOAD_LEAST = 40 };
+void fz_spoil(void *to, size_t size);	/* it is not whole until it is written */
+void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint32_t number, int64_t pause);
+/* Breaks unless the payload is whole, and its number comes after those seen by that connection. */
+void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection, struct fz_seen *seen,
+	      const char *where);
+const struct fz_connection *fz_connection_into(const struct fz *fz, unsigned to, unsigned port, size_t index);
+
+/* fuzz_streams.c */
+struct fz_work {
+	struct fz_entity *entity;
+	void *to;
+	const void *from;
+	size_t to_size, from_size;
+	const struct fz_connection *connection;
+	struct fz_seen *seen;
+	uint32_t number;
+	bool fault, tells;
+	int64_t ns;
+};
+weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
+weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for the condition fz_own */
+
+/* fuzz_operators.c, fuzz_conditions.c */
+weir_status fz_add_operators(weir_registry *registry);
+weir_status fz_add_conditions(weir_registry *registry);
+weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out);
+
+/* fuzz_run.c: makes the graph, runs it, takes it down. */
+void fz_run(struct fz *fz);
+
+#endif

@@ -1,0 +1,327 @@
+/* What entities do: receive, look (here, or by a kernel), pass on, make anew, keep, tell themselves, stop, fail. */
+#include <stdlib.h>
+
+#include "fuzz_api.h"
+
+struct node {
+	struct fz_entity *entity;
+};
+
+static weir_status start(weir_context *context, void *state, const weir_values *values)
+{
+	struct fz *fz = fz_of(weir_values_int(values, "slot"));
+	struct fz_entity *entity = &fz->entities[weir_values_int(values, "id")];
+
+	((struct node *)state)->entity = entity;
+	if (atomic_exchange(&entity->started, 1))
+		fz_break(fz, "%s is started twice", entity->name);
+	if (!entity->start_fails)
+		return WEIR_OK;
+	atomic_store(&entity->started, 0);
+	entity->start_fails = false; /* the next time it does not */
+	return weir_context_fail(context, "start was told to fail");
+}
+
+static void let_go(struct fz_entity *entity)
+{
+	for (unsigned i = 0; i < FZ_KEPT; i++) {
+		weir_message_unref(entity->kept[i]);
+		entity->kept[i] = NULL;
+	}
+}
+
+static void stop(weir_context *context, void *state)
+{
+	struct fz_entity *entity = ((struct node *)state)->entity;
+
+	(void)context;
+	if (!atomic_exchange(&entity->started, 0))
+		fz_break(entity->fz, "%s is stopped, but was not started", entity->name);
+	let_go(entity);
+}
+
+/* --- what it receives --- */
+
+static bool complete(struct fz_entity *entity, const weir_message *message)
+{
+	weir_fence fences[16];
+	size_t n = weir_message_fences(message, fences, 16);
+
+	for (size_t i = 0; i < n && i < 16; i++)
+		if (weir_fence_query(entity->fz->graph, fences[i]) == WEIR_E_BUSY)
+			return false;
+	return true;
+}
+
+/* On the host: what is gated must be finished. What is not may be left unread. */
+static void look(struct fz_entity *entity, const weir_message *message, const struct fz_connection *connection)
+{
+	struct fz_seen *seen = &entity->seen[connection->port][connection->index];
+	bool gated = entity->ports[connection->port].gated, finished = complete(entity, message);
+
+	if (gated && !finished && !atomic_load(&entity->fz->faulted))
+		fz_break(entity->fz, "%s: a gate let through what is not finished", entity->name);
+	if (!weir_message_data(message))
+		return;
+	if ((gated && !atomic_load(&entity->fz->faulted)) || finished) {
+		fz_check(entity, weir_message_data(message), weir_message_size(message), connection, seen, "on the host");
+		return;
+	}
+	for (unsigned i = 0; i < FZ_ORIGINS; i++)
+		seen->unsure[i] = true;
+}
+
+/* On the device: the stream waits for what the message carries. Order is checked where one stream has all kernels. */
+static weir_status look_later(struct fz_entity *entity, weir_context *context, weir_message *message,
+			      const struct fz_connection *connection)
+{
+	struct fz_work arguments = {.entity = entity, .from = weir_message_data(message), .from_size = weir_message_size(message),
+				    .connection = connection, .ns = entity->work};
+	weir_stream *stream = fz_stream(entity, context);
+
+	if (entity->way == FZ_INTERNAL && !entity->uses[0])
+		arguments.seen = &entity->seen[connection->port][connection->index];
+	return fz_launch(stream, &arguments);
+}
+
+static weir_status see(struct fz_entity *entity, weir_context *context, weir_message *message,
+		       const struct fz_connection *connection)
+{
+	entity->received[connection->port]++;
+	if (entity->keeps) {
+		unsigned i = fz_below(&entity->random, FZ_KEPT);
+		weir_message_unref(entity->kept[i]);
+		entity->kept[i] = weir_message_ref(message);
+	}
+	if (entity->device)
+		return look_later(entity, context, message, connection);
+	look(entity, message, connection);
+	return WEIR_OK;
+}
+
+static weir_status see_port(struct fz_entity *entity, weir_context *context, unsigned port)
+{
+	weir_status status = WEIR_OK;
+	size_t i = 0;
+
+	for (size_t k = 0; !status && k < entity->ports[port].connections; k++) {
+		const struct fz_connection *connection = fz_connection_into(entity->fz, entity->id, port, k);
+		for (size_t n = weir_context_queue_count(context, port, k); !status && n; n--)
+			status = see(entity, context, weir_context_message(context, port, i++), connection);
+	}
+	if (!status && i != weir_context_count(context, port))
+		fz_break(entity->fz, "%s: %zu of %zu messages are of a connection", entity->name, i, weir_context_count(context, port));
+	return status;
+}
+
+/* --- what it emits --- */
+
+static void unwrap(void *pointer)
+{
+	struct fz *fz = *(struct fz **)pointer;
+
+	atomic_fetch_add(&fz->unwrapped, 1);
+	free(pointer);
+}
+
+/* Memory of the caller's: the pointer to its graph, for the destructor, and the payload behind it. */
+static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_message **out)
+{
+	int64_t shape = (int64_t)size;
+	weir_tensor tensor = {.size = sizeof tensor, .device = WEIR_HOST, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
+	struct fz **memory = malloc(sizeof *memory + size);
+	weir_status status;
+
+	if (!memory)
+		return WEIR_E_NOMEM;
+	*memory = fz;
+	tensor.data = memory + 1;
+	status = weir_message_wrap(out, graph, &tensor, unwrap, memory);
+	if (status)
+		free(memory);
+	else
+		atomic_fetch_add(&fz->wrapped, 1);
+	return status;
+}
+
+/* By the host: bytes, a tensor of weir's, or one of the caller's. */
+weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out)
+{
+	int64_t shape = (int64_t)size;
+	weir_tensor like = {.size = sizeof like, .device = WEIR_HOST, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
+
+	if (entity->wraps)
+		return wrap(entity->fz, graph, size, out);
+	if (fz_chance(&entity->random, 3))
+		return weir_message_tensor_new(out, graph, &like);
+	return weir_message_bytes(out, graph, size);
+}
+
+static weir_status produce_here(struct fz_entity *entity, weir_context *context, size_t size, weir_message **out)
+{
+	weir_status status = fz_produce(entity, weir_context_graph(context), size, out);
+
+	if (!status)
+		fz_write(entity->fz, weir_message_data(*out), size, entity->id, entity->number++, 0);
+	return status;
+}
+
+static weir_status produce_later(struct fz_entity *entity, weir_context *context, size_t size, weir_message **out)
+{
+	int64_t shape = (int64_t)size;
+	weir_tensor like = {.size = sizeof like, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
+	struct fz_work arguments = {.entity = entity, .to_size = size, .ns = entity->work};
+	weir_status status = weir_context_alloc(context, &like, false, out);
+
+	if (status)
+		return status;
+	arguments.number = entity->number++;
+	arguments.to = weir_message_data(*out);
+	arguments.fault = entity->faults_at && weir_context_tick(context) + 1 == entity->faults_at;
+	if (arguments.fault)
+		atomic_store(&entity->fz->faulted, true);
+	fz_spoil(arguments.to, size);
+	return fz_launch(fz_stream(entity, context), &arguments);
+}
+
+static weir_status produce(struct fz_entity *entity, weir_context *context, unsigned output)
+{
+	size_t size = FZ_PAYLOAD_LEAST + fz_below(&entity->random, fz_chance(&entity->random, 8) ? 3000 : 200);
+	weir_message *message = NULL;
+	weir_status status = entity->device ? produce_later(entity, context, size, &message)
+					    : produce_here(entity, context, size, &message);
+
+	if (status) {
+		weir_message_unref(message);
+		return status;
+	}
+	return weir_context_emit(context, output, message);
+}
+
+/* What comes by `in` goes out: another reference. */
+static weir_status pass(weir_context *context, unsigned output, uint64_t *emitted)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < weir_context_count(context, 0); i++, ++*emitted)
+		status = weir_context_emit(context, output, weir_message_ref(weir_context_message(context, 0, i)));
+	return status;
+}
+
+static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_t emitted[FZ_OUTPUTS])
+{
+	weir_status status = WEIR_OK;
+
+	for (unsigned output = 0; output < FZ_OUTPUTS; output++) {
+		bool produces = entity->send[output] == FZ_PRODUCE && (entity->source || !fz_chance(&entity->random, 8));
+		uint32_t n = produces ? 1 + fz_below(&entity->random, entity->max_emits[output]) : 0;
+
+		if (entity->send[output] == FZ_PASS)
+			status = pass(context, output, &emitted[output]);
+		for (; !status && n; n--, emitted[output]++)
+			status = produce(entity, context, output);
+	}
+	return status;
+}
+
+/* --- a tick --- */
+
+/* Waits for a word, and has a kernel say it. */
+static weir_status tell_oneself(struct fz_entity *entity, weir_context *context)
+{
+	struct fz_work arguments = {.entity = entity, .tells = true, .ns = entity->work};
+	weir_stream *stream = weir_context_stream(context);
+
+	if (!stream)
+		return WEIR_E_DEVICE;
+	if (entity->asynchronous)
+		weir_entity_tell(entity->handle, "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	if (entity->boolean)
+		weir_entity_tell(entity->handle, "boolean", WEIR_TOLD_WAIT);
+	return fz_launch(stream, &arguments);
+}
+
+static weir_status mishap(struct fz_entity *entity, weir_context *context)
+{
+	uint64_t tick = weir_context_tick(context) + 1;
+
+	if (tick == entity->stops_at) {
+		atomic_store(&entity->fz->stopped, true);
+		weir_scheduler_stop(entity->fz->scheduler, !fz_chance(&entity->random, 3));
+	}
+	if (tick != entity->fails_at)
+		return WEIR_OK;
+	atomic_store(&entity->fz->failed, true);
+	return weir_context_fail(context, "compute was told to fail");
+}
+
+static weir_status work(struct fz_entity *entity, weir_context *context)
+{
+	uint64_t emitted[FZ_OUTPUTS] = {0};
+	weir_status status = mishap(entity, context);
+
+	if (entity->delay)
+		weir_sleep(entity->delay);
+	for (unsigned port = 0; !status && !entity->source && port < FZ_PORTS; port++)
+		status = see_port(entity, context, port);
+	if (!status)
+		status = emit(entity, context, emitted);
+	if (!status && entity->tells)
+		status = tell_oneself(entity, context);
+	if (!status && entity->own_fence)
+		status = fz_own_fence(entity, context);
+	for (unsigned output = 0; !status && output < FZ_OUTPUTS; output++)
+		entity->emitted[output] += emitted[output];
+	if (entity->source && entity->ticks && weir_context_tick(context) + 1 == entity->ticks)
+		weir_context_finish(context);
+	return status;
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	struct fz_entity *entity = ((struct node *)state)->entity;
+	weir_status status;
+
+	if (entity->busy)
+		fz_break(entity->fz, "%s runs twice at once", entity->name);
+	entity->busy = true;
+	status = work(entity, context);
+	if (status && !atomic_load(&entity->fz->failed) && !atomic_load(&entity->fz->faulted))
+		fz_break(entity->fz, "%s: compute: %s: %s", entity->name, weir_status_text(status), weir_last_error());
+	entity->busy = false;
+	return status;
+}
+
+/* --- the tables --- */
+
+#define PORT .size = sizeof(weir_port)
+
+static const weir_parameter parameters[] = {
+	{.size = sizeof(weir_parameter), .name = "slot", .type = WEIR_INT, .fallback = "0", .help = "the graph's"},
+	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_INT, .help = "the entity's"},
+	{.name = NULL}};
+static const weir_port outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
+				    {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL},
+				    {.name = NULL}};
+static const weir_port inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL},
+				   {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL},
+				   {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE},
+				   {.name = NULL}};
+
+#define KIND .size = sizeof(weir_operator), .help = "of the fuzzer", .state_size = sizeof(struct node), .parameters = parameters, \
+	     .start = start, .compute = compute, .stop = stop, .outputs = outputs
+
+static const weir_operator operators[] = {
+	{KIND, .name = "fz_source"},
+	{KIND, .name = "fz_node", .inputs = inputs},
+	{KIND, .name = "fz_device", .inputs = inputs},
+};
+
+weir_status fz_add_operators(weir_registry *registry)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < sizeof operators / sizeof *operators; i++)
+		status = weir_registry_add_operator(registry, &operators[i]);
+	return status;
+}
