@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/status.h"
 
+enum { LARGE_BYTES = 1 << 20 };
 enum hook { HOOK_OFF, HOOK_ONCE, HOOK_ALL };
 
 /* The hook is for a sweep, not for a protocol: relaxed, and no switching points of the seam build. */
@@ -57,6 +60,24 @@ void *wr_alloc(size_t count, size_t size)
 	return checked(count && size ? calloc(count, size) : calloc(1, 1));
 }
 
+/*
+ * Much memory is not written to before its time: its pages are given up, so that they read as zeros and exist from
+ * the first touch on. Where that cannot be (locked pages) it is cleared by hand.
+ */
+static void clear(char *memory, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t before = (page - (uintptr_t)memory % page) % page;
+	size_t whole = bytes > before ? (bytes - before) / page * page : 0;
+
+	if (bytes < LARGE_BYTES || madvise(memory + before, whole, MADV_DONTNEED)) {
+		memset(memory, 0, bytes);
+		return;
+	}
+	memset(memory, 0, before);
+	memset(memory + before + whole, 0, bytes - before - whole);
+}
+
 void *wr_alloc_aligned(size_t alignment, size_t bytes)
 {
 	void *memory = NULL;
@@ -65,7 +86,8 @@ void *wr_alloc_aligned(size_t alignment, size_t bytes)
 		alignment = sizeof(void *);
 	if (refused() || bytes > PTRDIFF_MAX || posix_memalign(&memory, alignment, bytes ? bytes : 1))
 		return checked(NULL);
-	return memset(memory, 0, bytes);
+	clear(memory, bytes);
+	return memory;
 }
 
 char *wr_strdup(const char *text)

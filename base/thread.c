@@ -24,6 +24,7 @@
 #include "base/memory.h"
 
 enum { NAME_BYTES = 16 };	/* what the kernel keeps of a thread's name */
+enum { HANDLER_STACK = 1 << 15 };
 
 #ifdef WR_SEAM
 _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
@@ -45,27 +46,54 @@ struct start {
 	char name[NAME_BYTES];
 };
 
+/*
+ * A handler of the program's (SA_ONSTACK) can tell of a stack that has overflowed: it runs at the far end of it. A
+ * sanitizer gives its own.
+ */
+static void give_handler_stack(char *bytes, size_t size)
+{
+	stack_t now;
+
+	if (!sigaltstack(NULL, &now) && now.ss_flags & SS_DISABLE)
+		sigaltstack(&(stack_t){.ss_sp = bytes, .ss_size = size}, NULL);
+}
+
+static void take_handler_stack(const char *bytes)
+{
+	stack_t now;
+
+	if (!sigaltstack(NULL, &now) && now.ss_sp == bytes)
+		sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+}
+
 static void *thread_main(void *argument)
 {
 	struct start start = *(struct start *)argument;
+	char handlers[HANDLER_STACK];
 
 	wr_free(argument);
+	give_handler_stack(handlers, sizeof handlers);
 	pthread_setname_np(pthread_self(), start.name);
 	prctl(PR_SET_TIMERSLACK, 1UL);	/* sleeps until a time end then, not up to 50 us later */
 	start.fn(start.arg);
+	take_handler_stack(handlers);
 	return NULL;
 }
 
 /*
  * The mask is inherited: blocked before, there is no moment in
- * which the new thread could be given a POSIX signal.
+ * which the new thread could be given a POSIX signal. A fault of its
+ * own is not blocked: the kernel would end the process past its handler.
  */
 static int create_blocked(pthread_t *handle, struct start *start)
 {
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	sigset_t all, before;
 	int error;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(handle, NULL, thread_main, start);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

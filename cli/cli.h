@@ -43,7 +43,7 @@ struct cli_options {
 	const char *backend, *signal;
 	uint64_t seed;
 	int64_t duration_ns;
-	bool seeded, quiet, help;
+	bool seeded, limited, quiet, help;	/* limited: duration_ns was given */
 	weir_format format;
 };
 
@@ -90,15 +90,20 @@ struct cli_graph {
 	weir_description *description;
 	const struct cli_options *options;
 	unsigned errors, warnings;	/* that were printed */
+	bool interruptible;		/* set before: SIGINT and SIGTERM, which are blocked, end the reading */
 };
 /* Both return an exit code, and have said why. Whatever came of it the graph is to be finished. */
 int cli_registry_load(weir_registry **out, const struct cli_options *options);
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);
 void cli_graph_finish(struct cli_graph *graph);
 
+/* crash.c: from now on a fatal POSIX signal is told in one line, with the entity in compute. NULL: it is gone. */
+void cli_crash_tell(weir_graph *of);
+
 /* signals.c: SIGINT and SIGTERM, blocked from the first line of main on. */
 void cli_signals_block(void);
 void cli_signals_unblock(void);	/* as they were before main */
+void cli_signals_reading(bool on);	/* meanwhile one of them exits at once, with its line */
 int cli_signals_take(void);	/* takes one that is pending: its number, or 0 */
 /* From now on the first one drains and writes the line, the second one exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);

@@ -85,7 +85,13 @@ static void tell(const weir_report *report, void *arg)
 
 static weir_status read_and_set(struct cli_graph *graph, const struct cli_options *options, bool *usage)
 {
-	weir_status status = weir_description_read(&graph->description, options->argument, tell, graph);
+	weir_status status;
+
+	if (graph->interruptible)
+		cli_signals_reading(true);
+	status = weir_description_read(&graph->description, options->argument, tell, graph);
+	if (graph->interruptible)
+		cli_signals_reading(false);
 
 	for (size_t i = 0; !status && i < options->set_count; i++) {
 		status = weir_description_set(graph->description, options->sets[i]);

@@ -132,10 +132,11 @@ static int flush(int code)
 {
 	bool lost = ferror(stdout);
 
+	errno = 0;	/* of an earlier write it is forgotten */
 	lost |= fflush(stdout) != 0;
 	if (!lost || reader_is_gone())
 		return code;
-	cli_say("cannot write to stdout: %s", strerror(errno));
+	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
 	return code ? code : CLI_FAILED;
 }
 

@@ -10,7 +10,12 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Levenshtein's distance, one row at a time. */
+static char lower(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Levenshtein's distance, case ignored, one row at a time. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[LONGEST + 1];
@@ -22,7 +27,7 @@ static unsigned distance(const char *a, const char *b)
 		unsigned diagonal = row[0]++;
 
 		for (size_t j = 1; j <= length; j++) {
-			unsigned changed = diagonal + (*a != b[j - 1]);
+			unsigned changed = diagonal + (lower(*a) != lower(b[j - 1]));
 
 			diagonal = row[j];
 			row[j] = least(changed, least(row[j], row[j - 1]) + 1);

@@ -84,9 +84,11 @@ static bool take_signal(struct cli_options *options, const char *value)
 	return one_of(words, value);
 }
 
+/* As in a graph file; a zero lifts the graph's limit. */
 static bool take_duration(struct cli_options *options, const char *value)
 {
-	return !weir_duration_read(value, &options->duration_ns) && options->duration_ns > 0;
+	options->limited = true;
+	return !weir_duration_read(value, &options->duration_ns);
 }
 
 static bool take_quiet(struct cli_options *options, const char *value)
@@ -126,7 +128,7 @@ static const struct row rows[] = {
 	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)",
 	 take_signal, "callback, callback_inline or doorbell"},
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
-	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min", take_duration,
+	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: without limit", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "as JSON", take_json, NULL},

@@ -29,10 +29,13 @@ static int make(struct run *run, const struct cli_options *options)
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
 		.measure = !options->quiet,
+		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) | (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
-	int code = cli_graph_load(&run->source, options);
 	weir_status status;
+	int code;
 
+	run->source.interruptible = true;
+	code = cli_graph_load(&run->source, options);
 	if (code)
 		return code;
 	status = weir_graph_create(&run->graph, run->source.registry, run->source.description);
@@ -94,8 +97,10 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 {
 	struct cli_progress progress = {.on = !options->quiet && isatty(STDERR_FILENO)};
 	weir_outcome outcome = {.size = sizeof outcome};
-	weir_status status = weir_scheduler_start(run->scheduler);
+	weir_status status;
 
+	cli_crash_tell(run->graph);	/* first: what starts may crash at once */
+	status = weir_scheduler_start(run->scheduler);
 	if (status) {
 		cli_say("%s", weir_last_error());
 		return cli_code_of(status);
@@ -118,6 +123,7 @@ static bool finish(struct run *run)
 {
 	bool hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
 
+	cli_crash_tell(NULL);
 	hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
 	if (!hung)	/* else what hangs may still use a plugin's code */
 		cli_graph_finish(&run->source);

@@ -1,6 +1,6 @@
 /*
- * SIGINT and SIGTERM are blocked in all threads, from the first line of main on. Before a run is on they stay
- * pending, and `run` looks for them itself. While it is on, the main thread, which only waits, lets them
+ * SIGINT and SIGTERM are blocked in all threads, from the first line of main on. While `run` reads the graph they end
+ * it at once; from then on, until a run is on, they stay pending, and `run` looks for them itself. While it is on, the main thread, which only waits, lets them
  * through to a handler: the first one drains the run and says so, the second one exits at once. Commands that
  * run nothing let them through as they are.
  */
@@ -51,6 +51,31 @@ void cli_signals_unblock(void)
 		for (int i = 0; i < 2; i++)
 			sigaction(numbers[i], &draining.before[i], NULL);
 	let_through(true);
+}
+
+/* Nothing is there yet that would have to end: a reader that waits for a pipe must not hold it up. */
+static void on_early_signal(int number)
+{
+	static const char line[] = "weir run: stopped before the run began\n";
+
+	(void)!write(STDERR_FILENO, line, sizeof line - 1);
+	_exit(128 + number);
+}
+
+void cli_signals_reading(bool on)
+{
+	static struct sigaction before[2];
+	struct sigaction action = {.sa_handler = on_early_signal};
+
+	if (!on)
+		let_through(false);
+	for (int i = 0; i < 2; i++)
+		if (on)
+			sigaction(numbers[i], &action, &before[i]);
+		else
+			sigaction(numbers[i], &before[i], NULL);
+	if (on)
+		let_through(true);
 }
 
 int cli_signals_take(void)

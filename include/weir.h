@@ -692,6 +692,8 @@ WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor
 					weir_message **out);
 /* This tick is the entity's last one (a source has no more). */
 WEIR_API weir_status weir_context_finish(weir_context *context);
+/* From now on the run drains, as by weir_scheduler_stop(scheduler, true): nobody wants more of it. */
+WEIR_API void weir_context_drain(weir_context *context);
 /* Return its result: WEIR_E_FAILED. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 
@@ -741,13 +743,22 @@ WEIR_API weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *ar
  * and stop; they must not push, take, close or explain, and a signal handler may stop alone.
  */
 
+/* Whose zero is meant: seed 0, no time to drain, no grace, no limit of time, no spinning. */
+enum {
+	WEIR_GIVEN_SEED = 1,
+	WEIR_GIVEN_DRAIN = 2,
+	WEIR_GIVEN_DEADLOCK_GRACE = 4,
+	WEIR_GIVEN_MAX_DURATION = 8,
+	WEIR_GIVEN_SPIN = 16
+};
+
 typedef struct {
 	size_t size;
 	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;		/* NULL: the description's, else "callback";
 					   "callback_inline", "doorbell" */
-	uint64_t seed;			/* sim */
+	uint64_t seed;			/* sim; 0: the description's, unless `given`. Likewise the next four */
 	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest
 					   is abandoned; negative: no time at all */
 	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
@@ -776,6 +787,7 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
+	unsigned given;			/* WEIR_GIVEN_...: a zero there counts, before what the description says */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

@@ -13,6 +13,7 @@
 #include "operators/kernels.h"
 
 enum { WR_PICTURE_TEXT = 160, WR_PICTURE_SIDE_MAX = 1 << 15 };
+enum { WR_PICTURE_CHUNK_MAX = 8 << 20 }; /* bytes of any chunk but the pixels */
 
 struct wr_picture {
 	struct wr_image image;      /* as wr_picture_rows gives it: 1, 3 or 4 channels of 8 bits */

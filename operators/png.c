@@ -127,6 +127,9 @@ static bool read_header(struct wr_picture *picture)
 	png_set_read_fn(png, picture->file, read_bytes);
 	png_set_sig_bytes(png, 8);
 	png_set_user_limits(png, WR_PICTURE_SIDE_MAX, WR_PICTURE_SIDE_MAX);
+	png_set_chunk_malloc_max(png, WR_PICTURE_CHUNK_MAX);
+	/* Texts, profiles and the like are passed over, whatever sizes they claim: pixels alone are wanted. */
+	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_read_info(png, info);
 	check_size(png, info, picture->file_size);
 	ask_for_bytes(png, info);

@@ -23,7 +23,8 @@ static const weir_parameter parameters[] = {
 		.size = sizeof(weir_parameter),
 		.name = "path",
 		.type = WEIR_STRING,
-		.help = "a PNG file, or a folder whose *.png are read in the order of their names",
+		.help = "a PNG file, or a folder whose *.png are read in the order of their names; "
+			"at most 32768 x 32768 pixels",
 	},
 	{
 		.size = sizeof(weir_parameter),

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@ enum { FIRST = 8 };
 
 struct print {
 	uint64_t every, received;
-	bool quiet; /* also once nobody reads what is printed: the graph goes on */
+	bool quiet; /* also once nothing reads what is printed: the run drains */
 };
 
 static const weir_parameter parameters[] = {
@@ -124,8 +125,12 @@ static weir_status print(weir_context *context, void *state, weir_message *messa
 	if (self->received++ % self->every || self->quiet)
 		return WEIR_OK;
 	describe(context, line, sizeof line, message);
-	if (printf("%s\n", line) < 0 || fflush(stdout))
-		self->quiet = true;
+	if (printf("%s\n", line) >= 0 && !fflush(stdout))
+		return WEIR_OK;
+	if (errno != EPIPE)
+		return weir_context_fail(context, "stdout: %s", strerror(errno));
+	self->quiet = true;
+	weir_context_drain(context);
 	return WEIR_OK;
 }
 

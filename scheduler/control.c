@@ -138,6 +138,14 @@ void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 	wr_loop_kick(&scheduler->loop);
 }
 
+void weir_context_drain(weir_context *context)
+{
+	weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
+
+	if (scheduler)
+		weir_scheduler_stop(scheduler, true);
+}
+
 int weir_scheduler_fd(weir_scheduler *scheduler)
 {
 	return scheduler->options.own_loop ? scheduler->loop.set : -1;

@@ -33,6 +33,12 @@ static unsigned one_per_core(void)
 	return cores < 1 ? 1 : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX : (unsigned)cores;
 }
 
+/* False: the caller's value, a zero that counts as given included. */
+static bool open_to_plan(const weir_scheduler_options *own, int64_t value, unsigned given)
+{
+	return !value && !(own->given & given);
+}
+
 weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_options *options)
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
@@ -45,15 +51,15 @@ weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_op
 		return status;
 	if (!own->backend)
 		own->backend = plan->backend ? plan->backend : "auto";
-	if (!own->seed && plan->has_seed)
+	if (open_to_plan(own, own->seed != 0, WEIR_GIVEN_SEED) && plan->has_seed)
 		own->seed = plan->seed;
-	if (!own->drain_ns)
+	if (open_to_plan(own, own->drain_ns, WEIR_GIVEN_DRAIN))
 		own->drain_ns = plan->has_drain ? plan->drain_ns : DRAIN_NS;
-	if (!own->deadlock_grace_ns && plan->has_grace)
+	if (open_to_plan(own, own->deadlock_grace_ns, WEIR_GIVEN_DEADLOCK_GRACE) && plan->has_grace)
 		own->deadlock_grace_ns = plan->deadlock_grace_ns;
-	if (!own->max_duration_ns && plan->has_duration)
+	if (open_to_plan(own, own->max_duration_ns, WEIR_GIVEN_MAX_DURATION) && plan->has_duration)
 		own->max_duration_ns = plan->max_duration_ns;
-	if (!own->spin_ns && plan->has_spin)
+	if (open_to_plan(own, own->spin_ns, WEIR_GIVEN_SPIN) && plan->has_spin)
 		own->spin_ns = plan->spin_ns;
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
 	if (!scheduler->worker_asked)

@@ -37,6 +37,55 @@ static unsigned distance(const char *a, const char *b, size_t length)
 	return row[length];
 }
 
+/* Words of Holoscan and GXF, and what is called so here; NULL: nothing is, and why. */
+static const struct {
+	const char *theirs, *ours, *why;
+} words[] = {
+	{"dev_id", "device", NULL},
+	{"stream_flags", "flags", NULL},
+	{"stream_priority", "priority", NULL},
+	{"receiver", "port", NULL},
+	{"receivers", "ports", NULL},
+	{"transmitter", "port", NULL},
+	{"recess_period", "period", NULL},
+	{"worker_thread_number", "workers", NULL},
+	{"stop_on_deadlock_timeout", "deadlock_grace", NULL},
+	{"max_duration_ms", "max_duration", NULL},
+	{"MessageAvailableCondition", "message_available", NULL},
+	{"MultiMessageAvailableCondition", "message_available", NULL},
+	{"DownstreamMessageAffordableCondition", "downstream_message_affordable", NULL},
+	{"CudaStreamCondition", "cuda_stream", NULL},
+	{"CountCondition", "count", NULL},
+	{"PeriodicCondition", "periodic", NULL},
+	{"BooleanCondition", "boolean", NULL},
+	{"AsynchronousCondition", "asynchronous", NULL},
+	{"CudaStreamPool", "stream_pool", NULL},
+	{"CudaGreenContextPool", "green_context_pool", NULL},
+	{"CudaGreenContext", "green_context", NULL},
+	{"pin_cores", NULL, "threads are pinned from outside: taskset"},
+	{"pin_operator", NULL, "any worker runs any entity"},
+	{"stop_on_deadlock", NULL, "a deadlock always ends the run; \"deadlock_grace\": -1 keeps it open"},
+	{"check_recession_period_ms", NULL, "nothing is polled"},
+	{"queue_id", NULL, "a port that is any-size has a queue per connection"},
+};
+
+static size_t word_of(const char *wanted)
+{
+	size_t i = 0;
+
+	while (i < sizeof words / sizeof words[0] && strcmp(words[i].theirs, wanted))
+		i++;
+	return i;
+}
+
+/* True: the candidate is what another project's word means here. */
+static bool means(const char *wanted, const char *candidate)
+{
+	size_t i = word_of(wanted);
+
+	return i < sizeof words / sizeof words[0] && words[i].ours && !strcmp(words[i].ours, candidate);
+}
+
 /* A third of the word may be wrong, and two letters of a short one, but never all of it. */
 void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 {
@@ -44,6 +93,11 @@ void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 	size_t most = wanted < 6 ? 2 : wanted / 3;
 	unsigned here;
 
+	if (length && means(nearest->wanted, candidate)) {
+		nearest->best = candidate;
+		nearest->distance = 0;
+		return;
+	}
 	if (!length || wanted > LONGEST || length > LONGEST || ++nearest->seen > MOST_CANDIDATES)
 		return;
 	if (length > wanted + most || wanted > length + most)
@@ -58,8 +112,11 @@ void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest)
 {
 	struct wr_shown hint = {{0}};
+	size_t i = word_of(nearest->wanted);
 
-	if (nearest->best)
+	if (i < sizeof words / sizeof words[0] && words[i].why)
+		snprintf(hint.text, sizeof(hint.text), " (%s)", words[i].why);
+	else if (nearest->best)
 		snprintf(hint.text, sizeof(hint.text), " (did you mean '%.64s'?)", nearest->best);
 	return hint;
 }
@@ -77,9 +134,10 @@ void wr_offer_add(struct wr_offer *offer, const char *name)
 const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest)
 {
 	size_t room = sizeof(offer->text);
+	struct wr_shown hint = wr_nearest_hint(nearest);
 
-	if (nearest->best)
-		snprintf(offer->text, room, "%s", wr_nearest_hint(nearest).text);
+	if (*hint.text)
+		snprintf(offer->text, room, "%s", hint.text);
 	else if (!offer->length)
 		snprintf(offer->text, room, " (it has no %ss)", offer->what);
 	else if (offer->length + 1 < room)

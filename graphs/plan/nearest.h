@@ -11,7 +11,8 @@ struct wr_nearest {
 };
 
 void wr_nearest_try(struct wr_nearest *nearest, const char *candidate); /* NULL is none */
-struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest);      /* " (did you mean 'blur'?)" or "" */
+/* " (did you mean 'blur'?)" or ""; of a word of Holoscan's what it is called here, or that there is no such thing. */
+struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest);
 
 /* What there is instead: "key" lists " (keys: type, device)", cut when there are many, or " (it has no
  * keys)". */

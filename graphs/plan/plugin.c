@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,12 +62,39 @@ static weir_status check_file(const char *path, int fd)
 	return why ? wr_fail(WEIR_E_INVALID, "plugin '%s' %s", wr_shown(path).text, why) : WEIR_OK;
 }
 
+/*
+ * Where there is no /proc (a chroot): by its whole path, which is what the linker then tells objects apart by. Whoever
+ * may write the folder could put another file there meanwhile; that is told afterwards, when it is the other one.
+ */
+static void *load_by_path(const char *path, int fd)
+{
+	char *whole = realpath(path, NULL);
+	void *handle = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
+	struct stat was, is;
+
+	if (handle && (fstat(fd, &was) || stat(whole, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)) {
+		dlclose(handle);
+		handle = NULL;
+	}
+	wr_free(whole);
+	return handle;
+}
+
+static weir_status cannot_load(const char *path)
+{
+	const char *why = dlerror();
+
+	return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
+		       why ? why : "another file came in its place meanwhile");
+}
+
 static weir_status load_file(const char *path, struct wr_plugin *plugin)
 {
 	plugin->handle = dlopen(name_of(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin->handle && access("/proc/self/fd", F_OK))
+		plugin->handle = load_by_path(path, plugin->fd);
 	if (!plugin->handle)
-		return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
-			       dlerror());
+		return cannot_load(path);
 	return WEIR_OK;
 }
 

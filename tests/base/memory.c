@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -43,6 +44,32 @@ static void memory_is_zeroed_and_never_null_for_nothing(void **state)
 	wr_free(none);
 	wr_free(aligned);
 	wr_free(NULL);
+}
+
+static size_t resident(void)
+{
+	unsigned long size, pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu %lu", &size, &pages), 2);
+	fclose(file);
+	return pages * 4096;
+}
+
+static void much_memory_reads_as_zeros_and_is_not_touched_before_its_time(void **state)
+{
+	enum { MUCH = 64 << 20 };
+	size_t before = resident();
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		char *memory = wr_alloc_aligned(256, MUCH);
+		assert_true(turn || resident() < before + MUCH / 2);
+		assert_true(all_zero(memory, MUCH));
+		memset(memory, 0xff, MUCH);
+		wr_free(memory);
+	}
 }
 
 static void texts_are_copied_and_formatted_whole(void **state)
@@ -174,6 +201,7 @@ int main(void)
 		cmocka_unit_test_teardown(f87_an_array_that_cannot_grow_is_untouched, hook_off),
 		cmocka_unit_test_teardown(f40_the_nth_allocation_fails_alone, hook_off),
 		cmocka_unit_test_teardown(f40_or_all_from_the_nth_on, hook_off),
+		cmocka_unit_test(much_memory_reads_as_zeros_and_is_not_touched_before_its_time),
 		cmocka_unit_test_teardown(f40_each_way_to_allocate_can_fail_and_is_counted, hook_off),
 		cmocka_unit_test_teardown(f40_exactly_one_of_two_threads_meets_the_failure, hook_off),
 	};

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -341,25 +343,48 @@ static void print_prints_every_nth_or_nothing(void **state)
 	assert_string_equal(printed("quiet=true", others, 1), "");
 }
 
-static void print_goes_on_when_nobody_can_read_it(void **state)
+/* Two messages while stdout is `fd`: what the first and the second tick came to. */
+static void print_to(int fd, struct rig *rig, weir_status ticks[2])
 {
+	rig_start(rig, &wr_print, "");
+	begin_capture(fd);
+	for (int i = 0; i < 2; i++) {
+		rig_give(rig, rig_bytes(1));
+		ticks[i] = rig_tick(rig);
+	}
+	end_capture();
+	rig_stop(rig);
+}
+
+static void xb13_print_fails_where_it_cannot_write(void **state)
+{
+	int full = open("/dev/full", O_WRONLY);
+	weir_status ticks[2];
 	struct rig rig;
-	FILE *full = fopen("/dev/full", "w");
-	weir_status first, second;
 
 	(void)state;
-	assert_non_null(full);
-	rig_start(&rig, &wr_print, "");
-	begin_capture(fileno(full));
-	rig_give(&rig, rig_bytes(1));
-	first = rig_tick(&rig);
-	rig_give(&rig, rig_bytes(1));
-	second = rig_tick(&rig);
-	end_capture();
-	fclose(full);
-	assert_int_equal(first, WEIR_OK);
-	assert_int_equal(second, WEIR_OK);
-	rig_stop(&rig);
+	print_to(full, &rig, ticks);
+	assert_int_equal(ticks[0], WEIR_E_FAILED);
+	assert_string_equal(rig.context.text, "stdout: No space left on device");
+	assert_false(rig.context.drained);
+	close(full);
+}
+
+static void xb13_print_drains_the_run_when_nothing_reads_it(void **state)
+{
+	weir_status ticks[2];
+	struct rig rig;
+	int pipes[2];
+
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(pipe(pipes), 0);
+	close(pipes[0]);
+	print_to(pipes[1], &rig, ticks);
+	assert_int_equal(ticks[0], WEIR_OK);
+	assert_int_equal(ticks[1], WEIR_OK);
+	assert_true(rig.context.drained);
+	close(pipes[1]);
 }
 
 static int nothing_left(void **state)
@@ -386,7 +411,8 @@ int main(void)
 		cmocka_unit_test(sink_has_nothing_to_do),
 		cmocka_unit_test(print_says_kind_shape_tick_and_first_bytes),
 		cmocka_unit_test(print_prints_every_nth_or_nothing),
-		cmocka_unit_test(print_goes_on_when_nobody_can_read_it),
+		cmocka_unit_test(xb13_print_fails_where_it_cannot_write),
+		cmocka_unit_test(xb13_print_drains_the_run_when_nothing_reads_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, nothing_left);

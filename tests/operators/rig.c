@@ -242,6 +242,11 @@ weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, b
 	return WEIR_OK;
 }
 
+void weir_context_drain(weir_context *context)
+{
+	context->drained = true;
+}
+
 weir_status weir_context_finish(weir_context *context)
 {
 	context->finished = true;

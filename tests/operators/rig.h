@@ -26,6 +26,7 @@ struct weir_context {
 	size_t in_count, out_count;
 	uint64_t tick;
 	bool finished, fails_to_allocate, fails_to_launch, has_no_stream;
+	bool drained;
 	char text[512]; /* what it failed with */
 	int faults;     /* of the stream */
 	int64_t slept;
