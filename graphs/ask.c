@@ -35,6 +35,7 @@ struct sum {
 	int64_t at;
 	bool external;
 	size_t fences;
+	int signal;			/* of the conditions that named the fences */
 	const char *why, *of;
 };
 
@@ -57,7 +58,15 @@ static void join_fences(weir_verdict *verdict)
 	verdict->fence_count = kept;
 }
 
-__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, const char *of)
+/* Of joined waits: a doorbell arms what it can and leaves the rest to callback; inline must be all's wish. */
+static int join_signals(int a, int b)
+{
+	if (a == WR_SIGNAL_DOORBELL || b == WR_SIGNAL_DOORBELL)
+		return WR_SIGNAL_DOORBELL;
+	return a == b ? a : WR_SIGNAL_CALLBACK;
+}
+
+__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, int signal, const char *of)
 {
 	enum rank rank = rank_of(child);
 	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
@@ -71,6 +80,7 @@ __attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, 
 		/* Of the chosen one alone: a message that is missing may never come. */
 		sum->external = child->external;
 		sum->fences = child->fence_count;
+		sum->signal = join ? join_signals(sum->signal, signal) : signal;
 		sum->rank = rank;
 		sum->why = child->why;
 		sum->of = of;
@@ -114,7 +124,7 @@ static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum
 			sum->of = condition->plan->name;
 			return false;
 		}
-		add(sum, &entity->verdict, condition->plan->name);
+		add(sum, &entity->verdict, condition->signal, condition->plan->name);
 	}
 	return true;
 }
@@ -132,7 +142,7 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
-		add(sum, &entity->verdict, entity->inputs[i].plan->port->name);
+		add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
 		if (closed)
 			return false;
 	}
@@ -156,7 +166,7 @@ static void ask_room(weir_entity *entity, struct sum *sum)
 		return;
 	wr_verdict_clear(&entity->verdict);
 	weir_verdict_wait(&entity->verdict, "no room behind an output");
-	add(sum, &entity->verdict, "room");
+	add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
 /* It has connected receivers, and all are DONE (S5). */
@@ -207,6 +217,7 @@ static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const s
 	verdict->answer = answer;
 	verdict->at = sum->at;
 	verdict->external = sum->external;
+	verdict->signal = sum->signal;
 	if (answer == WR_WAIT)
 		verdict->why = sum->why;
 	/* Literals: whoever reads an old pair shows an old reason. */

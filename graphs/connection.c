@@ -107,7 +107,7 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 		weir_message *message = NULL;
 		status = wr_message_empty(&message, pool);
 		if (!status)
-			wr_queue_push(&connection->queue, message, false);
+			wr_queue_push(&connection->queue, message);
 	}
 	return status;
 }

@@ -40,7 +40,7 @@ struct wr_connection {
 	weir_outlet *outlet;
 	uint32_t output, input, initial;
 	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
-	bool inlined, belled;		/* the receiver is gated on it by callback_inline, by doorbell */
+	bool belled;			/* the receiver is gated on it by doorbell */
 	_Atomic bool gone;		/* the receiver is DONE; stored after its state, before the poke */
 	bool taken_over;		/* sender: knows that, and has taken back what was left */
 };

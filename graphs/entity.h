@@ -33,12 +33,14 @@ struct weir_verdict {
 	size_t fences_from;		/* where those of the condition that is being asked begin */
 	weir_status failed;		/* the review fails the run: no memory for a fence, or misuse */
 	const char *fault, *fault_of;	/* literals: what was wrong, and whose it was; NULL: no misuse */
+	int signal;			/* enum wr_signal_kind: by which the fences are armed */
 };
 
 struct wr_condition {
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);	/* the kind's */
 	void *state;
 	const struct wr_plan_condition *plan;
+	int signal;			/* enum wr_signal_kind: how its fences wake the entity */
 	_Atomic int told;		/* any thread: weir_told */
 };
 
@@ -165,6 +167,11 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
  * its name and why. Thread: owner.
  */
 bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
+/*
+ * Names the condition that waits for a fence which was never recorded in this graph: WEIR_E_INVALID. Thread:
+ * owner.
+ */
+weir_status wr_entity_refuse_fence(weir_entity *entity);
 size_t wr_entity_held(weir_entity *entity);		/* messages in its inboxes and fronts */
 /* Some block queue behind it has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/shown.h"
+#include "base/status.h"
 #include "graphs/ask.h"
 
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
@@ -80,6 +81,35 @@ static void ask_alone(weir_view *view, const struct wr_condition *condition)
 {
 	view->entity->verdict.fence_count = 0;
 	wr_condition_ask(view, condition);
+}
+
+static bool names_unknown_fence(weir_view *view, const struct wr_condition *condition)
+{
+	weir_entity *entity = view->entity;
+
+	ask_alone(view, condition);
+	for (size_t i = 0; i < entity->verdict.fence_count; i++)
+		if (wr_fence_query(entity->graph->system, entity->verdict.fences[i]) == WEIR_E_INVALID)
+			return true;
+	return false;
+}
+
+weir_status wr_entity_refuse_fence(weir_entity *entity)
+{
+	size_t count = entity->fronts_closed ? entity->condition_count : entity->gathering_count;
+	const char *name = wr_load_relaxed(&entity->why_of);
+	weir_view view = {.entity = entity};
+
+	for (size_t i = 0; i < count; i++) {
+		if (!names_unknown_fence(&view, &entity->conditions[i]))
+			continue;
+		name = entity->conditions[i].plan->name;
+		break;
+	}
+	return wr_fail(WEIR_E_INVALID,
+		       "%s: condition '%s' waits for a fence that was never recorded in this graph: name one "
+		       "that weir_stream_record or weir_message_fences gave",
+		       entity->plan->name, name ? name : "?");
 }
 
 static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)

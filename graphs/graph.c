@@ -156,15 +156,13 @@ weir_status weir_graph_destroy(weir_graph *graph)
 
 /* --- which signals watch what --- */
 
-static void bind_port(struct wr_input *input, int signal)
+static void bind_port(struct wr_input *input)
 {
-	for (size_t i = 0; i < input->count; i++) {
-		input->connections[i]->inlined |= signal == WR_SIGNAL_INLINE;
-		input->connections[i]->belled |= signal == WR_SIGNAL_DOORBELL;
-	}
+	for (size_t i = 0; i < input->count; i++)
+		input->connections[i]->belled = true;
 }
 
-static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition, int signal)
+static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition)
 {
 	const weir_parameter *parameter = condition->kind->parameters;
 	const weir_values *values = condition->values;
@@ -173,26 +171,29 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 		if (parameter->type != WEIR_INPUTS)
 			continue;
 		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
-			bind_port(&entity->inputs[weir_values_at(values, parameter->name, i)], signal);
+			bind_port(&entity->inputs[weir_values_at(values, parameter->name, i)]);
+	}
+}
+
+static void bind_entity(weir_entity *entity, int signal)
+{
+	entity->belled = false;
+	for (size_t k = 0; k < entity->condition_count; k++) {
+		struct wr_condition *condition = &entity->conditions[k];
+		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
+		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_DOORBELL)
+			continue;
+		entity->belled = true;
+		bind_ports(entity, condition->plan);
 	}
 }
 
 void wr_graph_bind(weir_graph *graph, int signal)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
-		graph->connections[i]->inlined = graph->connections[i]->belled = false;
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-		entity->belled = false;
-		for (size_t k = 0; k < entity->condition_count; k++) {
-			const struct wr_plan_condition *condition = entity->conditions[k].plan;
-			int own = condition->signal < 0 ? signal : condition->signal;
-			if (condition->kind->phase != WEIR_CONTENT || own == WR_SIGNAL_CALLBACK)
-				continue;
-			entity->belled |= own == WR_SIGNAL_DOORBELL;
-			bind_ports(entity, condition, own);
-		}
-	}
+		graph->connections[i]->belled = false;
+	for (size_t i = 0; i < graph->entity_count; i++)
+		bind_entity(&graph->entities[i], signal);
 }
 
 /* --- "name.port" --- */

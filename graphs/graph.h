@@ -41,8 +41,8 @@ weir_status wr_graph_ready(const weir_graph *graph);
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
 /*
- * Marks the connections whose receiver is gated by callback_inline or doorbell; `signal`: enum
- * wr_signal_kind where a condition names none.
+ * Gives every condition its signal and marks the connections whose receiver is gated by doorbell; `signal`:
+ * enum wr_signal_kind where a condition names none.
  */
 void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */

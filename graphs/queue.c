@@ -208,7 +208,7 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 		*left = message;
 		return WR_PUSH_DROPPED;
 	}
-	return wr_queue_push(queue, message, false);
+	return wr_queue_push(queue, message);
 }
 
 void wr_queue_close(struct wr_queue *queue)

@@ -17,7 +17,6 @@
 struct weir_message;
 struct wr_slot {
 	struct weir_message *message;
-	bool signalled;			/* an inline signal for it was enqueued for this receiver (G2) */
 };
 
 /*
@@ -60,8 +59,7 @@ enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
  * (unref'd, counted pushed and dropped); `pop` evicts the oldest of the inbox (unref'd after the critical
  * section) and answers PUSHED. With a full front `pop` admits one more.
  */
-static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message,
-					   bool signalled);
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message);
 /*
  * The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL:
  * nothing), to be unref'd after it (S11).
@@ -134,10 +132,9 @@ static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
 }
 
-static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message,
-					   bool signalled)
+static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message)
 {
-	struct wr_slot filled = {.message = message, .signalled = signalled};
+	struct wr_slot filled = {.message = message};
 	uint64_t tail = wr_read(&queue->tail);
 
 	if (wr_queue_evicts(queue))

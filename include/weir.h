@@ -293,7 +293,7 @@ WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
 WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
 /* Wait; ask again at this time. */
 WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
-/* Wait; ask again when it is complete. */
+/* Wait; ask again when it is complete. One that was never recorded in this graph fails the run. */
 WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
 /* Wait for something outside: holds the run open. */
 WEIR_API void weir_verdict_external(weir_verdict *verdict);

@@ -1,7 +1,7 @@
 /*
  * What a tick has emitted leaves: each message to all connections of its output, with all of their references
- * taken before the first push (T4), and the receiver poked after each push. Before a push, what is to signal
- * the end of the device's work to a gated receiver is enqueued right after the message's fence (G2, G4).
+ * taken before the first push (T4), and the receiver poked after each push. Before a push to a receiver that
+ * is gated by doorbell the device is told to write, right after the message's fence (G4).
  *
  * A receiver that is DONE when it is poked touches its queue no more: from then on the queue is this sender's
  * alone (S5), and what is pushed there counts as closed.
@@ -22,23 +22,6 @@ static weir_status overflow(const struct wr_connection *connection, weir_message
 		       receiver->plan->name, receiver->inputs[connection->input].plan->port->name,
 		       connection->queue.capacity,
 		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
-}
-
-/*
- * The receiver is gated by callback_inline: right after the fence, before the push, so that the slot can say
- * whether a signal will come (G2).
- */
-static bool signal_inline(const struct wr_connection *connection, const weir_message *message)
-{
-	weir_stream *stream;
-	wr_token token;
-	weir_fence fence;
-
-	if (!wr_message_has_fences(message) || wr_message_fences(message, &fence, 1) != 1)
-		return false;
-	stream = wr_entity_stream_of(connection->sender, fence);
-	/* Others' streams get none: the receiver's review arms by callback. */
-	return stream && !wr_signal_inline(stream, connection->receiver->id, &token);
 }
 
 #define BELLS 8		/* producers of one message; one with more is armed by callback */
@@ -69,12 +52,11 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 {
 	/* The seeded bug: as if the push's relaxed store landed after this look. */
 	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;
-	bool signalled = connection->inlined && signal_inline(connection, message);
 	enum wr_pushed pushed;
 
 	if (connection->belled)
 		ring_bells(connection, message);
-	pushed = wr_queue_push(&connection->queue, message, signalled);
+	pushed = wr_queue_push(&connection->queue, message);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {

@@ -164,7 +164,7 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	bool hold, told;
 
 	wr_mutex_lock(&outlet->lock);
-	wr_queue_push(&outlet->connection->queue, message, false); /* there is room: the review saw it */
+	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */
 	hold = !outlet->holding;
 	outlet->holding = true;
 	if (hold)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
@@ -61,43 +62,25 @@ static void supersede(weir_scheduler *scheduler, weir_entity *entity)
 }
 
 /*
- * An inline signal of the producer's will come for every message of the front that is pending (G2): nothing
- * to arm.
- */
-static bool signalled_inline(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++) {
-		for (size_t k = 0; k < entity->inputs[i].count; k++) {
-			struct wr_connection *connection = entity->inputs[i].connections[k];
-			for (size_t m = 0; m < wr_queue_front(&connection->queue); m++) {
-				struct wr_slot slot = wr_queue_at(&connection->queue, m);
-				bool signalled = connection->inlined && slot.signalled;
-				if (wr_message_has_fences(slot.message) && !signalled)
-					return false;
-			}
-		}
-	}
-	return true;
-}
-
-/*
- * What was rung at delivery needs nothing on any stream; what was not, though it should have been, is armed
- * by callback.
+ * Every fence of the verdict is armed, whoever named it: by a doorbell that was rung for all of them, by a
+ * callback on the stream that they all lie on, or else by callback, which takes any.
  */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_system *system = scheduler->graph->system;
 	const weir_verdict *verdict = &entity->verdict;
+	const weir_fence *fences = verdict->fences;
+	size_t count = verdict->fence_count;
+	wr_token *token = &entity->wait.token;
 	weir_status status = WEIR_E_UNSUPPORTED;
 
-	if (entity->belled)
-		status = wr_bell_arm(system, entity->id, verdict->fences, verdict->fence_count,
-				     &entity->wait.token);
-	if (!status)
+	if (verdict->signal == WR_SIGNAL_DOORBELL)
+		status = wr_bell_arm(system, entity->id, fences, count, token);
+	else if (verdict->signal == WR_SIGNAL_INLINE)
+		status = wr_signal_inline(system, entity->id, fences, count, token);
+	if (!status && verdict->signal == WR_SIGNAL_DOORBELL)
 		wr_poll_armed(scheduler);
-	if (status != WEIR_E_UNSUPPORTED)
-		return status;
-	return wr_signal_arm(system, entity->id, verdict->fences, verdict->fence_count, &entity->wait.token);
+	return status == WEIR_E_UNSUPPORTED ? wr_signal_arm(system, entity->id, fences, count, token) : status;
 }
 
 static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
@@ -110,14 +93,14 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 		return WEIR_OK;
 	/* A place among the refused is kept until there is a token: pokes must not cost it (G2). */
 	drop_token(scheduler, wait);
-	if (signalled_inline(entity)) {
-		supersede(scheduler, entity);
+	if (WR_BUG(OWN_FENCE_NOT_ARMED) && !entity->fronts_closed)
 		return WEIR_OK;
-	}
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
 	if (status)
 		return status;
 	status = arm_by_kind(scheduler, entity);
+	if (status == WEIR_E_INVALID)
+		return wr_entity_refuse_fence(entity);
 	if (status == WEIR_E_BUSY) {
 		wait->refused = true;
 		return WEIR_OK;

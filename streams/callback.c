@@ -1,12 +1,18 @@
 /*
  * Signals by host callback (G2, G3): `callback`, on a carrier, a native stream of its own that waits for the
- * fences; `callback_inline`, on the stream itself; and the loop's own for the end of a stream.
+ * fences; `callback_inline`, on the stream that all of them lie on; and the loop's own for the end of a
+ * stream.
  *
  * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed,
  * or one in the FIFO of refused entities is taken; the carrier is made to wait; the token is armed; the
  * callback is enqueued. From then on it may come, also before its enqueueing has returned (F05), and the
  * signal may be somebody else's: only the token, a value, is touched after that. What fails on the way undoes
  * the steps before; a carrier that may wait for something goes to limbo.
+ *
+ * A callback on the stream itself must not fall into a capture of the user's (G3). Only a stream whose native
+ * handle was never given out carries one, and the first call that gives it out waits until nobody is on the
+ * way to enqueue there: who enqueues counts in (`entering`), then looks at `exposed`; who gives out sets
+ * `exposed`, then looks at the count; all seq_cst.
  *
  * No lock is held in a call of the backend; signals->lock guards the claim alone. A signal that fails to be
  * enqueued and one that the failure of the system ends are told apart by the token's end: whoever ends it has
@@ -62,18 +68,9 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	return status;
 }
 
-weir_status wr_signal_refuse_capture(weir_stream *stream)
-{
-	if (!wr_stream_capturing(stream))
-		return WEIR_OK;
-	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "the stream of '%s' is being captured: a signal in a graph would fire at every replay",
-		       wr_load(&stream->owner));
-}
-
 /*
- * The device waits for each of them that is not known to be complete;
- * nobody asks for the others' streams. *device: of the first.
+ * All of them were recorded here. A stream that is in a capture by now refuses none: its points were recorded
+ * before, so the carrier may wait for their events. *device: of the first.
  */
 static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
@@ -84,11 +81,8 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream)
-			continue;
-		*device = stream->spec.device;
-		if (fences[i].point > wr_load(&stream->seen))
-			status = wr_signal_refuse_capture(stream);
+		if (!status && stream)
+			*device = stream->spec.device;
 	}
 	return status;
 }
@@ -123,6 +117,14 @@ static bool ring(struct wr_system *system, struct wr_carrier *carrier)
 						     carrier->word, carrier->rung));
 }
 
+static void unclaim(struct wr_signals *signals, const struct wr_order *order)
+{
+	wr_mutex_lock(&signals->lock);
+	if (order->bounded)
+		signals->outstanding[order->device]--;
+	wr_mutex_unlock(&signals->lock);
+}
+
 static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				  wr_token *out)
 {
@@ -141,10 +143,7 @@ static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *wak
 	if (!status)
 		return enqueue(system, order->carrier->native, signal, out);
 	wr_carrier_give_up(system, order->carrier);
-	wr_mutex_lock(&signals->lock);
-	if (order->bounded)
-		signals->outstanding[order->device]--;
-	wr_mutex_unlock(&signals->lock);
+	unclaim(signals, order);
 	return status;
 }
 
@@ -163,7 +162,8 @@ static weir_status claim(struct wr_signals *signals, struct wr_order *order, str
 		status = wr_refused_enter_locked(signals, order->entity, order->device, &entered);
 	} else {
 		signals->outstanding[order->device] += order->bounded;
-		order->carrier = wr_carrier_pop_locked(&signals->carriers, order->device);
+		if (!order->inlined)
+			order->carrier = wr_carrier_pop_locked(&signals->carriers, order->device);
 		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
@@ -172,64 +172,108 @@ static weir_status claim(struct wr_signals *signals, struct wr_order *order, str
 	return status;
 }
 
+/* The order is claimed or refused; what the claim gave back is dropped. */
+static weir_status claim_for_run(struct wr_system *system, struct wr_waker *waker, struct wr_order *order)
+{
+	bool dropped = false;
+	weir_status status = claim(&system->signals, order, waker, &dropped);
+
+	if (status == WEIR_E_BUSY)
+		wr_system_added(system);
+	if (!status && dropped)
+		waker->drop(waker);
+	return status;
+}
+
+static weir_status find_waker(struct wr_system *system, struct wr_waker **out)
+{
+	if (wr_system_failed(system))
+		return wr_system_dead(system);
+	*out = wr_load(&system->waker);
+	return *out ? WEIR_OK : wr_fail(WEIR_E_CLOSED, "no run is on");
+}
+
 weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			  wr_token *out)
 {
-	struct wr_waker *waker = wr_load(&system->waker);
 	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
-	bool dropped = false;
-	weir_status status;
+	struct wr_waker *waker;
+	weir_status status = find_waker(system, &waker);
 
-	if (wr_system_failed(system))
-		return wr_system_dead(system);
-	if (!waker)
-		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	status = check(system, fences, n, &order.device);
 	if (!status)
-		status = claim(&system->signals, &order, waker, &dropped);
-	if (status == WEIR_E_BUSY)
-		wr_system_added(system);
-	if (status)
-		return status;
-	if (dropped)
-		waker->drop(waker);
-	return arm_on_carrier(system, waker, &order, out);
+		status = check(system, fences, n, &order.device);
+	if (!status)
+		status = claim_for_run(system, waker, &order);
+	return status ? status : arm_on_carrier(system, waker, &order, out);
 }
 
-weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out)
+/* --- on the stream itself --- */
+
+/*
+ * The stream that all pending ones of the fences lie on, whatever their identities; NULL: there are several,
+ * or none is pending.
+ */
+static weir_status find_only(struct wr_system *system, const weir_fence *fences, size_t n, weir_stream **out)
 {
-	struct wr_system *system = stream->system;
-	struct wr_waker *waker = wr_load(&system->waker);
-	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
-	struct wr_order order = {.entity = entity,
-			      .fences = &fence,
-			      .count = 1,
-			      .device = stream->spec.device,
-			      .stream = stream,
-			      .bounded = true};
+	weir_status status = WEIR_OK;
+
+	*out = NULL;
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (status || !stream || fences[i].point <= wr_load(&stream->seen))
+			continue;
+		if (*out && !weir_stream_same(*out, stream)) {
+			*out = NULL;
+			return WEIR_OK;
+		}
+		*out = stream;
+	}
+	return status;
+}
+
+/*
+ * `inlined` keeps the identity from being given on while its callback is outstanding, since lost.c looks at
+ * its later points.
+ */
+static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
+				 wr_token *out)
+{
+	weir_stream *stream = order->stream;
 	struct wr_signal *signal;
 	weir_status status;
 
-	if (wr_system_failed(system))
-		return wr_system_dead(system);
-	if (!waker)
-		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	if (!fence.point)
-		return wr_fail(WEIR_E_INVALID, "nothing was recorded on the stream of '%s'",
-			       wr_load(&stream->owner));
-	status = wr_signal_refuse_capture(stream);
-	if (status)
-		return status;
-	if (wr_fetch_add(&stream->inlined, 1) >= system->signals.bound)
-		status = WEIR_E_BUSY;
+	wr_fetch_add(&stream->inlined, 1);
+	status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
-		status = wr_signal_make(system, waker, &order, &signal);
-	if (status) {
-		wr_fetch_sub(&stream->inlined, 1);
-		return status;
-	}
-	wr_store(&stream->trailing, true);
-	return enqueue(system, wr_load(&stream->native), signal, out);
+		return enqueue(system, wr_load(&stream->native), signal, out);
+	wr_fetch_sub(&stream->inlined, 1);
+	unclaim(&system->signals, order);
+	return status;
+}
+
+weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			     wr_token *out)
+{
+	struct wr_order order = {
+		.entity = entity, .fences = fences, .count = n, .bounded = true, .inlined = true};
+	struct wr_waker *waker;
+	weir_stream *root;
+	weir_status status = find_waker(system, &waker);
+
+	if (!status)
+		status = find_only(system, fences, n, &order.stream);
+	if (status || !order.stream)
+		return status ? status : WEIR_E_UNSUPPORTED;
+	order.device = order.stream->spec.device;
+	root = wr_load(&order.stream->root);
+	wr_fetch_add(&root->entering, 1);
+	status = wr_load(&root->exposed) ? WEIR_E_UNSUPPORTED : claim_for_run(system, waker, &order);
+	if (!status)
+		status = arm_on_stream(system, waker, &order, out);
+	wr_fetch_sub(&root->entering, 1);
+	return status;
 }
 
 /* Outside of the bound: at most one for each point that a stream ended with. */
@@ -243,7 +287,7 @@ weir_status wr_signal_expect(weir_stream *stream)
 			      .count = 1,
 			      .device = stream->spec.device,
 			      .stream = stream};
-	bool dropped;
+	bool dropped = false;
 	wr_token token;
 	weir_status status;
 

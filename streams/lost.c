@@ -64,28 +64,46 @@ static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
 	return WEIR_E_BUSY;
 }
 
-/* Inline: any later point of the stream tells. While there is none, nobody knows. */
-static weir_status ask_stream(struct wr_signal *signal, weir_fence fence)
+/*
+ * Inline: a point tells whose record began after the enqueueing had returned. One record may be on its way
+ * when the last point is read here: so the one after that. While there is none that is complete nobody knows.
+ */
+static weir_status ask_stream(struct wr_signal *signal, wr_token token)
 {
-	weir_fence last = {fence.stream, wr_load(&signal->stream->recorded)};
+	weir_stream *stream = signal->stream;
+	weir_fence last = {wr_load(&stream->id), wr_load(&stream->recorded)};
 
-	return last.point > fence.point ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
+	if (signal->probed != token) {
+		signal->probed = token;
+		signal->behind = last.point + 1;
+	}
+	return last.point > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
 }
 
-static bool went_past(struct wr_signal *signal, wr_token token, weir_fence fence)
+static bool went_past(struct wr_signal *signal, wr_token token)
 {
 	if (wr_load(&signal->enqueued) != token)
 		return false;
-	return signal->carrier ? !ask_carrier(signal, token) : !ask_stream(signal, fence);
+	return signal->carrier ? !ask_carrier(signal, token) : !ask_stream(signal, token);
 }
 
+/* Inline: what its producer enqueued since comes first, and is not finished yet. */
+static bool stands_behind_work(const struct wr_signal *signal)
+{
+	weir_stream *stream = signal->stream;
+
+	return !signal->carrier && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
+}
+
+/* Asked again once, which is always right; nothing is wrong where other work of the stream comes first. */
 static void call_late(struct wr_signal *signal, wr_token token, const char *producer)
 {
 	if (signal->late == token)
 		return;
 	signal->late = token;
-	wr_log(WR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made yet: "
-	       "the thread that makes them is busy, or too many streams are", producer);
+	if (!stands_behind_work(signal))
+		wr_log(WR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made "
+		       "yet: the thread that makes them is busy, or too many streams are", producer);
 	if (signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity);
 }
@@ -93,8 +111,7 @@ static void call_late(struct wr_signal *signal, wr_token token, const char *prod
 static void decide(struct wr_signal *signal, struct look *look, wr_token token, weir_fence fence)
 {
 	const char *producer = wr_fence_producer(signal->system, fence, NULL);
-	bool probed = !signal->carrier || signal->probed == token;
-	bool past = went_past(signal, token, fence);
+	bool probed = signal->probed == token, past = went_past(signal, token);
 
 	if (!wr_token_outstanding(token) || look->lost)
 		return;

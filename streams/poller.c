@@ -45,10 +45,7 @@ struct wr_bell {
 
 /* --- arming --- */
 
-/*
- * What was not rung and what goes into a capture (G3) is not armed
- * here; nothing is enqueued, so nobody asks for the devices.
- */
+/* What was not rung is not armed here. Nothing is enqueued: so no capture is in the way. */
 static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
@@ -59,8 +56,7 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 		status = wr_fence_find(system, fences[i], &stream);
 		if (status || !stream || fences[i].point <= wr_load(&stream->seen))
 			continue;
-		status = wr_stream_rung(stream, fences[i].point) ? wr_signal_refuse_capture(stream) :
-								   WEIR_E_UNSUPPORTED;
+		status = wr_stream_rung(stream, fences[i].point) ? WEIR_OK : WEIR_E_UNSUPPORTED;
 	}
 	return status;
 }

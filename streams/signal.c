@@ -154,9 +154,9 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
 
 static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
 {
-	if (signal->bounded && signal->carrier)
+	if (signal->bounded)
 		signals->outstanding[signal->device]--;
-	else if (signal->bounded)
+	if (signal->stream && !signal->carrier)
 		wr_fetch_sub(&signal->stream->inlined, 1);
 	signal->bounded = false;
 }

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "streams/token.h"
 
-#define WR_BOUND 256	/* outstanding tokens a device (callback) or stream (inline), G2 */
+#define WR_BOUND 256	/* outstanding tokens a device, G2 */
 
 /*
  * A native stream that carries one signal at a time, so that
@@ -43,7 +43,7 @@ struct wr_signal {
 	uint32_t slot, entity;
 	_Atomic uint64_t token;		/* 0: not armed */
 	struct wr_carrier *carrier;	/* NULL: inline */
-	weir_stream *stream;	/* inline: whose bound; expected: who is looked at when it has fired */
+	weir_stream *stream;	/* inline: on which; expected: who is looked at when it has fired */
 	int device;
 	bool bounded;			/* counts against a bound */
 	bool proven;	/* when its callback comes the carrier's word is proof that the fences are complete */
@@ -53,7 +53,8 @@ struct wr_signal {
 	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
 	bool doorbell;			/* it is in the poller's hands until it has ended */
 	_Atomic wr_token ended;		/* a doorbell's: who else ends its token says so, last of all */
-	wr_token probed, late;	/* carrier's event recorded behind it; told that it is late. Loop thread */
+	wr_token probed, late;	/* the carrier's event was recorded behind it, or `behind` read; told that it is late */
+	uint64_t behind;	/* inline: points of its stream beyond this one were recorded behind it. Loop thread */
 };
 
 #define WR_SIGNALS 64
@@ -96,7 +97,7 @@ struct wr_order {
 	int device;
 	struct wr_carrier *carrier;	/* NULL: inline, or a doorbell */
 	weir_stream *stream;
-	bool bounded, doorbell, proven;
+	bool bounded, doorbell, proven, inlined;
 };
 /*
  * Takes the order's carrier if it succeeds. The token is armed: the
@@ -113,11 +114,6 @@ struct wr_carrier *wr_signal_give_back(struct wr_signal *signal);
 struct wr_carrier *wr_signal_put_back(struct wr_signal *signal);
 
 /* --- callback.c --- */
-/*
- * A signal must not wait for a stream that is being captured
- * (G3). Fails: WEIR_E_UNSUPPORTED. Thread: worker.
- */
-weir_status wr_signal_refuse_capture(weir_stream *stream);
 /* Kick only; once for its last point. Thread: the loop. */
 weir_status wr_signal_expect(weir_stream *stream);
 

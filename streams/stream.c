@@ -96,13 +96,23 @@ bool wr_stream_over(weir_stream *stream)
 	return !fence.point || wr_fence_over(stream->system, fence);
 }
 
+/* The first time: a callback of ours that is on its way there must not fall into a capture (callback.c). */
+static void expose(weir_stream *root)
+{
+	if (wr_load(&root->exposed))
+		return;
+	wr_store(&root->exposed, true);
+	while (wr_load(&root->entering))
+		wr_thread_yield();
+}
+
 /* Whoever has the handle may enqueue on it. */
 void *weir_stream_native(const weir_stream *stream)
 {
 	if (!stream->system->backend->native_streams)
 		return NULL;
 	wr_store(&((weir_stream *)stream)->dirty, true);
-	wr_store(&wr_load(&((weir_stream *)stream)->root)->exposed, true);
+	expose(wr_load(&((weir_stream *)stream)->root));
 	return wr_load(&((weir_stream *)stream)->native);
 }
 

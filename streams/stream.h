@@ -62,7 +62,7 @@ struct weir_stream {
 	_Atomic(struct wr_ring *) ring;	/* released with what is in it */
 	_Atomic uint64_t recorded;	/* the last point; goes on from id to id */
 	_Atomic bool dirty;		/* work since the last record */
-	_Atomic bool trailing;		/* a host callback since the last record */
+	_Atomic bool trailing;		/* a doorbell since the last record */
 	/* by index of the other stream: the latest point it waits for. Owner alone */
 	weir_fence waited[WR_WAITED];
 	bool begun;			/* by a tick, whose worker holds a live reference. Owner alone */
@@ -72,7 +72,8 @@ struct weir_stream {
 	_Atomic uint64_t held;	/* until when it holds a live reference, or 0 (S4): point << 1 | only begun */
 	_Atomic bool exposed;		/* a root's: somebody may have the native handle, and capture it */
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
-	_Atomic uint32_t inlined;	/* outstanding tokens of its own, against the bound */
+	_Atomic uint32_t inlined;	/* outstanding callbacks that were enqueued on it as on this identity */
+	_Atomic uint32_t entering;	/* a root's: threads on their way to enqueue one there (callback.c) */
 
 	/* Its doorbell. */
 	_Atomic(_Atomic uint32_t *) word;	/* or NULL; written by the owner, or while it is being made */

@@ -260,16 +260,18 @@ typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 /*
  * `callback`: one token, one host callback for all n fences, on a signal stream of the device's free list. n
  * is not 0; fences of a failed system: WEIR_E_DEVICE. WEIR_E_BUSY: the bound (256 a device) is reached: the
- * entity stands in the FIFO with a live reference and is poked when a token is released. WEIR_E_UNSUPPORTED:
- * a capturing stream (G3). Thread: worker; no lock of the caller's may be held.
+ * entity stands in the FIFO with a live reference and is poked when a token is released. WEIR_E_INVALID: a
+ * fence was never recorded in this system. Thread: worker; no lock of the caller's may be held.
  */
 weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			  wr_token *out);
 /*
- * `callback_inline`: a host callback on the stream itself, right after its last
- * record. WEIR_E_BUSY at the bound (256 a stream): nothing is enqueued.
+ * `callback_inline`: the host callback on the stream itself that all pending fences lie on, behind all that
+ * its producer has enqueued by now. WEIR_E_UNSUPPORTED (no text): they lie on several, none is pending, or
+ * the stream's native handle was given out: arm by callback. Otherwise as wr_signal_arm.
  */
-weir_status wr_signal_inline(weir_stream *stream, uint32_t entity, wr_token *out);
+weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			     wr_token *out);
 /*
  * `doorbell`: the device writes the number of the stream's last recorded point into a word of the stream's,
  * right after it. Once per point; no token. Nothing is refused: what could not be enqueued is armed by
@@ -279,9 +281,8 @@ weir_status wr_bell_ring(weir_stream *stream);
 /* The device can do that; else WEIR_E_UNSUPPORTED, naming it. Asked when a scheduler is made. */
 weir_status wr_bell_check(struct wr_system *system);
 /*
- * Arms a token for all n fences with the poller. WEIR_E_UNSUPPORTED: some fence was not rung (no text) or
- * goes into a capture: arm by callback. Otherwise as wr_signal_arm, but unbounded: nothing lies on any
- * stream. Thread: worker.
+ * Arms a token for all n fences with the poller. WEIR_E_UNSUPPORTED (no text): some fence was not rung: arm
+ * by callback. Otherwise as wr_signal_arm, but unbounded: nothing lies on any stream. Thread: worker.
  */
 weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			wr_token *out);

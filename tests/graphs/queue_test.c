@@ -94,7 +94,7 @@ static void f25_block_refuses_and_leaves_the_message(void **state)
 	weir_message *message = numbered(rig->pool, 2);
 
 	push_all(rig, 1, 1);
-	assert_int_equal(wr_queue_push(queue, message, false), WR_PUSH_FULL);
+	assert_int_equal(wr_queue_push(queue, message), WR_PUSH_FULL);
 	assert_int_equal(number_of(message), 2);
 	assert_int_equal(wr_read(&queue->counters.pushed), 1);
 	weir_message_unref(message);
@@ -124,7 +124,7 @@ static void f25_fault_says_so_and_leaves_the_message(void **state)
 
 	push_all(rig, 1, 1);
 	assert_int_equal(wr_queue_room(queue), EVERYTHING);
-	assert_int_equal(wr_queue_push(queue, message, false), WR_PUSH_FAULT);
+	assert_int_equal(wr_queue_push(queue, message), WR_PUSH_FAULT);
 	assert_int_equal(wr_message_references(message), 1);
 	assert_int_equal(wr_read(&queue->counters.pushed), 1);
 	weir_message_unref(message);
@@ -200,7 +200,7 @@ static void s11_no_lock_is_held_when_an_evicted_message_goes(void **state)
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_user(&message, rig->pool, &bomb, look_inside), WEIR_OK);
-	assert_int_equal(wr_queue_push(bomb.queue, message, false), WR_PUSHED);
+	assert_int_equal(wr_queue_push(bomb.queue, message), WR_PUSHED);
 	push_all(rig, 1, 1);
 	assert_true(bomb.free);
 }

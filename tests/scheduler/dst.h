@@ -37,6 +37,7 @@ struct dst {
 	unsigned entities;
 	uint32_t beats;			/* messages of the first source, or pushed by the inlet in this run */
 	bool failed, stopped;		/* compute did, in this run */
+	weir_fence work[DST_ENTITIES];	/* what entities that note it enqueued last: for `dst_own_work` */
 	weir_message *kept[DST_ENTITIES];	/* what entities passed on last and hold on to; until the run has ended */
 	weir_scheduler *scheduler;
 	char text[4096];		/* for the replay */

@@ -53,7 +53,18 @@ struct entity {
 	bool in2;		/* a second port has a connection */
 	bool joined;		/* paths meet somewhere */
 	unsigned take;		/* 0: drawn */
+	bool notes;		/* what it enqueued last, for conditions that name it */
 };
+
+/* "signal":"NAME", or nothing. */
+static const char *draw_signal(struct dst *dst)
+{
+	static const char *const signals[] = {
+		"", ",\"signal\":\"callback\"", ",\"signal\":\"callback_inline\"", ",\"signal\":\"doorbell\"",
+	};
+
+	return signals[draw_streams(dst, sizeof signals / sizeof *signals)];
+}
 
 /* Where its streams come from. `few` has less than there are users: who comes too late works on its inputs' streams. */
 static void put_streams(struct text *text, struct dst *dst)
@@ -79,12 +90,22 @@ static void put_resources(struct text *text, struct dst *dst)
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
 	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":\"%uns\","
-		  "\"in_place\":%s,\"keeps\":%s},",
+		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s},",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
 	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat,
-	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)));
+	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)), yes(entity->notes));
 	if (entity->device)
 		put_streams(text, dst);
+}
+
+/* Waits for device work that no message carries: its own, or what another has enqueued by then. */
+static void put_own_fences(struct text *text, struct dst *dst, const struct entity *entity, const char *comma)
+{
+	unsigned beat = draw_streams(dst, 2) ? 0 : 100 + (unsigned)draw_streams(dst, 3000);
+	bool own = entity->source || draw_streams(dst, 2);
+
+	put(text, "%s{\"type\":\"%s\",\"id\":%u,\"graph\":%u,\"beat\":\"%uns\"}", comma, own ? "dst_own_work" : "dst_work_of_another",
+	    own ? entity->id : (unsigned)draw_streams(dst, entity->id), dst->graph, beat);
 }
 
 static void put_source(struct text *text, struct dst *dst, unsigned id, bool last)
@@ -92,11 +113,14 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	unsigned count = 1 + (dst->knot || dst->tiny) + (unsigned)draw(dst, dst->tiny ? 3 : 6);
 	struct entity source = {.id = id, .source = true, .last = last, .device = !dst->tiny && chance(dst, 2)};
 
+	source.notes = source.device && !draw_streams(dst, 2);
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_source\",", id);
 	put_parameters(text, dst, &source, 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
 	if (dst->tiny ? !chance(dst, 5) : chance(dst, 3))
 		put(text, ",{\"type\":\"periodic\",\"period\":\"%uns\"}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
+	if (source.notes && draw_streams(dst, 2))
+		put_own_fences(text, dst, &source, ",");
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
 }
@@ -125,7 +149,12 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 
 	put(text, ",\"conditions\":[");
 	if (entity->gated) {
-		put(text, "{\"type\":\"cuda_stream\",\"port\":%s}", entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"");
+		put(text, "{\"type\":\"cuda_stream\",\"port\":%s%s}", entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"",
+		    draw_signal(dst));
+		comma = ",";
+	}
+	if (entity->id && !dst->tiny && !draw_streams(dst, 4)) {
+		put_own_fences(text, dst, entity, comma);
 		comma = ",";
 	}
 	if (entity->counted) {
@@ -141,6 +170,7 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 static void put_node(struct text *text, struct dst *dst, struct entity *entity, const char *kind, bool merges)
 {
 	entity->device = !dst->tiny && chance(dst, 2);
+	entity->notes = entity->device && !draw_streams(dst, 2);
 	entity->gated = !dst->tiny && (!entity->device || chance(dst, 2));
 	entity->counted = !dst->plain && !dst->gather && chance(dst, 6);
 	entity->passes = !merges && chance(dst, 2);

@@ -92,7 +92,7 @@ static const int64_t one = sizeof(struct dst_payload);
 static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
 
 struct node {
-	bool busy, device, gated, passes, last, in_place, keeps;
+	bool busy, device, gated, passes, last, in_place, keeps, notes;
 	uint32_t id, number;
 	unsigned way;
 	int64_t ns;
@@ -114,6 +114,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->last = weir_values_bool(values, "last");
 	node->in_place = weir_values_bool(values, "in_place");
 	node->keeps = weir_values_bool(values, "keeps");
+	node->notes = weir_values_bool(values, "notes");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
 	node->dst->bad_starts--;
@@ -160,6 +161,14 @@ static weir_status mishap(weir_context *context, const struct node *node)
 	return weir_context_fail(context, "compute was told to fail");
 }
 
+static weir_status launch(weir_context *context, struct node *node, const struct work *work)
+{
+	weir_stream *stream = dst_stream(node->dst, context, node->way);
+	weir_status status = stream ? weir_stream_launch(stream, &kernel, work, sizeof *work) : WEIR_E_DEVICE;
+
+	return !status && node->notes ? weir_stream_record(stream, &node->dst->work[node->id]) : status;
+}
+
 /* A new payload on output 0, written by the device or here. */
 static weir_status produce(weir_context *context, struct node *node, const struct dst_payload *from, struct dst_seen *seen)
 {
@@ -173,12 +182,10 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 	work.value = dst_payload_of(node->id, node->number);
 	node->number++;
 	work.to = weir_message_data(message);
-	if (node->device) {
-		weir_stream *stream = dst_stream(node->dst, context, node->way);
-		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
-	} else {
+	if (node->device)
+		status = launch(context, node, &work);
+	else
 		*work.to = work.value;
-	}
 	if (status) {
 		weir_message_unref(message);
 		return status;
@@ -244,8 +251,7 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 		struct work work = {.from = payload, .seen = seen, .who = who, .ns = node->ns, .dst = node->dst};
 		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
 		work.to = work.in_place ? weir_message_data(message) : NULL;
-		weir_stream *stream = dst_stream(node->dst, context, node->way);
-		status = stream ? weir_stream_launch(stream, &kernel, &work, sizeof work) : WEIR_E_DEVICE;
+		status = launch(context, node, &work);
 	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
 		dst_check(node->dst, payload, seen, who);
 	}
@@ -285,6 +291,7 @@ static weir_status node_compute(weir_context *context, void *state)
 	{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},         \
 	{sizeof(weir_parameter), "in_place", WEIR_BOOL, "false", "writes what it alone holds", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "keeps", WEIR_BOOL, "false", "holds on to what it passed on", 0, 0, NULL}, \
+	{sizeof(weir_parameter), "notes", WEIR_BOOL, "false", "notes what it enqueued last", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
 	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
 	{0}
@@ -314,9 +321,66 @@ static const weir_operator gather_operator = {
 	.parameters = parameters, .inputs = many, .outputs = out, .start = start, .compute = node_compute,
 };
 
+/* --- a condition with a fence of its own, which no message brought; and with a time beside it, or without --- */
+
+struct own_work {
+	struct dst *dst;
+	int64_t id, beat;
+};
+
+static weir_status own_start(void *state, const weir_values *values)
+{
+	struct own_work *self = state;
+
+	self->dst = graphs[weir_values_int(values, "graph")];
+	self->id = weir_values_int(values, "id");
+	self->beat = weir_values_int(values, "beat");
+	self->dst->work[self->id] = (weir_fence){0, 0};
+	return WEIR_OK;
+}
+
+static void own_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct own_work *self = state;
+	weir_fence fence = self->dst->work[self->id];
+
+	if (!fence.point || weir_fence_query(view->entity->graph, fence) != WEIR_E_BUSY) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "its own work is not finished");
+	weir_verdict_fence(verdict, fence);
+	if (self->beat)
+		weir_verdict_until(verdict, weir_view_now(view) + self->beat);
+}
+
+static const weir_parameter own_parameters[] = {
+	{sizeof(weir_parameter), "id", WEIR_INT, "0", "whose work", 0, 0, NULL},
+	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},
+	{sizeof(weir_parameter), "beat", WEIR_DURATION, "0", "asks again after so long", 0, 0, NULL},
+	{0}
+};
+
+static const weir_condition own_work = {
+	.size = sizeof(weir_condition), .name = "dst_own_work", .help = "what it enqueued last is complete",
+	.state_size = sizeof(struct own_work), .parameters = own_parameters, .phase = WEIR_GATHERING, .start = own_start,
+	.ask = own_ask,
+};
+
+static const weir_condition work_of_another = {
+	.size = sizeof(weir_condition), .name = "dst_work_of_another", .help = "what another enqueued last is complete",
+	.state_size = sizeof(struct own_work), .parameters = own_parameters, .phase = WEIR_CONTENT, .start = own_start,
+	.ask = own_ask,
+};
+
 weir_status dst_register(weir_registry *registry)
 {
 	weir_status status = weir_registry_add_operator(registry, &source_operator);
+
+	if (!status)
+		status = weir_registry_add_condition(registry, &own_work);
+	if (!status)
+		status = weir_registry_add_condition(registry, &work_of_another);
 
 	if (!status)
 		status = weir_registry_add_operator(registry, &node_operator);

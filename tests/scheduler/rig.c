@@ -422,6 +422,9 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json, "{\"type\":\"boolean\",\"enable_tick\":%s}", value);
 	else if (!strcmp(key, "asynchronous"))
 		snprintf(json, sizeof json, "{\"type\":\"asynchronous\"}");
+	else if (!strcmp(key, "gate") && comma)
+		snprintf(json, sizeof json, "{\"type\":\"cuda_stream\",\"port\":\"%.*s\",\"signal\":\"%s\"}",
+			 (int)(comma - value), value, comma + 1);
 	else if (!strcmp(key, "gate"))
 		snprintf(json, sizeof json, "{\"type\":\"cuda_stream\",\"port\":\"%s\"}", value);
 	else if (!strcmp(key, "min"))

@@ -8,7 +8,8 @@
  * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
  * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
  * connection into it); pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions
- * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in, min=2, condition=NAME;
+ * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in (or gate=in,SIGNAL), min=2,
+ * condition=NAME;
  * everything else is a parameter of the operator.
  *
  * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call,

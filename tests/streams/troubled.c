@@ -362,7 +362,7 @@ static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
 			status = wr_bell_ring(streams[i]);
 	}
 	if (!status)
-		status = wr_signal_inline(streams[1], 3, &token);
+		status = wr_signal_inline(rig->system, 3, &fences[1], 1, &token);
 	if (!status)
 		status = wr_signal_arm(rig->system, 1, fences, 4, &token);
 	if (!status)

@@ -420,17 +420,17 @@ static void retire_as_worker(struct cut *cut, const weir_fence *fences)
 	wr_thread_set_local(NULL);
 }
 
-/* Somebody outside of the run who looks at everything while it is cut short. */
+/* Looks at everything from outside while the run is cut short; detach may have to wait for it, so time goes on. */
 static void look_on(void *arg)
 {
 	struct cut *cut = arg;
 
-	while (!wr_load(&cut->over)) {
+	for (int i = 1; !wr_load(&cut->over); i++) {
 		wr_system_retire_look(cut->system, false);
-		for (int i = 0; i < 3; i++)
-			wr_stream_idle(cut->streams[i]);
-		if (cut->seed % 2)
-			wr_thread_sleep(5 * US);
+		for (int k = 0; k < 3; k++)
+			wr_stream_idle(cut->streams[k]);
+		if (cut->seed % 2 || i % 100 == 0)
+			wr_thread_sleep(cut->seed % 2 ? 5 * US : 1);
 		else
 			wr_thread_yield();
 	}
@@ -448,7 +448,7 @@ static void run_and_cut(struct cut *cut)
 	wr_system_attach(cut->system, &waker->waker);
 	for (int i = 0; i < 3; i++) {
 		enqueue_something(cut, i, &fences[i]);
-		wr_signal_inline(cut->streams[i], 1, &token);
+		wr_signal_inline(cut->system, 1, &fences[i], 1, &token);
 	}
 	for (uint32_t i = 0; i < 3; i++)
 		if (!wr_signal_arm(cut->system, 2 + i, fences, 3, &token) && i == 1)
