@@ -41,6 +41,8 @@ void wr_switch(void);			/* base/sim.c; returns at once when the caller is no fib
 #define wr_count(p, v)                                                                                       \
 	atomic_store_explicit((p), atomic_load_explicit((p), memory_order_relaxed) + (v),                    \
 			      memory_order_relaxed)
+/* Told to who asks how things stand; nothing is ordered by it. */
+#define wr_note(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define wr_read(p) atomic_load_explicit((p), memory_order_relaxed)
 
 #endif

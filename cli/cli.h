@@ -32,6 +32,7 @@ enum {
 	CLI_JSON = 1 << 8,
 	CLI_DOT = 1 << 9,
 	CLI_HELP = 1 << 10,
+	CLI_EXPLAIN_AFTER = 1 << 11,
 };
 
 /* What the command line says. All texts are borrowed from argv. */
@@ -42,7 +43,7 @@ struct cli_options {
 	unsigned workers;
 	const char *backend, *signal;
 	uint64_t seed;
-	int64_t duration_ns;
+	int64_t duration_ns, explain_after_ns;
 	bool seeded, limited, quiet, help;	/* limited: duration_ns was given */
 	weir_format format;
 };
@@ -107,7 +108,19 @@ void cli_signals_reading(bool on);	/* meanwhile one of them exits at once, with 
 int cli_signals_take(void);	/* takes one that is pending: its number, or 0 */
 /* From now on the first one drains and writes the line, the second one exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
+int cli_signals_draining(void);	/* the one that drains it, or 0 */
 int cli_signals_drained(void);	/* the run has ended: the one that drained it, or 0 */
+
+/* standstill.c: why a run stands still. */
+struct cli_standstill {
+	int64_t after_ns;		/* so long without a tick; 0: unasked only while it drains */
+	int64_t stood_ns;
+	uint64_t ticks;
+	bool told;
+};
+void cli_standstill_listen(void);	/* to SIGUSR1, from now on */
+/* turn_ns have passed. */
+void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns);
 
 /* progress.c and summary.c: what a run tells. */
 struct cli_progress {

@@ -91,6 +91,11 @@ static bool take_duration(struct cli_options *options, const char *value)
 	return !weir_duration_read(value, &options->duration_ns);
 }
 
+static bool take_explain_after(struct cli_options *options, const char *value)
+{
+	return !weir_duration_read(value, &options->explain_after_ns) && options->explain_after_ns > 0;
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -130,6 +135,8 @@ static const struct row rows[] = {
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: without limit", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
+	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "tells why it stands still, after this time without a tick",
+	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "as JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "as a drawing for Graphviz", take_dot, NULL},

@@ -49,19 +49,30 @@ static int make(struct run *run, const struct cli_options *options)
 	return cli_code_of(status);
 }
 
-static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress,
-				weir_outcome *outcome)
+/* On `sim` in virtual time, and only where it is asked for: each turn is one more thing that happens in that world. */
+static int64_t turn_of(weir_scheduler *scheduler, const struct cli_progress *progress,
+		       const struct cli_standstill *standstill)
 {
-	int64_t turn = progress->on ? CLI_PROGRESS_NS : -1;
+	if (progress->on || strncmp(weir_scheduler_where(scheduler), "sim", 3))
+		return CLI_PROGRESS_NS;
+	return standstill->after_ns ? standstill->after_ns : -1;
+}
+
+static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress,
+				struct cli_standstill *standstill, weir_outcome *outcome)
+{
+	int64_t turn = turn_of(scheduler, progress, standstill);
 	weir_status status;
 
 	/*
 	 * An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever
 	 * never sees one.
 	 */
-	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT &&
-	       !outcome->status && progress->on)
+	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
+	       turn > 0) {
 		cli_progress_show(progress, scheduler);
+		cli_standstill_look(standstill, scheduler, turn);
+	}
 	cli_progress_clear(progress);
 	return status;
 }
@@ -96,6 +107,7 @@ static void complain(const char *path, const weir_outcome *outcome)
 static int run_to_the_end(struct run *run, const struct cli_options *options)
 {
 	struct cli_progress progress = {.on = !options->quiet && isatty(STDERR_FILENO)};
+	struct cli_standstill standstill = {.after_ns = options->explain_after_ns};
 	weir_outcome outcome = {.size = sizeof outcome};
 	weir_status status;
 
@@ -106,7 +118,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		return cli_code_of(status);
 	}
 	cli_signals_drain(run->scheduler, words_of_drain(options->quiet, progress.on));
-	status = wait_for_end(run->scheduler, &progress, &outcome);
+	status = wait_for_end(run->scheduler, &progress, &standstill, &outcome);
 	outcome.posix_signal = cli_signals_drained();
 	if (status && !outcome.status) { /* no end: a simulated world that goes round without getting on */
 		cli_say("%s", weir_last_error());
@@ -146,6 +158,7 @@ static int run_graph(const struct cli_options *options)
 
 	/* Or streams alias: one's long kernel holds up another's short one. */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+	cli_standstill_listen();
 	code = make(&run, options);
 	if (!code && (code = stopped_early(code)))
 		cli_say("%s: stopped before the run began", options->argument);
@@ -167,10 +180,11 @@ const struct cli_command cli_run = {
 	.help = "runs a graph to its end",
 	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. "
 		"A second one exits at once.\n"
+		"SIGUSR1 tells why it stands still.\n"
 		"A compute in progress cannot be cut short.\n"
 		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) "
 		"per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION |
-		   CLI_QUIET,
+		   CLI_EXPLAIN_AFTER | CLI_QUIET,
 	.run = run_graph,
 };

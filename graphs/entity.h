@@ -99,6 +99,7 @@ struct weir_entity {
 	weir_entity *timer_next;		/* by whoever listed it */
 	_Atomic(const char *) why;		/* the last published verdict (C5): the reason */
 	_Atomic(const char *) why_of;		/* and the condition's name */
+	_Atomic int64_t computes_since;		/* 0: it does not; 1: it does, and nobody measures */
 
 	/* fixed while it runs, but for what says otherwise */
 	uint32_t id;

@@ -796,7 +796,7 @@ typedef struct {
 	weir_status status;		/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
 					   out of time), DEVICE, or what compute returned */
 	const char *entity;		/* whose failure it was; NULL if nobody's */
-	const char *text;		/* one line; a deadlock's names every stuck entity and why */
+	const char *text;		/* one line; a deadlock's names root causes and circles first */
 	uint64_t ticks;
 	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given
 					   up when the run was cut short */
@@ -839,12 +839,22 @@ WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
 /* "cuda: NVIDIA H100", "host", "sim: seed 7". */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
 /*
- * Why entities are not ready: one call per condition of every
- * entity that is not DONE. Thread: any but a worker.
+ * Why entities are not ready: one call per condition of every entity that is not DONE, root causes first; room
+ * behind outputs counts, too ("room on out"). verdict: WAIT (for a poke), WAIT_TIME, WAIT_EVENT, NEVER, BUSY
+ * (computes now), or PARKED: nothing is unmet, and it was not woken. What is handed to fn is borrowed for the call.
+ * Thread: any but a worker.
  */
 typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
 			     const char *detail, void *arg);
 WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
+
+/*
+ * The same as one line, for who asks why a run stands still: root causes first (what is disabled, busy, waits for a
+ * time or for the device, full and empty queues with their numbers, circles with a remedy), then how many entities
+ * wait behind them, then inlets that keep the run open. "": none waits. Gives text; free with weir_text_free.
+ * Thread: any but a worker. Fails: WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out);
 
 typedef struct {
 	size_t size;

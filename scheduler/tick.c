@@ -109,8 +109,11 @@ static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entit
 	bool measure = worker->scheduler->options.measure, timed = measure || entity->contentful;
 	int64_t begin = timed ? wr_now() : 0, spent;
 	bool owed = take(worker, entity);
-	weir_status status = compute(worker, entity);
+	weir_status status;
 
+	wr_note(&entity->computes_since, measure ? begin : 1);
+	status = compute(worker, entity);
+	wr_note(&entity->computes_since, 0);
 	if (timed) {
 		spent = wr_now() - begin;
 		entity->brisk = entity->contentful && spent < BRISK_NS;

@@ -6,25 +6,12 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/plan/text.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/standstill.h"
 
 struct report {
 	struct wr_text text;
 	const char *last;
 };
-
-static void tell(const char *entity, const char *condition, const char *verdict, const char *detail,
-		 void *arg)
-{
-	struct report *report = arg;
-
-	if (report->last != entity)
-		wr_text_add(&report->text, "%s%s waits: ", report->last ? "; " : "", entity);
-	else
-		wr_text_add(&report->text, ", ");
-	report->last = entity;
-	wr_text_add(&report->text, "%s: %s (%s)", condition, detail, verdict);
-}
 
 static bool is_done(weir_entity *entity)
 {
@@ -64,44 +51,30 @@ char *wr_waiting(weir_scheduler *scheduler, bool stuck_too)
 	return report.text.text;
 }
 
-/* Who is not stuck himself, but could have helped. */
-static void add_outsiders(weir_scheduler *scheduler, struct report *report)
-{
-	char *waiting = wr_waiting(scheduler, false);
-
-	if (waiting)
-		wr_text_add(&report->text, "; for something from outside wait: %s", waiting);
-	wr_free(waiting);
-}
-
 bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 {
 	weir_graph *graph = scheduler->graph;
-	struct report report = {{0}, NULL};
+	struct wr_standstill standstill;
+	struct wr_text line = {0};
 	bool found = false;
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-		if (is_done(entity))
+		if (is_done(&graph->entities[i]))
 			continue;
-		*leftover += wr_entity_held(entity);
-		if (!stuck(entity))
-			continue;
-		found = true;
-		const char *before = report.last;
-		wr_entity_explain(entity, false, tell, &report);
-		if (report.last == before)
-			tell(entity->plan->name, "messages", "WAIT", "hold on to what nobody asked for",
-			     &report);
+		*leftover += wr_entity_held(&graph->entities[i]);
+		found |= stuck(&graph->entities[i]);
 	}
-	if (found)
-		add_outsiders(scheduler, &report);
-	if (report.text.status) {
-		wr_text_finish(&report.text);
-		report.text.text = wr_strdup("entities wait for each other");
-	}
-	*text = report.text.text;
-	return found;
+	if (!found)
+		return false;
+	wr_standstill_take(&standstill, scheduler, false);
+	wr_standstill_text(&standstill, stuck, &line);
+	wr_standstill_finish(&standstill);
+	if (!line.status && !line.length)
+		wr_text_add(&line, "messages wait that no condition asks for");
+	if (line.status)
+		wr_text_finish(&line);
+	*text = line.text ? line.text : wr_strdup("entities wait for each other");
+	return true;
 }
 
 /* One entity that a drain left behind, and what it was about. */

@@ -241,8 +241,7 @@ static void s06_f23_a_cycle_whose_messages_do_not_suffice_is_a_deadlock(void **s
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_says(rig->outcome.text, "a waits: message_available on in: too few messages (WAIT)");
-	assert_null(strstr(rig->outcome.text, "b waits"));
+	assert_says(rig->outcome.text, "a circle: a.in has 1 of 2 messages from b.out");
 	rig_destroy(rig);
 }
 
@@ -252,10 +251,7 @@ static void s06_waiting_for_room_is_a_deadlock_too(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_says(rig->outcome.text,
-		    "source waits: downstream_message_affordable on out: no room behind the output");
-	assert_says(rig->outcome.text, "p waits: ");
-	assert_says(rig->outcome.text, "end waits: boolean: disabled");
+	assert_string_equal(rig->outcome.text, "end waits: boolean: disabled (WAIT); 2 others wait behind it");
 	rig_destroy(rig);
 }
 

@@ -1,0 +1,301 @@
+/*
+ * Takes what each entity waits for. A condition that only a poke can change and that names a port waits for that
+ * port's queues: for an input, who sends into the emptiest; for an output, who receives from the fullest. Everything
+ * else (a time, fences, what is told from outside, a compute that runs) is a root cause by itself.
+ */
+#include "scheduler/standstill.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/shown.h"
+#include "graphs/ask.h"
+
+enum { LOOKS = 3 };	/* until one parked without a reason is believed */
+#define LOOK_NS 1000000
+
+struct taking {
+	struct wr_standstill *standstill;
+	weir_entity *entity;
+	bool room;		/* a condition has told of an output */
+};
+
+static void add(struct wr_standstill *standstill, const struct wr_cause *cause)
+{
+	struct wr_cause *own;
+
+	if (!standstill->status)
+		standstill->status = wr_grow(&standstill->list, &standstill->room, standstill->count + 1,
+					     sizeof *standstill->list);
+	if (standstill->status)
+		return;
+	own = &standstill->list[standstill->count];
+	*own = *cause;
+	own->condition = wr_strdup(cause->condition);
+	own->detail = wr_strdup(cause->detail);
+	standstill->count++;
+	if (!own->condition || !own->detail)
+		standstill->status = WEIR_E_NOMEM;
+}
+
+static uint32_t index_of(const struct wr_standstill *standstill, const weir_entity *entity)
+{
+	const weir_graph *graph = standstill->graph;
+	bool listed = entity >= graph->entities && entity < graph->entities + graph->entity_count;
+
+	return listed && !(wr_load((_Atomic uint32_t *)&entity->state) & WR_DONE) ? entity->id : WR_NO_ENTITY;
+}
+
+static bool inlet_is_open(const struct wr_connection *connection)
+{
+	weir_inlet *inlet = connection->inlet;
+	bool open;
+
+	if (!inlet)
+		return false;
+	wr_mutex_lock(&inlet->lock);
+	open = inlet->open;
+	wr_mutex_unlock(&inlet->lock);
+	return open;
+}
+
+/* Its emptiest queue, of those that may still be filled. */
+static void blame_sender(const struct wr_standstill *standstill, struct wr_input *input, size_t wanted,
+			 struct wr_cause *cause)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < input->count; i++) {
+		struct wr_connection *connection = input->connections[i];
+		size_t count = wr_queue_count(&connection->queue);
+
+		held += count;
+		if (wr_queue_closed(&connection->queue) || (cause->connection && count >= cause->held))
+			continue;
+		cause->connection = connection;
+		cause->held = count;
+		cause->inlet = inlet_is_open(connection);
+		cause->blames = connection->sender ? index_of(standstill, connection->sender) : WR_NO_ENTITY;
+	}
+	if (!input->any_size)
+		cause->held = held;
+	cause->wanted = wanted;
+}
+
+static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output, struct wr_cause *cause)
+{
+	size_t least = SIZE_MAX;
+
+	cause->full = true;
+	for (size_t i = 0; i < output->count; i++) {
+		struct wr_connection *connection = output->connections[i];
+		size_t room;
+
+		if (connection->taken_over || wr_load_acquire(&connection->gone))
+			continue;
+		room = wr_queue_room(&connection->queue);
+		if (room >= output->max_emits || room >= least)
+			continue;
+		least = room;
+		cause->connection = connection;
+		cause->wanted = connection->queue.capacity;
+		cause->held = cause->wanted > room ? cause->wanted - room : 0;
+		cause->blames = connection->receiver ? index_of(standstill, connection->receiver) : WR_NO_ENTITY;
+	}
+}
+
+/* What is told of a condition names its port last: "message_available on in", or "in" alone. */
+static const char *port_in(const char *condition)
+{
+	const char *on = strstr(condition, " on ");
+
+	return on ? on + strlen(" on ") : condition;
+}
+
+/* So many messages it wants: its own min_size, or what a tick takes. */
+static size_t wanted_by(const weir_entity *entity, const char *condition, const struct wr_input *input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const struct wr_plan_condition *plan = entity->conditions[i].plan;
+		const weir_parameter *parameter = plan->kind->parameters;
+		size_t length = strlen(plan->name);
+
+		if (strncmp(condition, plan->name, length) || (condition[length] && condition[length] != ' '))
+			continue;
+		for (; parameter && parameter->name; parameter++)
+			if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_INT &&
+			    weir_values_int(plan->values, "min_size") > 0)
+				return (size_t)weir_values_int(plan->values, "min_size");
+	}
+	return input->need;
+}
+
+static void look_for_port(struct taking *taking, struct wr_cause *cause)
+{
+	weir_entity *entity = taking->entity;
+	const char *port = port_in(cause->condition);
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (!strcmp(entity->inputs[i].plan->port->name, port)) {
+			blame_sender(taking->standstill, &entity->inputs[i],
+				     wanted_by(entity, cause->condition, &entity->inputs[i]), cause);
+			return;
+		}
+	for (size_t i = 0; i < entity->output_count; i++)
+		if (!strcmp(entity->outputs[i].plan->port->name, port)) {
+			blame_receiver(taking->standstill, &entity->outputs[i], cause);
+			taking->room = true;
+			return;
+		}
+}
+
+static void collect(const char *name, const char *condition, const char *verdict, const char *detail, void *arg)
+{
+	struct taking *taking = arg;
+	struct wr_cause cause = {.entity = taking->entity->id, .blames = WR_NO_ENTITY, .verdict = verdict,
+				 .condition = (char *)condition};
+	char text[256];
+	int64_t left = taking->entity->verdict.at;
+
+	(void)name;
+	snprintf(text, sizeof text, "%s", detail);
+	if (!strcmp(verdict, "WAIT_TIME") && left != INT64_MAX) {
+		left -= wr_now();
+		snprintf(text, sizeof text, "%s, due in %.4g ms", detail, left > 0 ? (double)left / 1e6 : 0.0);
+	}
+	cause.detail = text;
+	if (!strcmp(verdict, "WAIT"))
+		look_for_port(taking, &cause);
+	add(taking->standstill, &cause);
+}
+
+/* Outputs that no condition watches: their room is asked for all the same. */
+static void collect_room(struct taking *taking)
+{
+	weir_entity *entity = taking->entity;
+
+	for (size_t i = 0; i < entity->output_count && !taking->room; i++) {
+		char condition[80];
+		struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "WAIT",
+					 .condition = condition, .detail = "no room behind the output"};
+
+		blame_receiver(taking->standstill, &entity->outputs[i], &cause);
+		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
+		if (cause.connection)
+			add(taking->standstill, &cause);
+	}
+}
+
+/* Its owner asks. */
+static void take_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
+{
+	struct taking taking = {standstill, entity, false};
+
+	wr_entity_explain(entity, draining, collect, &taking);
+	if (!(draining && entity->root) && !taking.room && wr_entity_lacks_room(entity))
+		collect_room(&taking);
+}
+
+/* A busy one shows how long it computes, if that is measured, or its last published verdict. */
+static void take_published(struct wr_standstill *standstill, weir_entity *entity)
+{
+	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
+	int64_t since = wr_read(&entity->computes_since);
+	struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "BUSY"};
+	char detail[160];
+
+	cause.condition = since || !of ? "compute" : (char *)of;
+	if (since > 1)
+		snprintf(detail, sizeof detail, "runs for %.4g s", (double)(wr_now() - since) / 1e9);
+	else
+		wr_shown_cut(detail, sizeof detail, since || !why ? "runs now" : why);
+	cause.detail = detail;
+	add(standstill, &cause);
+}
+
+/* True: it went back to IDLE as it was. */
+static bool leave(weir_scheduler *scheduler, weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	if (wr_cas(&entity->state, &running, WR_IDLE)) {
+		wr_drop(scheduler);
+		return true;
+	}
+	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry keeps our reference */
+	wr_inject(scheduler, entity);
+	return false;
+}
+
+/* True: it was parked, stayed so, and nothing is unmet. */
+static bool take_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
+{
+	uint32_t idle = WR_IDLE;
+	size_t before = standstill->count;
+
+	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
+		take_owned(standstill, entity, wr_load(&scheduler->draining));
+		return leave(scheduler, entity) && standstill->count == before && !standstill->status;
+	}
+	wr_drop(scheduler);
+	/* A run that is being closed asks nobody any more: what still computes is all that it waits for. */
+	if (!(wr_load(&entity->state) & WR_DONE) &&
+	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computes_since)))
+		take_published(standstill, entity);
+	return false;
+}
+
+/*
+ * Between a push and its poke one is parked with nothing unmet, for a moment: so it is looked at again. One that stays
+ * so has missed its poke, which is a fault of weir's or of a condition that changes without one.
+ */
+static void take_patiently(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
+{
+	for (int look = 0; take_running(standstill, scheduler, entity); look++) {
+		if (look == LOOKS) {
+			add(standstill,
+			    &(struct wr_cause){.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "PARKED",
+					       .condition = "poke",
+					       .detail = "parked, though nothing is unmet: a condition became READY "
+							 "without a poke (weir_entity_poke), or report this fault of weir"});
+			return;
+		}
+		wr_thread_sleep(LOOK_NS);
+	}
+}
+
+void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+{
+	weir_graph *graph = scheduler->graph;
+
+	*standstill = (struct wr_standstill){.graph = graph};
+	standstill->first = wr_alloc(graph->entity_count + 1, sizeof *standstill->first);
+	standstill->marks = wr_alloc(graph->entity_count + 1, 1);
+	if (!standstill->first || !standstill->marks)
+		standstill->status = WEIR_E_NOMEM;
+	for (size_t i = 0; i < graph->entity_count && !standstill->status; i++) {
+		weir_entity *entity = &graph->entities[i];
+
+		standstill->first[i] = standstill->count;
+		if (running)
+			take_patiently(standstill, scheduler, entity);
+		else if (entity->askable && !(wr_load(&entity->state) & WR_DONE))
+			take_owned(standstill, entity, false);
+	}
+	if (!standstill->status)
+		standstill->first[graph->entity_count] = standstill->count;
+}
+
+void wr_standstill_finish(struct wr_standstill *standstill)
+{
+	for (size_t i = 0; i < standstill->count; i++) {
+		wr_free(standstill->list[i].condition);
+		wr_free(standstill->list[i].detail);
+	}
+	wr_free(standstill->list);
+	wr_free(standstill->first);
+	wr_free(standstill->marks);
+	*standstill = (struct wr_standstill){0};
+}

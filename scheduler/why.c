@@ -1,0 +1,241 @@
+/*
+ * The answer to "why does it stand still?". Each entity follows one of the things that it waits for: a root cause if
+ * it has one, else to the entity that could change it. All such ways end at a root cause or in a circle; those are
+ * told, and of the others how many there are.
+ */
+#include <string.h>
+
+#include "base/status.h"
+#include "scheduler/standstill.h"
+#include "scheduler/world.h"
+
+enum { TOLD = 8 };	/* root causes and circles */
+
+/* What it is followed by; NULL: it waits for nothing. */
+static const struct wr_cause *chosen(const struct wr_standstill *s, size_t entity)
+{
+	const struct wr_cause *found = NULL;
+
+	for (size_t i = s->first[entity]; i < s->first[entity + 1]; i++)
+		if (s->list[i].blames == WR_NO_ENTITY)
+			return &s->list[i];
+		else if (!found)
+			found = &s->list[i];
+	return found;
+}
+
+static void tell_queue(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+{
+	const struct wr_connection *connection = cause->connection;
+
+	(void)s;
+	if (cause->full) {
+		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to, cause->held,
+			    cause->wanted);
+		if (cause->blames == WR_NO_ENTITY && connection->outlet)
+			wr_text_add(text, ": nothing takes from the outlet");
+		return;
+	}
+	wr_text_add(text, "%s has %zu of %zu messages", connection->to, cause->held, cause->wanted);
+	if (cause->inlet)
+		wr_text_add(text, ": its inlet is open and nothing is pushed");
+	else
+		wr_text_add(text, " from %s", connection->from);
+}
+
+static void tell_cause(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+{
+	const char *name = s->graph->entities[cause->entity].plan->name;
+
+	if (cause->connection)
+		tell_queue(s, cause, text);
+	else
+		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail, cause->verdict);
+}
+
+/* All that is a root cause of it. */
+static void tell_root(const struct wr_standstill *s, size_t entity, struct wr_text *text)
+{
+	const char *between = "";
+
+	for (size_t i = s->first[entity]; i < s->first[entity + 1]; i++) {
+		if (s->list[i].blames != WR_NO_ENTITY)
+			continue;
+		wr_text_add(text, "%s", between);
+		tell_cause(s, &s->list[i], text);
+		between = ", ";
+	}
+}
+
+static void tell_circle(struct wr_standstill *s, size_t begin, struct wr_text *text)
+{
+	const struct wr_cause *cause = chosen(s, begin), *full = NULL;
+	size_t entity = begin;
+
+	wr_text_add(text, "a circle: ");
+	do {
+		cause = chosen(s, entity);
+		full = full || !cause->full ? full : cause;
+		wr_text_add(text, "%s", entity == begin ? "" : ", ");
+		tell_cause(s, cause, text);
+		s->marks[entity] = WR_ROOT;
+		entity = cause->blames;
+	} while (entity != begin);
+	if (full)
+		wr_text_add(text, "; raise the capacity of %s, or let what waits for more messages wait for fewer",
+			    full->connection->to);
+	else
+		wr_text_add(text, "; each waits for a message of the next: give a connection of it \"initial\" ones");
+}
+
+/* From one entity to its root cause or circle; what lies on the way waits behind it. True: a new one was found. */
+static bool walk(struct wr_standstill *s, size_t from, struct wr_text *text, bool tell)
+{
+	size_t entity = from;
+	const struct wr_cause *cause;
+	bool found = false;
+
+	while (s->marks[entity] == WR_UNSEEN && (cause = chosen(s, entity)) && cause->blames != WR_NO_ENTITY) {
+		s->marks[entity] = WR_WALKED;
+		entity = cause->blames;
+	}
+	if (s->marks[entity] == WR_WALKED) {
+		struct wr_text nowhere = {0};
+
+		tell_circle(s, entity, tell ? text : &nowhere);
+		wr_text_finish(&nowhere);
+		found = true;
+	} else if (s->marks[entity] == WR_UNSEEN && chosen(s, entity)) {
+		s->marks[entity] = WR_ROOT;
+		if (tell)
+			tell_root(s, entity, text);
+		found = true;
+	}
+	for (entity = from; s->marks[entity] == WR_WALKED; entity = chosen(s, entity)->blames)
+		s->marks[entity] = WR_BEHIND;
+	return found;
+}
+
+static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity), struct wr_text *text)
+{
+	size_t found = 0, behind = 0;
+
+	for (size_t i = 0; i < s->graph->entity_count; i++) {
+		struct wr_text one = {0};
+
+		if (from && !from(&s->graph->entities[i]))
+			continue;
+		if (walk(s, i, &one, found < TOLD) && found++ < TOLD) {
+			wr_text_add(text, "%s%s", found > 1 ? "; " : "", one.text ? one.text : "");
+			text->status = text->status ? text->status : one.status;
+		}
+		wr_text_finish(&one);
+	}
+	for (size_t i = 0; i < s->graph->entity_count; i++)
+		behind += s->marks[i] == WR_BEHIND;
+	if (found > TOLD)
+		wr_text_add(text, "; and %zu more such causes", found - TOLD);
+	if (behind)
+		wr_text_add(text, "; %zu other%s wait%s behind %s", behind, behind == 1 ? "" : "s",
+			    behind == 1 ? "s" : "", found == 1 ? "it" : "them");
+}
+
+void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity), struct wr_text *text)
+{
+	if (standstill->status) {
+		text->status = standstill->status;
+		return;
+	}
+	memset(standstill->marks, WR_UNSEEN, standstill->graph->entity_count);
+	wr_text_bytes(text, "", 0);
+	walk_all(standstill, from, text);
+}
+
+/* With the numbers, where a queue is meant. */
+static void tell_one(const struct wr_standstill *s, const struct wr_cause *cause, weir_explain_fn *fn, void *arg)
+{
+	struct wr_text detail = {0};
+
+	wr_text_add(&detail, "%s", cause->detail);
+	if (cause->connection) {
+		wr_text_add(&detail, ": ");
+		tell_queue(s, cause, &detail);
+	}
+	fn(s->graph->entities[cause->entity].plan->name, cause->condition, cause->verdict,
+	   detail.status ? cause->detail : detail.text, arg);
+	wr_text_finish(&detail);
+}
+
+void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
+{
+	struct wr_text text = {0};
+
+	wr_standstill_text(standstill, NULL, &text);
+	wr_text_finish(&text);
+	for (int roots = 1; roots >= 0 && !standstill->status; roots--)
+		for (size_t i = 0; i < standstill->count; i++)
+			if ((standstill->marks[standstill->list[i].entity] == WR_ROOT) == roots)
+				tell_one(standstill, &standstill->list[i], fn, arg);
+}
+
+void wr_open_inlets_text(weir_graph *graph, struct wr_text *text)
+{
+	size_t open = 0;
+
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next) {
+		bool is_open;
+
+		wr_mutex_lock(&inlet->lock);
+		is_open = inlet->open;
+		wr_mutex_unlock(&inlet->lock);
+		if (!is_open)
+			continue;
+		if (++open <= 3)
+			wr_text_add(text, "%s%s", open == 1 ? "; no deadlock is told while inlets are open: " : ", ",
+				    inlet->connection->to);
+	}
+	if (open > 3)
+		wr_text_add(text, " and %zu more", open - 3);
+}
+
+static bool waits_idly(const struct wr_standstill *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (strcmp(s->list[i].verdict, "WAIT") && strcmp(s->list[i].verdict, "NEVER"))
+			return false;
+	return s->count;
+}
+
+struct asking {
+	weir_scheduler *scheduler;
+	struct wr_text text;
+};
+
+static void why_inside(void *arg)
+{
+	struct asking *asking = arg;
+	struct wr_standstill standstill;
+
+	wr_explain_take(&standstill, asking->scheduler);
+	wr_standstill_text(&standstill, NULL, &asking->text);
+	if (waits_idly(&standstill))
+		wr_open_inlets_text(standstill.graph, &asking->text);
+	wr_standstill_finish(&standstill);
+}
+
+weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out)
+{
+	struct asking asking = {.scheduler = scheduler};
+	weir_status status = WEIR_OK;
+
+	if (wr_worker_here(scheduler))
+		return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
+	status = wr_in_world(scheduler, why_inside, &asking);
+	if (!status)
+		status = asking.text.status;
+	if (status)
+		wr_text_finish(&asking.text);
+	else
+		*out = asking.text.text;
+	return status;
+}

@@ -1,0 +1,111 @@
+"""Why a run stands still, as the command tells it: on SIGUSR1, after a time without a tick, past a drain.
+
+standstill.py WEIR FOLDER: FOLDER is scratch.
+"""
+import json
+import pathlib
+import signal
+import sys
+import time
+
+import process
+
+FOLDER = pathlib.Path(sys.argv[2])
+del sys.argv[2]
+HOST = ["--backend", "host", "--workers", "2"]
+
+
+def stands(name="stands.json", **scheduler):
+    """A chain behind an entity that is disabled; it stays open."""
+    entities = [{"name": "source", "operator": "ping"}]
+    entities += [{"name": f"d{i}", "operator": "delay", "parameters": {"duration": "0ns"}} for i in range(300)]
+    entities += [{"name": "end", "operator": "sink", "conditions": [{"type": "boolean", "enable_tick": False}]}]
+    names = [entity["name"] for entity in entities]
+    connections = [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])]
+    scheduler = {"deadlock_grace": -1, **scheduler}
+    path = FOLDER / name
+    path.write_text(json.dumps({"weir": 1, "scheduler": scheduler, "entities": entities, "connections": connections}))
+    return str(path)
+
+
+WHY = "end waits: boolean: disabled (WAIT); 301 others wait behind it\n"
+
+
+def xb06_a_deadlock_of_300_entities_is_one_short_line(weir):
+    file = stands("dead.json", deadlock_grace="0s")
+    ended = process.run(weir, "run", file, *HOST)
+    assert ended.returncode == 4, ended
+    assert ended.stderr == f"weir run: {file}: deadlock: {WHY}", ended.stderr
+
+
+def xb16_sigusr1_tells_why_and_the_run_goes_on(weir):
+    child = process.start(weir, "run", stands(), *HOST)
+    for _ in range(2):
+        child.send_signal(signal.SIGUSR1) if listens(child) else None
+        line = child.stderr.readline()
+        while line != "weir run: " + WHY:  # it was asked before the chain had filled
+            child.send_signal(signal.SIGUSR1)
+            line = child.stderr.readline()
+            assert line.startswith("weir run: "), line
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=process.LIMIT)
+    assert child.returncode == 130, child.returncode
+
+
+def listens(child):
+    end = time.monotonic() + process.LIMIT
+    while time.monotonic() < end:
+        with open(f"/proc/{child.pid}/status") as status:
+            caught = next(line for line in status if line.startswith("SigCgt")).split()[1]
+        if int(caught, 16) >> (signal.SIGUSR1 - 1) & 1:
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def xb16_after_a_time_without_a_tick_it_is_told_once(weir):
+    child = process.start(weir, "run", stands(), *HOST, "--explain-after", "500ms", "--duration", "2s")
+    _, err = child.communicate(timeout=process.LIMIT)
+    told = [line for line in err.splitlines(True) if "no tick for" in line]
+    assert len(told) == 1 and told[0].endswith(": " + WHY), err
+
+
+def xb16_on_sim_the_time_is_virtual(weir):
+    began = time.monotonic()
+    options = ["--backend", "sim", "--explain-after", "1h", "--duration", "3h"]
+    ended = process.run(weir, "run", stands(), *options)
+    assert ended.stderr == f"weir run: no tick for 3600 s: {WHY}", ended.stderr
+    assert time.monotonic() - began < 30
+
+
+def xb16_a_graph_that_ticks_is_not_told_to_stand(weir):
+    ended = process.run(weir, "run", process.graph("endless.json"), *HOST, "--explain-after", "1s", "--duration", "2s")
+    assert "no tick" not in ended.stderr, ended.stderr
+
+
+def xb16_a_compute_that_hangs_past_its_drain_is_named(weir):
+    """Unasked: the drain's own time has passed."""
+    entities = [{"name": "source", "operator": "ping"}]
+    entities += [{"name": "slow", "operator": "delay", "parameters": {"duration": "7s"}}, {"name": "end", "operator": "sink"}]
+    graph = {"weir": 1, "scheduler": {"drain": "1s"}, "entities": entities}
+    graph["connections"] = [["source.out", "slow.in"], ["slow.out", "end.in"]]
+    path = FOLDER / "hangs.json"
+    path.write_text(json.dumps(graph))
+    child = process.start(weir, "run", str(path), *HOST)
+    assert listens(child)
+    time.sleep(0.5)  # it is inside compute
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=process.LIMIT)
+    assert "slow waits: compute: runs for" in err, err
+
+
+process.main(
+    [
+        xb06_a_deadlock_of_300_entities_is_one_short_line,
+        xb16_sigusr1_tells_why_and_the_run_goes_on,
+        xb16_after_a_time_without_a_tick_it_is_told_once,
+        xb16_on_sim_the_time_is_virtual,
+        xb16_a_graph_that_ticks_is_not_told_to_stand,
+        xb16_a_compute_that_hangs_past_its_drain_is_named,
+    ]
+)
