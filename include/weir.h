@@ -185,8 +185,11 @@ enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
  *   start    once per run, before the first tick
  *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
- *            the run
- *   stop     once per run that started, after the entity's streams have drained
+ *            the run. A failure without words (a bare `return WEIR_E_IO`) gets plain ones; a status above 0
+ *            is refused
+ *   stop     once per run that started, after the entity's streams have drained: late, if the run was cut
+ *            short and they work on, by the thread that starts the next run or destroys the scheduler; never
+ *            if the device hangs
  * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
  * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). One of the three at
  * a time per entity. NULL = nothing to do.
@@ -291,7 +294,10 @@ WEIR_API void weir_verdict_ready(weir_verdict *verdict);
 WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
 /* Wait, without a source: until somebody pokes. */
 WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
-/* Wait; ask again at this time. */
+/*
+ * Wait; ask again at this time. One that is not after weir_view_now is asked
+ * again once; the same time named again fails the run: say READY when now >= at.
+ */
 WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
 /* Wait; ask again when it is complete. One that was never recorded in this graph fails the run. */
 WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);

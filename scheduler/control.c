@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -96,10 +97,15 @@ static void wait_inside(void *arg)
 /* The outcome's failure becomes this thread's last one. */
 static weir_status failure_of(const weir_outcome *outcome)
 {
+	const char *text = outcome->text ? outcome->text : "", *name = outcome->entity ? outcome->entity : "";
+	size_t length = strlen(name);
+
 	if (!outcome->status)
 		return WEIR_OK;
-	return wr_fail(outcome->status, "%s%s%s", outcome->entity ? outcome->entity : "",
-		       outcome->entity ? ": " : "", outcome->text ? outcome->text : "");
+	/* What the library's calls say begins with the entity's name. */
+	if (!length || (!strncmp(text, name, length) && text[length] && strchr(":.", text[length])))
+		return wr_fail(outcome->status, "%s", text);
+	return wr_fail(outcome->status, "%s: %s", name, text);
 }
 
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)

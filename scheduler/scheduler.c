@@ -134,6 +134,7 @@ static void end_inside(void *arg)
 		weir_scheduler_stop(scheduler, false);
 		wr_wait_for_end(scheduler, WR_FOREVER);
 	}
+	wr_stop_at_last(scheduler);
 	wr_store(&scheduler->quit, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);

@@ -31,6 +31,7 @@ struct wr_worker {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
 	char name[16];
+	char *error;				/* wr_error_here of its thread */
 	unsigned pops, nexts;
 	bool was_due;				/* the last pop's entity: the `next` slot has its turn */
 	/*
@@ -65,7 +66,8 @@ struct weir_scheduler {
 	_Atomic unsigned spinners;		/* awake, looking at every queue: nobody need be woken */
 	_Atomic bool standby;			/* one of them, beside the poller */
 	_Atomic unsigned poller;		/* watches the doorbells: 1 + a worker's index; 0: nobody */
-	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks */
+	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks,
+						   and who sleeps last need not (worker.c) */
 	_Atomic bool quit;			/* it is being destroyed: the loop thread ends */
 	_Atomic uintptr_t telling;		/* options.ended is due, or runs on the thread of this stamp */
 	weir_entity *_Atomic timers_listed;	/* S10: what the loop has to enter into its heap */
@@ -220,8 +222,14 @@ weir_status wr_start_run(weir_scheduler *scheduler);
 void wr_finish_run(weir_scheduler *scheduler);
 /* Tells the observers of those it took since the last call. */
 void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity);
-void wr_stop_operator(weir_entity *entity);		/* that has a stop function and was started */
 void wr_give_back(weir_scheduler *scheduler); /* the references of what an abandoned run left (S4) */
+
+/* --- stop.c: the operators' stop functions --- */
+void wr_stop_operators(weir_scheduler *scheduler);	/* at the end of a run: called, or owed */
+void wr_stop_started(weir_scheduler *scheduler);	/* of a start that failed, in reverse */
+/* Before a start: WEIR_E_BUSY: the device still works for one that is owed the call. */
+weir_status wr_stop_owed(weir_scheduler *scheduler);
+void wr_stop_at_last(weir_scheduler *scheduler);	/* destroy: who hangs even now is never stopped */
 
 /* --- verdict.c --- */
 /*

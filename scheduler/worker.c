@@ -3,6 +3,7 @@
  * queue (S4).
  */
 #include "base/clock.h"
+#include "base/status.h"
 #include "scheduler/scheduler.h"
 
 /* User destructors of payloads that the GPU is done with run here (B3). */
@@ -58,14 +59,14 @@ static bool spin(struct wr_worker *worker)
 
 /*
  * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal
- * outstanding or a timer set there is somebody (E2).
+ * outstanding or a timer set there is somebody (E2). Where the watch rests no stream has work, or the kick of
+ * the one that has it is on its way: the loop's turn marks the watch, then looks who sleeps; here it is the
+ * other way round.
  */
 static void last_one(weir_scheduler *scheduler)
 {
-	struct wr_system *system = scheduler->graph->system;
-
-	if (system && wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
-	    !wr_system_outstanding(system))
+	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
+	    !wr_system_outstanding(scheduler->graph->system))
 		wr_loop_kick(&scheduler->loop);
 }
 
@@ -133,6 +134,7 @@ void wr_worker_main(void *arg)
 	bool idle = true;
 
 	worker->relied_on = false;
+	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up may be left over from the run before */
 		wr_park(&worker->parker, WR_FOREVER);
