@@ -56,6 +56,19 @@ const char *weir_status_text(weir_status status)
 	return "unknown status";
 }
 
+weir_status wr_fail_plainly(weir_status status, const char *name, const char *text)
+{
+	const char *const parts[] = {name, ": ", text};
+	char *out = wr_error_here();
+	size_t at = 0;
+
+	for (size_t i = 0; i < 3; i++)
+		for (const char *from = parts[i]; *from && at < WR_ERROR_BYTES - 1; from++)
+			out[at++] = *from;
+	out[at] = 0;
+	return status;
+}
+
 static const char *name_of(weir_status status)
 {
 	switch (status) {

@@ -15,6 +15,8 @@ weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((
 weir_status wr_vfail(weir_status status, const char *format,
 		     va_list list) __attribute__((format(printf, 2, 0)));
 
+/* "NAME: TEXT", by a POSIX signal handler, too: nothing is formatted. */
+weir_status wr_fail_plainly(weir_status status, const char *name, const char *text);
 /*
  * Where this thread's (or fiber's) last error stands. Whoever calls a function of a kind's empties it before,
  * so that what stands there afterwards is that function's own.

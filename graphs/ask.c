@@ -225,6 +225,23 @@ static bool stands_still(const weir_view *view, int64_t at)
 	return again;
 }
 
+/*
+ * During a drain: all that it could receive has come, and it has it not. Who waits for a time alone would go
+ * on for ever, for its conditions look at no sender (S7).
+ */
+static bool outlives_its_senders(const weir_view *view)
+{
+	const weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].count)
+			continue;
+		if (!weir_view_closed(view, i) || weir_view_count(view, i))	/* in this order (S5) */
+			return false;
+	}
+	return true;
+}
+
 static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const struct sum *sum)
 {
 	weir_entity *entity = view->entity;
@@ -261,6 +278,10 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return settle(&view, WR_NEVER, &sum);
 	if (entity->unguarded)
 		ask_room(entity, &sum);
+	if (draining && sum.rank == RANK_TIME && outlives_its_senders(&view)) {
+		entity->verdict.why = "draining";
+		return settle(&view, WR_NEVER, &sum);
+	}
 	if (sum.rank != RANK_READY)
 		return settle(&view, WR_WAIT, &sum);
 	close_fronts(entity);

@@ -821,7 +821,11 @@ WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *gra
 					   const weir_scheduler_options *options);
 /* Start + wait; returns the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
-/* May be called again after a run has ended. */
+/*
+ * May be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread starts one, or
+ * the device still works for the run before and a stop function waits for that. After a fork the child may
+ * use neither scheduler nor graph: start, wait, turn and destroy answer WEIR_E_INVALID there.
+ */
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
 /*
  * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched
@@ -833,7 +837,8 @@ WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t time
 					 weir_outcome *outcome);
 /*
  * Thread: any, also inside compute and in signal handlers; any number of
- * times. drain = false: cut short at once, the rest is abandoned.
+ * times. drain = false: cut short at once, the rest is abandoned. No
+ * review that begins after it leads to a tick (with drain: to one of a source).
  */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
 /* own_loop: poll it for reading; -1 otherwise. */

@@ -34,7 +34,7 @@ static void explain_running(weir_scheduler *scheduler, weir_entity *entity, weir
 	uint32_t idle = WR_IDLE;
 
 	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
-		wr_entity_explain(entity, wr_load(&scheduler->draining), fn, arg);
+		wr_entity_explain(entity, wr_load(&scheduler->stopping) & WR_DRAINS, fn, arg);
 		leave(scheduler, entity);
 		return;
 	}

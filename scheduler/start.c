@@ -107,7 +107,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_timers_clear(scheduler);
 	wr_store(&scheduler->asked, 0);
 	wr_store(&scheduler->left, 0);
-	wr_store(&scheduler->draining, false);
+	wr_store(&scheduler->stopping, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
 	wr_store(&scheduler->undone, scheduler->graph->entity_count);
@@ -117,7 +117,10 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
-	scheduler->timed_out = scheduler->cut_short = false;
+	scheduler->draining = scheduler->timed_out = scheduler->cut_short = false;
+	wr_store(&scheduler->spinners, 0);	/* a worker may have died in any of these */
+	wr_store(&scheduler->standby, false);
+	wr_store(&scheduler->poller, 0);
 	scheduler->quiet_word = UINT64_MAX;
 	scheduler->watch_at = 0;
 	scheduler->outcome = (weir_outcome){0};
@@ -134,7 +137,8 @@ static weir_status start_workers(weir_scheduler *scheduler)
 		wr_store(&worker->parker.word, 0);
 		worker->pops = worker->nexts = 0;
 		worker->was_due = false;
-		status = wr_thread_start(&worker->thread, worker->name, wr_worker_main, worker);
+		status = wr_thread_start_watched(&worker->thread, worker->name, wr_worker_main, worker,
+						 wr_worker_died);
 	}
 	scheduler->worker_count = n;
 	scheduler->all_asleep = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;

@@ -127,6 +127,33 @@ static void leave_idleness(struct wr_worker *worker)
 	wr_pass_on(worker);
 }
 
+static void leave(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	wr_thread_set_local(NULL);
+	wr_drop(scheduler);
+	wr_fetch_add(&scheduler->left, 1);
+	wr_loop_kick(&scheduler->loop);
+}
+
+void wr_worker_died(void *arg)
+{
+	struct wr_worker *worker = arg;
+	weir_context *context = worker->local.context;
+	weir_entity *entity = context ? context->entity : NULL;
+
+	wr_fail_run(worker->scheduler, entity,
+		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): a worker's "
+			    "thread is weir's, compute returns", entity ? "compute" : "something"));
+	worker->local.context = NULL;
+	if (context) {
+		context->computing = false;
+		wr_entity_settle(entity);	/* as after every compute that fails */
+	}
+	leave(worker);
+}
+
 void wr_worker_main(void *arg)
 {
 	struct wr_worker *worker = arg;
@@ -155,8 +182,5 @@ void wr_worker_main(void *arg)
 		if (!wr_poll(worker) && !spin(worker))
 			wr_worker_sleep(worker, WR_FOREVER, NULL);
 	}
-	wr_thread_set_local(NULL);
-	wr_drop(scheduler);
-	wr_fetch_add(&scheduler->left, 1);
-	wr_loop_kick(&scheduler->loop);
+	leave(worker);
 }
