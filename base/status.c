@@ -12,7 +12,7 @@
 
 static _Thread_local char of_thread[WR_ERROR_BYTES];
 
-static char *last_error(void)
+char *wr_error_here(void)
 {
 	struct wr_fiber *fiber = WR_HERE.fiber;
 
@@ -25,7 +25,7 @@ weir_status wr_vfail(weir_status status, const char *format, va_list list)
 					   in two lies beyond what is shown */
 	int length = vsnprintf(text, sizeof(text), format, list);
 
-	wr_shown_cut(last_error(), WR_ERROR_BYTES, length < 0 ? weir_status_text(status) : text);
+	wr_shown_cut(wr_error_here(), WR_ERROR_BYTES, length < 0 ? weir_status_text(status) : text);
 	return status;
 }
 
@@ -41,7 +41,7 @@ weir_status wr_fail(weir_status status, const char *format, ...)
 
 const char *weir_last_error(void)
 {
-	return last_error();
+	return wr_error_here();
 }
 
 const char *weir_status_text(weir_status status)
@@ -54,6 +54,42 @@ const char *weir_status_text(weir_status status)
 #undef STATUS_CASE
 	}
 	return "unknown status";
+}
+
+weir_status wr_fail_plainly(weir_status status, const char *name, const char *text)
+{
+	const char *const parts[] = {name, ": ", text};
+	char *out = wr_error_here();
+	size_t at = 0;
+
+	for (size_t i = 0; i < 3; i++)
+		for (const char *from = parts[i]; *from && at < WR_ERROR_BYTES - 1; from++)
+			out[at++] = *from;
+	out[at] = 0;
+	return status;
+}
+
+static const char *name_of(weir_status status)
+{
+	switch (status) {
+#define NAME_CASE(name, value, text) \
+	case name:                   \
+		return #name;
+		WEIR_STATUS_TABLE(NAME_CASE)
+#undef NAME_CASE
+	}
+	return "an unknown status";
+}
+
+weir_status wr_settle_failure(weir_status status, const char *what)
+{
+	if ((int)status > 0)
+		return wr_fail(WEIR_E_INVALID, "%s returned %d: a failure is a negative weir_status, and "
+			       "statuses above 0 mean nothing", what, (int)status);
+	if (!*wr_error_here())
+		wr_fail(status, "%s returned %s (%s) without saying why", what, name_of(status),
+			weir_status_text(status));
+	return status;
 }
 
 const char *weir_version(void)

@@ -43,6 +43,7 @@ __attribute__((noinline)) struct wr_here *wr_here_find(void)
 struct start {
 	void (*fn)(void *arg);
 	void *arg;
+	void (*died)(void *arg);	/* or NULL */
 	char name[NAME_BYTES];
 };
 
@@ -66,6 +67,13 @@ static void take_handler_stack(const char *bytes)
 		sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
 }
 
+static void run_watched(const struct start *start)
+{
+	pthread_cleanup_push(start->died, start->arg);
+	start->fn(start->arg);
+	pthread_cleanup_pop(0);
+}
+
 static void *thread_main(void *argument)
 {
 	struct start start = *(struct start *)argument;
@@ -75,7 +83,10 @@ static void *thread_main(void *argument)
 	give_handler_stack(handlers, sizeof handlers);
 	pthread_setname_np(pthread_self(), start.name);
 	prctl(PR_SET_TIMERSLACK, 1UL);	/* sleeps until a time end then, not up to 50 us later */
-	start.fn(start.arg);
+	if (start.died)
+		run_watched(&start);
+	else
+		start.fn(start.arg);
 	take_handler_stack(handlers);
 	return NULL;
 }
@@ -100,15 +111,14 @@ static int create_blocked(pthread_t *handle, struct start *start)
 	return error;
 }
 
-static weir_status start_thread(struct wr_thread *thread, const char *name, void (*fn)(void *arg), void *arg)
+static weir_status start_thread(struct wr_thread *thread, const char *name, struct start what)
 {
 	struct start *start = wr_alloc(1, sizeof(*start));
 	int error;
 
 	if (!start)
 		return WEIR_E_NOMEM;
-	start->fn = fn;
-	start->arg = arg;
+	*start = what;
 	snprintf(start->name, sizeof(start->name), "%s", name);
 	error = create_blocked(&thread->handle, start);
 	if (!error)
@@ -120,11 +130,17 @@ static weir_status start_thread(struct wr_thread *thread, const char *name, void
 
 weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*fn)(void *arg), void *arg)
 {
+	return wr_thread_start_watched(thread, name, fn, arg, NULL);
+}
+
+weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, void (*fn)(void *arg),
+				    void *arg, void (*died)(void *arg))
+{
 	weir_status status;
 
 	*thread = (struct wr_thread){0};
 	status = WR_HERE.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg)
-			       : start_thread(thread, name, fn, arg);
+			       : start_thread(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
 }

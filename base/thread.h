@@ -23,6 +23,13 @@ struct wr_thread {
 
 /* Starts fn(arg) as a thread (a fiber, if the caller is one) named `name` (at most 15 bytes are shown). */
 weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*fn)(void *arg), void *arg);
+/*
+ * The same. If fn does not return, since something that it called ended the thread (pthread_exit, or a
+ * pthread_cancel), that thread calls died(arg) as its last act. A fiber's thread is the world's: nothing of
+ * that is noticed there.
+ */
+weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, void (*fn)(void *arg),
+				    void *arg, void (*died)(void *arg));
 void wr_thread_join(struct wr_thread *thread);			/* nothing, if it was never started */
 void wr_thread_yield(void);
 void wr_thread_relax(void);	/* between two looks of a thread that spins: the core breathes */

@@ -210,16 +210,51 @@ static void close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
-static enum wr_answer settle(weir_entity *entity, enum wr_answer answer, const struct sum *sum)
+/*
+ * A time that has come is not READY: it is asked again once, at once. The same answer then would be given for
+ * ever, in no time on `sim` and as fast as a core can on a real clock.
+ */
+static bool stands_still(const weir_view *view, int64_t at)
 {
+	weir_entity *entity = view->entity;
+	bool past = at != INT64_MAX && at <= weir_view_now(view);
+	bool again = past && at == entity->past && entity->context.tick == entity->past_tick;
+
+	entity->past = past ? at : INT64_MAX;
+	entity->past_tick = entity->context.tick;
+	return again;
+}
+
+/*
+ * During a drain: all that it could receive has come, and it has it not. Who waits for a time alone would go
+ * on for ever, for its conditions look at no sender (S7).
+ */
+static bool outlives_its_senders(const weir_view *view)
+{
+	const weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].count)
+			continue;
+		if (!weir_view_closed(view, i) || weir_view_count(view, i))	/* in this order (S5) */
+			return false;
+	}
+	return true;
+}
+
+static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const struct sum *sum)
+{
+	weir_entity *entity = view->entity;
 	weir_verdict *verdict = &entity->verdict;
 
 	verdict->answer = answer;
 	verdict->at = sum->at;
 	verdict->external = sum->external;
 	verdict->signal = sum->signal;
-	if (answer == WR_WAIT)
+	if (answer == WR_WAIT) {
 		verdict->why = sum->why;
+		verdict->stands = stands_still(view, sum->at);
+	}
 	/* Literals: whoever reads an old pair shows an old reason. */
 	wr_store_relaxed(&entity->why, verdict->why);
 	wr_store_relaxed(&entity->why_of, sum->of);
@@ -235,21 +270,25 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (entity->finished || (draining && entity->root) || unheard(entity)) {
 		const char *why = draining ? "draining" : "all receivers are done";
 		entity->verdict.why = entity->finished ? "finished" : why;
-		return settle(entity, WR_NEVER, &sum);
+		return settle(&view, WR_NEVER, &sum);
 	}
 	if (!ask_phase(&view, 0, entity->gathering_count, &sum))
-		return settle(entity, WR_NEVER, &sum);
+		return settle(&view, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
-		return settle(entity, WR_NEVER, &sum);
+		return settle(&view, WR_NEVER, &sum);
 	if (entity->unguarded)
 		ask_room(entity, &sum);
+	if (draining && sum.rank == RANK_TIME && outlives_its_senders(&view)) {
+		entity->verdict.why = "draining";
+		return settle(&view, WR_NEVER, &sum);
+	}
 	if (sum.rank != RANK_READY)
-		return settle(entity, WR_WAIT, &sum);
+		return settle(&view, WR_WAIT, &sum);
 	close_fronts(entity);
 	if (entity->contentful && !ask_phase(&view, entity->gathering_count, entity->condition_count, &sum))
-		return settle(entity, WR_NEVER, &sum);
+		return settle(&view, WR_NEVER, &sum);
 	if (sum.rank != RANK_READY)
-		return settle(entity, WR_WAIT, &sum);
+		return settle(&view, WR_WAIT, &sum);
 	if (entity->timed)
 		entity->began = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;

@@ -34,6 +34,7 @@ struct weir_verdict {
 	weir_status failed;		/* the review fails the run: no memory for a fence, or misuse */
 	const char *fault, *fault_of;	/* literals: what was wrong, and whose it was; NULL: no misuse */
 	int signal;			/* enum wr_signal_kind: by which the fences are armed */
+	bool stands;			/* a time that has come was named twice: the review fails the run */
 };
 
 struct wr_condition {
@@ -127,6 +128,7 @@ struct weir_entity {
 	/* owner */
 	bool finished, fronts_closed, started;
 	bool askable;				/* its conditions were started, in this run or the last one */
+	bool stop_owed;				/* its stop function is still to be called, and its streams stay */
 	bool withheld;				/* what its last tick held is kept: no memory for the fence */
 	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;
@@ -136,6 +138,8 @@ struct weir_entity {
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
+	int64_t past;				/* a time not after its review's own that was named, and */
+	uint64_t past_tick;			/* before which tick; INT64_MAX: the last review named none */
 	int64_t began;				/* `timed`: the time of the review that said READY */
 	size_t timer_place;			/* loop thread: 1 + place in the heap, 0 = not there */
 	int64_t timer_due;			/* loop thread */

@@ -19,6 +19,7 @@ struct weir_graph {
 	struct wr_system *system;	/* NULL until a scheduler was made (graphs/place.c) */
 	struct wr_sim *world;		/* of a simulated run */
 	int64_t started_at;		/* the run that is on, or the last one */
+	const weir_entity *blamed;	/* whose fault it is that a run could not begin; NULL: nobody's */
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
 	bool leaks;			/* what an entity withheld was never fenced: the pool stays */
@@ -36,7 +37,7 @@ struct weir_graph {
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);
 /* Every required port is connected: inlets and outlets have come by now. Fails: WEIR_E_INVALID. */
-weir_status wr_graph_ready(const weir_graph *graph);
+weir_status wr_graph_ready(weir_graph *graph);
 /* Before a run: all entities, conditions and queues anew, initial messages in. Adds up what it discards. */
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */

@@ -99,11 +99,22 @@ weir_status wr_graph_displace(weir_graph *graph)
 	return status;
 }
 
+#define SIM_STEP_NS INT64_C(10000000)
+enum { SIM_STEPS = 1000 };
+
+/*
+ * In a simulated world time stands still between runs: what its device still works on would be held for ever.
+ * There it gets some of its time.
+ */
 static void look_inside(void *arg)
 {
-	struct placing *placing = arg;
+	weir_graph *graph = ((struct placing *)arg)->graph;
 
-	wr_system_retire_look(placing->graph->system, true);
+	wr_system_retire_look(graph->system, true);
+	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
+		wr_thread_sleep(SIM_STEP_NS);
+		wr_system_retire_look(graph->system, true);
+	}
 }
 
 /*

@@ -36,12 +36,18 @@ static weir_status check_connected(const weir_entity *entity)
 	return WEIR_OK;
 }
 
-weir_status wr_graph_ready(const weir_graph *graph)
+static weir_status blame(weir_graph *graph, const weir_entity *entity, weir_status status)
+{
+	graph->blamed = status ? entity : NULL;
+	return status;
+}
+
+weir_status wr_graph_ready(weir_graph *graph)
 {
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
-		status = check_connected(&graph->entities[i]);
+		status = blame(graph, &graph->entities[i], check_connected(&graph->entities[i]));
 	return status;
 }
 
@@ -61,6 +67,18 @@ static weir_status size_taken(struct wr_input *input)
 	return input->taken && input->taken_by ? WEIR_OK : WEIR_E_NOMEM;
 }
 
+static weir_status start_condition(const weir_entity *entity, const struct wr_plan_condition *plan, void *state)
+{
+	weir_status status;
+
+	*wr_error_here() = 0;
+	status = plan->kind->start(state, plan->values);
+	if (!status)
+		return WEIR_OK;
+	status = wr_settle_failure(status, "start");
+	return wr_fail(status, "%s: condition '%s': %s", entity->plan->name, plan->name, weir_last_error());
+}
+
 static weir_status reset_conditions(weir_entity *entity)
 {
 	weir_status status = WEIR_OK;
@@ -70,7 +88,7 @@ static weir_status reset_conditions(weir_entity *entity)
 		const struct wr_condition *condition = &entity->conditions[i];
 		memset(condition->state, 0, condition->plan->kind->state_size);
 		if (condition->plan->kind->start)
-			status = condition->plan->kind->start(condition->state, condition->plan->values);
+			status = start_condition(entity, condition->plan, condition->state);
 		if (!status)
 			status = wr_values_judge(condition->plan->values);
 	}
@@ -158,6 +176,7 @@ static weir_status reset_entity(weir_entity *entity)
 	entity->root = !fed || rooted;
 	wr_store(&entity->listeners, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
+	entity->past = INT64_MAX;
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.fault = NULL;
@@ -174,14 +193,14 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
-		status = reset_entity(&graph->entities[i]);
+		status = blame(graph, &graph->entities[i], reset_entity(&graph->entities[i]));
 	return status;
 }
 
 void wr_graph_close_streams(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!graph->entities[i].withheld)
+		if (!graph->entities[i].withheld && !graph->entities[i].stop_owed)
 			wr_entity_close_streams(&graph->entities[i]);
 }
 

@@ -185,8 +185,11 @@ enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
  *   start    once per run, before the first tick
  *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
- *            the run
- *   stop     once per run that started, after the entity's streams have drained
+ *            the run. A failure without words (a bare `return WEIR_E_IO`) gets plain ones; a status above 0
+ *            is refused
+ *   stop     once per run that started, after the entity's streams have drained: late, if the run was cut
+ *            short and they work on, by the thread that starts the next run or destroys the scheduler; never
+ *            if the device hangs
  * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
  * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). One of the three at
  * a time per entity. NULL = nothing to do.
@@ -291,7 +294,10 @@ WEIR_API void weir_verdict_ready(weir_verdict *verdict);
 WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
 /* Wait, without a source: until somebody pokes. */
 WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
-/* Wait; ask again at this time. */
+/*
+ * Wait; ask again at this time. One that is not after weir_view_now is asked
+ * again once; the same time named again fails the run: say READY when now >= at.
+ */
 WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
 /* Wait; ask again when it is complete. One that was never recorded in this graph fails the run. */
 WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
@@ -815,7 +821,11 @@ WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *gra
 					   const weir_scheduler_options *options);
 /* Start + wait; returns the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
-/* May be called again after a run has ended. */
+/*
+ * May be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread starts one, or
+ * the device still works for the run before and a stop function waits for that. After a fork the child may
+ * use neither scheduler nor graph: start, wait, turn and destroy answer WEIR_E_INVALID there.
+ */
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
 /*
  * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched
@@ -827,7 +837,8 @@ WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t time
 					 weir_outcome *outcome);
 /*
  * Thread: any, also inside compute and in signal handlers; any number of
- * times. drain = false: cut short at once, the rest is abandoned.
+ * times. drain = false: cut short at once, the rest is abandoned. No
+ * review that begins after it leads to a tick (with drain: to one of a source).
  */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
 /* own_loop: poll it for reading; -1 otherwise. */

@@ -5,6 +5,8 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -23,8 +25,12 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler)
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
-weir_status wr_not_while_told(weir_scheduler *scheduler, const char *what)
+weir_status wr_may_call(weir_scheduler *scheduler, const char *what)
 {
+	if (scheduler->process != (int)getpid())
+		return wr_fail(WEIR_E_INVALID, "graph %s: its scheduler was made before this process was "
+			       "forked, and its threads did not come along: make graph and scheduler after "
+			       "the fork", scheduler->graph->plan->name);
 	if (wr_load(&scheduler->telling) != wr_thread_self())
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "graph %s: 'ended' must hand on: %s after it has returned",
@@ -41,13 +47,17 @@ static void start_inside(void *arg)
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
-	weir_status status = wr_not_while_told(scheduler, "start");
+	weir_status status = wr_may_call(scheduler, "start");
 
 	if (status)
 		return status;
+	if (wr_exchange(&scheduler->entering, true))	/* another thread is here */
+		return wr_fail(WEIR_E_BUSY, "graph %s is being started", scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
-		return wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
-	status = wr_in_world(scheduler, start_inside, &call);
+		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
+	else
+		status = wr_in_world(scheduler, start_inside, &call);
+	wr_store(&scheduler->entering, false);
 	return status ? status : call.status;
 }
 
@@ -96,16 +106,21 @@ static void wait_inside(void *arg)
 /* The outcome's failure becomes this thread's last one. */
 static weir_status failure_of(const weir_outcome *outcome)
 {
+	const char *text = outcome->text ? outcome->text : "", *name = outcome->entity ? outcome->entity : "";
+	size_t length = strlen(name);
+
 	if (!outcome->status)
 		return WEIR_OK;
-	return wr_fail(outcome->status, "%s%s%s", outcome->entity ? outcome->entity : "",
-		       outcome->entity ? ": " : "", outcome->text ? outcome->text : "");
+	/* What the library's calls say begins with the entity's name. */
+	if (!length || (!strncmp(text, name, length) && text[length] && strchr(":.", text[length])))
+		return wr_fail(outcome->status, "%s", text);
+	return wr_fail(outcome->status, "%s: %s", name, text);
 }
 
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status = wr_not_while_told(scheduler, "wait");
+	weir_status status = wr_may_call(scheduler, "wait");
 
 	if (status)
 		return status;
@@ -132,7 +147,9 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 
 void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
+	/* In this order: who sees that a worker has obeyed sees what was asked. */
 	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
+	wr_fetch_or(&scheduler->stopping, drain_first ? WR_DRAINS : WR_CUTS);
 	if (scheduler->graph->owns_world)
 		return;	/* a handler may have interrupted it; the loop looks by itself (run.c) */
 	wr_loop_kick(&scheduler->loop);
@@ -153,11 +170,14 @@ int weir_scheduler_fd(weir_scheduler *scheduler)
 
 weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 {
+	weir_status status;
+
 	if (!scheduler->options.own_loop)
 		return wr_fail(WEIR_E_INVALID,
 			       "the scheduler was made without own_loop: nobody needs to turn it");
-	if (wr_not_while_told(scheduler, "turn"))
-		return WEIR_E_BUSY;
+	status = wr_may_call(scheduler, "turn");
+	if (status)
+		return status;
 	wr_turn(scheduler);
 	return WEIR_OK;
 }

@@ -4,7 +4,6 @@
  * outcome is published.
  */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
@@ -36,35 +35,6 @@ void wr_give_back(weir_scheduler *scheduler)
 		wr_outlet_end(outlet, true);
 	if (graph->system)
 		wr_system_forfeit(graph->system);
-}
-
-/*
- * Unless it still works. It may use its stream: what it makes outlives that work, too (T4), and the next
- * run's ticks begin anew (T3).
- */
-void wr_stop_operator(weir_entity *entity)
-{
-	struct wr_system *system = entity->graph->system;
-
-	if (system && !wr_system_failed(system) && !wr_entity_idle(entity)) {
-		wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is not called",
-		       entity->plan->name);
-		return;
-	}
-	wr_entity_enter(entity);
-	entity->plan->kind->stop(&entity->context, entity->operator_state);
-	wr_entity_settle(entity);
-}
-
-static void stop_operators(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-		if (entity->started && entity->plan->kind->stop)
-			wr_stop_operator(entity);
-	}
 }
 
 /* Somebody may be taking from it: under its lock, one by one, so that no destructor runs there (S11). */
@@ -107,7 +77,7 @@ static uint64_t count_ticks(const weir_graph *graph)
 /* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
 static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 {
-	bool draining = wr_load(&scheduler->draining);
+	bool draining = wr_load(&scheduler->stopping) & WR_DRAINS;
 	char *text = NULL;
 
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
@@ -171,7 +141,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
 		wr_system_hurry(graph->system);
-	stop_operators(scheduler);
+	wr_stop_operators(scheduler);
 	wr_graph_close_streams(graph);
 	if (graph->system) {
 		wr_system_retire_look(graph->system, true);

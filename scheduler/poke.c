@@ -72,5 +72,7 @@ bool wr_poke(weir_entity *entity)
 
 weir_status weir_entity_poke(weir_entity *entity)
 {
-	return wr_poke(entity) ? WEIR_OK : WEIR_E_CLOSED;
+	if (wr_poke(entity))
+		return WEIR_OK;
+	return wr_fail_plainly(WEIR_E_CLOSED, entity->plan->name, "no run is on that could be poked");
 }

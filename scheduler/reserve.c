@@ -54,12 +54,16 @@ static weir_status reserve_devices(weir_graph *graph)
 
 	if (memory)
 		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
+	else if (!graph->world)	/* where time is virtual nothing is won */
+		status = wr_system_open_arena(graph->system, WEIR_HOST);
 	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
 		if (!uses_device(plan, device))
 			continue;
 		if (memory)
 			status = wr_system_reserve(graph->system, device,
 						   (size_t)plan->scheduler.device_memory);
+		else if (!graph->world)
+			status = wr_system_open_arena(graph->system, device);
 		if (!status)
 			status = reserve_signals(graph, device);
 	}

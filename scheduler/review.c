@@ -8,15 +8,28 @@
  * published.
  */
 #include "base/bug.h"
+#include "base/status.h"
 #include "scheduler/scheduler.h"
 
 enum step { STEP_TICK, STEP_PARK, STEP_RETIRE, STEP_LEAVE };
 
+static enum step refuse_to_spin(weir_scheduler *scheduler, weir_entity *entity)
+{
+	wr_fail_run(scheduler, entity,
+		    wr_fail(WEIR_E_INVALID, "condition '%s' waits until a time that has come, twice in a row: "
+			    "it must say READY when now >= that time", wr_load_relaxed(&entity->why_of)));
+	return STEP_LEAVE;
+}
+
 static enum step review(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	enum wr_answer answer = wr_entity_ask(entity, wr_load_acquire(&scheduler->draining));
+	unsigned stopping = wr_load_acquire(&scheduler->stopping);
+	enum wr_answer answer;
 
+	if (stopping & WR_CUTS)
+		return STEP_LEAVE;	/* the loop closes the run and gives back what this entity holds */
+	answer = wr_entity_ask(entity, stopping);
 	if (entity->verdict.failed) {
 		wr_fail_run(scheduler, entity, wr_entity_verdict_failure(entity));
 		return STEP_LEAVE;
@@ -26,6 +39,8 @@ static enum step review(struct wr_worker *worker, weir_entity *entity)
 		wr_trace_ready(scheduler->trace, entity->id);
 		return STEP_TICK;
 	case WR_WAIT:
+		if (entity->verdict.stands)
+			return refuse_to_spin(scheduler, entity);
 		if (wr_wait_armed(&entity->wait) || wr_verdict_arms(&entity->verdict))
 			wr_arm(worker, entity);
 		return STEP_PARK;

@@ -56,6 +56,7 @@ void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 	wr_free(copy);
 	wr_free(culprit);
 	wr_fetch_or(&scheduler->asked, WR_STOP_FAILED);
+	wr_fetch_or(&scheduler->stopping, WR_CUTS);
 	wr_loop_kick(&scheduler->loop);
 }
 
@@ -65,15 +66,16 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 {
 	weir_graph *graph = scheduler->graph;
 
-	if (wr_exchange(&scheduler->draining, true))
+	if (scheduler->draining)
 		return;
+	scheduler->draining = true;
+	wr_fetch_or(&scheduler->stopping, WR_DRAINS);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
 	wr_log(WR_LOG_INFO, "%s: draining", graph->plan->name);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		wr_inlet_end(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].root)
-			wr_poke(&graph->entities[i]);
+		wr_poke(&graph->entities[i]);	/* roots; and who waits for a time with nothing left to receive */
 }
 
 static void take_signals(weir_scheduler *scheduler, int64_t now)
@@ -106,7 +108,7 @@ static bool obey(weir_scheduler *scheduler, int64_t now)
 
 	if (asked & WR_STOP_DRAIN || (scheduler->ends_at != INT64_MAX && now >= scheduler->ends_at))
 		begin_drain(scheduler, now);
-	if (wr_load(&scheduler->draining) && now >= scheduler->drain_at) {
+	if (scheduler->draining && now >= scheduler->drain_at) {
 		scheduler->timed_out = true;
 		asked |= WR_STOP_NOW;
 	}
@@ -163,7 +165,7 @@ static int64_t settle_if_quiet(weir_scheduler *scheduler, int64_t now)
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX;	/* whoever brings it to 0 kicks */
-	if (wr_load(&scheduler->draining) || !wr_load(&scheduler->undone))
+	if (scheduler->draining || !wr_load(&scheduler->undone))
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
@@ -175,7 +177,8 @@ static int64_t settle_if_quiet(weir_scheduler *scheduler, int64_t now)
 		return wr_time_add(scheduler->quiet_at, grace);
 	if (!wr_live_close_idle(&scheduler->live, word))
 		return now;
-	close_run(scheduler, now, false);
+	/* Told to stop since this turn looked, workers may have left entities as they were. */
+	close_run(scheduler, now, wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 	return now;
 }
 
@@ -192,8 +195,8 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 	quiet_at = settle_if_quiet(scheduler, now);
 	next = watch_at < next ? watch_at : next;
 	next = quiet_at < next ? quiet_at : next;
-	next = scheduler->ends_at < next && !wr_load(&scheduler->draining) ? scheduler->ends_at : next;
-	if (wr_load(&scheduler->draining) && scheduler->drain_at < next)
+	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
+	if (scheduler->draining && scheduler->drain_at < next)
 		next = scheduler->drain_at;
 	return next;
 }

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -101,6 +102,7 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 	if (!scheduler)
 		return WEIR_E_NOMEM;
 	scheduler->graph = graph;
+	scheduler->process = (int)getpid();
 	wr_waker_init(&scheduler->waker);
 	wr_store(&scheduler->live, WR_LIVE_CLOSED);
 	wr_loop_init(&scheduler->loop);
@@ -134,6 +136,7 @@ static void end_inside(void *arg)
 		weir_scheduler_stop(scheduler, false);
 		wr_wait_for_end(scheduler, WR_FOREVER);
 	}
+	wr_stop_at_last(scheduler);
 	wr_store(&scheduler->quit, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);
@@ -166,7 +169,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	call.status = wr_not_while_told(scheduler, "destroy");
+	call.status = wr_may_call(scheduler, "destroy");
 	if (call.status)
 		return call.status;
 	call.status = wr_in_world(scheduler, end_inside, &call);

@@ -31,6 +31,7 @@ struct wr_worker {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
 	char name[16];
+	char *error;				/* wr_error_here of its thread */
 	unsigned pops, nexts;
 	bool was_due;				/* the last pop's entity: the `next` slot has its turn */
 	/*
@@ -50,6 +51,9 @@ struct wr_worker {
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
 enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 };	/* asked for, as bits */
 
+/* Reviews obey at once, the loop does the rest: roots answer NEVER; nobody ticks any more. */
+enum { WR_DRAINS = 1, WR_CUTS = 2 };
+
 struct weir_scheduler {
 	/* any thread: the run */
 	_Alignas(64) wr_live live;
@@ -57,7 +61,7 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected;	/* the injector's stack */
 	_Atomic uint64_t backlog_count;		/* entries of `backlog`, for a look without its lock */
 	_Atomic uint64_t due_count;		/* likewise of `due` */
-	_Atomic bool draining;
+	_Atomic unsigned stopping;		/* WR_DRAINS | WR_CUTS: what reviews look at */
 	_Atomic int phase;			/* enum wr_phase; to OPEN by start, from there by the loop */
 	_Atomic unsigned asked;			/* WR_STOP_... */
 	_Atomic unsigned left;			/* workers that have ended */
@@ -65,7 +69,9 @@ struct weir_scheduler {
 	_Atomic unsigned spinners;		/* awake, looking at every queue: nobody need be woken */
 	_Atomic bool standby;			/* one of them, beside the poller */
 	_Atomic unsigned poller;		/* watches the doorbells: 1 + a worker's index; 0: nobody */
-	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks */
+	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks,
+						   and who sleeps last need not (worker.c) */
+	_Atomic bool entering;			/* a thread is in start */
 	_Atomic bool quit;			/* it is being destroyed: the loop thread ends */
 	_Atomic uintptr_t telling;		/* options.ended is due, or runs on the thread of this stamp */
 	weir_entity *_Atomic timers_listed;	/* S10: what the loop has to enter into its heap */
@@ -85,6 +91,7 @@ struct weir_scheduler {
 	struct wr_trace *trace;
 	weir_scheduler_options options;
 	int signal;				/* enum wr_signal_kind */
+	int process;				/* of whoever made it: threads do not go along with a fork */
 	uint64_t all_asleep;			/* the mask of `sleepers` when nobody is awake */
 
 	/* loop thread */
@@ -94,7 +101,7 @@ struct weir_scheduler {
 	int64_t started_at, ends_at, quiet_at, drain_at, watch_at, settle_at;
 	uint64_t quiet_word;			/* the live word at a count of 0; grace runs from quiet_at */
 	int posix_signal;
-	bool cut_short, timed_out;
+	bool draining, cut_short, timed_out;
 
 	/* under `lock` */
 	struct wr_mutex lock;
@@ -117,7 +124,7 @@ weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_op
 weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until);
 bool wr_driven_by_caller(const weir_scheduler *scheduler); /* the loop is a thread of the caller's */
 /* Fails inside options.ended: WEIR_E_BUSY. */
-weir_status wr_not_while_told(weir_scheduler *scheduler, const char *what);
+weir_status wr_may_call(weir_scheduler *scheduler, const char *what);
 
 /* --- waker.c --- */
 void wr_waker_init(struct wr_waker *waker);		/* a scheduler's own */
@@ -172,6 +179,7 @@ size_t wr_ready_clear(weir_scheduler *scheduler);
 
 /* --- worker.c --- */
 void wr_worker_main(void *worker);
+void wr_worker_died(void *worker);	/* its thread was ended within compute: the run fails by name */
 /* False: nobody woke it until `until`. version: of the doorbells, for the poller; NULL: another worker. */
 bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version);
 
@@ -220,8 +228,14 @@ weir_status wr_start_run(weir_scheduler *scheduler);
 void wr_finish_run(weir_scheduler *scheduler);
 /* Tells the observers of those it took since the last call. */
 void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity);
-void wr_stop_operator(weir_entity *entity);		/* that has a stop function and was started */
 void wr_give_back(weir_scheduler *scheduler); /* the references of what an abandoned run left (S4) */
+
+/* --- stop.c: the operators' stop functions --- */
+void wr_stop_operators(weir_scheduler *scheduler);	/* at the end of a run: called, or owed */
+void wr_stop_started(weir_scheduler *scheduler);	/* of a start that failed, in reverse */
+/* Before a start: WEIR_E_BUSY: the device still works for one that is owed the call. */
+weir_status wr_stop_owed(weir_scheduler *scheduler);
+void wr_stop_at_last(weir_scheduler *scheduler);	/* destroy: who hangs even now is never stopped */
 
 /* --- verdict.c --- */
 /*

@@ -27,6 +27,8 @@ static weir_status open_streams(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->stream)
 			status = wr_own_take(entity);
+		if (status)
+			graph->blamed = entity;
 	}
 	return status;
 }
@@ -57,36 +59,20 @@ static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
 	weir_status status = WEIR_OK, settled;
+	char said[WR_ERROR_BYTES];
 
 	wr_entity_enter(entity);
+	*wr_error_here() = 0;
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
+	if (status)
+		status = wr_settle_failure(status, "start");
 	if (!status)
 		status = wr_values_judge(entity->plan->values);
 	entity->started = !status;
+	snprintf(said, sizeof said, "%s", weir_last_error());
 	settled = wr_entity_settle(entity);	/* what it enqueued before it failed, too */
-	return status ? status : settled;
-}
-
-/* What start functions enqueued is waited for as long as a drain would. Here nobody else works yet. */
-static void wait_for_streams(weir_entity *entity, int64_t until)
-{
-	for (size_t i = 0; i < entity->own.count; i++)
-		if (entity->own.items[i].last.point)
-			(void)wr_fence_wait(entity->graph->system, entity->own.items[i].last, until);
-}
-
-static void stop_started(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-	int64_t drain = scheduler->options.drain_ns, until = wr_time_add(wr_now(), drain > 0 ? drain : 0);
-
-	for (size_t i = graph->entity_count; i--;) {
-		if (!graph->entities[i].started || !graph->entities[i].plan->kind->stop)
-			continue;
-		wait_for_streams(&graph->entities[i], until);
-		wr_stop_operator(&graph->entities[i]);
-	}
+	return status ? wr_fail(status, "%s", said) : settled;
 }
 
 /* The calls of a context name the entity already. */
@@ -108,7 +94,7 @@ static weir_status start_operators(weir_scheduler *scheduler)
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		status = start_operator(&graph->entities[i]);
 		if (status)
-			name_culprit(status, &graph->entities[i]);
+			name_culprit(status, graph->blamed = &graph->entities[i]);
 		else
 			wr_name_streams(scheduler, &graph->entities[i]);
 	}
@@ -121,7 +107,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_timers_clear(scheduler);
 	wr_store(&scheduler->asked, 0);
 	wr_store(&scheduler->left, 0);
-	wr_store(&scheduler->draining, false);
+	wr_store(&scheduler->stopping, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
 	wr_store(&scheduler->undone, scheduler->graph->entity_count);
@@ -131,7 +117,10 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
-	scheduler->timed_out = scheduler->cut_short = false;
+	scheduler->draining = scheduler->timed_out = scheduler->cut_short = false;
+	wr_store(&scheduler->spinners, 0);	/* a worker may have died in any of these */
+	wr_store(&scheduler->standby, false);
+	wr_store(&scheduler->poller, 0);
 	scheduler->quiet_word = UINT64_MAX;
 	scheduler->watch_at = 0;
 	scheduler->outcome = (weir_outcome){0};
@@ -148,7 +137,8 @@ static weir_status start_workers(weir_scheduler *scheduler)
 		wr_store(&worker->parker.word, 0);
 		worker->pops = worker->nexts = 0;
 		worker->was_due = false;
-		status = wr_thread_start(&worker->thread, worker->name, wr_worker_main, worker);
+		status = wr_thread_start_watched(&worker->thread, worker->name, wr_worker_main, worker,
+						 wr_worker_died);
 	}
 	scheduler->worker_count = n;
 	scheduler->all_asleep = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
@@ -185,7 +175,7 @@ static weir_status start_all(weir_scheduler *scheduler)
 	if (!status)
 		return WEIR_OK;
 	scheduler->text = wr_strdup(weir_last_error());	/* before a stop function has its own to say */
-	stop_started(scheduler);
+	wr_stop_started(scheduler);
 	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
 }
 
@@ -206,7 +196,9 @@ static weir_status prepare(weir_scheduler *scheduler)
 	weir_status status;
 
 	clear_scheduler(scheduler);
-	status = wr_graph_ready(graph);
+	status = wr_stop_owed(scheduler);
+	if (!status)
+		status = wr_graph_ready(graph);
 	if (!status)
 		status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;
@@ -223,6 +215,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	weir_status status;
 
 	set_starting(scheduler, true);
+	scheduler->graph->blamed = NULL;
 	wr_system_run(scheduler->graph->system, true);
 	status = wr_loop_hold(&scheduler->loop, true);
 	if (!status)
@@ -234,10 +227,13 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 		if (!scheduler->text)
 			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
 		wr_loop_hold(&scheduler->loop, false);
+		if (scheduler->graph->blamed && !scheduler->culprit)
+			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_run(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){
-			.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text};
+			.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text,
+			.entity = scheduler->culprit};
 	}
 	set_starting(scheduler, false);
 	return status;

@@ -75,6 +75,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 		return WEIR_OK;
 	wr_entity_enter(entity);
 	context->computing = true;
+	*worker->error = 0;
 	worker->local.context = context;
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
 	status = entity->compute(context, entity->operator_state);
@@ -82,7 +83,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 		wr_name_streams(worker->scheduler, entity);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	context->computing = false;
-	return status;
+	return status ? wr_settle_failure(status, "compute") : WEIR_OK;
 }
 
 static void tell_conditions(weir_entity *entity)
@@ -132,7 +133,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 
 	if (wr_wait_armed(&entity->wait))
 		wr_disarm(worker, entity);
-	entity->context.stopping = wr_load_relaxed(&scheduler->draining);
+	entity->context.stopping = wr_load_relaxed(&scheduler->stopping) & WR_DRAINS;
 	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count)
 		status = wr_entity_fence(entity);

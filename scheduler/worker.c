@@ -3,6 +3,7 @@
  * queue (S4).
  */
 #include "base/clock.h"
+#include "base/status.h"
 #include "scheduler/scheduler.h"
 
 /* User destructors of payloads that the GPU is done with run here (B3). */
@@ -58,14 +59,14 @@ static bool spin(struct wr_worker *worker)
 
 /*
  * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal
- * outstanding or a timer set there is somebody (E2).
+ * outstanding or a timer set there is somebody (E2). Where the watch rests no stream has work, or the kick of
+ * the one that has it is on its way: the loop's turn marks the watch, then looks who sleeps; here it is the
+ * other way round.
  */
 static void last_one(weir_scheduler *scheduler)
 {
-	struct wr_system *system = scheduler->graph->system;
-
-	if (system && wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
-	    !wr_system_outstanding(system))
+	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
+	    !wr_system_outstanding(scheduler->graph->system))
 		wr_loop_kick(&scheduler->loop);
 }
 
@@ -126,6 +127,33 @@ static void leave_idleness(struct wr_worker *worker)
 	wr_pass_on(worker);
 }
 
+static void leave(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	wr_thread_set_local(NULL);
+	wr_drop(scheduler);
+	wr_fetch_add(&scheduler->left, 1);
+	wr_loop_kick(&scheduler->loop);
+}
+
+void wr_worker_died(void *arg)
+{
+	struct wr_worker *worker = arg;
+	weir_context *context = worker->local.context;
+	weir_entity *entity = context ? context->entity : NULL;
+
+	wr_fail_run(worker->scheduler, entity,
+		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): a worker's "
+			    "thread is weir's, compute returns", entity ? "compute" : "something"));
+	worker->local.context = NULL;
+	if (context) {
+		context->computing = false;
+		wr_entity_settle(entity);	/* as after every compute that fails */
+	}
+	leave(worker);
+}
+
 void wr_worker_main(void *arg)
 {
 	struct wr_worker *worker = arg;
@@ -133,6 +161,7 @@ void wr_worker_main(void *arg)
 	bool idle = true;
 
 	worker->relied_on = false;
+	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up may be left over from the run before */
 		wr_park(&worker->parker, WR_FOREVER);
@@ -153,8 +182,5 @@ void wr_worker_main(void *arg)
 		if (!wr_poll(worker) && !spin(worker))
 			wr_worker_sleep(worker, WR_FOREVER, NULL);
 	}
-	wr_thread_set_local(NULL);
-	wr_drop(scheduler);
-	wr_fetch_add(&scheduler->left, 1);
-	wr_loop_kick(&scheduler->loop);
+	leave(worker);
 }

@@ -160,9 +160,21 @@ static weir_status grow_and_take(struct wr_system *system, int device, unsigned 
 	size_t size = class_size(class);
 	struct wr_block *node = wr_alloc(1, sizeof *node);
 	weir_status status = node ? WEIR_OK : WEIR_E_NOMEM;
+	bool grown;
 
-	while (!status && !take(arena, class, out, &node))
-		status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
+	while (!status && !take(arena, class, out, &node)) {
+		/* One at a time: who comes meanwhile finds that chunk. No lock: the backend may take long. */
+		if (wr_exchange(&arena->growing, true)) {
+			wr_thread_yield();
+			continue;
+		}
+		grown = take(arena, class, out, &node);
+		if (!grown)
+			status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
+		wr_store(&arena->growing, false);
+		if (grown)
+			break;
+	}
 	wr_free(node); /* if a block came back meanwhile */
 	return status == WEIR_E_NOMEM && lend(arena, class, out) ? WEIR_OK : status;
 }
@@ -218,6 +230,11 @@ static size_t total(struct wr_arena *arena)
 		bytes += chunk->size;
 	wr_mutex_unlock(&arena->lock);
 	return bytes;
+}
+
+weir_status wr_system_open_arena(struct wr_system *system, int device)
+{
+	return wr_system_reserve(system, device, CHUNK);
 }
 
 /* What was carved counts, too: it comes back, and the next run asks for as much again. */

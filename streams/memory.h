@@ -23,6 +23,7 @@ struct wr_chunk {
 };
 
 struct wr_arena {
+	_Atomic bool growing;		/* one thread asks the backend for a chunk */
 	struct wr_mutex lock;
 	struct wr_block *free[WR_MEMORY_CLASSES];	/* guarded by lock, like the rest */
 	struct wr_block *spare;			/* nodes of blocks that are out */

@@ -236,6 +236,8 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
  * that no frame has to wait for the backend's allocator.
  */
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes);
+/* The same for a first chunk, where memory costs nothing until it is written. */
+weir_status wr_system_open_arena(struct wr_system *system, int device);
 
 /* --- retire list (T4) --- */
 struct wr_retired {

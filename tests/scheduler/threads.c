@@ -1,0 +1,315 @@
+/* Threads that a run did not expect: one that compute ends, two that start at once, one in a forked child; and how soon a stop is obeyed. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "rig.h"
+
+#define TEST(name) static void name(void **state_)
+
+/* --- compute ends its thread --- */
+
+static weir_status exit_thread(struct rig *rig, weir_context *context)
+{
+	if (weir_context_tick(context) == 2) {
+		weir_message *emitted = rig_number(context, 9);
+		rig_entity(rig, "a")->computing = 0;
+		weir_context_emit(context, 0, emitted);
+		pthread_exit(NULL);
+	}
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static weir_status cancel_thread(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	rig_entity(rig, "a")->computing = 0;
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+	return WEIR_OK;
+}
+
+static void ends_its_thread(rig_fn *compute, unsigned workers)
+{
+	struct rig *rig = rig_of("a:call -> p:pass -> end; source -> other:end");
+
+	rig->options.workers = workers;
+	rig_on(rig, "a", compute);
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_string_equal(rig->outcome.entity, "a");
+	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): a worker's "
+					       "thread is weir's, compute returns");
+	rig_on(rig, "a", NULL);	/* and the next run has all its workers again */
+	rig->options.max_duration_ns = 0;
+	rig_start(rig);
+	weir_scheduler_stop(rig->scheduler, true);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void both_ways(void)
+{
+	for (unsigned workers = 1; workers <= 3; workers++) {
+		ends_its_thread(exit_thread, workers);
+		ends_its_thread(cancel_thread, workers);
+	}
+}
+
+TEST(xb27_f48_a_compute_that_ends_its_thread_fails_the_run_by_name)
+{
+	(void)state_;
+	rig_on_host(both_ways);
+}
+
+static weir_status say_who(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	HOLDS(rig, !strcmp(weir_running_entity(), "a"));
+	return WEIR_OK;
+}
+
+static void who_runs(void)
+{
+	struct rig *rig = rig_of("a:call count=3");
+
+	rig_on(rig, "a", say_who);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_null(weir_running_entity());
+	rig_destroy(rig);
+}
+
+TEST(xb27_the_running_entity_is_known_within_compute_alone)
+{
+	(void)state_;
+	rig_everywhere(who_runs);
+}
+
+/* --- two threads, two processes --- */
+
+static weir_status run_from_another_thread(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	HOLDS(rig, weir_scheduler_start(rig->scheduler) == WEIR_E_BUSY);
+	return WEIR_OK;
+}
+
+struct starter {
+	struct rig *rig;
+	weir_status status;
+};
+
+static void start_too(void *arg)
+{
+	struct starter *starter = arg;
+
+	starter->status = weir_scheduler_start(starter->rig->scheduler);
+}
+
+/* The second start comes while the first one is in an operator's start function. */
+static weir_status start_meanwhile(struct rig *rig, weir_context *context)
+{
+	struct starter starter = {rig, WEIR_OK};
+	struct wr_thread thread;
+
+	(void)context;
+	HOLDS(rig, !wr_thread_start(&thread, "second", start_too, &starter));
+	wr_thread_join(&thread);
+	HOLDS(rig, starter.status == WEIR_E_BUSY);
+	return WEIR_OK;
+}
+
+static void second_start(void)
+{
+	struct rig *rig = rig_of("a:call count=1");
+
+	rig_entity(rig, "a")->start = start_meanwhile;
+	rig_on(rig, "a", run_from_another_thread);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+TEST(s08_a_second_thread_that_starts_the_same_run_is_refused)
+{
+	(void)state_;
+	rig_everywhere(second_start);
+}
+
+/* What a forked child finds: each answer is a bit. It leaves at once, without the parent's exit functions. */
+static int child_of(struct rig *rig)
+{
+	pid_t child = fork();
+	int code = 0, status;
+
+	if (!child) {
+		status = weir_scheduler_run(rig->scheduler) == WEIR_E_INVALID;
+		status |= (strstr(weir_last_error(), "forked") != NULL) << 1;
+		status |= (weir_scheduler_wait(rig->scheduler, -1, NULL) == WEIR_E_INVALID) << 2;
+		status |= (weir_scheduler_destroy(rig->scheduler) == WEIR_E_INVALID) << 3;
+		_exit(status);
+	}
+	assert_true(child > 0 && waitpid(child, &code, 0) == child && WIFEXITED(code));
+	return WEXITSTATUS(code);
+}
+
+static void forked(void)
+{
+	struct rig *rig = rig_of("source ticks=3 -> end");
+
+	rig_make(rig);
+	assert_int_equal(child_of(rig), 15);
+	assert_int_equal(rig_run(rig), WEIR_OK); /* the parent's is as it was */
+	rig_destroy(rig);
+}
+
+TEST(s08_a_scheduler_is_refused_in_a_forked_child)
+{
+	(void)state_;
+	rig_on_host(forked);
+}
+
+TEST(s08_a_poke_outside_a_run_is_refused_with_words)
+{
+	struct rig *rig = rig_of("a:call count=1");
+
+	(void)state_;
+	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "a")), WEIR_E_CLOSED);
+	assert_string_equal(weir_last_error(), "a: no run is on that could be poked");
+	rig_destroy(rig);
+}
+
+/* --- a stop is obeyed by the next review of each worker --- */
+
+static bool drain;
+static _Atomic uint64_t after;
+
+static weir_status stop_at_100(struct rig *rig, weir_context *context)
+{
+	if (weir_context_tick(context) == 100) {
+		weir_scheduler_stop(rig->scheduler, drain);
+		wr_store(&rig->told, 1);
+	}
+	weir_sleep(US);
+	return WEIR_OK;
+}
+
+static weir_status count_after(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	wr_fetch_add(&after, wr_load(&rig->told));
+	weir_sleep(US);
+	return WEIR_OK;
+}
+
+static void stops_soon(void)
+{
+	struct rig *rig = rig_of("a:call; b:call; c:call; d:call");
+
+	wr_store(&after, 0);
+	rig_on(rig, "a", stop_at_100);
+	rig_on(rig, "b", count_after);
+	rig_on(rig, "c", count_after);
+	rig_on(rig, "d", count_after);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "a"), 101);
+	assert_in_range(wr_load(&after), 0, 2); /* what the other worker had begun */
+	rig_destroy(rig);
+}
+
+TEST(s07_a_stop_within_compute_is_obeyed_before_the_next_tick)
+{
+	(void)state_;
+	for (int i = 0; i < 2; i++) {
+		drain = i;
+		rig_everywhere(stops_soon);
+	}
+}
+
+/* --- what a drain does not wait for --- */
+
+struct clock {
+	int64_t next;
+};
+
+/* Looks at the time alone: no sender's end makes it NEVER. */
+static void each_millisecond(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	const struct clock *self = state;
+
+	if (weir_view_now(view) >= self->next)
+		weir_verdict_ready(verdict);
+	else
+		weir_verdict_until(verdict, self->next);
+}
+
+static void next_millisecond(void *state, const weir_view *view)
+{
+	((struct clock *)state)->next = weir_view_began(view) + MS;
+}
+
+static const weir_parameter in_port[] = {
+	{.size = sizeof(weir_parameter), .name = "port", .type = WEIR_INPUT, .fallback = "\"in\"", .help = "port"}, {.name = NULL}};
+static const weir_condition clocked = {
+	.size = sizeof(weir_condition), .name = "clocked", .help = "of a test", .parameters = in_port,
+	.state_size = sizeof(struct clock), .ask = each_millisecond, .ticked = next_millisecond};
+static const weir_condition *const conditions[] = {&clocked, NULL};
+
+static void drains(void)
+{
+	struct rig *rig = rig_of("source ticks=5 -> c:call condition=clocked");
+
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, true);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_true(rig_done(rig, "c"));
+	assert_in_range(rig->outcome.duration_ns, 20 * MS, 100 * MS);
+	rig_destroy(rig);
+}
+
+TEST(s07_a_drain_ends_who_waits_for_a_time_and_has_nothing_left_to_receive)
+{
+	(void)state_;
+	for (uint64_t seed = 1; seed <= 5; seed++)
+		rig_in_world(seed, drains);
+}
+
+/* --- virtual time stands still between runs --- */
+
+static void other_seed(void)
+{
+	struct rig *rig = rig_of("source work=50ms -> end");
+
+	rig->options.drain_ns = -1;
+	rig->options.max_duration_ns = MS;
+	for (rig->options.seed = 1; rig->options.seed <= 3; rig->options.seed++) {
+		assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
+		assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+		rig->scheduler = NULL;
+	}
+	rig_destroy(rig);
+}
+
+TEST(t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made)
+{
+	(void)state_;
+	other_seed();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xb27_f48_a_compute_that_ends_its_thread_fails_the_run_by_name),
+		cmocka_unit_test(xb27_the_running_entity_is_known_within_compute_alone),
+		cmocka_unit_test(s08_a_second_thread_that_starts_the_same_run_is_refused),
+		cmocka_unit_test(s08_a_scheduler_is_refused_in_a_forked_child),
+		cmocka_unit_test(s08_a_poke_outside_a_run_is_refused_with_words),
+		cmocka_unit_test(s07_a_stop_within_compute_is_obeyed_before_the_next_tick),
+		cmocka_unit_test(s07_a_drain_ends_who_waits_for_a_time_and_has_nothing_left_to_receive),
+		cmocka_unit_test(t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
+	};
+
+	rig_conditions = conditions;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
