@@ -137,13 +137,12 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].content || !entity->inputs[i].count)
 			continue;
-		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
 		if (wr_view_held(view, i) >= entity->inputs[i].need)
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
 		add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
-		if (closed)
+		if (weir_view_ended(view, i, 0))
 			return false;
 	}
 	return true;

@@ -100,6 +100,14 @@ bool weir_view_connected(const weir_view *view, unsigned input)
 	return has_input(view, input) && view->entity->inputs[input].count > 0;
 }
 
+static bool all_closed(const struct wr_input *port)
+{
+	for (size_t i = 0; i < port->count; i++)
+		if (!wr_queue_closed(&port->connections[i]->queue))
+			return false;
+	return port->count > 0;
+}
+
 bool weir_view_closed(const weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
@@ -111,10 +119,39 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 		own->early_count = count_of(port);
 		own->counted = true;
 	}
+	return all_closed(port);
+}
+
+/* Closed before the count (S5): the last message may come between the two. */
+static bool queue_ended(struct wr_queue *queue, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? wr_queue_count(queue) : 0;
+
+	if (!wr_queue_closed(queue))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : wr_queue_count(queue)) < needed;
+}
+
+static bool all_ended(const struct wr_input *port, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_of(port) : 0;
+
+	if (!all_closed(port))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_of(port)) < needed;
+}
+
+bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	needed = needed ? needed : port->need;
+	if (!port->any_size)
+		return all_ended(port, needed);
 	for (size_t i = 0; i < port->count; i++)
-		if (!wr_queue_closed(&port->connections[i]->queue))
-			return false;
-	return port->count > 0;
+		if (queue_ended(&port->connections[i]->queue, needed))
+			return true;
+	return false;
 }
 
 size_t weir_view_room(const weir_view *view, unsigned output)

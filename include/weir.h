@@ -266,6 +266,13 @@ WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
 /* All senders are closed; ask BEFORE the count. */
 WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+/*
+ * It will never again have `needed` messages (0: what a tick needs, weir_view_take): of an any-size port, where
+ * each queue must have that many, one sender has closed and its queue has fewer; of another port all senders have
+ * closed and their queues have fewer together. Looks at the closing before it counts, so it may be asked in any
+ * order with the calls above. False for a port without connection.
+ */
+WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
 /* Least room of its live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
 /* The port's max_emits. */
