@@ -45,11 +45,55 @@ static void xb18_enough_for_the_condition_is_not_too_few(void **state)
 	rig_destroy(rig);
 }
 
+/* --- queues that drop: a receiver that has nothing else to do gets each message --- */
+
+static void lose_nothing(const char *text)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.workers = 1;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	if (rig_queue(rig, "end.in").dropped)
+		fail_msg("%s: dropped %d", text, (int)rig_queue(rig, "end.in").dropped);
+	assert_int_equal(rig_ticks(rig, "end"), 200);
+	rig_destroy(rig);
+}
+
+static void lose_nothing_in_all_ways(void)
+{
+	lose_nothing("source ticks=200 -> end policy=reject");
+	lose_nothing("source ticks=200 -> end policy=pop");
+	lose_nothing("source ticks=200 -> end policy=reject capacity=3");
+	lose_nothing("end; source ticks=200 -> end policy=pop");	/* which is queued first */
+	lose_nothing("a:source ticks=200 -> p:pass -> end policy=reject; b:source ticks=300 -> q:call");
+}
+
+static void xb21_an_idle_receiver_loses_nothing_to_a_row_of_ticks(void **state)
+{
+	(void)state;
+	rig_everywhere(lose_nothing_in_all_ways);
+}
+
+/* That has other things to wait for: its sender goes on, and what does not fit is dropped. */
+static void xb21_a_receiver_that_is_not_ready_holds_nobody_up(void **state)
+{
+	struct rig *rig = rig_of("source ticks=50 -> end policy=pop gate=in2; slow:source ticks=1 work=1ms -> end.in2");
+
+	(void)state;
+	rig->options.workers = 1;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "source"), 50);
+	assert_int_equal(rig_ticks(rig, "end"), 1);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb18_an_any_size_port_is_never_when_one_closed_queue_has_too_few),
 		cmocka_unit_test(xb18_enough_for_the_condition_is_not_too_few),
+		cmocka_unit_test(xb21_an_idle_receiver_loses_nothing_to_a_row_of_ticks),
+		cmocka_unit_test(xb21_a_receiver_that_is_not_ready_holds_nobody_up),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/queues", tests, NULL, NULL);
