@@ -168,10 +168,10 @@ static void ask_room(weir_entity *entity, struct sum *sum)
 	add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
-/* It has connected receivers, and all are DONE (S5). */
+/* It has connected receivers, all are DONE, and what it does is for them alone (S5). */
 static bool unheard(weir_entity *entity)
 {
-	return entity->receivers && !wr_load_acquire(&entity->listeners);
+	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
 }
 
 /* Moves one message of each connection in turn, until n have moved or nobody has more. */

@@ -178,8 +178,14 @@ typedef struct {
 	const char *help;
 } weir_port;
 
-enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream; the
-					   stream is made before the first tick */
+/*
+ * Flags. STREAM: every tick uses weir_context_stream; the stream is made before the first tick. EFFECTS: it
+ * has effects of its own (a file, a line of text), beside what it emits: it does not end because all receivers
+ * of its outputs are done, but with its inputs; what it emits then is dropped and counted `closed`. Without the
+ * flag it ends as soon as it is told that nobody receives any more, with what its inputs still hold; how many
+ * of those it received before is chance. A graph file can say otherwise of an entity ("effects").
+ */
+enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
 
 /*
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.

@@ -470,6 +470,11 @@ static void set(struct parser *parser, char *word)
 	}
 	if (add_condition(parser, word, value) || use_streams(parser, word, value))
 		return;
+	if (!strcmp(word, "effects")) {
+		snprintf(pointer, sizeof pointer, "/entities/%zu/effects", i);
+		put(parser, pointer, value);
+		return;
+	}
 	if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input && parser->port[0] ? parser->port : "in", word);
