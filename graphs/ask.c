@@ -192,6 +192,10 @@ static void close_in_turn(struct wr_input *input, size_t n)
 
 static void close_front(struct wr_input *input)
 {
+	if (input->set) {
+		wr_fan_in_close_fronts(input->set, input->take);
+		return;
+	}
 	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
 		close_in_turn(input, input->take);
 		return;

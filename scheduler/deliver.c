@@ -73,7 +73,7 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 
 	if (connection->belled)
 		ring_bells(connection, message);
-	pushed = wr_queue_push(&connection->queue, message);
+	pushed = wr_connection_push(connection, message);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {
