@@ -20,6 +20,8 @@ enum wr_bug {
 	WR_BUG_PAYLOAD_EARLY,		/* a payload is freed before its reader on the GPU is done */
 	WR_BUG_TOKEN_WITHOUT_GENERATION,
 	WR_BUG_OWN_FENCE_NOT_ARMED,	/* fences that no message of the front brought are not armed */
+	WR_BUG_MARKED_BEFORE_PUSH,	/* a sender marks its queue as having news, then pushes */
+	WR_BUG_LOOKED_BEFORE_MARK,	/* the receiver looks at a queue, then resets its mark */
 };
 
 #ifdef WR_SEAM

@@ -203,6 +203,8 @@ void cli_page_operator(const weir_registry *registry, size_t i)
 	print_title(kind->name, kind->help);
 	if (kind->flags & WEIR_OPERATOR_STREAM)
 		puts("\nworks on a stream of its entity's pool in every tick");
+	if (kind->flags & WEIR_OPERATOR_EFFECTS)
+		puts("\nhas effects of its own: does not end because its receivers are done, but with its inputs");
 	print_parameters(kind->parameters);
 	print_inputs(kind->inputs);
 	print_outputs(kind->outputs);

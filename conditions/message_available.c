@@ -32,11 +32,11 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static bool enough(const struct message_available *self, const weir_view *view)
+static bool enough(const struct message_available *self, const weir_view *view, bool each)
 {
 	size_t needed = self->min_size ? self->min_size : weir_view_take(view, self->port);
 
-	if (weir_view_any_size(view, self->port))
+	if (each)
 		return weir_view_least(view, self->port) >= needed;
 	return weir_view_count(view, self->port) >= needed;
 }
@@ -44,13 +44,13 @@ static bool enough(const struct message_available *self, const weir_view *view)
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct message_available *self = state;
-	bool closed = weir_view_closed(view, self->port); /* before the count (S5) */
-	bool unused = !weir_view_connected(view, self->port); /* then it asks for nothing */
+	bool each = weir_view_any_size(view, self->port);
 
-	if (enough(self, view) || unused)
+	if (enough(self, view, each) || !weir_view_connected(view, self->port)) /* then it asks for nothing */
 		weir_verdict_ready(verdict);
-	else if (closed)
-		weir_verdict_never(verdict, "too few messages, and all senders are closed");
+	else if (weir_view_ended(view, self->port, self->min_size))
+		weir_verdict_never(verdict, each ? "too few messages, and a sender is closed"
+						 : "too few messages, and all senders are closed");
 	else
 		weir_verdict_wait(verdict, "too few messages");
 }

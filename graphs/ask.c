@@ -137,13 +137,12 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].content || !entity->inputs[i].count)
 			continue;
-		bool closed = weir_view_closed(view, i);	/* before the count (S5) */
 		if (wr_view_held(view, i) >= entity->inputs[i].need)
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
 		add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
-		if (closed)
+		if (weir_view_ended(view, i, 0))
 			return false;
 	}
 	return true;
@@ -169,10 +168,10 @@ static void ask_room(weir_entity *entity, struct sum *sum)
 	add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
-/* It has connected receivers, and all are DONE (S5). */
+/* It has connected receivers, all are DONE, and what it does is for them alone (S5). */
 static bool unheard(weir_entity *entity)
 {
-	return entity->receivers && !wr_load_acquire(&entity->listeners);
+	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
 }
 
 /* Moves one message of each connection in turn, until n have moved or nobody has more. */
@@ -193,6 +192,10 @@ static void close_in_turn(struct wr_input *input, size_t n)
 
 static void close_front(struct wr_input *input)
 {
+	if (input->set) {
+		wr_fan_in_close_fronts(input->set, input->take);
+		return;
+	}
 	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
 		close_in_turn(input, input->take);
 		return;

@@ -9,6 +9,8 @@
 #include "graphs/message.h"
 #include "graphs/queue.h"
 
+struct wr_fan_in;
+
 struct weir_inlet {
 	struct weir_inlet *next;
 	weir_graph *graph;
@@ -43,6 +45,10 @@ struct wr_connection {
 	bool belled;			/* the receiver is gated on it by doorbell */
 	_Atomic bool gone;		/* the receiver is DONE; stored after its state, before the poke */
 	bool taken_over;		/* sender: knows that, and has taken back what was left */
+	struct wr_fan_in *set;		/* the receiving port's; NULL: it has few connections (fan_in.h) */
+	uint32_t place;			/* in that port */
+	_Atomic bool marked;		/* in the set; who marks it inserts it */
+	struct wr_connection *next_news;	/* of the set: by who inserts, then by who took it */
 };
 
 /*

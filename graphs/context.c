@@ -56,7 +56,9 @@ size_t weir_context_queue_count(const weir_context *context, unsigned input, siz
 	const weir_entity *entity = context->entity;
 	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
 
-	return port && k < port->count && port->taken_count ? port->taken_by[k] : 0;
+	if (!port || k >= port->count || !port->taken_count)
+		return 0;
+	return port->set ? port->set->known[k].taken : port->taken_by[k];
 }
 
 /* --- emitting: all that can be wrong is refused by name --- */

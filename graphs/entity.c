@@ -112,6 +112,7 @@ void wr_entity_finish(weir_entity *entity)
 		wr_free(entity->inputs[i].connections);
 		wr_free(entity->inputs[i].taken);
 		wr_free(entity->inputs[i].taken_by);
+		wr_fan_in_destroy(entity->inputs[i].set);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		wr_free(entity->outputs[i].connections);

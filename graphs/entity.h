@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "graphs/connection.h"
+#include "graphs/fan_in.h"
 #include "graphs/message.h"
 #include "graphs/own_streams.h"
 #include "graphs/plan/plan.h"
@@ -50,7 +51,8 @@ struct wr_input {
 	struct wr_connection **connections;	/* in connection order; inlets last */
 	size_t count;
 	struct wr_slot *taken;			/* what the tick received, room for the largest front */
-	size_t *taken_by;			/* per connection, how many */
+	size_t *taken_by;			/* per connection, how many; of a port with a set: the set knows */
+	struct wr_fan_in *set;			/* NULL: few connections */
 	size_t taken_count;
 	size_t take;				/* most that a tick receives; SIZE_MAX: all */
 	size_t need;				/* what a content condition implies: take, 1 for all */

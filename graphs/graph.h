@@ -40,6 +40,8 @@ struct wr_pool *wr_graph_pool(weir_graph *graph);
 weir_status wr_graph_ready(weir_graph *graph);
 /* Before a run: all entities, conditions and queues anew, initial messages in. Adds up what it discards. */
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
+/* The queues were emptied: nobody knows of any message. Nobody works. */
+void wr_graph_forget_queued(weir_graph *graph);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
 /*
  * Gives every condition its signal and marks the connections whose receiver is gated by doorbell; `signal`:

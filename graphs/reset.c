@@ -79,6 +79,23 @@ static weir_status start_condition(const weir_entity *entity, const struct wr_pl
 	return wr_fail(status, "%s: condition '%s': %s", entity->plan->name, plan->name, weir_last_error());
 }
 
+/* Inlets may have come since the last run. */
+static weir_status reset_set(struct wr_input *input)
+{
+	if (input->set && input->set->count != input->count) {
+		wr_fan_in_destroy(input->set);
+		input->set = NULL;
+	}
+	if (input->count <= WR_FAN_IN_FEW)
+		return WEIR_OK;
+	if (!input->set)
+		input->set = wr_fan_in_make(input->count);
+	if (!input->set)
+		return WEIR_E_NOMEM;
+	wr_fan_in_reset(input->set, input->connections, input->any_size);
+	return WEIR_OK;
+}
+
 static weir_status reset_conditions(weir_entity *entity)
 {
 	weir_status status = WEIR_OK;
@@ -167,6 +184,8 @@ static weir_status reset_entity(weir_entity *entity)
 		for (size_t k = 0; k < input->count; k++)
 			rooted |= input->connections[k]->initial > 0;
 		status = size_taken(input);
+		if (!status)
+			status = reset_set(input);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		entity->outputs[i].total = 0;
@@ -186,10 +205,19 @@ static weir_status reset_entity(weir_entity *entity)
 	return status ? status : reset_conditions(entity);
 }
 
+void wr_graph_forget_queued(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t k = 0; k < graph->entities[i].input_count; k++)
+			if (graph->entities[i].inputs[k].set)
+				wr_fan_in_forget(graph->entities[i].inputs[k].set);
+}
+
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 {
 	weir_status status = WEIR_OK;
 
+	wr_graph_forget_queued(graph);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
 	for (size_t i = 0; !status && i < graph->entity_count; i++)

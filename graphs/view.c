@@ -55,6 +55,8 @@ static size_t count_of(const struct wr_input *input)
 {
 	size_t count = 0;
 
+	if (input->set)
+		return wr_fan_in_held(input->set);
 	if (input->count == 1)	/* nearly always */
 		return wr_queue_count(&input->connections[0]->queue);
 	for (size_t i = 0; i < input->count; i++)
@@ -78,6 +80,8 @@ size_t weir_view_least(const weir_view *view, unsigned input)
 	const struct wr_input *port = &view->entity->inputs[input];
 	size_t least = port->count ? SIZE_MAX : 0;
 
+	if (port->set)
+		return wr_fan_in_least(port->set);
 	for (size_t i = 0; i < port->count; i++) {
 		size_t count = wr_queue_count(&port->connections[i]->queue);
 		least = count < least ? count : least;
@@ -100,6 +104,16 @@ bool weir_view_connected(const weir_view *view, unsigned input)
 	return has_input(view, input) && view->entity->inputs[input].count > 0;
 }
 
+static bool all_closed(const struct wr_input *port)
+{
+	if (port->set)
+		return wr_fan_in_closed(port->set);
+	for (size_t i = 0; i < port->count; i++)
+		if (!wr_queue_closed(&port->connections[i]->queue))
+			return false;
+	return port->count > 0;
+}
+
 bool weir_view_closed(const weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
@@ -111,10 +125,41 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 		own->early_count = count_of(port);
 		own->counted = true;
 	}
+	return all_closed(port);
+}
+
+/* Closed before the count (S5): the last message may come between the two. */
+static bool queue_ended(struct wr_queue *queue, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? wr_queue_count(queue) : 0;
+
+	if (!wr_queue_closed(queue))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : wr_queue_count(queue)) < needed;
+}
+
+static bool all_ended(const struct wr_input *port, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_of(port) : 0;
+
+	if (!all_closed(port))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_of(port)) < needed;
+}
+
+bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	needed = needed ? needed : port->need;
+	if (!port->any_size)
+		return all_ended(port, needed);
+	if (port->set)
+		return wr_fan_in_ended(port->set, needed);
 	for (size_t i = 0; i < port->count; i++)
-		if (!wr_queue_closed(&port->connections[i]->queue))
-			return false;
-	return port->count > 0;
+		if (queue_ended(&port->connections[i]->queue, needed))
+			return true;
+	return false;
 }
 
 size_t weir_view_room(const weir_view *view, unsigned output)
@@ -151,6 +196,8 @@ size_t weir_view_front(const weir_view *view, unsigned input)
 	const struct wr_input *port = &view->entity->inputs[input];
 	size_t front = 0;
 
+	if (port->set)
+		return port->set->front_held;
 	for (size_t i = 0; i < port->count; i++)
 		front += wr_queue_front(&port->connections[i]->queue);
 	return front;
@@ -162,6 +209,8 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 		return NULL;
 	const struct wr_input *port = &view->entity->inputs[input];
 
+	if (port->set)
+		return wr_fan_in_at(port->set, i);
 	for (size_t k = 0; k < port->count; k++) {
 		struct wr_queue *queue = &port->connections[k]->queue;
 		size_t front = wr_queue_front(queue);

@@ -178,8 +178,14 @@ typedef struct {
 	const char *help;
 } weir_port;
 
-enum { WEIR_OPERATOR_STREAM = 1 };	/* flags: every tick uses weir_context_stream; the
-					   stream is made before the first tick */
+/*
+ * Flags. STREAM: every tick uses weir_context_stream; the stream is made before the first tick. EFFECTS: it
+ * has effects of its own (a file, a line of text), beside what it emits: it does not end because all receivers
+ * of its outputs are done, but with its inputs; what it emits then is dropped and counted `closed`. Without the
+ * flag it ends as soon as it is told that nobody receives any more, with what its inputs still hold; how many
+ * of those it received before is chance. A graph file can say otherwise of an entity ("effects").
+ */
+enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
 
 /*
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
@@ -269,6 +275,13 @@ WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
 /* All senders are closed; ask BEFORE the count. */
 WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+/*
+ * It will never again have `needed` messages (0: what a tick needs, weir_view_take): of an any-size port, where
+ * each queue must have that many, one sender has closed and its queue has fewer; of another port all senders have
+ * closed and their queues have fewer together. Looks at the closing before it counts, so it may be asked in any
+ * order with the calls above. False for a port without connection.
+ */
+WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
 /* Least room of its live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
 /* The port's max_emits. */

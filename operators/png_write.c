@@ -162,6 +162,7 @@ const weir_operator wr_png_write = {
 	.size = sizeof(weir_operator),
 	.name = "png_write",
 	.help = "writes each image to a PNG file of its own, numbered from 0 in each run",
+	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct png_write),
 	.parameters = parameters,
 	.inputs = inputs,

@@ -143,6 +143,7 @@ const weir_operator wr_print = {
 	.size = sizeof(weir_operator),
 	.name = "print",
 	.help = "prints a line for each message: its kind, shape and first bytes",
+	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct print),
 	.parameters = parameters,
 	.inputs = inputs,

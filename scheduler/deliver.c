@@ -48,24 +48,45 @@ static void taken_over(struct wr_connection *connection)
 	connection->taken_over = true;
 }
 
+/*
+ * The next message would drop one that the receiver, queued or idle, has had no turn to look at: the sender's
+ * row of ticks ends, and the receiver comes first (S2).
+ */
+static void end_row(struct wr_worker *worker, struct wr_connection *connection, uint32_t receiver)
+{
+	struct wr_queue *queue = &connection->queue;
+
+	if (receiver == WR_IDLE)
+		worker->row_woke = connection->receiver;	/* so it lies in this worker's own queue */
+	if (receiver & WR_RUNNING || wr_queue_newest_room(queue, wr_read(&queue->tail)))
+		return;
+	worker->row = WR_TICKS_MAX;
+	worker->row_yields |= receiver == WR_POKED && worker->row_woke != connection->receiver;
+}
+
 static weir_status push_one(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
 	/* The seeded bug: as if the push's relaxed store landed after this look. */
 	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;
 	enum wr_pushed pushed;
+	uint32_t before;
 
 	if (connection->belled)
 		ring_bells(connection, message);
-	pushed = wr_queue_push(&connection->queue, message);
+	pushed = wr_connection_push(connection, message);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {
 	case WR_PUSHED:
-		if (!skip && !wr_poke_held(worker, connection->receiver))
+		before = skip ? WR_POKED : wr_poke_before(worker, connection->receiver);
+		if (before & WR_DONE)
 			taken_over(connection);
+		else if (connection->queue.policy != WEIR_BLOCK)
+			end_row(worker, connection, before);
 		return WEIR_OK;
 	case WR_PUSH_DROPPED:
 		wr_trace_drop(worker->scheduler->trace, connection->queue.id);
+		end_row(worker, connection, wr_load(&connection->receiver->state));
 		return WEIR_OK;
 	case WR_PUSH_FULL:
 	case WR_PUSH_FAULT:

@@ -9,7 +9,7 @@ static void close_outputs(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].count; k++)
-			wr_queue_close(&entity->outputs[i].connections[k]->queue);
+			wr_connection_close(entity->outputs[i].connections[k]);
 }
 
 static void drop_inputs(weir_entity *entity)

@@ -62,6 +62,7 @@ static uint64_t abandon_queues(weir_graph *graph)
 		abandoned += connection->outlet ? abandon_outlet(connection->outlet)
 						: wr_queue_abandon(&connection->queue);
 	}
+	wr_graph_forget_queued(graph);
 	return abandoned;
 }
 

@@ -68,7 +68,7 @@ void wr_inlet_end(weir_inlet *inlet)
 	was_open = inlet->open;
 	inlet->open = false;
 	if (was_open)
-		wr_queue_close(&inlet->connection->queue);
+		wr_connection_close(inlet->connection);
 	wr_cond_broadcast(&inlet->changed);
 	wr_mutex_unlock(&inlet->lock);
 	if (!was_open)
@@ -111,6 +111,8 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 	wr_message_deliver(message);
 	switch (wr_queue_push_out(&connection->queue, message, &left[0])) {
 	case WR_PUSHED:
+		wr_connection_arrived(connection);
+		break;
 	case WR_PUSH_DROPPED:
 		break;
 	case WR_PUSH_FULL:

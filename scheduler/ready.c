@@ -79,6 +79,24 @@ void wr_push_last(struct wr_worker *worker, weir_entity *entity)
 	wr_wake_one(worker->scheduler);
 }
 
+/*
+ * What it has just woken is popped before the ring, unless a row of `next` is full: then it goes there, too.
+ * What others have queued may lie in the injector, which is popped after the ring.
+ */
+void wr_push_behind(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_entity *woken = worker->nexts < WR_NEXT_MAX ? NULL : wr_exchange(&worker->next, NULL);
+
+	if (woken)
+		push_own(worker, woken);
+	if (!worker->row_yields) {
+		wr_push_last(worker, entity);
+		return;
+	}
+	wr_live_take(&worker->scheduler->live);	/* the entry's own */
+	wr_inject(worker->scheduler, entity);
+}
+
 bool wr_poke_room_quietly(struct wr_worker *worker, weir_entity *entity)
 {
 	bool idle = wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE;

@@ -4,8 +4,8 @@
  *
  * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile
  * (NOTIFIED): exchange to RUNNING again, then review again. To IDLE only by CAS after a review that did not
- * end in a tick; back to QUEUED after 8 ticks in a row, or when something is due, by exchange. Each exchange acquires what the pokers
- * published.
+ * end in a tick; back to QUEUED after a row of ticks by exchange: after 8, when something is due, or where the
+ * next one would lose a message. Each exchange acquires what the pokers published.
  */
 #include "base/bug.h"
 #include "base/status.h"
@@ -83,18 +83,21 @@ static bool park(struct wr_worker *worker, weir_entity *entity)
 static void requeue(struct wr_worker *worker, weir_entity *entity)
 {
 	wr_exchange(&entity->state, WR_POKED);	/* never a store: it would cut the pokers' release chain */
-	wr_push_last(worker, entity);
+	wr_push_behind(worker, entity);
 }
 
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	wr_exchange(&entity->state, WR_RUNNING);
-	for (int ticks = 0; !wr_live_closed(&worker->scheduler->live);) {
+	worker->row = 0;
+	worker->row_woke = NULL;
+	worker->row_yields = false;
+	while (!wr_live_closed(&worker->scheduler->live)) {
 		switch (review(worker, entity)) {
 		case STEP_TICK:
 			if (wr_tick(worker, entity))
 				return;		/* the run has failed: nobody asks this entity again in it */
-			if (++ticks == WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
+			if (++worker->row >= WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
 				requeue(worker, entity);
 				return;
 			}

@@ -34,6 +34,9 @@ struct wr_worker {
 	char *error;				/* wr_error_here of its thread */
 	unsigned pops, nexts;
 	bool was_due;				/* the last pop's entity: the `next` slot has its turn */
+	unsigned row;				/* ticks of the entity that it runs, since it was popped (S2) */
+	weir_entity *row_woke;			/* by a message that may be dropped, in this row */
+	bool row_yields;			/* ends for a receiver that may wait in any queue */
 	/*
 	 * Since it last ran something it was counted in `spinners`, or slept. Pushers have relied on that:
 	 * more may wait than it was woken for.
@@ -133,6 +136,8 @@ void wr_waker_init(struct wr_waker *waker);		/* a scheduler's own */
 bool wr_poke(weir_entity *entity);			/* any thread; false: refused, no run is on */
 /* A worker of that run; false: the entity is DONE. */
 static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity);
+/* The same; returns the state that it found. */
+static inline uint32_t wr_poke_before(struct wr_worker *worker, weir_entity *entity);
 /* The same, for room: it brings no message. */
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 /* True: pushed; the caller still owes a wr_wake_one. */
@@ -161,6 +166,8 @@ size_t wr_injector_clear(weir_scheduler *scheduler); /* nobody works: forgets al
 /* --- ready.c --- */
 void wr_push_next(struct wr_worker *worker, weir_entity *entity); /* just woken: it stays on this core */
 void wr_push_last(struct wr_worker *worker, weir_entity *entity); /* to the end of the worker's own queue */
+/* The same, also behind what it has just woken; where its row yields, behind what others have queued. */
+void wr_push_behind(struct wr_worker *worker, weir_entity *entity);
 /* By the poller, who runs the first one at once. */
 void wr_push_fired(struct wr_worker *worker, weir_entity *entity);
 weir_entity *wr_pop(struct wr_worker *worker);
@@ -272,13 +279,18 @@ static inline void wr_wake_one(weir_scheduler *scheduler)
 		wr_wake_of(scheduler, sleepers);
 }
 
-static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity)
+static inline uint32_t wr_poke_before(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
 
 	if (before == WR_IDLE)
 		wr_push_next(worker, entity);
-	return !(before & WR_DONE);
+	return before;
+}
+
+static inline bool wr_poke_held(struct wr_worker *worker, weir_entity *entity)
+{
+	return !(wr_poke_before(worker, entity) & WR_DONE);
 }
 
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)

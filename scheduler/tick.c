@@ -25,6 +25,27 @@ static bool room_freed(struct wr_worker *worker, struct wr_connection *connectio
 	return false;
 }
 
+static inline bool take_one(struct wr_worker *worker, weir_entity *entity, struct wr_input *input, size_t k)
+{
+	struct wr_connection *connection = input->connections[k];
+	size_t n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
+
+	input->taken_by[k] = n;
+	input->taken_count += n;
+	return n && room_freed(worker, connection, entity->brisk);
+}
+
+static bool take_set(struct wr_worker *worker, weir_entity *entity, struct wr_input *input)
+{
+	struct wr_fan_in *set = input->set;
+	bool owed = false;
+
+	for (size_t i = 0; i < set->front_count; i++)
+		owed |= take_one(worker, entity, input, set->fronts[i]);
+	wr_fan_in_taken(set);
+	return owed;
+}
+
 /*
  * The fronts become the tick's inputs. True: a wake-up is owed. It takes longer than a short compute, which
  * is what somebody waits for who is gated: so it comes after that one.
@@ -36,18 +57,13 @@ static bool take(struct wr_worker *worker, weir_entity *entity)
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		size_t count = 0;
-		for (size_t k = 0; k < input->count; k++) {
-			struct wr_connection *connection = input->connections[k];
-			size_t n = wr_queue_take(&connection->queue, input->taken + count);
-			input->taken_by[k] = n;
-			count += n;
-			if (n)
-				owed |= room_freed(worker, connection, entity->brisk);
-		}
-		input->taken_count = count;
-		held += count;
-		wr_count(&entity->counters.received, count);
+		input->taken_count = 0;
+		if (input->set)
+			owed |= take_set(worker, entity, input);
+		for (size_t k = 0; !input->set && k < input->count; k++)
+			owed |= take_one(worker, entity, input, k);
+		held += input->taken_count;
+		wr_count(&entity->counters.received, input->taken_count);
 	}
 	entity->context.held = held;
 	entity->fronts_closed = false;

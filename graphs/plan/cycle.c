@@ -4,6 +4,7 @@
  * a million entities) can never start. With all connections, what is strongly connected and has exits goes on
  * when the exits are done, unless something ends it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,7 +184,8 @@ static weir_status report(struct wr_build *build, struct web *web, uint32_t enti
 struct part {
 	uint32_t first; /* entity, in the order of the text */
 	uint32_t size;
-	bool exits, bounded;
+	bool exits, bounded, fed;
+	uint32_t effects; /* 1 + the first entity with effects of its own; 0: none */
 };
 
 static bool has_count(const struct wr_plan_entity *entity)
@@ -201,11 +203,33 @@ static void survey(const struct web *web, struct part *parts)
 		part->first = (uint32_t)e;
 		part->size++;
 		part->bounded |= has_count(&web->plan->entities[e]);
+		if (web->plan->entities[e].effects)
+			part->effects = (uint32_t)e + 1;
 	}
 	for (size_t i = 0; i < web->plan->connection_count; i++) {
 		const struct wr_plan_connection *c = &web->plan->connections[i];
-		parts[web->component[c->from]].exits |= web->component[c->from] != web->component[c->to];
+		bool leaves = web->component[c->from] != web->component[c->to];
+		parts[web->component[c->from]].exits |= leaves;
+		parts[web->component[c->to]].fed |= leaves;
 	}
+}
+
+/* What keeps itself going and does not care whether anybody listens. */
+static weir_status warn_endless(struct wr_build *build, struct web *web, const struct part *part)
+{
+	char why[192];
+
+	if (part->bounded)
+		return WEIR_OK;
+	if (part->effects && !part->fed) {
+		snprintf(why, sizeof why, "never ends: %s has effects of its own, and no entity of it has an end; "
+			 "give one a count condition", web->plan->entities[part->effects - 1].name);
+		return report(build, web, part->first, WR_W_EFFECTS_CYCLE, why);
+	}
+	if (part->exits)
+		return report(build, web, part->first, WR_W_ENDLESS_CYCLE,
+			      "goes on when its exits are done: end it, for example with a count condition");
+	return WEIR_OK;
 }
 
 static weir_status check_parts(struct wr_build *build, struct web *web, const struct part *parts)
@@ -218,10 +242,8 @@ static weir_status check_parts(struct wr_build *build, struct web *web, const st
 		if (web->without_initial)
 			status = report(build, web, parts[i].first, WR_W_CYCLE,
 					"can never start: give one of its connections \"initial\": 1");
-		else if (parts[i].exits && !parts[i].bounded)
-			status = report(build, web, parts[i].first, WR_W_ENDLESS_CYCLE,
-					"goes on when its exits are done: end it, for example with a count "
-					"condition");
+		else
+			status = warn_endless(build, web, &parts[i]);
 	}
 	return status;
 }

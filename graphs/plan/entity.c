@@ -67,7 +67,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 {
 	enum {
 		NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM,
-		KEYS = 14
+		EFFECTS, KEYS = 15
 	};
 	static const struct wr_field fields[KEYS] = {
 		{"name", WR_STRING, true},
@@ -78,6 +78,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		{"resources", WR_ARRAY, false},
 		{"default_stream_pool", WR_BOOL, false},
 		{"use_default_stream", WR_BOOL, false},
+		{"effects", WR_BOOL, false},
 		{"device", 0, false},
 		{"max_in_flight", 0, false},
 		{"on_error", 0, false},
@@ -103,6 +104,8 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 				      at);
 	if (status || !entity->kind)
 		return status;
+	entity->effects = found[EFFECTS] ? found[EFFECTS]->boolean
+					 : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
 	status = wr_build_ports(build, entity, found[PORTS], at);
 	if (!status)
 		status = read_parameters(build, entity, found[PARAMETERS], at, value->place);

@@ -49,7 +49,8 @@
 	X(WR_W_TWO_DEFAULTS, 40, "more than one default")                                                    \
 	X(WR_W_UNUSED_RESOURCE, 41, "resource that nobody uses (warning)")                                   \
 	X(WR_W_FEW_STREAMS, 42, "fewer streams than entities (warning)")                                     \
-	X(WR_W_NO_STREAM, 43, "source without a stream (warning)")
+	X(WR_W_NO_STREAM, 43, "source without a stream (warning)")                                           \
+	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

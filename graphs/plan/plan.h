@@ -67,6 +67,7 @@ struct wr_plan_entity {
 	uint32_t stream_pool;			/* index, or WR_NO_POOL */
 	int device;				/* the pool's; 0 without one */
 	bool use_default_stream;
+	bool effects;				/* of its own: receivers that are DONE do not end it (S5) */
 	weir_values *values;
 	struct wr_plan_input *inputs;		/* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;

@@ -152,6 +152,13 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 		wr_text_add(text, ",\n     \"use_default_stream\": true");
 }
 
+/* Where it is what the operator says by itself it need not be written. */
+static void json_effects(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	if (entity->effects != ((entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0))
+		wr_text_add(text, ",\n     \"effects\": %s", entity->effects ? "true" : "false");
+}
+
 static void json_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "    {\"name\": \"%s\", \"operator\": \"%s\"", entity->name, entity->kind->name);
@@ -160,6 +167,7 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 		wr_text_add(text, "}");
 	}
 	json_streams(text, plan, entity);
+	json_effects(text, entity);
 	json_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");

@@ -185,12 +185,20 @@ static void text_streams(struct wr_text *text, const struct wr_plan_entity *enti
 		wr_text_add(text, "  no stream pool\n");
 }
 
+/* Where nobody could listen it makes no difference. */
+static void text_effects(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	if (entity->effects && entity->output_count)
+		wr_text_add(text, "  has effects of its own: goes on when its receivers are done\n");
+}
+
 static void text_entity(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "%s: %s", entity->name, entity->kind->name);
 	text_values(text, entity, entity->values);
 	wr_text_add(text, "\n");
 	text_streams(text, entity);
+	text_effects(text, entity);
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
 		text_condition(text, entity, &entity->conditions[i]);

@@ -64,7 +64,20 @@ TEST(s05_a_sender_that_pushes_and_closes_between_the_two_looks_loses_nothing)
 	GIVEN(wr_message_available, "port=0 min_size=1");
 
 	rig.view.ports[0].push_when_asked_closed = 1;
+	assert_int_equal(rig_ask(&rig), WAIT);	/* the push pokes */
 	assert_int_equal(rig_ask(&rig), READY);
+}
+
+TEST(xb18_one_closed_and_too_empty_queue_of_an_any_size_port_is_never)
+{
+	GIVEN(wr_message_available, "port=0 min_size=2");
+
+	rig.view.ports[0].any_size = rig.view.ports[0].closed = true;
+	rig.view.ports[0].count = 9;
+	rig.view.ports[0].least = 2;
+	assert_int_equal(rig_ask(&rig), READY);
+	rig.view.ports[0].least = 1;
+	assert_int_equal(rig_ask(&rig), NEVER);
 }
 
 TEST(c01_an_unconnected_optional_port_asks_for_nothing)
@@ -361,6 +374,7 @@ int main(void)
 		cmocka_unit_test(c04_an_any_size_port_needs_them_in_every_queue),
 		cmocka_unit_test(s05_closed_and_too_few_is_never_but_enough_is_ready),
 		cmocka_unit_test(s05_a_sender_that_pushes_and_closes_between_the_two_looks_loses_nothing),
+		cmocka_unit_test(xb18_one_closed_and_too_empty_queue_of_an_any_size_port_is_never),
 		cmocka_unit_test(c01_an_unconnected_optional_port_asks_for_nothing),
 		cmocka_unit_test(s03_room_for_what_a_tick_may_emit),
 		cmocka_unit_test(s03_room_for_min_size_when_it_is_given),

@@ -116,6 +116,15 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 	return closed;
 }
 
+/* Of an any-size port the rig has one sender: the one whose queue has least. */
+bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+{
+	const struct rig_port *port = &view->ports[input];
+	bool closed = weir_view_closed(view, input);
+
+	return closed && (port->any_size ? port->least : port->count) < (needed ? needed : port->take);
+}
+
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
 	return view->ports[output].room;

@@ -512,6 +512,15 @@ static void draw_poller(struct world *world, uint64_t seed)
 	world->spins = wr_random_below(&random, 2);
 }
 
+/* In half of the worlds each port has a set of what is new, as large ones do elsewhere. */
+static void draw_sets(uint64_t seed)
+{
+	struct wr_random random;
+
+	wr_random_seed(&random, seed, 207);
+	wr_fan_in_few = wr_random_below(&random, 2) ? 0 : 8;
+}
+
 bool dst_world(uint64_t seed, struct dst_report *out)
 {
 	static struct world world;
@@ -521,6 +530,7 @@ bool dst_world(uint64_t seed, struct dst_report *out)
 	memset(&world, 0, sizeof world);
 	draw_world(&world, seed);
 	draw_poller(&world, seed);
+	draw_sets(seed);
 	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
 		abort();
 	wr_sim_set_limit(sim, LIMIT);
@@ -532,5 +542,6 @@ bool dst_world(uint64_t seed, struct dst_report *out)
 	wr_sim_destroy(sim);
 	wr_tokens_forget();
 	wr_nets = true;
+	wr_fan_in_few = 8;
 	return report(&world, out);
 }

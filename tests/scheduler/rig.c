@@ -429,7 +429,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json, "{\"type\":\"cuda_stream\",\"port\":\"%s\"}", value);
 	else if (!strcmp(key, "min"))
 		snprintf(json, sizeof json,
-			 "{\"type\":\"message_available\",\"port\":\"in\",\"min_size\":%s}", value);
+			 "{\"type\":\"message_available\",\"port\":\"%s\",\"min_size\":%s}",
+			 parser->port[0] ? parser->port : "in", value);
 	else if (!strcmp(key, "condition"))
 		snprintf(json, sizeof json, "{\"type\":\"%s\"}", value);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/conditions/-", index_of(parser, parser->name));
@@ -469,6 +470,11 @@ static void set(struct parser *parser, char *word)
 	}
 	if (add_condition(parser, word, value) || use_streams(parser, word, value))
 		return;
+	if (!strcmp(word, "effects")) {
+		snprintf(pointer, sizeof pointer, "/entities/%zu/effects", i);
+		put(parser, pointer, value);
+		return;
+	}
 	if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input && parser->port[0] ? parser->port : "in", word);

@@ -7,7 +7,7 @@
  * Chains are divided by ';'. An item is `name:operator`, `operator` (named as it), or the name of one that
  * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
  * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
- * connection into it); pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions
+ * connection into it); effects=true; pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions
  * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in (or gate=in,SIGNAL), min=2,
  * condition=NAME;
  * everything else is a parameter of the operator.
