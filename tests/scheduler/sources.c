@@ -106,6 +106,19 @@ static void c02_s10_a_time_beside_fences_wakes(void **state)
 		rig_in_world(seed, a_time_before_fences);
 }
 
+static void fences_before_a_time(void)
+{
+	run_with("c:call condition=either", 5 * MS, 10 * SECOND);
+	assert_in_range(second_at, SECOND + 5 * MS, 2 * SECOND);
+}
+
+static void c02_g03_fences_beside_a_time_wake(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, fences_before_a_time);
+}
+
 /* --- what was not chosen --- */
 
 /*
@@ -137,6 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c02_s10_a_time_beside_fences_wakes),
+		cmocka_unit_test(c02_g03_fences_beside_a_time_wake),
 		cmocka_unit_test(c02_fences_of_a_condition_that_is_not_chosen_arm_nothing),
 	};
 
