@@ -137,6 +137,7 @@ struct fz {
 	_Atomic bool failed, stopped, faulted, over;
 	_Atomic unsigned wrapped, unwrapped;
 	_Atomic uint64_t checked;	/* payloads */
+	bool cut;			/* a run was cut short: it may not have waited for work that took long, nor called stop */
 	uint64_t ticks;			/* of all runs */
 	unsigned ends[3];		/* finished, deadlock, failed */
 };

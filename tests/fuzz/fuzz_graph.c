@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shown.h"
 #include "weir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void count(const weir_report *report, void *arg)
 {
-	if (!report->text || !report->pointer || strchr(report->text, '\n') || strchr(report->pointer, '\n'))
-		abort(); /* one line each */
+	if (!report->text || !report->pointer || !shown(report->text, false) || !shown(report->pointer, false))
+		abort(); /* one line each, and nothing that a terminal obeys */
 	++*(int *)arg;
 }
 
@@ -26,10 +27,13 @@ static char *printed(const char *json, size_t length)
 		if (weir_description_check(description, NULL, count, &reports) && !reports)
 			abort(); /* refused without a word */
 		for (int form = WEIR_AS_TEXT; form <= WEIR_AS_DOT; form++, text = NULL)
-			if (!weir_description_print(description, NULL, (weir_format)form, &text))
+			if (!weir_description_print(description, NULL, (weir_format)form, &text)) {
+				if (!shown(text, true))
+					abort();
 				weir_text_free(text);
+			}
 		(void)weir_description_print(description, NULL, WEIR_AS_JSON, &text);
-	} else if (!reports) {
+	} else if (!reports || !shown(weir_last_error(), false)) {
 		abort();
 	}
 	weir_description_destroy(description);

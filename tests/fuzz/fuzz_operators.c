@@ -13,7 +13,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct fz_entity *entity = &fz->entities[weir_values_int(values, "id")];
 
 	((struct node *)state)->entity = entity;
-	if (atomic_exchange(&entity->started, 1))
+	if (atomic_exchange(&entity->started, 1) && !fz->cut)
 		fz_break(fz, "%s is started twice", entity->name);
 	if (!entity->start_fails)
 		return WEIR_OK;

@@ -245,7 +245,7 @@ static void check_queues(struct fz *fz, bool exact)
 					 (unsigned long long)fz->entities[id].received[port]);
 }
 
-static void check_entities(struct fz *fz, bool all_done)
+static void check_entities(struct fz *fz, bool all_done, bool cut)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
@@ -255,7 +255,7 @@ static void check_entities(struct fz *fz, bool all_done)
 			fz_break(fz, "%s is not done, though the run has finished", counts.entity);
 	}
 	for (unsigned id = 0; id < fz->entity_count; id++)
-		if (atomic_load(&fz->entities[id].started) && !atomic_load(&fz->faulted))
+		if (atomic_load(&fz->entities[id].started) && !atomic_load(&fz->faulted) && !cut)
 			fz_break(fz, "e%02u was started, but not stopped", id);
 }
 
@@ -350,9 +350,10 @@ static void run_once(struct fz *fz)
 	status = wait_for_end(fz, &outcome);
 	join(fz, meddlers, n);
 	cut = stops || atomic_load(&fz->stopped) || fz->scheduler_options.max_duration_ns;
+	fz->cut |= cut;
 	check_end(fz, status, &outcome, cut);
 	check_queues(fz, !status || status == WEIR_E_DEADLOCK);
-	check_entities(fz, !status && !cut && fz->tame);
+	check_entities(fz, !status && !cut && fz->tame, cut || status);
 	fz->ends[!status ? 0 : status == WEIR_E_DEADLOCK ? 1 : 2]++;
 }
 

@@ -368,6 +368,18 @@ static void check_counts(struct run *run, bool whole)
 	}
 }
 
+/* S5: who is DONE has dropped what it held, also what came while it left. */
+static void check_dropped(struct run *run)
+{
+	for (size_t i = 0; i < run->graph->connection_count; i++) {
+		const struct wr_connection *connection = run->graph->connections[i];
+		const struct wr_queue *queue = &connection->queue;
+		bool left = connection->receiver && (wr_load(&connection->receiver->state) & WR_DONE);
+		if (left && wr_read(&queue->tail) != wr_read(&queue->head))
+			dst_break(&run->dst, "%s is done and its queue from %s is not empty", connection->to, connection->from);
+	}
+}
+
 /* S5: sources that have no more, and inlets that are closed, end everything behind them. */
 static void check_done(struct run *run)
 {
@@ -428,6 +440,8 @@ static void run_once(struct run *run)
 	if (whole)
 		check_done(run);
 	check_counts(run, whole && run->dst.strict);
+	if (whole)
+		check_dropped(run);
 	check_references(run);
 }
 

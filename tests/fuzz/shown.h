@@ -1,0 +1,24 @@
+/* What may reach a terminal: no C0 or C1 character, no DEL, nothing that turns the writing round. */
+#ifndef TESTS_FUZZ_SHOWN_H
+#define TESTS_FUZZ_SHOWN_H
+
+#include <stdbool.h>
+#include <string.h>
+
+/* lines: a text of several lines, where a newline and a tab are right. */
+static inline bool shown(const char *text, bool lines)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	for (; *at; at++) {
+		bool breaks = *at == '\n' || *at == '\t';
+		bool c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
+		bool marks = at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae));
+		bool isolates = at[0] == 0xe2 && at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
+		if (((*at < 0x20 || *at == 0x7f) && !(lines && breaks)) || c1 || marks || isolates)
+			return false;
+	}
+	return true;
+}
+
+#endif
