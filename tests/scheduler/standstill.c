@@ -209,8 +209,9 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig->options.measure = true;
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* it computes */
 	weir_scheduler_stop(rig->scheduler, true);
-	text = why(rig, 10 * SECOND);
+	text = why(rig, 10 * SECOND - 10 * MS);
 	assert_string_equal(text, "source waits: compute: runs for 10 s (BUSY)");
 	weir_text_free(text);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
