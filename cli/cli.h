@@ -33,6 +33,7 @@ enum {
 	CLI_DOT = 1 << 9,
 	CLI_HELP = 1 << 10,
 	CLI_EXPLAIN_AFTER = 1 << 11,
+	CLI_ROOT = 1 << 12,
 };
 
 /* What the command line says. All texts are borrowed from argv. */
@@ -41,7 +42,7 @@ struct cli_options {
 	const char **sets, **plugins;
 	size_t set_count, plugin_count;
 	unsigned workers;
-	const char *backend, *signal;
+	const char *backend, *signal, *root;
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
 	bool seeded, limited, quiet, help;	/* limited: duration_ns was given */

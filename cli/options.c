@@ -96,6 +96,12 @@ static bool take_explain_after(struct cli_options *options, const char *value)
 	return !weir_duration_read(value, &options->explain_after_ns) && options->explain_after_ns > 0;
 }
 
+static bool take_root(struct cli_options *options, const char *value)
+{
+	options->root = value;
+	return *value != '\0';
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -137,6 +143,8 @@ static const struct row rows[] = {
 	 "a time such as 500ms, 10s or 5min"},
 	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "tells why it stands still, after this time without a tick",
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
+	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
+	 "a folder"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "as JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "as a drawing for Graphviz", take_dot, NULL},

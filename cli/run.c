@@ -26,6 +26,7 @@ static int make(struct run *run, const struct cli_options *options)
 		.workers = options->workers,
 		.backend = options->backend,
 		.signal = options->signal,
+		.root = options->root,
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
 		.measure = !options->quiet,
@@ -185,6 +186,6 @@ const struct cli_command cli_run = {
 		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) "
 		"per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION |
-		   CLI_EXPLAIN_AFTER | CLI_QUIET,
+		   CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
 	.run = run_graph,
 };

@@ -711,6 +711,13 @@ WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor
 					weir_message **out);
 /* This tick is the entity's last one (a source has no more). */
 WEIR_API weir_status weir_context_finish(weir_context *context);
+/*
+ * As open(2), O_CLOEXEC added, for paths of a graph file: with options.root a relative one begins there, and none
+ * leads out of it, by "..", by a link or as an absolute path of another folder. A link to an absolute path leads out.
+ * Returns a descriptor; -1: errno, EXDEV: it leads out. For a file in a folder that is made or listed, open the
+ * folder and use its descriptor. Also in start.
+ */
+WEIR_API int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode);
 /* From now on the run drains, as by weir_scheduler_stop(scheduler, true): nobody wants more of it. */
 WEIR_API void weir_context_drain(weir_context *context);
 /* Return its result: WEIR_E_FAILED. */
@@ -806,6 +813,9 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
+	const char *root;		/* NULL: none. The built-in operators, and whatever else opens files by
+					   weir_context_open, reach nothing outside of this folder. Borrowed for
+					   the call of create. Fails: WEIR_E_IO, also where the kernel cannot */
 	unsigned given;			/* WEIR_GIVEN_...: a zero there counts, before what the description says */
 } weir_scheduler_options;
 

@@ -5,6 +5,7 @@
 #ifndef WR_OPERATORS_PICTURE_H
 #define WR_OPERATORS_PICTURE_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,9 @@ struct wr_picture {
 
 /* Opens a file and reads its header. Whether it fails or not: wr_picture_close. */
 bool wr_picture_open(struct wr_picture *picture, const char *path);
+/* The same of a descriptor, which it takes, opened with these flags: a pipe must not hold the worker. -1: errno. */
+#define WR_PICTURE_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+bool wr_picture_take(struct wr_picture *picture, int fd);
 
 /*
  * Reads the pixels into image.height x image.width x image.channels bytes, once. Palettes become colours, 16
@@ -37,5 +41,8 @@ void wr_picture_close(struct wr_picture *picture);
  * it fails. */
 bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
 		      char text[WR_PICTURE_TEXT]);
+/* In a folder that is open. */
+bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image, int compression,
+			 char text[WR_PICTURE_TEXT]);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <png.h>
 
+#include "operators/path.h"
 #include "operators/picture.h"
 
 enum { DEFLATE_MAX = 1032 }; /* no byte of a deflate stream becomes more bytes than that */
@@ -63,14 +64,13 @@ static void flush_bytes(png_structp png)
 
 /* ---- reading ---- */
 
-/* Not a pipe nor a device: opening one would hold the worker. */
-static bool open_file(struct wr_picture *picture, const char *path)
+/* Not a pipe nor a device. Takes the descriptor. */
+static bool take_file(struct wr_picture *picture, int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat about;
 
 	if (fd < 0)
-		return fail(picture->text, strerror(errno));
+		return fail(picture->text, wr_path_error(errno));
 	if (fstat(fd, &about) || !S_ISREG(about.st_mode)) {
 		close(fd);
 		return fail(picture->text, "not a regular file");
@@ -140,10 +140,15 @@ static bool read_header(struct wr_picture *picture)
 	return true;
 }
 
-bool wr_picture_open(struct wr_picture *picture, const char *path)
+bool wr_picture_take(struct wr_picture *picture, int fd)
 {
 	*picture = (struct wr_picture){0};
-	return open_file(picture, path) && create_reader(picture) && read_header(picture);
+	return take_file(picture, fd) && create_reader(picture) && read_header(picture);
+}
+
+bool wr_picture_open(struct wr_picture *picture, const char *path)
+{
+	return wr_picture_take(picture, open(path, WR_PICTURE_OPEN));
 }
 
 static void read_rows(png_structp png, struct wr_image image, uint8_t *to)
@@ -182,9 +187,9 @@ void wr_picture_close(struct wr_picture *picture)
 
 /* ---- writing ---- */
 
-static bool create_writer(struct writer *writer, const char *path)
+static bool create_writer(struct writer *writer, int folder, const char *name)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	writer->file = fd < 0 ? NULL : fdopen(fd, "wb");
 	if (!writer->file) {
@@ -235,8 +240,14 @@ static bool close_writer(struct writer *writer, bool written)
 bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
 		      char text[WR_PICTURE_TEXT])
 {
+	return wr_picture_write_in(AT_FDCWD, path, from, image, compression, text);
+}
+
+bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image, int compression,
+			 char text[WR_PICTURE_TEXT])
+{
 	struct writer writer = {.text = text};
-	bool written = create_writer(&writer, path);
+	bool written = create_writer(&writer, folder, name);
 
 	if (!writer.file)
 		return false;
@@ -244,6 +255,6 @@ bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image ima
 		written = encode(&writer, from, image, compression);
 	if (close_writer(&writer, written))
 		return true;
-	unlink(path);
+	unlinkat(folder, name, 0);
 	return false;
 }

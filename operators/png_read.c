@@ -1,12 +1,15 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "operators/operators.h"
+#include "operators/path.h"
 #include "operators/picture.h"
 
 struct png_read {
@@ -76,10 +79,13 @@ static void stop(weir_context *context, void *state)
 
 static weir_status list_folder(weir_context *context, struct png_read *self)
 {
-	int count = scandir(self->path, &self->files, is_png, by_name);
+	int folder = weir_context_open(context, self->path, O_RDONLY | O_DIRECTORY, 0);
+	int count = folder < 0 ? -1 : scandirat(folder, ".", &self->files, is_png, by_name), error = errno;
 
+	if (folder >= 0)
+		close(folder);
 	if (count < 0)
-		return weir_context_fail(context, "path '%s': %s", self->path, strerror(errno));
+		return weir_context_fail(context, "path '%s': %s", self->path, wr_path_error(error));
 	self->file_count = (size_t)count;
 	if (!count)
 		return weir_context_fail(context, "path '%s': no *.png in this folder", self->path);
@@ -91,6 +97,20 @@ static weir_status list_folder(weir_context *context, struct png_read *self)
 	return WEIR_E_NOMEM;
 }
 
+/* stat, of what may be reached. */
+static int about_path(weir_context *context, const char *path, struct stat *about)
+{
+	int fd = weir_context_open(context, path, O_PATH, 0), failed, error;
+
+	if (fd < 0)
+		return -1;
+	failed = fstat(fd, about);
+	error = errno;
+	close(fd);
+	errno = error;
+	return failed;
+}
+
 static weir_status start(weir_context *context, void *state, const weir_values *values)
 {
 	struct png_read *self = state;
@@ -99,8 +119,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 
 	*self = (struct png_read){.path = weir_values_string(values, "path"), .file_count = 1};
 	self->repeat = (uint64_t)weir_values_int(values, "repeat");
-	if (stat(self->path, &about))
-		return weir_context_fail(context, "path '%s': %s", self->path, strerror(errno));
+	if (about_path(context, self->path, &about))
+		return weir_context_fail(context, "path '%s': %s", self->path, wr_path_error(errno));
 	if (S_ISDIR(about.st_mode))
 		status = list_folder(context, self);
 	if (status)
@@ -137,7 +157,7 @@ static weir_status read_picture(weir_context *context, struct wr_picture *pictur
 	weir_message *message = NULL;
 	weir_status status;
 
-	if (!wr_picture_open(picture, file))
+	if (!wr_picture_take(picture, weir_context_open(context, file, WR_PICTURE_OPEN, 0)))
 		return weir_context_fail(context, "'%s': %s", file, picture->text);
 	status = alloc(context, picture->image, &message);
 	if (status)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "operators/operators.h"
+#include "operators/path.h"
 #include "operators/picture.h"
 #include "operators/tensor.h"
 
@@ -14,7 +16,8 @@ struct png_write {
 	const char *directory, *prefix;
 	int compression;
 	uint64_t written;
-	char *name, *temporary; /* "directory/prefix000000.png", "directory/.prefix000000.png.1234" */
+	int folder;             /* directory, open */
+	char *name, *temporary; /* "directory/prefix000000.png", ".prefix000000.png.1234" */
 	size_t room;            /* of each */
 };
 
@@ -55,23 +58,49 @@ static const weir_port inputs[] = {
 	{.name = NULL},
 };
 
-/* Makes the folder and those above it. `name` is scratch. */
-static weir_status make_directory(weir_context *context, const struct png_write *self)
+/* One folder in one that is there already: no link is followed by that last step. */
+static void make_one(weir_context *context, char *path)
 {
-	struct stat about;
+	char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int above;
 
+	if (slash)
+		*slash = 0;
+	above = weir_context_open(context, !slash ? "." : *path ? path : "/", O_PATH | O_DIRECTORY, 0);
+	if (slash)
+		*slash = '/';
+	if (above < 0)
+		return;
+	mkdirat(above, name, 0777);	/* whether it has worked is seen when the folder is opened */
+	close(above);
+}
+
+/* errno stays. */
+static bool is_there(weir_context *context, const char *path)
+{
+	int error = errno, fd = weir_context_open(context, path, O_PATH, 0);
+
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+	return fd >= 0;
+}
+
+/* Makes the folder and those above it, and opens it. `name` is scratch. */
+static weir_status make_directory(weir_context *context, struct png_write *self)
+{
 	snprintf(self->name, self->room, "%s", self->directory);
 	for (char *at = self->name + 1; (at = strchr(at, '/')); *at++ = '/') {
 		*at = 0;
-		mkdir(self->name, 0777); /* the last one tells whether it has worked */
+		make_one(context, self->name);
 	}
-	if (mkdir(self->name, 0777) && errno != EEXIST)
-		return weir_context_fail(context, "directory '%s': %s", self->directory, strerror(errno));
-	if (stat(self->name, &about) || !S_ISDIR(about.st_mode))
+	make_one(context, self->name);
+	self->folder = weir_context_open(context, self->directory, O_RDONLY | O_DIRECTORY, 0);
+	if (self->folder < 0 && errno == ENOTDIR && is_there(context, self->directory))
 		return weir_context_fail(context, "directory '%s': there is something else of this name",
 					 self->directory);
-	if (access(self->name, W_OK | X_OK))
-		return weir_context_fail(context, "directory '%s': %s", self->directory, strerror(errno));
+	if (self->folder < 0 || faccessat(self->folder, ".", W_OK | X_OK, 0))
+		return weir_context_fail(context, "directory '%s': %s", self->directory, wr_path_error(errno));
 	return WEIR_OK;
 }
 
@@ -82,7 +111,10 @@ static void stop(weir_context *context, void *state)
 	(void)context;
 	free(self->name);
 	free(self->temporary);
+	if (self->folder >= 0)
+		close(self->folder);
 	self->name = self->temporary = NULL;
+	self->folder = -1;
 }
 
 static weir_status make_names(weir_context *context, struct png_write *self)
@@ -106,7 +138,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct png_write *self = state;
 	weir_status status;
 
-	*self = (struct png_write){.directory = weir_values_string(values, "directory")};
+	*self = (struct png_write){.directory = weir_values_string(values, "directory"), .folder = -1};
 	self->prefix = weir_values_string(values, "prefix");
 	self->compression = (int)weir_values_int(values, "compression");
 	status = make_names(context, self);
@@ -126,17 +158,18 @@ static weir_status write_file(weir_context *context, struct png_write *self, con
 {
 	char text[WR_PICTURE_TEXT];
 	uint64_t number = self->written++;
+	const char *own;
 
 	snprintf(self->name, self->room, "%s/%s%06" PRIu64 ".png", self->directory, self->prefix, number);
-	snprintf(self->temporary, self->room, "%s/.%s%06" PRIu64 ".png.%ld", self->directory, self->prefix,
-		 number, (long)getpid());
-	unlink(self->temporary);
-	if (!wr_picture_write(self->temporary, data, image, self->compression, text))
+	own = self->name + strlen(self->directory) + 1;
+	snprintf(self->temporary, self->room, ".%s.%ld", own, (long)getpid());
+	unlinkat(self->folder, self->temporary, 0);
+	if (!wr_picture_write_in(self->folder, self->temporary, data, image, self->compression, text))
 		return weir_context_fail(context, "'%s': %s", self->name, text);
-	if (!rename(self->temporary, self->name))
+	if (!renameat(self->folder, self->temporary, self->folder, own))
 		return WEIR_OK;
 	snprintf(text, sizeof text, "%s", strerror(errno));
-	unlink(self->temporary);
+	unlinkat(self->folder, self->temporary, 0);
 	return weir_context_fail(context, "'%s': %s", self->name, text);
 }
 

@@ -110,6 +110,8 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 	give_entities(scheduler, scheduler);
 	status = wr_options_settle(scheduler, options);
 	if (!status)
+		status = wr_root_open(scheduler);
+	if (!status)
 		status = place(scheduler);
 	if (!status)
 		status = wr_in_world(scheduler, create_inside, &call);
@@ -184,6 +186,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
+	wr_root_close(scheduler);
 	keep(scheduler);
 	return call.status;
 }

@@ -115,12 +115,18 @@ struct weir_scheduler {
 	weir_status failure;			/* first kept (E1) */
 	size_t discarded;
 
+	char *root_path;			/* of the options; NULL: none */
+	int root;				/* it, opened */
 	struct wr_kept kept;			/* destroyed: by the graph */
 };
 
 /* --- options.c --- */
 /* NULL: all defaults. */
 weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_options *options);
+
+/* --- root.c --- */
+weir_status wr_root_open(weir_scheduler *scheduler);	/* fails: WEIR_E_IO, WEIR_E_NOMEM */
+void wr_root_close(weir_scheduler *scheduler);
 
 /* --- control.c --- */
 /* In its world; WEIR_E_TIMEOUT: it goes on. */

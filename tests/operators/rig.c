@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -240,6 +241,12 @@ weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, b
 	message->tensor.device = on_host ? WEIR_HOST : RIG_DEVICE;
 	*out = message;
 	return WEIR_OK;
+}
+
+int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)
+{
+	(void)context;
+	return open(path, flags | O_CLOEXEC, mode);
 }
 
 void weir_context_drain(weir_context *context)

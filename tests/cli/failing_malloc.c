@@ -1,0 +1,104 @@
+/*
+ * Preloaded: the FAIL_AT-th allocation of the process fails (counted from 0), with FAIL_ALL every later one, too.
+ * FAIL_COUNT=FILE: how many there were is written there at the end.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *(*real_malloc)(size_t bytes);
+static void *(*real_calloc)(size_t count, size_t bytes);
+static void *(*real_realloc)(void *memory, size_t bytes);
+static int (*real_posix_memalign)(void **out, size_t alignment, size_t bytes);
+static void *(*real_aligned_alloc)(size_t alignment, size_t bytes);
+
+static _Atomic long made;
+static long fails_at = -1;
+static bool all, on;
+static const char *count_file;
+static char early[65536];	/* what dlsym asks for while calloc is looked up */
+static size_t early_used;
+
+__attribute__((constructor(101))) static void look_up(void)
+{
+	const char *at = getenv("FAIL_AT");
+
+	*(void **)&real_malloc = dlsym(RTLD_NEXT, "malloc");
+	*(void **)&real_calloc = dlsym(RTLD_NEXT, "calloc");
+	*(void **)&real_realloc = dlsym(RTLD_NEXT, "realloc");
+	*(void **)&real_posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
+	*(void **)&real_aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
+	fails_at = at ? atol(at) : -1;
+	all = getenv("FAIL_ALL");
+	count_file = getenv("FAIL_COUNT");
+	on = true;
+}
+
+static bool fails(void)
+{
+	long n = on ? atomic_fetch_add(&made, 1) : -1;
+
+	if (n < 0 || fails_at < 0 || (n != fails_at && !(all && n > fails_at)))
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t bytes)
+{
+	if (!real_malloc)
+		*(void **)&real_malloc = dlsym(RTLD_NEXT, "malloc");
+	return fails() ? NULL : real_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+	static bool looking;
+
+	if (looking) {	/* dlsym's own */
+		void *memory = early + early_used;
+
+		early_used += (count * bytes + 15) & ~(size_t)15;
+		return early_used <= sizeof early ? memory : NULL;
+	}
+	if (!real_calloc) {
+		looking = true;
+		*(void **)&real_calloc = dlsym(RTLD_NEXT, "calloc");
+		looking = false;
+	}
+	return fails() ? NULL : real_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+	if (!real_realloc)
+		*(void **)&real_realloc = dlsym(RTLD_NEXT, "realloc");
+	return fails() ? NULL : real_realloc(memory, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+	return fails() ? ENOMEM : real_posix_memalign(out, alignment, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+	return fails() ? NULL : real_aligned_alloc(alignment, bytes);
+}
+
+__attribute__((destructor)) static void write_count(void)
+{
+	FILE *file;
+
+	on = false;
+	file = count_file ? fopen(count_file, "w") : NULL;
+	if (!file)
+		return;
+	fprintf(file, "%ld\n", (long)made);
+	fclose(file);
+}

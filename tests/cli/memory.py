@@ -1,0 +1,84 @@
+"""Each allocation of the real malloc fails once: the command says that memory has run out, or does what it should.
+
+memory.py WEIR LIBRARY FOLDER [all]: some allocations, spread, or all of them. FOLDER is scratch.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import process
+
+LIBRARY, FOLDER, ALL = sys.argv[2], pathlib.Path(sys.argv[3]), "all" in sys.argv[4:]
+del sys.argv[2:]
+HERE = pathlib.Path(__file__).resolve().parent
+EDGES = HERE.parents[1] / "examples" / "edges.json"
+FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
+NO_MEMORY = re.compile(r"out of memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
+# Its runtime asks for memory of its own in each new thread (pthread_getattr_np) and gives up without: no fault of weir's.
+SANITIZERS_OWN = re.compile(r"CHECK failed: sanitizer_\w+\.cpp.*pthread_getattr_np", re.S)
+FEW = 40
+
+
+def run(weir, arguments, **settings):
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:allocator_may_return_null=1"
+    environment = {**process.environment(), "LD_PRELOAD": LIBRARY, "ASAN_OPTIONS": asan, **settings}
+    return subprocess.run([weir, *arguments], capture_output=True, text=True, errors="replace", timeout=process.LIMIT,
+                          env=environment, cwd=FOLDER)
+
+
+WAITING = re.compile(r"^  waiting for something from outside: .*\n", re.M)
+
+
+def figures_aside(text):
+    """Without the line of who waits outside, too: it is left out where memory for it is short."""
+    return FIGURES.sub(" <figure>", WAITING.sub("", text))
+
+
+def expect(weir, *arguments):
+    count = FOLDER / "allocations"
+    right = run(weir, arguments, FAIL_COUNT=str(count))
+    total = int(count.read_text())
+    assert total > 100, (arguments, total)
+    step = 1 if ALL else max(1, total // FEW)
+    for n in range(step // 2, total, step):
+        ended = run(weir, arguments, FAIL_AT=str(n))
+        told = (arguments, n, ended.returncode, ended.stdout, ended.stderr)
+        if SANITIZERS_OWN.search(ended.stderr):
+            continue
+        assert "Sanitizer" not in ended.stderr and ended.returncode >= 0, told
+        if ended.returncode == right.returncode:
+            same = figures_aside(ended.stdout) == figures_aside(right.stdout)
+            assert same or NO_MEMORY.search(ended.stderr), (told, right.stdout)
+        else:
+            assert ended.returncode == 1 and NO_MEMORY.search(ended.stderr), told
+
+
+def xb31_a_graph_that_is_shown(weir):
+    for graph in (EDGES, process.graph("ping.json"), process.graph("resources.json")):
+        expect(weir, "show", "--json", str(graph))
+
+
+def xb31_a_graph_that_is_run(weir):
+    for backend in ("host", "sim"):
+        expect(weir, "run", "--backend", backend, "--workers", "2", process.graph("ping.json"))
+
+
+def xb31_a_graph_that_reads_and_writes_pictures(weir):
+    options = ["--set", f"read.path={EDGES.parent}/images/coffee.png", "--set", f"write.directory={FOLDER}/pictures"]
+    expect(weir, "run", "--backend", "host", "--workers", "2", *options, str(EDGES))
+
+
+def xb31_a_graph_that_is_stuck(weir):
+    expect(weir, "run", "--backend", "host", "--workers", "2", process.graph("stuck.json"))
+
+
+process.main(
+    [
+        xb31_a_graph_that_is_shown,
+        xb31_a_graph_that_is_run,
+        xb31_a_graph_that_reads_and_writes_pictures,
+        xb31_a_graph_that_is_stuck,
+    ]
+)
