@@ -48,7 +48,7 @@ static bool complete(struct fz_entity *entity, const weir_message *message)
 	size_t n = weir_message_fences(message, fences, 16);
 
 	for (size_t i = 0; i < n && i < 16; i++)
-		if (weir_fence_query(entity->fz->graph, fences[i]) == WEIR_E_BUSY)
+		if (weir_fence_query(entity->fz->graph, fences[i])) /* BUSY, or the device failed */
 			return false;
 	return true;
 }
