@@ -104,7 +104,8 @@ static void receive(void *arg)
 	}
 	note(world, more || world->policy == WEIR_REJECT || world->last == MESSAGES, "the last message is missing");
 	if (more) {
-		wr_queue_drop(world->rig.queue);
+		size_t dropped = wr_queue_drop(world->rig.queue);
+		note(world, dropped <= world->capacity + (world->policy == WEIR_POP), "dropped what came meanwhile, without end");
 		wr_store(&world->done, true);
 	}
 	be_foreign();

@@ -1,4 +1,5 @@
 /* What wakes a parked entity: every source that the chosen verdict names, and none that it does not (C2). On `sim`: time is virtual. */
+#include "graphs/graph.h"
 #include "rig.h"
 
 /* --- conditions of the tests, for one test at a time --- */
@@ -52,7 +53,9 @@ static void ask_door(const void *state, const weir_view *view, weir_verdict *ver
 static const weir_condition either = {.size = sizeof either, .name = "either", .ask = ask_either};
 static const weir_condition working = {.size = sizeof working, .name = "working", .ask = ask_work};
 static const weir_condition door = {.size = sizeof door, .name = "door", .ask = ask_door};
-static const weir_condition *const conditions[] = {&either, &working, &door, NULL};
+static void ask_earlier(const void *state, const weir_view *view, weir_verdict *verdict);
+static const weir_condition early = {.size = sizeof early, .name = "earlier", .ask = ask_earlier};
+static const weir_condition *const conditions[] = {&either, &working, &door, &early, NULL};
 
 static int pause_on_stream(const void *arguments)
 {
@@ -146,12 +149,62 @@ static void c02_fences_of_a_condition_that_is_not_chosen_arm_nothing(void **stat
 	}
 }
 
+/* --- two waits for one stream --- */
+
+static weir_fence earlier;
+
+static void ask_earlier(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	if (!graph || weir_fence_query(graph, earlier) != WEIR_E_BUSY) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "earlier work");
+	weir_verdict_fence(verdict, earlier);
+}
+
+static weir_status enqueue_twice(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+
+	if (weir_context_tick(context))
+		return weir_context_finish(context);
+	HOLDS(rig, stream && !weir_stream_launch(stream, &kernel, &work_ns, sizeof work_ns));
+	HOLDS(rig, !weir_stream_record(stream, &earlier));
+	return enqueue_then_finish(rig, context);
+}
+
+static void wait_for_two_points(void)
+{
+	struct rig *rig = rig_of("c:call condition=working condition=earlier");
+
+	graph = NULL;
+	work_ns = 5 * MS;
+	rig_on(rig, "c", enqueue_twice);
+	rig_start(rig);
+	weir_sleep(2 * MS); /* it has ticked and waits */
+	assert_int_equal(weir_graph_entity(rig->graph, "c")->wait.fence_count, 1);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "c"), 2);
+	rig_destroy(rig);
+}
+
+static void c02_two_waits_for_one_stream_are_one_for_the_later_point(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		rig_in_world(seed, wait_for_two_points);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c02_s10_a_time_beside_fences_wakes),
 		cmocka_unit_test(c02_g03_fences_beside_a_time_wake),
 		cmocka_unit_test(c02_fences_of_a_condition_that_is_not_chosen_arm_nothing),
+		cmocka_unit_test(c02_two_waits_for_one_stream_are_one_for_the_later_point),
 	};
 
 	rig_conditions = conditions;
