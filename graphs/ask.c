@@ -264,6 +264,41 @@ static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const
 	return answer;
 }
 
+/* --- entities that have default conditions alone --- */
+
+/* What was seen before is enough if it is enough: messages leave an inbox by its receiver alone. */
+static inline bool holds_enough(struct wr_queue *queue, size_t need)
+{
+	uint64_t head = wr_read(&queue->head);
+
+	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
+}
+
+/* Likewise: room shrinks by its sender alone. */
+static inline bool has_room(struct wr_queue *queue, size_t need)
+{
+	uint64_t tail = wr_read(&queue->tail);
+
+	return queue->policy != WEIR_BLOCK || tail - queue->head_seen + need <= queue->capacity ||
+	       wr_queue_newest_room(queue, tail) >= need;
+}
+
+/*
+ * True if all gathering conditions of a plain entity hold (reset.c). Then they need not be asked; what they
+ * wait for otherwise, and whether it will ever come, they say themselves.
+ */
+static inline bool plainly_holds(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (!holds_enough(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
+			return false;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			if (!has_room(&entity->outputs[i].connections[k]->queue, entity->outputs[i].max_emits))
+				return false;
+	return true;
+}
+
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
@@ -275,7 +310,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished" : why;
 		return settle(&view, WR_NEVER, &sum);
 	}
-	if (!ask_phase(&view, 0, entity->gathering_count, &sum))
+	if (!(entity->plain && plainly_holds(entity)) && !ask_phase(&view, 0, entity->gathering_count, &sum))
 		return settle(&view, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);

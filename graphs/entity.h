@@ -121,6 +121,7 @@ struct weir_entity {
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
 	bool contentful;			/* needs messages for content conditions, or unasked */
 	bool unguarded;				/* has an output that no default condition watches */
+	bool plain;				/* its gathering conditions are the default ones: ask.c */
 	bool brisk;				/* owner: gated, and so quick that waking others can wait */
 	bool selects;				/* of several devices its own is made the thread's */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */

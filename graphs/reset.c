@@ -146,6 +146,27 @@ static void guard_ports(weir_entity *entity)
 	}
 }
 
+static bool is_default(const struct wr_plan_condition *condition)
+{
+	const char *kind = condition->kind->name;
+
+	return condition->implied &&
+	       (!strcmp(kind, "message_available") || !strcmp(kind, "downstream_message_affordable"));
+}
+
+/* What the default conditions ask of it can be seen at its queues, and no queue needs its lock for that. */
+static bool is_plain(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->gathering_count; i++)
+		if (!is_default(entity->conditions[i].plan))
+			return false;
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].count != 1 ||
+		    wr_queue_evicts(&entity->inputs[i].connections[0]->queue))
+			return false;
+	return true;
+}
+
 /* A port that names no kinds takes all. */
 static void settle_kinds(struct wr_output *output)
 {
@@ -192,6 +213,7 @@ static weir_status reset_entity(weir_entity *entity)
 		settle_kinds(&entity->outputs[i]);
 	}
 	guard_ports(entity);
+	entity->plain = is_plain(entity);
 	entity->root = !fed || rooted;
 	wr_store(&entity->listeners, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
