@@ -22,6 +22,7 @@ enum wr_bug {
 	WR_BUG_OWN_FENCE_NOT_ARMED,	/* fences that no message of the front brought are not armed */
 	WR_BUG_MARKED_BEFORE_PUSH,	/* a sender marks its queue as having news, then pushes */
 	WR_BUG_LOOKED_BEFORE_MARK,	/* the receiver looks at a queue, then resets its mark */
+	WR_BUG_UNFINISHED_TAKEN,	/* an outlet gives what work on the device is still making */
 };
 
 #ifdef WR_SEAM

@@ -70,7 +70,7 @@ static void make_rig(struct rig *rig, size_t count, struct event_base *base)
 	must(weir_graph_create(&rig->graph, rig->registry, description), "graph");
 	weir_description_destroy(description);
 	must(weir_graph_inlet(rig->graph, "echo.in", &rig->in), "inlet");
-	must(weir_graph_outlet(rig->graph, "echo.out", 1, &rig->out), "outlet");
+	must(weir_graph_outlet(rig->graph, "echo.out", 1, 0, &rig->out), "outlet");
 	must(weir_scheduler_create(&rig->scheduler, rig->graph, &options), "scheduler");
 	must(weir_scheduler_start(rig->scheduler), "start");
 }

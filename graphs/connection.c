@@ -96,6 +96,27 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	return WEIR_OK;
 }
 
+weir_status wr_connection_aside(weir_entity *receiver, uint32_t input, uint32_t capacity,
+				struct wr_connection **out)
+{
+	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
+	weir_status status;
+
+	if (!connection)
+		return WEIR_E_NOMEM;
+	status = wr_queue_init(&connection->queue, UINT32_MAX, capacity, receiver->inputs[input].plan->policy);
+	connection->receiver = receiver;
+	connection->input = input;
+	if (!status)
+		status = attach(connection);
+	if (status) {
+		wr_connection_destroy(connection);
+		return status;
+	}
+	*out = connection;
+	return WEIR_OK;
+}
+
 weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded)
 {
 	weir_status status = WEIR_OK;

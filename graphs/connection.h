@@ -26,6 +26,8 @@ struct weir_outlet {
 	struct wr_connection *connection;
 	struct wr_mutex lock;		/* guards the queue: a worker sends, any threads receive */
 	struct wr_cond changed;
+	struct wr_finisher *finisher;	/* NULL: it gives messages early. Fixed; the graph's */
+	size_t unfinished;		/* the youngest so many are not finished; the finisher has them, too */
 	bool holding;			/* holds messages, and so a live reference */
 	bool ended;			/* no run is on, or the sender is done */
 	bool begun;			/* a run has begun: before that, the end is none to tell of */

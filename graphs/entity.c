@@ -83,10 +83,9 @@ static weir_status make_conditions(weir_entity *entity, const struct wr_plan_ent
 	return status;
 }
 
-weir_status wr_entity_make(weir_graph *graph, uint32_t id)
+weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
+			   const struct wr_plan_entity *plan)
 {
-	weir_entity *entity = &graph->entities[id];
-	const struct wr_plan_entity *plan = &graph->plan->entities[id];
 	weir_status status;
 
 	entity->id = id;
@@ -98,12 +97,18 @@ weir_status wr_entity_make(weir_graph *graph, uint32_t id)
 	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
 	if (!entity->operator_state)
 		return WEIR_E_NOMEM;
-	status = wr_names_add(&graph->names, plan->name, id);
-	if (!status)
-		status = make_inputs(entity, plan);
+	status = make_inputs(entity, plan);
 	if (!status)
 		status = make_outputs(entity, plan);
 	return status ? status : make_conditions(entity, plan);
+}
+
+weir_status wr_entity_make(weir_graph *graph, uint32_t id)
+{
+	const struct wr_plan_entity *plan = &graph->plan->entities[id];
+	weir_status status = wr_entity_fill(&graph->entities[id], graph, id, plan);
+
+	return status ? status : wr_names_add(&graph->names, plan->name, id);
 }
 
 void wr_entity_finish(weir_entity *entity)

@@ -159,6 +159,9 @@ struct weir_view {
 
 /* As the plan says, known to the graph by its name. Finish takes a half-made one, too. */
 weir_status wr_entity_make(weir_graph *graph, uint32_t id);
+/* Into zeroed memory; one that is known by no name. */
+weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
+			   const struct wr_plan_entity *plan);
 void wr_entity_finish(weir_entity *entity);
 
 /*

@@ -9,10 +9,22 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "graphs/finisher.h"
 
 struct wr_pool *wr_graph_pool(weir_graph *graph)
 {
 	return graph->pool;
+}
+
+size_t wr_graph_all(const weir_graph *graph)
+{
+	return graph->entity_count + graph->hidden_count;
+}
+
+weir_entity *wr_graph_at(const weir_graph *graph, size_t id)
+{
+	return id < graph->entity_count ? &graph->entities[id]
+					: &graph->hidden[id - graph->entity_count]->entity;
 }
 
 weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
@@ -118,6 +130,9 @@ static void finish_connections(weir_graph *graph)
 	wr_free(graph->connections);
 	free_inlets(graph->inlets);
 	free_outlets(graph->outlets);
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		wr_finisher_destroy(graph->hidden[i]);
+	wr_free(graph->hidden);
 }
 
 static void free_kept(weir_graph *graph)
@@ -192,8 +207,10 @@ void wr_graph_bind(weir_graph *graph, int signal)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
 		graph->connections[i]->belled = false;
-	for (size_t i = 0; i < graph->entity_count; i++)
-		bind_entity(&graph->entities[i], signal);
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		graph->hidden[i]->connection->belled = false;
+	for (size_t i = 0; i < wr_graph_all(graph); i++)
+		bind_entity(wr_graph_at(graph, i), signal);
 }
 
 /* --- "name.port" --- */

@@ -27,6 +27,8 @@ struct weir_graph {
 	weir_entity *entities;
 	size_t entity_count;
 	struct wr_names names;		/* of the entities */
+	struct wr_finisher **hidden;	/* entities of outlets; their ids come after the plan's (finisher.h) */
+	size_t hidden_count, hidden_room;
 	struct wr_connection **connections;	/* the plan's, in its order, then inlets' and outlets' */
 	size_t connection_count, connection_room;
 	weir_inlet *inlets;
@@ -36,6 +38,9 @@ struct weir_graph {
 };
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);
+/* All that the scheduler runs: the plan's entities, then the hidden ones. Getter: by id. */
+size_t wr_graph_all(const weir_graph *graph);
+weir_entity *wr_graph_at(const weir_graph *graph, size_t id);
 /* Every required port is connected: inlets and outlets have come by now. Fails: WEIR_E_INVALID. */
 weir_status wr_graph_ready(weir_graph *graph);
 /* Before a run: all entities, conditions and queues anew, initial messages in. Adds up what it discards. */
@@ -51,6 +56,9 @@ void wr_graph_bind(weir_graph *graph, int signal);
 /* One more connection; an inlet's has no sender, an outlet's no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
 			     uint32_t input, uint32_t capacity, struct wr_connection **out);
+/* One into an input alone: without a sender, in no list of the graph's, the caller's to destroy. */
+weir_status wr_connection_aside(weir_entity *receiver, uint32_t input, uint32_t capacity,
+				struct wr_connection **out);
 /* Gives it a system, or keeps its own, if that is what is asked for. Fails as wr_system_create does. */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
 /* Fails with WEIR_E_BUSY if the program still holds messages of it. Leftovers of the last run go. */

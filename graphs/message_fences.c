@@ -74,6 +74,12 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool p
 	return status;
 }
 
+static weir_status no_stream_yet(weir_fence fence)
+{
+	return wr_fail(WEIR_E_INVALID, "fence: of stream %llu, which no scheduler of this graph made",
+		       (unsigned long long)fence.stream);
+}
+
 /*
  * A fence that cannot complete would keep the payload for ever, so it is asked for first: complete ones
  * need no entry.
@@ -86,12 +92,30 @@ weir_status weir_message_use(weir_message *message, weir_fence fence)
 	if (fence.stream == 0)
 		return WEIR_OK;
 	if (!system)
-		return wr_fail(WEIR_E_INVALID, "fence: of stream %llu, which no scheduler of this graph made",
-			       (unsigned long long)fence.stream);
+		return no_stream_yet(fence);
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
 	return wr_message_add_fence(message, fence, false);
+}
+
+/* What is complete needs no entry, as in weir_message_use. */
+weir_status weir_message_produced(weir_message *message, weir_fence fence)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	weir_status status;
+
+	if (wr_message_out(message))
+		return wr_fail(WEIR_E_INVALID, "what produces a message is said before it is pushed or emitted: "
+					       "others may look at it by now");
+	if (fence.stream == 0)
+		return WEIR_OK;
+	if (!system)
+		return no_stream_yet(fence);
+	status = wr_fence_query(system, fence);
+	if (status == WEIR_OK || status == WEIR_E_INVALID)
+		return status;
+	return wr_message_add_fence(message, fence, true);
 }
 
 bool wr_message_has_fences(const weir_message *message)

@@ -10,7 +10,7 @@
 #include "base/sim.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "graphs/graph.h"
+#include "graphs/finisher.h"
 
 struct placing {
 	weir_graph *graph;
@@ -75,6 +75,8 @@ static void let_go(weir_graph *graph)
 	in_world(graph, settle_inside, &placing);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		wr_queue_reset(&graph->hidden[i]->connection->queue);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_close_streams(&graph->entities[i]);
 }
@@ -239,4 +241,48 @@ weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, v
 		return wr_fail(WEIR_E_INVALID, "graph %s: streams are wrapped after a scheduler was made",
 			       graph->plan->name);
 	return wr_stream_wrap(graph->system, device, native, out);
+}
+
+weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native)
+{
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return no_fence_yet(graph);
+	return wr_fence_enqueue(graph->system, fence, device, native);
+}
+
+/* --- a stream for the program --- */
+
+struct opening {
+	weir_graph *graph;
+	int device;
+	weir_stream **out;
+	weir_status status;
+};
+
+static void open_inside(void *arg)
+{
+	struct opening *opening = arg;
+	const struct wr_stream_spec spec = {.device = opening->device};
+
+	opening->status = wr_stream_open(opening->graph->system, &spec, "the program", opening->out);
+}
+
+weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out)
+{
+	struct opening opening = {graph, device, out, WEIR_OK};
+	weir_status status = WEIR_OK;
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "a worker asks weir_context_allocate_stream for one more stream: "
+					       "weir_graph_stream is for a program outside of ticks");
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: a program's stream is made after a scheduler was made",
+			       graph->plan->name);
+	if (graph->world && wr_sim_current() != graph->world)
+		status = wr_sim_call(graph->world, open_inside, &opening);
+	else
+		open_inside(&opening);
+	return status ? status : opening.status;
 }

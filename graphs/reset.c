@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/graph.h"
+#include "graphs/finisher.h"
 #include "graphs/plan/values.h"
 
 static bool lacks_connection(size_t connections, const weir_port *port)
@@ -242,8 +242,10 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	wr_graph_forget_queued(graph);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
-	for (size_t i = 0; !status && i < graph->entity_count; i++)
-		status = blame(graph, &graph->entities[i], reset_entity(&graph->entities[i]));
+	for (size_t i = 0; !status && i < graph->hidden_count; i++)	/* the outlet's, counted there */
+		status = wr_connection_reset(graph->hidden[i]->connection, graph->pool, &(size_t){0});
+	for (size_t i = 0; !status && i < wr_graph_all(graph); i++)
+		status = blame(graph, wr_graph_at(graph, i), reset_entity(wr_graph_at(graph, i)));
 	return status;
 }
 

@@ -552,6 +552,14 @@ WEIR_API size_t weir_message_size(const weir_message *message);
  * was used) reads the payload: it outlives that work.
  */
 WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
+/*
+ * For a program outside of ticks: the work behind `fence` produces the payload. Gates and device waits of whoever
+ * receives it see that, and the payload outlives it; nobody has to wait before the push. Several fences add
+ * up, the latest of each stream. What a tick enqueues on streams of weir's is noted without a word. Fails:
+ * WEIR_E_INVALID: never recorded, or the message was pushed or emitted (and is not the caller's alone again by
+ * weir_message_unique).
+ */
+WEIR_API weir_status weir_message_produced(weir_message *message, weir_fence fence);
 /* Who produced it: returns how many there are. */
 WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);
 
@@ -595,6 +603,19 @@ WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int 
  * on, or work that was recorded on it is not complete. NULL is fine.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
+/*
+ * A stream of weir's own for a program outside of ticks, on every backend: to launch, copy, wait and record on,
+ * one thread at a time. Its fences go to weir_message_produced and weir_message_use. It lives as long as the
+ * graph is on its backend (on `sim`: as its scheduler); make one and keep it. On `sim` each call goes into the
+ * simulated world, whose time goes on meanwhile, in a run or outside of one. Needs a scheduler. Fails:
+ * WEIR_E_INVALID: no such device, or called on a worker.
+ */
+WEIR_API weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out);
+/*
+ * On the device: later work of the stream waits for what the caller's cudaEvent_t was recorded after.
+ * Source: cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED without CUDA.
+ */
+WEIR_API weir_status weir_stream_wait_native(weir_stream *stream, void *event);
 /* A fence after all that was enqueued. */
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
 /* On the device; later work waits; elided where already ordered. */
@@ -606,6 +627,13 @@ WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
 /* Negative: for ever; refused on a worker (WEIR_E_INVALID). */
 WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
+/*
+ * On the device: later work of the caller's cudaStream_t (NULL: the legacy default one) waits for the fence; nothing
+ * if it is complete. So who takes from an early outlet goes on without waiting on the host; that it reads the
+ * payload it says by weir_message_use. Source: cudaStreamWaitEvent. Thread: any. Fails: WEIR_E_UNSUPPORTED without
+ * CUDA; as weir_fence_query.
+ */
+WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
 WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual
 					   on `sim`. Also inside a kernel's host form */
 
@@ -729,9 +757,14 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
  * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port
  * ("blur.out") emits. Made before the first scheduler of the graph; owned by the graph. A port that only an
  * inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must hold what one tick may emit.
+ *
+ * What is taken from an outlet is finished: the host may read it at once. It comes in the order in which it
+ * was emitted, so one whose device work takes long keeps back those behind it. EARLY: messages are given as
+ * soon as they were emitted; weir_message_fences says what to wait for before the payload is touched.
  */
+enum { WEIR_OUTLET_EARLY = 1 };	/* flags of an outlet */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
-WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity,
+WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
 				       weir_outlet **out);
 /*
  * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever. Refused

@@ -8,6 +8,7 @@
  */
 #include "base/bug.h"
 #include "base/status.h"
+#include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
 static weir_status overflow(const struct wr_connection *connection, weir_message *message)
@@ -30,13 +31,13 @@ static weir_status overflow(const struct wr_connection *connection, weir_message
  * The receiver is gated by doorbell: the device writes, right after the fence, that it has come there. Its
  * review arms the rest.
  */
-static void ring_bells(const struct wr_connection *connection, const weir_message *message)
+static void ring_bells(weir_entity *sender, const weir_message *message)
 {
 	weir_fence fences[BELLS];
 	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, BELLS) : 0;
 
 	for (size_t i = 0; i < count && count <= BELLS; i++) {
-		weir_stream *stream = wr_entity_stream_of(connection->sender, fences[i]);
+		weir_stream *stream = wr_entity_stream_of(sender, fences[i]);
 		if (stream)
 			wr_bell_ring(stream);
 	}
@@ -72,7 +73,7 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 	uint32_t before;
 
 	if (connection->belled)
-		ring_bells(connection, message);
+		ring_bells(connection->sender, message);
 	pushed = wr_connection_push(connection, message);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
@@ -106,6 +107,16 @@ static void push_closed(struct wr_connection *connection, weir_message *message)
 	weir_message_unref(message);
 }
 
+/* What the outlet waits for is signalled to its finisher as to every receiver. */
+static void push_out(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
+{
+	const struct wr_finisher *finisher = connection->outlet->finisher;
+
+	if (finisher && finisher->connection->belled)
+		ring_bells(connection->sender, message);
+	wr_outlet_push(worker, connection->outlet, message);
+}
+
 static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
 {
 	weir_status status = WEIR_OK;
@@ -119,7 +130,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		if (connection->taken_over)
 			push_closed(connection, message);
 		else if (connection->outlet)
-			wr_outlet_push(worker, connection->outlet, message);
+			push_out(worker, connection, message);
 		else
 			one = push_one(worker, connection, message);
 		status = status ? status : one;

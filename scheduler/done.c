@@ -46,7 +46,7 @@ static void tell_receivers(struct wr_worker *worker, weir_entity *entity)
 		for (size_t k = 0; k < entity->outputs[i].count; k++) {
 			struct wr_connection *connection = entity->outputs[i].connections[k];
 			if (connection->outlet)
-				wr_outlet_end(connection->outlet, false);
+				wr_outlet_done(worker, connection->outlet);
 			else
 				wr_poke_held(worker, connection->receiver);
 		}

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
 void wr_give_back(weir_scheduler *scheduler)
@@ -15,8 +16,8 @@ void wr_give_back(weir_scheduler *scheduler)
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
 		wr_drop(scheduler);
 	wr_timers_clear(scheduler);
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
+	for (size_t i = 0; i < wr_graph_all(graph); i++) {
+		weir_entity *entity = wr_graph_at(graph, i);
 		if (entity->wait.token)
 			wr_signal_supersede(graph->system, entity->wait.token);
 		if (entity->wait.refused)
@@ -63,6 +64,8 @@ static uint64_t abandon_queues(weir_graph *graph)
 						: wr_queue_abandon(&connection->queue);
 	}
 	wr_graph_forget_queued(graph);
+	for (size_t i = 0; i < graph->hidden_count; i++)	/* references to what outlets held */
+		wr_queue_abandon(&graph->hidden[i]->connection->queue);
 	return abandoned;
 }
 

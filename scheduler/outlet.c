@@ -12,31 +12,49 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 
-weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, weir_outlet **out)
+static weir_status finish(weir_context *context, void *state);
+
+/* *capacity: of the outlet, settled. */
+static weir_status check(const weir_graph *graph, const char *port, const struct wr_output *output,
+			 unsigned flags, uint32_t *capacity)
 {
+	if (graph->scheduler)
+		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
+	if (flags & ~(unsigned)WEIR_OUTLET_EARLY)
+		return wr_fail(WEIR_E_INVALID, "%s: an outlet's flags are 0 or WEIR_OUTLET_EARLY, not %#x",
+			       port, flags);
+	if (*capacity > WR_CAPACITY_MAX)
+		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port,
+			       WR_CAPACITY_MAX);
+	*capacity = *capacity ? *capacity : 1;
+	if (*capacity < output->max_emits)	/* there would never be room for a tick */
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
+			       port, output->max_emits, *capacity);
+	return WEIR_OK;
+}
+
+weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
+			      weir_outlet **out)
+{
+	struct wr_finisher *finisher = NULL;
 	weir_entity *sender;
 	uint32_t output;
 	weir_outlet *outlet;
 	weir_status status = wr_graph_find_output(graph, port, &sender, &output);
 
+	if (!status)
+		status = check(graph, port, &sender->outputs[output], flags, &capacity);
 	if (status)
 		return status;
-	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
-	if (capacity > WR_CAPACITY_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port,
-			       WR_CAPACITY_MAX);
-	capacity = capacity ? capacity : 1;
-	if (capacity < sender->outputs[output].max_emits)	/* there would never be room for a tick */
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
-			       port, sender->outputs[output].max_emits, capacity);
 	outlet = wr_alloc(1, sizeof *outlet);
 	if (!outlet)
 		return WEIR_E_NOMEM;
@@ -46,14 +64,19 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	status = wr_mutex_init(&outlet->lock);
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
+	if (!status && !(flags & WEIR_OUTLET_EARLY))
+		status = wr_finisher_make(&finisher, graph, port, capacity, finish);
 	if (!status)
 		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity, &outlet->connection);
 	if (status) {
+		wr_finisher_destroy(finisher);
 		wr_cond_finish(&outlet->changed);
 		wr_mutex_finish(&outlet->lock);
 		wr_free(outlet);
 		return status;
 	}
+	if (finisher)
+		wr_finisher_give(finisher, outlet);
 	outlet->connection->outlet = outlet;
 	outlet->next = graph->outlets;
 	graph->outlets = outlet;
@@ -75,10 +98,19 @@ static void write_or_read(int fd, bool readable)
 			;
 }
 
+/* The oldest is finished. */
+static bool has_finished(weir_outlet *outlet)
+{
+	size_t unfinished = WR_BUG(UNFINISHED_TAKEN) ? 0 : outlet->unfinished;
+
+	return outlet->holding && wr_queue_count(&outlet->connection->queue) > unfinished;
+}
+
 /* After each change. True: the program is to be told, after the lock. */
 static bool show_locked(weir_outlet *outlet)
 {
-	bool show = outlet->holding || (outlet->ended && outlet->begun), before = outlet->shown;
+	bool over = outlet->ended && outlet->begun && !outlet->holding;
+	bool show = over || has_finished(outlet), before = outlet->shown;
 
 	outlet->shown = show;
 	if (show != before && outlet->fd >= 0)
@@ -154,16 +186,42 @@ void wr_outlets_open(weir_graph *graph)
 		wr_mutex_lock(&outlet->lock);
 		outlet->ended = outlet->holding = false;
 		outlet->begun = true;
+		outlet->unfinished = 0;
 		show_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
 	}
 }
 
+enum { FEW = 8 };
+
+/* Without asking the device: for what has just been enqueued it would be in vain. */
+static bool is_finished(struct wr_system *system, const weir_message *message)
+{
+	weir_fence fences[FEW];
+	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FEW) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (count > FEW || !wr_fence_seen(system, fences[i]))
+			return false;
+	return true;
+}
+
+/* Behind one that is not finished none is: they are given in order. True: the finisher has it, too. */
+static bool hand_over_locked(weir_outlet *outlet, weir_message *message)
+{
+	if (!outlet->finisher || (!outlet->unfinished && is_finished(outlet->graph->system, message)))
+		return false;
+	wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
+	outlet->unfinished++;
+	return true;
+}
+
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
-	bool hold, told;
+	bool hold, told, unfinished;
 
 	wr_mutex_lock(&outlet->lock);
+	unfinished = hand_over_locked(outlet, message);
 	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */
 	hold = !outlet->holding;
 	outlet->holding = true;
@@ -172,7 +230,29 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	told = show_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
+	if (unfinished)
+		wr_poke_held(worker, &outlet->finisher->entity);
 	tell(outlet, told);
+}
+
+/* The finisher's tick. Its reference goes before anybody takes: who takes may ask whether it is the only holder. */
+static weir_status finish(weir_context *context, void *state)
+{
+	struct wr_finisher *finisher = (struct wr_finisher *)(void *)context->entity;
+	weir_outlet *outlet = finisher->outlet;
+	struct wr_input *input = &finisher->entity.inputs[0];
+	bool told;
+
+	(void)state;
+	weir_message_unref(input->taken[0].message);
+	input->taken_count = 0;
+	wr_mutex_lock(&outlet->lock);
+	outlet->unfinished--;
+	told = show_locked(outlet);
+	wr_cond_broadcast(&outlet->changed);
+	wr_mutex_unlock(&outlet->lock);
+	tell(outlet, told);
+	return WEIR_OK;
 }
 
 void wr_outlet_end(weir_outlet *outlet, bool abandon)
@@ -191,6 +271,15 @@ void wr_outlet_end(weir_outlet *outlet, bool abandon)
 		wr_drop(outlet->graph->scheduler);
 }
 
+void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
+{
+	wr_outlet_end(outlet, false);
+	if (!outlet->finisher)
+		return;
+	wr_connection_close(outlet->finisher->connection);
+	wr_poke_held(worker, &outlet->finisher->entity);
+}
+
 /* --- the taker's side --- */
 
 /* *drop: the last message went, and with it the reference, which is given back after the lock. */
@@ -200,8 +289,8 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 	struct wr_slot slot;
 
 	/* What a cut has left is no longer the taker's: the loop abandons it without this lock. */
-	while (!outlet->holding) {
-		if (outlet->ended)
+	while (!has_finished(outlet)) {
+		if (outlet->ended && !outlet->holding)
 			return wr_fail(WEIR_E_CLOSED, "outlet: empty, and nothing will come any more");
 		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
 			return wr_fail(WEIR_E_TIMEOUT, "outlet: nothing came in time");

@@ -2,6 +2,7 @@
  * What lies ready before the first tick, so that no frame waits for an allocator or for the driver: messages,
  * memory of the host and of the devices, signals. More than these bounds is made when it is needed.
  */
+#include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
 #define RESERVE_MOST 32768	/* messages, 12 MiB */
@@ -43,6 +44,8 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
 		count += streams && entity->plan->device == device ? 1 : 0;
 	}
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		count += graph->hidden[i]->outlet->connection->sender->plan->device == device ? 2 : 0;
 	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
 }
 

@@ -16,7 +16,7 @@
 static weir_status make_workers(weir_scheduler *scheduler)
 {
 	scheduler->workers = wr_alloc_aligned(64, scheduler->worker_asked * sizeof *scheduler->workers);
-	scheduler->heap = wr_alloc(scheduler->graph->entity_count + 1, sizeof *scheduler->heap);
+	scheduler->heap = wr_alloc(wr_graph_all(scheduler->graph) + 1, sizeof *scheduler->heap);
 	if (!scheduler->workers || !scheduler->heap)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < scheduler->worker_asked; i++) {
@@ -34,8 +34,8 @@ static void give_entities(weir_scheduler *scheduler, weir_scheduler *owner)
 	weir_graph *graph = scheduler->graph;
 
 	graph->scheduler = owner;
-	for (size_t i = 0; i < graph->entity_count; i++)
-		wr_store(&graph->entities[i].scheduler, owner);
+	for (size_t i = 0; i < wr_graph_all(graph); i++)
+		wr_store(&wr_graph_at(graph, i)->scheduler, owner);
 }
 
 struct call {
@@ -78,8 +78,8 @@ static weir_status place(weir_scheduler *scheduler)
 	scheduler->sim = graph->world;
 	wr_system_attach(graph->system, &scheduler->waker);
 	wr_graph_bind(graph, scheduler->signal);
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].belled)
+	for (size_t i = 0; i < wr_graph_all(graph); i++)
+		if (wr_graph_at(graph, i)->belled)
 			return wr_bell_check(graph->system);
 	return WEIR_OK;
 }

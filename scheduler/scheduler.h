@@ -272,6 +272,8 @@ void wr_inlet_room(weir_inlet *inlet);			/* its receiver freed room */
 void wr_outlets_open(weir_graph *graph);
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message);
 void wr_outlet_end(weir_outlet *outlet, bool abandon);	/* the sender is done, or the run has ended */
+/* The first: what is not finished yet still comes. */
+void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet);
 
 /* --- on the way of every tick --- */
 

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/shown.h"
 #include "graphs/ask.h"
+#include "graphs/finisher.h"
 
 enum { LOOKS = 3 };	/* until one parked without a reason is believed */
 #define LOOK_NS 1000000
@@ -84,6 +85,20 @@ static void blame_sender(const struct wr_standstill *standstill, struct wr_input
 	cause->wanted = wanted;
 }
 
+/* Its finisher, if nothing in it is finished; else the program, which takes nothing. */
+static uint32_t behind_outlet(const struct wr_connection *connection)
+{
+	weir_outlet *outlet = connection->outlet;
+	bool shown;
+
+	if (!outlet || !outlet->finisher)
+		return WR_NO_ENTITY;
+	wr_mutex_lock(&outlet->lock);
+	shown = outlet->shown;
+	wr_mutex_unlock(&outlet->lock);
+	return shown ? WR_NO_ENTITY : outlet->finisher->entity.id;
+}
+
 static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output, struct wr_cause *cause)
 {
 	size_t least = SIZE_MAX;
@@ -102,7 +117,8 @@ static void blame_receiver(const struct wr_standstill *standstill, struct wr_out
 		cause->connection = connection;
 		cause->wanted = connection->queue.capacity;
 		cause->held = cause->wanted > room ? cause->wanted - room : 0;
-		cause->blames = connection->receiver ? index_of(standstill, connection->receiver) : WR_NO_ENTITY;
+		cause->blames = connection->receiver ? index_of(standstill, connection->receiver)
+						     : behind_outlet(connection);
 	}
 }
 
@@ -271,21 +287,23 @@ void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *schedu
 	weir_graph *graph = scheduler->graph;
 
 	*standstill = (struct wr_standstill){.graph = graph};
-	standstill->first = wr_alloc(graph->entity_count + 1, sizeof *standstill->first);
-	standstill->marks = wr_alloc(graph->entity_count + 1, 1);
+	standstill->first = wr_alloc(wr_graph_all(graph) + 1, sizeof *standstill->first);
+	standstill->marks = wr_alloc(wr_graph_all(graph) + 1, 1);
 	if (!standstill->first || !standstill->marks)
 		standstill->status = WEIR_E_NOMEM;
-	for (size_t i = 0; i < graph->entity_count && !standstill->status; i++) {
-		weir_entity *entity = &graph->entities[i];
+	for (size_t i = 0; i < wr_graph_all(graph) && !standstill->status; i++) {
+		weir_entity *entity = wr_graph_at(graph, i);
 
 		standstill->first[i] = standstill->count;
+		if (i >= graph->entity_count && !wr_queue_snapshot(&entity->inputs[0].connections[0]->queue))
+			continue;	/* all that the outlet holds is finished */
 		if (running)
 			take_patiently(standstill, scheduler, entity);
 		else if (entity->askable && !(wr_load(&entity->state) & WR_DONE))
 			take_owned(standstill, entity, false);
 	}
 	if (!standstill->status)
-		standstill->first[graph->entity_count] = standstill->count;
+		standstill->first[wr_graph_all(graph)] = standstill->count;
 }
 
 void wr_standstill_finish(struct wr_standstill *standstill)

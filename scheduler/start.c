@@ -14,8 +14,8 @@
 
 static void trace_entities(weir_scheduler *scheduler)
 {
-	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
-		wr_trace_entity(scheduler->trace, (uint32_t)i, scheduler->graph->entities[i].plan->name);
+	for (size_t i = 0; i < wr_graph_all(scheduler->graph); i++)
+		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_at(scheduler->graph, i)->plan->name);
 }
 
 static weir_status open_streams(weir_scheduler *scheduler)
@@ -110,7 +110,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->stopping, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
-	wr_store(&scheduler->undone, scheduler->graph->entity_count);
+	wr_store(&scheduler->undone, wr_graph_all(scheduler->graph));
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
@@ -149,16 +149,16 @@ static void open_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		wr_exchange(&graph->entities[i].state, WR_POKED);
-		wr_stack_ready(scheduler, &graph->entities[i]);
+	for (size_t i = 0; i < wr_graph_all(graph); i++) {
+		wr_exchange(&wr_graph_at(graph, i)->state, WR_POKED);
+		wr_stack_ready(scheduler, wr_graph_at(graph, i));
 	}
 	scheduler->started_at = graph->started_at = wr_now();
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
 	wr_live_open(&scheduler->live,
-		     graph->entity_count + scheduler->worker_count + wr_inlets_count(graph));
+		     wr_graph_all(graph) + scheduler->worker_count + wr_inlets_count(graph));
 	wr_inlets_open(graph);
 	wr_store(&scheduler->phase, WR_OPEN);	/* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)

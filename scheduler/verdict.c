@@ -58,11 +58,12 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 	struct wr_text line = {0};
 	bool found = false;
 
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		if (is_done(&graph->entities[i]))
+	for (size_t i = 0; i < wr_graph_all(graph); i++) {
+		weir_entity *entity = wr_graph_at(graph, i);
+		if (is_done(entity))
 			continue;
-		*leftover += wr_entity_held(&graph->entities[i]);
-		found |= stuck(&graph->entities[i]);
+		*leftover += wr_entity_held(entity);
+		found |= stuck(entity);
 	}
 	if (!found)
 		return false;
@@ -103,6 +104,9 @@ char *wr_left_behind(weir_scheduler *scheduler)
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!is_done(&graph->entities[i]))
 			add_left_behind(&report, &graph->entities[i]);
+	for (size_t i = graph->entity_count; i < wr_graph_all(graph); i++)
+		if (wr_entity_held(wr_graph_at(graph, i)))	/* else its sender alone was left behind */
+			add_left_behind(&report, wr_graph_at(graph, i));
 	if (!report.last)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {

@@ -33,7 +33,7 @@ static void drop(struct wr_waker *waker)
 static void poke(struct wr_waker *waker, uint32_t entity)
 {
 	weir_scheduler *scheduler = of(waker);
-	weir_entity *woken = &scheduler->graph->entities[entity];
+	weir_entity *woken = wr_graph_at(scheduler->graph, entity);
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
 	if (!worker || !worker->polling)

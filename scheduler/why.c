@@ -45,7 +45,7 @@ static void tell_queue(const struct wr_standstill *s, const struct wr_cause *cau
 
 static void tell_cause(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
 {
-	const char *name = s->graph->entities[cause->entity].plan->name;
+	const char *name = wr_graph_at(s->graph, cause->entity)->plan->name;
 
 	if (cause->connection)
 		tell_queue(s, cause, text);
@@ -120,10 +120,10 @@ static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity),
 {
 	size_t found = 0, behind = 0;
 
-	for (size_t i = 0; i < s->graph->entity_count; i++) {
+	for (size_t i = 0; i < wr_graph_all(s->graph); i++) {
 		struct wr_text one = {0};
 
-		if (from && !from(&s->graph->entities[i]))
+		if (from && !from(wr_graph_at(s->graph, i)))
 			continue;
 		if (walk(s, i, &one, found < TOLD) && found++ < TOLD) {
 			wr_text_add(text, "%s%s", found > 1 ? "; " : "", one.text ? one.text : "");
@@ -131,7 +131,7 @@ static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity),
 		}
 		wr_text_finish(&one);
 	}
-	for (size_t i = 0; i < s->graph->entity_count; i++)
+	for (size_t i = 0; i < wr_graph_all(s->graph); i++)
 		behind += s->marks[i] == WR_BEHIND;
 	if (found > TOLD)
 		wr_text_add(text, "; and %zu more such causes", found - TOLD);
@@ -146,7 +146,7 @@ void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_enti
 		text->status = standstill->status;
 		return;
 	}
-	memset(standstill->marks, WR_UNSEEN, standstill->graph->entity_count);
+	memset(standstill->marks, WR_UNSEEN, wr_graph_all(standstill->graph));
 	wr_text_bytes(text, "", 0);
 	walk_all(standstill, from, text);
 }
@@ -161,7 +161,7 @@ static void tell_one(const struct wr_standstill *s, const struct wr_cause *cause
 		wr_text_add(&detail, ": ");
 		tell_queue(s, cause, &detail);
 	}
-	fn(s->graph->entities[cause->entity].plan->name, cause->condition, cause->verdict,
+	fn(wr_graph_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
 	   detail.status ? cause->detail : detail.text, arg);
 	wr_text_finish(&detail);
 }

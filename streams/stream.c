@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "streams/outside.h"
 #include "streams/system.h"
 
 /* --- the live reference --- */
@@ -129,7 +130,7 @@ uint64_t weir_stream_id(const weir_stream *stream)
 /* --- work --- */
 
 /* Who passes on at once what a call gave him, which was nothing, hears why. */
-static weir_status missing(void)
+weir_status wr_stream_missing(void)
 {
 	const char *why = weir_last_error();
 
@@ -143,10 +144,12 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	struct wr_system *system;
 
 	if (!stream)
-		return missing();
+		return wr_stream_missing();
 	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
 		return WEIR_E_INVALID;
 	system = stream->system;
+	if (wr_system_outside(system))
+		return wr_outside_launch(stream, kernel, arguments, bytes);
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
@@ -163,8 +166,10 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	struct wr_system *system;
 
 	if (!stream)
-		return missing();
+		return wr_stream_missing();
 	system = stream->system;
+	if (wr_system_outside(system))
+		return wr_outside_copy(stream, to, from, bytes);
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
@@ -204,8 +209,10 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	weir_status status;
 
 	if (!stream)
-		return missing();
+		return wr_stream_missing();
 	system = stream->system;
+	if (wr_system_outside(system))
+		return wr_outside_wait(stream, fence);
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	status = wr_fence_find(system, fence, &other);
@@ -238,8 +245,10 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	weir_status status;
 
 	if (!stream)
-		return missing();
+		return wr_stream_missing();
 	system = stream->system;
+	if (wr_system_outside(system))
+		return wr_outside_record(stream, out);
 	point = wr_load(&stream->recorded) + 1;
 	if (wr_system_failed(system))
 		return wr_system_dead(system);

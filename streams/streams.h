@@ -156,6 +156,11 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
  */
 weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out);
 /*
+ * A native stream of the caller's waits for the fence. Fails: WEIR_E_UNSUPPORTED: the backend is not cuda;
+ * WEIR_E_INVALID: no such device, no such fence.
+ */
+weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native);
+/*
  * Likewise, of the device's legacy default stream; on host and sim
  * a stream that stands for it, and for all BLOCKING ones.
  */

@@ -42,7 +42,7 @@ def declare(path):
     texts = {"weir_last_error": [], "weir_version": [], "weir_scheduler_where": [c.c_void_p]}
     calls = {
         "weir_graph_open": [out, c.c_char_p],
-        "weir_graph_outlet": [c.c_void_p, c.c_char_p, c.c_uint32, out],
+        "weir_graph_outlet": [c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint, out],
         "weir_graph_destroy": [c.c_void_p],
         "weir_scheduler_create": [out, c.c_void_p, c.POINTER(Options)],
         "weir_scheduler_start": [c.c_void_p],
@@ -93,7 +93,7 @@ def run(weir, path, port, backend):
     options = Options(c.sizeof(Options), 0, backend.encode() if backend else None)
     try:
         checked(weir, weir.weir_graph_open(c.byref(graph), path.encode()))
-        checked(weir, weir.weir_graph_outlet(graph, port.encode(), 4, c.byref(outlet)))
+        checked(weir, weir.weir_graph_outlet(graph, port.encode(), 4, 0, c.byref(outlet)))
         checked(weir, weir.weir_scheduler_create(c.byref(scheduler), graph, c.byref(options)))
         checked(weir, weir.weir_scheduler_start(scheduler))
         for shape, data in results(weir, outlet):

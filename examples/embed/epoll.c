@@ -50,7 +50,7 @@ static weir_status make_graph(struct program *self)
 	if (!status)
 		status = weir_graph_inlet(self->graph, "square.in", &self->in);
 	for (int i = 0; !status && i < 2; i++)
-		status = weir_graph_outlet(self->graph, self->results[i].name, 4, &self->results[i].outlet);
+		status = weir_graph_outlet(self->graph, self->results[i].name, 4, 0, &self->results[i].outlet);
 	return status;
 }
 

@@ -62,7 +62,7 @@ static weir_status make_graph(struct squares *self)
 	if (!status)
 		status = weir_graph_inlet(self->graph, "square.in", &self->in);
 	if (!status)
-		status = weir_graph_outlet(self->graph, "square.out", 4, &self->out);
+		status = weir_graph_outlet(self->graph, "square.out", 4, 0, &self->out);
 	return status;
 }
 

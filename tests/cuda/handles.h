@@ -34,7 +34,7 @@ struct handles_check {
 };
 /* Each ends with a NULL name. */
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
-	handles_devices[], handles_stalls[];
+	handles_devices[], handles_stalls[], handles_programs[];
 
 bool handles_is(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
 bool handles_called(int error, const char *call); /* a CUDA call of ours; returns whether it was fine */

@@ -148,16 +148,16 @@ static void *push(void *arg)
 	return NULL;
 }
 
-/* Whether what the device made may be read: not after it failed. */
+/* What an outlet gives is finished. Whether it may be read: not after the device failed. */
 static bool finished(struct fz *fz, const weir_message *message)
 {
 	weir_fence fences[16];
 	size_t n = weir_message_fences(message, fences, 16);
-	bool is = !atomic_load(&fz->faulted);
 
 	for (size_t i = 0; i < n && i < 16; i++)
-		is = is && !weir_fence_wait(fz->graph, fences[i], 1000 * FZ_MS);
-	return is && !atomic_load(&fz->faulted);
+		if (weir_fence_query(fz->graph, fences[i]) == WEIR_E_BUSY)
+			fz_break(fz, "the outlet gave what is not finished");
+	return !atomic_load(&fz->faulted);
 }
 
 static void *take(void *arg)
@@ -413,7 +413,7 @@ static void make_doors(struct fz *fz)
 		check(fz, weir_graph_inlet(fz->graph, port, &fz->inlet_handle), "inlet");
 	snprintf(port, sizeof port, "%s.out", fz->entities[fz->outlet_from].name);
 	if (fz->outlet)
-		check(fz, weir_graph_outlet(fz->graph, port, fz->outlet_capacity, &fz->outlet_handle), "outlet");
+		check(fz, weir_graph_outlet(fz->graph, port, fz->outlet_capacity, 0, &fz->outlet_handle), "outlet");
 }
 
 static void unmake(struct fz *fz)

@@ -66,6 +66,7 @@ static const char *const bugs[] = {
 	[WR_BUG_OWN_FENCE_NOT_ARMED] = "own_fence_not_armed",
 	[WR_BUG_MARKED_BEFORE_PUSH] = "marked_before_push",
 	[WR_BUG_LOOKED_BEFORE_MARK] = "looked_before_mark",
+	[WR_BUG_UNFINISHED_TAKEN] = "unfinished_taken",
 };
 
 static enum wr_bug bug_named(const char *name)

@@ -39,6 +39,7 @@ struct run {
 	enum stop stop;
 	int64_t stop_after;
 	bool explains;
+	bool early;			/* the outlet gives what is not finished */
 	_Atomic bool opened, over;	/* of the run that is on */
 };
 
@@ -77,6 +78,7 @@ static void draw_shape(struct run *run, bool tiny)
 		dst->told = chance(run, 2) ? "asynchronous" : "boolean";
 	run->pushes = (unsigned)draw(run, 6);
 	run->explains = wide && chance(run, 3);
+	run->early = run->seed % 4 == 0;
 }
 
 static void draw_mishaps(struct run *run)
@@ -241,6 +243,18 @@ static bool readable(struct run *run, const weir_message *message)
 	return complete;
 }
 
+/* What the device still makes of it, nobody has to wait for. On a lost device nothing can be said. */
+static bool finished(struct run *run, weir_message *message)
+{
+	weir_fence fences[DST_ENTITIES];
+	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
+	bool pending = false;
+
+	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
+		pending = pending || weir_fence_query(run->graph, fences[i]) == WEIR_E_BUSY;
+	return !pending;
+}
+
 static void take(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
@@ -259,6 +273,8 @@ static void take(void *arg)
 			dst_break(&run->dst, "take: %s", weir_last_error());
 			return;
 		}
+		if (!run->early && !finished(run, message))
+			dst_break(&run->dst, "the outlet gave what is not finished");
 		all = all && readable(run, message);
 		if (all && weir_message_data(message))
 			dst_check(&run->dst, weir_message_data(message), &seen, "the outlet");
@@ -454,7 +470,8 @@ static weir_status make(struct run *run)
 	if (!status && run->dst.inlet)
 		status = weir_graph_inlet(run->graph, "e0.in", &run->inlet);
 	if (!status && run->dst.outlet)
-		status = weir_graph_outlet(run->graph, last, 1 + (uint32_t)draw(run, 3), &run->outlet);
+		status = weir_graph_outlet(run->graph, last, 1 + (uint32_t)draw(run, 3),
+					   run->early ? WEIR_OUTLET_EARLY : 0, &run->outlet);
 	if (!status)
 		status = weir_scheduler_create(&run->scheduler, run->graph, &run->options);
 	run->dst.scheduler = run->scheduler;

@@ -369,11 +369,11 @@ static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
 	assert_int_equal(weir_graph_inlet(rig->graph, "end.out", &inlet), WEIR_E_INVALID);
 	assert_int_equal(weir_graph_inlet(rig->graph, "and.in", &inlet), WEIR_E_INVALID);
 	assert_says(weir_last_error(), "and");
-	assert_int_equal(weir_graph_outlet(rig->graph, "source", 1, &outlet), WEIR_E_INVALID);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 65537, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source", 1, 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 65537, 0, &outlet), WEIR_E_INVALID);
 	rig_make(rig);
 	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlet), WEIR_E_BUSY);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, &outlet), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_E_BUSY);
 	rig_destroy(rig);
 }
 
@@ -383,7 +383,7 @@ static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capaci
 {
 	weir_outlet *outlet = NULL;
 
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, 0, &outlet), WEIR_OK);
 	return outlet;
 }
 

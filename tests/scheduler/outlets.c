@@ -11,7 +11,7 @@ static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capaci
 {
 	weir_outlet *outlet = NULL;
 
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, 0, &outlet), WEIR_OK);
 	return outlet;
 }
 

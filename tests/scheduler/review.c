@@ -59,7 +59,7 @@ static void cut_short_beside_a_taker(void)
 	struct outsider outsider = {.rig = rig};
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, &outsider.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &outsider.outlet), WEIR_OK);
 	rig_start(rig);
 	weir_sleep(21 * US);	/* it is full, and the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
@@ -127,11 +127,11 @@ static void b02_e06_an_outlet_that_cannot_hold_one_tick_is_refused(void **state)
 	weir_outlet *outlet = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 2, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 2, 0, &outlet), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "source.out: one tick may emit 3, but only 2 fit"));
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 0, 0, &outlet), WEIR_E_INVALID);
 	assert_null(outlet);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, 0, &outlet), WEIR_OK);
 	rig_destroy(rig);
 }
 
@@ -349,7 +349,7 @@ static void cut_short_with_a_full_outlet(void)
 
 	rig->own = &bomb;
 	rig_on(rig, "c", emit_bombs);
-	assert_int_equal(weir_graph_outlet(rig->graph, "c.out", 3, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "c.out", 3, 0, &outlet), WEIR_OK);
 	rig_start(rig);
 	while (rig_queue(rig, "outlet").pushed < 3)
 		weir_sleep(10 * US);
@@ -396,7 +396,7 @@ static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void *
 	weir_outlet *outlet = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_OK);
 	rig->options.backend = "host";
 	rig_start(rig);
 	assert_int_equal(weir_outlet_take(outlet, &message, SECOND), WEIR_OK);
@@ -493,7 +493,7 @@ static void s05_f40_an_outlet_that_memory_refused_leaves_no_trace(void **state)
 		struct rig *rig = rig_of("source -> end count=2");
 		weir_outlet *outlet = NULL;
 		wr_memory_fail_at(n, false);
-		status = weir_graph_outlet(rig->graph, "source.out", 1, &outlet);
+		status = weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet);
 		wr_memory_fail_at(-1, false);
 		rig->options.max_duration_ns = 10 * SECOND;
 		if (status) {
@@ -639,7 +639,7 @@ static void wait_for_ever(void)
 	struct outsider pusher = {.rig = rig}, taker = {.rig = rig};
 
 	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &pusher.inlet), WEIR_OK);
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, &taker.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &taker.outlet), WEIR_OK);
 	rig_start(rig);
 	push_for_ever(&pusher);
 	assert_int_equal(wr_thread_start(&pusher.thread, "pusher", push_for_ever, &pusher), WEIR_OK);
@@ -754,7 +754,7 @@ static void wake_too_late(void)
 	struct outsider taker = {.rig = rig};
 	struct wr_thread starter;
 
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, &taker.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, 0, &taker.outlet), WEIR_OK);
 	rig->options.workers = 1;
 	rig_make(rig);
 	/* The start waits for it, with its worker there and the run not open. */

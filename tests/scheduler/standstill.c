@@ -135,7 +135,7 @@ static void xb07_an_outlet_that_nothing_takes_from_is_told(void **state)
 
 	(void)state;
 	rig->options.deadlock_grace_ns = -1;
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out2", 1, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_outlet(rig->graph, "p.out2", 1, 0, &outlet), WEIR_OK);
 	rig_start(rig);
 	text = why(rig, 10 * MS);
 	assert_says(text, "p.out2 -> outlet is full (1 of 1): nothing takes from the outlet");
