@@ -23,6 +23,8 @@ enum wr_bug {
 	WR_BUG_MARKED_BEFORE_PUSH,	/* a sender marks its queue as having news, then pushes */
 	WR_BUG_LOOKED_BEFORE_MARK,	/* the receiver looks at a queue, then resets its mark */
 	WR_BUG_UNFINISHED_TAKEN,	/* an outlet gives what work on the device is still making */
+	WR_BUG_GATE_AFTER_PUSH,		/* that a message has fences is said after its push */
+	WR_BUG_GATE_BEFORE_FRONT,	/* that was looked at before the front is closed, in the review before */
 };
 
 #ifdef WR_SEAM

@@ -135,6 +135,14 @@ static void print_flags(unsigned flags)
 		fputs(", may stay unconnected", stdout);
 }
 
+/* Whether compute orders itself on the device there; else what it receives is finished. */
+static bool is_device_port(const weir_operator *kind, const weir_port *port)
+{
+	if (port->flags & WEIR_PORT_HOST)
+		return false;
+	return port->flags & WEIR_PORT_DEVICE || kind->flags & WEIR_OPERATOR_STREAM;
+}
+
 static uint32_t or_one(uint32_t value)
 {
 	return value ? value : 1;
@@ -155,8 +163,10 @@ static const char *policy_name(weir_policy policy)
 	return "?";
 }
 
-static void print_inputs(const weir_port *ports)
+static void print_inputs(const weir_operator *kind)
 {
+	const weir_port *ports = kind->inputs;
+
 	if (!ports || !ports->name)
 		return;
 	puts("\ninputs");
@@ -169,7 +179,7 @@ static void print_inputs(const weir_port *ports)
 			printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
 		printf(", %s when full", policy_name(port->policy));
 		print_flags(port->flags);
-		putchar('\n');
+		fputs(is_device_port(kind, port) ? ", device port\n" : ", host port\n", stdout);
 		print_help(port->help);
 	}
 }
@@ -206,7 +216,7 @@ void cli_page_operator(const weir_registry *registry, size_t i)
 	if (kind->flags & WEIR_OPERATOR_EFFECTS)
 		puts("\nhas effects of its own: does not end because its receivers are done, but with its inputs");
 	print_parameters(kind->parameters);
-	print_inputs(kind->inputs);
+	print_inputs(kind);
 	print_outputs(kind->outputs);
 }
 

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/status.h"
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
@@ -213,6 +214,56 @@ static void close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
+/* True: some gate is shut. */
+static bool ask_gates(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+	bool shut = false;
+
+	entity->gated = true;
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		input->shut = input->gate && wr_gate_ask(view, i);
+		if (input->shut)
+			add(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
+		shut |= input->shut;
+	}
+	return shut;
+}
+
+/* Content conditions look at what is behind no shut gate. False: one of them is NEVER. */
+static bool ask_beside_gates(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+	bool goes_on = true;
+
+	for (size_t i = entity->gathering_count; goes_on && i < entity->condition_count; i++)
+		if (wr_gate_lets_ask(entity, &entity->conditions[i]))
+			goes_on = ask_phase(view, i, i + 1, sum);
+	return goes_on;
+}
+
+/* After the fronts were closed: whoever pushed what they hold has said before that it has fences (C8). */
+static inline uint32_t looks_of(weir_entity *entity)
+{
+	uint32_t looks = wr_load_relaxed(&entity->looks), before = entity->looked;
+
+	if (!WR_BUG(GATE_BEFORE_FRONT))
+		return looks;
+	entity->looked = looks;
+	return before | (looks & WR_LOOKS_CONTENT);
+}
+
+/* What the fronts hold: the gates first (C8). False: NEVER. */
+__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	if (looks & WR_LOOKS_FENCED && ask_gates(view, sum))
+		return ask_beside_gates(view, sum);
+	return ask_phase(view, entity->gathering_count, entity->condition_count, sum);
+}
+
 /*
  * A time that has come is not READY: it is asked again once, at once. The same answer then would be given for
  * ever, in no time on `sim` and as fast as a core can on a real clock.
@@ -303,6 +354,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity};
+	uint32_t looks;
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || unheard(entity)) {
@@ -323,9 +375,10 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (sum.rank != RANK_READY)
 		return settle(&view, WR_WAIT, &sum);
 	close_fronts(entity);
-	if (entity->contentful && !ask_phase(&view, entity->gathering_count, entity->condition_count, &sum))
+	looks = looks_of(entity);
+	if (looks && !ask_fronts(&view, looks, &sum))
 		return settle(&view, WR_NEVER, &sum);
-	if (sum.rank != RANK_READY)
+	if (looks && sum.rank != RANK_READY)
 		return settle(&view, WR_WAIT, &sum);
 	if (entity->timed)
 		entity->began = weir_view_now(&view);

@@ -35,6 +35,11 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
 
+/* The implied gate of the port (C8): true: its front is not finished, and the verdict says so. */
+bool wr_gate_ask(weir_view *view, unsigned input);
+/* No gate of a port that the condition names is shut; one that names no port may look at any of them. */
+bool wr_gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition);
+
 /*
  * Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more
  * waits for the next review.

@@ -117,6 +117,16 @@ weir_status wr_connection_aside(weir_entity *receiver, uint32_t input, uint32_t 
 	return WEIR_OK;
 }
 
+void wr_connection_announce(struct wr_connection *connection)
+{
+	weir_entity *receiver = connection->receiver;
+
+	/* Relaxed would do: the push that follows releases it, and the front is closed by an acquire of that. */
+	if (receiver && receiver->inputs[connection->input].gate &&
+	    !(wr_load_relaxed(&receiver->looks) & WR_LOOKS_FENCED))
+		wr_fetch_or(&receiver->looks, WR_LOOKS_FENCED);
+}
+
 weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded)
 {
 	weir_status status = WEIR_OK;

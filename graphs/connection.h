@@ -58,5 +58,10 @@ struct wr_connection {
  */
 weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded);
 void wr_connection_destroy(struct wr_connection *connection);
+/*
+ * A message with fences is about to be pushed: from now on the receiver asks its gates (C8). Thread: the
+ * sender's, before the push.
+ */
+void wr_connection_announce(struct wr_connection *connection);
 
 #endif

@@ -14,15 +14,18 @@ static const char *name_of(const weir_context *context)
 	return context->entity->plan->name;
 }
 
-/* Fetches the fences of a message into the entity's scratch. */
-static weir_status fences_of(weir_entity *entity, const weir_message *message, size_t *count)
+typedef size_t fetch_fences(const weir_message *message, weir_fence *out, size_t room);
+
+/* Fetches the fences of a message into the entity's scratch: all, or those whose streams travel. */
+static weir_status fences_of(weir_entity *entity, const weir_message *message, fetch_fences *fetch,
+			     size_t *count)
 {
-	*count = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	*count = fetch(message, entity->scratch, entity->scratch_room);
 	if (*count <= entity->scratch_room)
 		return WEIR_OK;
 	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
 		return WEIR_E_NOMEM;
-	*count = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	*count = fetch(message, entity->scratch, entity->scratch_room);
 	if (*count > entity->scratch_room)	/* others added some: theirs, not what this tick received */
 		*count = entity->scratch_room;
 	return WEIR_OK;
@@ -37,7 +40,8 @@ static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
 	size_t n = 0;
 
 	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
-		weir_status status = fences_of(entity, entity->inputs[input].taken[k].message, &n);
+		const weir_message *message = entity->inputs[input].taken[k].message;
+		weir_status status = fences_of(entity, message, wr_message_carried, &n);
 		if (status)
 			return status;
 		for (size_t f = 0; f < n; f++) {
@@ -134,7 +138,7 @@ static weir_status wait_for_input(weir_entity *entity, size_t input)
 	for (size_t k = 0; !status && k < port->taken_count; k++) {
 		if (!wr_message_has_fences(port->taken[k].message))
 			continue;
-		status = fences_of(entity, port->taken[k].message, &n);
+		status = fences_of(entity, port->taken[k].message, wr_message_fences, &n);
 		for (size_t f = 0; !status && f < n; f++)
 			status = weir_stream_wait(entity->stream, entity->scratch[f]);
 	}
@@ -278,7 +282,7 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 
 	if (!message || !wr_message_has_fences(message))
 		return 0;
-	if (fences_of(entity, message, &n)) {
+	if (fences_of(entity, message, wr_message_carried, &n)) {
 		entity->own.failure = WEIR_E_NOMEM;
 		return 0;
 	}

@@ -18,6 +18,7 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 		input->plan = &plan->inputs[i];
 		input->take = all ? SIZE_MAX : plan->inputs[i].take;
 		input->need = all ? 1 : plan->inputs[i].take;
+		input->gate = plan->inputs[i].gate;
 		input->any_size = plan->inputs[i].port->flags & WEIR_PORT_ANY_SIZE;
 	}
 	return WEIR_OK;

@@ -24,6 +24,12 @@ enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
 /* SILENT: nothing was said yet. MISUSED: READY or NEVER was said beside another verdict. */
 enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
 
+/*
+ * FENCED: a port with a gate was sent a message with fences in this run; said before its push (C8). CONTENT:
+ * `contentful`. One word, so that who has neither pays for one look.
+ */
+enum wr_looks { WR_LOOKS_CONTENT = 1, WR_LOOKS_FENCED = 2 };
+
 struct weir_verdict {
 	enum wr_answer answer;
 	const char *why;
@@ -59,6 +65,8 @@ struct wr_input {
 	size_t turn;				/* whom the rotation serves first next time (C4) */
 	bool any_size;				/* `take` counts per connection */
 	bool content;				/* a content condition names it */
+	bool gate;				/* what compute takes from it is finished (C8) */
+	bool shut;				/* in this review its gate waits */
 	bool waited;				/* by the internal stream, which does not wait for all (T3) */
 };
 
@@ -115,6 +123,8 @@ struct weir_entity {
 	size_t gathering_count;			/* of the conditions: they come before the content ones */
 	size_t receivers;			/* connections that leave */
 	_Atomic size_t listeners;		/* whose receiver is not DONE: it counts down, then pokes */
+	_Atomic uint32_t looks;			/* enum wr_looks: what a review does with closed fronts */
+	uint32_t looked;			/* seeded bug GATE_BEFORE_FRONT alone: `looks` of the review before */
 	bool hears;				/* has conditions that want to know of ticks */
 	bool timed;				/* and when these began */
 	bool belled;				/* is gated by doorbell on some connection */
@@ -122,6 +132,8 @@ struct weir_entity {
 	bool contentful;			/* needs messages for content conditions, or unasked */
 	bool unguarded;				/* has an output that no default condition watches */
 	bool plain;				/* its gathering conditions are the default ones: ask.c */
+	int gate_signal;			/* enum wr_signal_kind: how implied gates wake it */
+	bool gated;				/* owner: looks into messages, or has asked a gate in this run */
 	bool brisk;				/* owner: gated, and so quick that waking others can wait */
 	bool selects;				/* of several devices its own is made the thread's */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */

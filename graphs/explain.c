@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graphs/ask.h"
 
+/* "1 fence pending, oldest 1.2 ms, producer blur" */
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
 {
 	const weir_verdict *verdict = &entity->verdict;
@@ -67,6 +68,36 @@ static const char *port_of(const weir_entity *entity, const struct wr_plan_condi
 		}
 	}
 	return plan->name;
+}
+
+static bool some_gate_is_shut(weir_view *view)
+{
+	weir_entity *entity = view->entity;
+	bool shut = false;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		entity->verdict.fence_count = 0;
+		shut |= entity->inputs[i].gate && wr_gate_ask(view, i);
+	}
+	return shut;
+}
+
+static void explain_gates(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+	char name[80], fences[160], detail[256];
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const char *port = entity->inputs[i].plan->port->name;
+		entity->verdict.fence_count = 0;
+		if (!entity->inputs[i].gate || !wr_gate_ask(view, i))
+			continue;
+		*met = false;
+		snprintf(name, sizeof name, "gate on %s", port);
+		detail_fences(entity, fences, sizeof fences);
+		snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
+		fn(entity->plan->name, name, "WAIT_EVENT", detail, arg);
+	}
 }
 
 /* WAIT without a source: only a poke can change that. */
@@ -136,7 +167,7 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 
 	if (outside_phase(&view, 0, entity->gathering_count, condition, why))
 		return true;
-	if (!entity->fronts_closed)
+	if (!entity->fronts_closed || some_gate_is_shut(&view))
 		return false;
 	return outside_phase(&view, entity->gathering_count, entity->condition_count, condition, why);
 }
@@ -179,6 +210,8 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
 
 	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
 	explain_content_ports(&view, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_gates(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
 		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
 	if (met && draining && entity->root)

@@ -190,9 +190,22 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 	}
 }
 
+/* Implied gates are signalled as a `cuda_stream` without a signal of its own is (C8). */
+static void bind_gates(weir_entity *entity, int signal)
+{
+	entity->gate_signal = signal;
+	for (size_t i = 0; signal == WR_SIGNAL_DOORBELL && i < entity->input_count; i++) {
+		if (!entity->inputs[i].gate)
+			continue;
+		entity->belled = true;
+		bind_port(&entity->inputs[i]);
+	}
+}
+
 static void bind_entity(weir_entity *entity, int signal)
 {
 	entity->belled = false;
+	bind_gates(entity, signal);
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
 		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;

@@ -54,12 +54,20 @@ void wr_message_deliver(weir_message *message);
 bool wr_message_out(const weir_message *message);
 
 /*
- * Adds `fence` to the use set; `produced`: also to the message's producers (the latest per stream is kept).
- * Thread: a holder. Fails: WEIR_E_NOMEM.
+ * What the work before a fence did with a message, and how far that goes (T4, T7). PRODUCED: its fence travels
+ * with the message, so that gates and device waits see it, but its stream does not: nobody who receives the
+ * message is given that one. CARRIED: the stream does, too.
  */
-weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced);
+enum wr_part { WR_USED, WR_CARRIED, WR_PRODUCED };
+/*
+ * Adds `fence` to the use set and, unless it was only USED, to the message's producers (the latest per stream is
+ * kept; once carried, always carried). Thread: a holder. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part);
 /* Producers' fences, one per stream; a load when there are none. Gives their count, writes at most room. */
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room);
+/* Of those the ones whose streams travel. */
+size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
 
 #endif

@@ -5,12 +5,17 @@
  *
  * Two holders may add fences at the same time (receivers of one fan-out), so there is a lock: one word,
  * held for a few stores. The only holder needs none.
+ *
+ * A producer's fence whose stream does not travel has the highest bit of its point set; points never come
+ * that far, and nobody outside of this file sees the bit.
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/pool.h"
+
+#define BARE (UINT64_C(1) << 63)	/* the fence travels without its stream */
 
 /* True: locked. False: the caller is the only holder, nobody else can look. */
 static bool lock_shared(weir_message *message)
@@ -42,24 +47,26 @@ static weir_status make_room(struct wr_fences *fences)
 	return WEIR_OK;
 }
 
-static weir_status keep_latest(struct wr_fences *fences, weir_fence fence)
+/* `bare`: BARE or 0. It stays where all of the stream's fences were. */
+static weir_status keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
 {
 	uint32_t count = wr_read(&fences->count);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (fences->items[i].stream == fence.stream) {
-			if (fences->items[i].point < fence.point)
-				fences->items[i].point = fence.point;
+			uint64_t kept = fences->items[i].point, point = kept & ~BARE;
+			point = point < fence.point ? fence.point : point;
+			fences->items[i].point = point | (kept & bare);
 			return WEIR_OK;
 		}
 	if (count == fences->room && make_room(fences))
 		return WEIR_E_NOMEM;
-	fences->items[count] = fence;
+	fences->items[count] = (weir_fence){fence.stream, fence.point | bare};
 	wr_store_release(&fences->count, count + 1);
 	return WEIR_OK;
 }
 
-weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool produced)
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status;
 	bool locked;
@@ -67,9 +74,9 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, bool p
 	if (fence.stream == 0)		/* none, which counts as complete */
 		return WEIR_OK;
 	locked = lock_shared(message);
-	status = keep_latest(&message->uses, fence);
-	if (!status && produced)
-		status = keep_latest(&message->producers, fence);
+	status = keep_latest(&message->uses, fence, 0);
+	if (!status && part != WR_USED)
+		status = keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
 	unlock_shared(message, locked);
 	return status;
 }
@@ -96,7 +103,7 @@ weir_status weir_message_use(weir_message *message, weir_fence fence)
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
-	return wr_message_add_fence(message, fence, false);
+	return wr_message_add_fence(message, fence, WR_USED);
 }
 
 /* What is complete needs no entry, as in weir_message_use. */
@@ -123,21 +130,38 @@ bool wr_message_has_fences(const weir_message *message)
 	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
 }
 
-size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
+/* The producers' fences, with or without the bare ones. */
+static size_t copy(const weir_message *message, uint64_t passed_over, weir_fence *out, size_t room)
 {
 	weir_message *self = (weir_message *)message;
-	size_t count, n;
+	size_t count = 0;
+	uint32_t all;
 	bool locked;
 
 	if (!wr_message_has_fences(message))
 		return 0;
 	locked = lock_shared(self);
-	count = wr_read(&self->producers.count);
-	n = count < room ? count : room;
-	if (n > 0)
-		memcpy(out, self->producers.items, n * sizeof(*out));
+	all = wr_read(&self->producers.count);
+	for (uint32_t i = 0; i < all; i++) {
+		weir_fence fence = self->producers.items[i];
+		if (fence.point & passed_over)
+			continue;
+		if (count < room)
+			out[count] = (weir_fence){fence.stream, fence.point & ~BARE};
+		count++;
+	}
 	unlock_shared(self, locked);
 	return count;
+}
+
+size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	return copy(message, 0, out, room);
+}
+
+size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
+{
+	return copy(message, BARE, out, room);
 }
 
 size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
@@ -153,7 +177,7 @@ static bool produced(const weir_message *message, weir_fence use)
 
 	for (uint32_t i = 0; i < count; i++)
 		if (message->producers.items[i].stream == use.stream)
-			return message->producers.items[i].point >= use.point;
+			return (message->producers.items[i].point & ~BARE) >= use.point;
 	return false;
 }
 

@@ -214,6 +214,9 @@ static weir_status reset_entity(weir_entity *entity)
 	}
 	guard_ports(entity);
 	entity->plain = is_plain(entity);
+	entity->gated = entity->contentful;
+	wr_fetch_or(&entity->looks, entity->contentful ? WR_LOOKS_CONTENT : 0);
+	entity->looked = 0;
 	entity->root = !fed || rooted;
 	wr_store(&entity->listeners, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
@@ -240,6 +243,8 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	weir_status status = WEIR_OK;
 
 	wr_graph_forget_queued(graph);
+	for (size_t i = 0; i < graph->entity_count; i++)	/* before the first message of the run */
+		wr_store(&graph->entities[i].looks, 0);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
 	for (size_t i = 0; !status && i < graph->hidden_count; i++)	/* the outlet's, counted there */

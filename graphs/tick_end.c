@@ -1,7 +1,7 @@
 /*
  * What a tick did on the device is fenced when it ends: one fence for each stream that was used, in the use
  * set of every payload that the tick took, made or emitted (T4). What is emitted carries the internal
- * stream, or those that were set for its output.
+ * stream, or those that were set for its output; of the other streams of the tick only the fences go with it (T7).
  *
  * Without memory for a fence all of it is to be done again: the marks of the tick stay until it was.
  */
@@ -50,19 +50,24 @@ static bool was_set(const struct wr_own_streams *own, size_t output, size_t plac
 	return false;
 }
 
+static enum wr_part part_by_itself(const struct wr_own_streams *own, size_t place)
+{
+	return own->carried && place + 1 == own->internal ? WR_CARRIED : WR_PRODUCED;
+}
+
 /*
  * A message that was made here was produced here, in this tick or before. One that is passed on was only
  * read, unless nobody else holds it (then it may have been written in place): its other receivers must not
  * wait for our reading, nor find a fence of which no signal will tell them, whatever was set.
  */
-static bool carries(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
+static enum wr_part part_of(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
 {
 	const struct wr_own_streams *own = &entity->own;
 	bool any, set = was_set(own, output, place, &any);
 
-	if (others_hold(entity, message))
-		return false;
-	return any ? set : own->carried && place + 1 == own->internal;
+	if (others_hold(entity, message) || (any && !set))
+		return WR_USED;
+	return set ? WR_CARRIED : part_by_itself(own, place);
 }
 
 static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence fence)
@@ -72,16 +77,16 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 	for (size_t i = 0; !status && i < entity->output_count; i++) {
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			status = wr_message_add_fence(message, fence, carries(entity, i, place, message));
+			status = wr_message_add_fence(message, fence, part_of(entity, i, place, message));
 		}
 	}
 	return status;
 }
 
 /* What was made and is kept may be emitted by a later tick, which knows nothing of this one's work. */
-static bool carries_later(const weir_entity *entity, size_t place, const weir_message *made)
+static enum wr_part part_later(const weir_entity *entity, size_t place, const weir_message *made)
 {
-	return entity->own.carried && place + 1 == entity->own.internal && !count_emitted(entity, made);
+	return count_emitted(entity, made) ? WR_USED : part_by_itself(&entity->own, place);
 }
 
 static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence fence)
@@ -91,9 +96,9 @@ static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence 
 
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
-			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, false);
+			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(made[i], fence, carries_later(entity, place, made[i]));
+		status = wr_message_add_fence(made[i], fence, part_later(entity, place, made[i]));
 	return status ? status : fence_emitted(entity, place, fence);
 }
 

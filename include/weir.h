@@ -154,7 +154,8 @@ WEIR_API weir_status weir_duration_read(const char *text, int64_t *out);
 
 /* ------------------------------------------------------------------------------------ kinds: operators -- */
 
-enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2 };	/* flags of a port */
+/* Flags of a port. */
+enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
 /* Kinds of messages, as a mask; 0 = any. */
 enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };
 typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
@@ -164,6 +165,12 @@ typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
  * A port. OPTIONAL: may stay unconnected; what is emitted there is then dropped and counted; an unconnected
  * optional input is always empty. ANY_SIZE (inputs): any number of connections, each with a queue of its own;
  * `take` counts per queue.
+ *
+ * An input port is a *host* port: what compute receives from it is finished. While the device still works on
+ * a message that the next tick would take there, the entity waits, and no worker does (its *implied gate*;
+ * docs/conditions.md). DEVICE (inputs): compute does not look at the payloads itself, or orders itself by
+ * weir_context_stream and its like; then there is no gate. WEIR_OPERATOR_STREAM sets DEVICE for all inputs,
+ * HOST takes it back for one. A graph file has the last word: "gate" of a port.
  */
 typedef struct {
 	size_t size;
@@ -179,7 +186,8 @@ typedef struct {
 } weir_port;
 
 /*
- * Flags. STREAM: every tick uses weir_context_stream; the stream is made before the first tick. EFFECTS: it
+ * Flags. STREAM: every tick uses weir_context_stream; the stream is made before the first tick, and
+ * inputs without WEIR_PORT_HOST are device ports. EFFECTS: it
  * has effects of its own (a file, a line of text), beside what it emits: it does not end because all receivers
  * of its outputs are done, but with its inputs; what it emits then is dropped and counted `closed`. Without the
  * flag it ends as soon as it is told that nobody receives any more, with what its inputs still hold; how many

@@ -16,7 +16,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_TENSOR,
-		.help = "its copy in pinned host memory; gate the receiver by cuda_stream",
+		.help = "its copy in pinned host memory",
 	},
 	{.name = NULL},
 };

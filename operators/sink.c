@@ -4,6 +4,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
+		.flags = WEIR_PORT_DEVICE,	/* nobody looks at what is let go */
 		.help = "anything",
 	},
 	{.name = NULL},

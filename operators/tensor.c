@@ -106,8 +106,8 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 	if (status != WEIR_E_BUSY)
 		return status;
 	return weir_context_fail(context,
-				 "the device still writes what input 'in' holds: add the condition "
-				 "{\"type\": \"cuda_stream\", \"port\": \"in\"} to '%s'",
+				 "the device still writes what input 'in' holds: take \"gate\": false of port 'in' "
+				 "out of '%s'",
 				 weir_entity_name(weir_context_entity(context)));
 }
 

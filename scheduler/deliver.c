@@ -117,11 +117,21 @@ static void push_out(struct wr_worker *worker, struct wr_connection *connection,
 	wr_outlet_push(worker, connection->outlet, message);
 }
 
+/* From now on their gates are asked (C8). */
+__attribute__((noinline)) static void announce(const struct wr_output *output)
+{
+	for (size_t i = 0; i < output->count; i++)
+		wr_connection_announce(output->connections[i]);
+}
+
 static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
 {
 	weir_status status = WEIR_OK;
+	bool fenced = wr_message_has_fences(message);
 
 	wr_message_deliver(message);
+	if (fenced && !WR_BUG(GATE_AFTER_PUSH))
+		announce(output);
 	if (output->count > 1)	/* all before the first push (T4) */
 		wr_message_ref_many(message, (uint32_t)output->count - 1);
 	for (size_t i = 0; i < output->count; i++) {
@@ -135,6 +145,8 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 			one = push_one(worker, connection, message);
 		status = status ? status : one;
 	}
+	if (fenced && WR_BUG(GATE_AFTER_PUSH))
+		announce(output);
 	return status;
 }
 

@@ -109,6 +109,8 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 	struct wr_connection *connection = inlet->connection;
 
 	wr_message_deliver(message);
+	if (wr_message_has_fences(message))
+		wr_connection_announce(connection);
 	switch (wr_queue_push_out(&connection->queue, message, &left[0])) {
 	case WR_PUSHED:
 		wr_connection_arrived(connection);

@@ -17,12 +17,20 @@ static bool uses_device(const struct wr_plan *plan, int device)
 	return !device && !plan->stream_pool_count;
 }
 
-static bool hears_from(const weir_entity *entity, int device)
+static bool works_on(const weir_entity *entity, int device)
+{
+	return entity->plan->kind->flags & WEIR_OPERATOR_STREAM && entity->plan->device == device;
+}
+
+/* It will wait for work of the device: by a condition, or by a gate behind a stream (C8). */
+static bool waits_for(const weir_entity *entity, int device)
 {
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			const weir_entity *sender = entity->inputs[i].connections[k]->sender;
-			if (sender && sender->plan->device == device)
+			if (sender && entity->contentful && sender->plan->device == device)
+				return true;
+			if (sender && entity->inputs[i].gate && works_on(sender, device))
 				return true;
 		}
 	return false;
@@ -40,9 +48,8 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 		return WEIR_OK;	/* the run says why */
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		const weir_entity *entity = &graph->entities[i];
-		bool streams = entity->plan->kind->flags & WEIR_OPERATOR_STREAM;
-		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
-		count += streams && entity->plan->device == device ? 1 : 0;
+		count += waits_for(entity, device) ? 2 : 0;
+		count += works_on(entity, device);
 	}
 	for (size_t i = 0; i < graph->hidden_count; i++)
 		count += graph->hidden[i]->outlet->connection->sender->plan->device == device ? 2 : 0;

@@ -84,7 +84,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	weir_context *context = &entity->context;
 	weir_status status = WEIR_OK;
 
-	if (entity->contentful && entity->graph->system && wr_system_doomed(entity->graph->system))
+	if (entity->gated && entity->graph->system && wr_system_doomed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	take_time(entity->graph);
 	if (!entity->compute)
@@ -123,7 +123,7 @@ static weir_status fail(weir_scheduler *scheduler, weir_entity *entity, weir_sta
 
 static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
 {
-	bool measure = worker->scheduler->options.measure, timed = measure || entity->contentful;
+	bool measure = worker->scheduler->options.measure, timed = measure || entity->gated;
 	int64_t begin = timed ? wr_now() : 0, spent;
 	bool owed = take(worker, entity);
 	weir_status status;
@@ -133,7 +133,7 @@ static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entit
 	wr_note(&entity->computes_since, 0);
 	if (timed) {
 		spent = wr_now() - begin;
-		entity->brisk = entity->contentful && spent < BRISK_NS;
+		entity->brisk = entity->gated && spent < BRISK_NS;
 		if (measure)
 			wr_count(&entity->counters.compute_ns, spent);
 	}

@@ -98,6 +98,8 @@ void wr_build_check_resources(struct wr_build *build);
 
 /* When all connections are known. */
 weir_status wr_build_implied(struct wr_build *build);   /* default conditions */
+void wr_build_gates(struct wr_build *build);            /* which ports have an implied gate (C8) */
+void wr_build_check_gates(struct wr_build *build);      /* warnings */
 void wr_build_check_conditions(struct wr_build *build); /* min_size against take, capacity, max_emits */
 void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */

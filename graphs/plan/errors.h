@@ -50,7 +50,10 @@
 	X(WR_W_UNUSED_RESOURCE, 41, "resource that nobody uses (warning)")                                   \
 	X(WR_W_FEW_STREAMS, 42, "fewer streams than entities (warning)")                                     \
 	X(WR_W_NO_STREAM, 43, "source without a stream (warning)")                                           \
-	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")
+	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")                         \
+	X(WR_W_GATE_TWICE, 45, "gate switched off beside a cuda_stream")                                     \
+	X(WR_W_NO_GATE, 46, "host code may see unfinished data (warning)")                                   \
+	X(WR_W_DEVICE_PORT, 47, "host memory before a device port (warning)")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

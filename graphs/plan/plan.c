@@ -83,6 +83,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 
 	check_duplicates(build, root, NULL);
 	status = build_root(build, root);
+	wr_build_gates(build);
 	if (!status)
 		status = wr_build_implied(build);
 	if (status)
@@ -90,6 +91,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_resources(build);
 	wr_build_check_conditions(build);
 	wr_build_check_connections(build);
+	wr_build_check_gates(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
 	return wr_build_check_cycles(build);

@@ -13,6 +13,10 @@ struct wr_plan_input {
 	uint32_t capacity, take;	/* take: WEIR_ALL, or n */
 	weir_policy policy;
 	uint32_t connections;		/* how many arrive here, inlets not counted */
+	bool device;			/* what is taken here is ordered on the device: no gate by default */
+	int said;			/* "gate": 0 or 1; -1: the description does not say */
+	unsigned line, column;		/* of what it says */
+	bool gate;			/* has an implied gate (C8) */
 };
 
 struct wr_plan_output {
@@ -118,5 +122,7 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 void wr_plan_destroy(struct wr_plan *plan);
 /* Whether a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
+/* A `cuda_stream` of the description names that input: it is the gate. */
+bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input);
 
 #endif

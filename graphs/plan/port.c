@@ -6,6 +6,13 @@
 #include "graphs/plan/nearest.h"
 #include "graphs/plan/port_names.h"
 
+static bool works_on_device(const weir_operator *kind, const weir_port *port)
+{
+	if (port->flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
+		return port->flags & WEIR_PORT_DEVICE;
+	return kind->flags & WEIR_OPERATOR_STREAM;
+}
+
 static weir_status make_ports(struct wr_plan_entity *entity)
 {
 	const weir_operator *kind = entity->kind;
@@ -23,7 +30,9 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 		entity->inputs[i] = (struct wr_plan_input){.port = port,
 							   .capacity = port->capacity ? port->capacity : 1,
 							   .take = port->take ? port->take : 1,
-							   .policy = port->policy};
+							   .policy = port->policy,
+							   .device = works_on_device(kind, port),
+							   .said = -1};
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
@@ -49,10 +58,11 @@ static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const 
 static void build_input(struct wr_build *build, struct wr_plan_input *input, const struct wr_value *value,
 			const struct wr_at *at)
 {
-	enum { CAPACITY, TAKE, POLICY, KEYS = 8 };
+	enum { CAPACITY, TAKE, POLICY, GATE, KEYS = 8 };
 	static const struct wr_field fields[KEYS] = {{"capacity", WR_INTEGER, false},
 						     {"take", WR_INTEGER | WR_STRING, false},
-						     {"policy", WR_STRING, false}};
+						     {"policy", WR_STRING, false},
+						     {"gate", WR_BOOL, false}};
 	const struct wr_value *found[KEYS];
 	int policy = -1;
 
@@ -66,6 +76,11 @@ static void build_input(struct wr_build *build, struct wr_plan_input *input, con
 					 "block|pop|reject|fault");
 	if (policy >= 0)
 		input->policy = (weir_policy)policy;
+	if (found[GATE]) {
+		input->said = found[GATE]->boolean;
+		input->line = found[GATE]->place.line;
+		input->column = found[GATE]->place.column;
+	}
 	if (input->take != WEIR_ALL && input->take > input->capacity)
 		wr_report(
 			&build->reports, WR_W_TAKE, &(struct wr_at){at, found[TAKE] ? "take" : "capacity", 0},

@@ -18,7 +18,8 @@ struct wr_report {
 static bool is_warning(enum wr_error error)
 {
 	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS ||
-	       error == WR_W_NO_STREAM || error == WR_W_EFFECTS_CYCLE;
+	       error == WR_W_NO_STREAM || error == WR_W_EFFECTS_CYCLE || error == WR_W_NO_GATE ||
+	       error == WR_W_DEVICE_PORT;
 }
 
 /* A key as RFC 6901 wants it, with escapes instead of what steers a terminal. */

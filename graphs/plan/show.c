@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "graphs/plan/units.h"
 #include "graphs/plan/values.h"
 
@@ -122,11 +123,21 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 
 /* --- DOT --- */
 
+/* Where a gate is behind who works on a stream, entities are drawn as gated. */
+static void mark_gated(const struct wr_plan *plan, bool *gated)
+{
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &plan->connections[i];
+		gated[c->to] |= plan->entities[c->to].inputs[c->input].gate &&
+				plan->entities[c->from].kind->flags & WEIR_OPERATOR_STREAM;
+	}
+}
+
 /* Names are letters, digits, _ and -: nothing in them needs an escape. */
-static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
+static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity,
+		       bool gated)
 {
 	const char *resource = wr_plan_used_resource(plan, entity);
-	bool gated = false;
 
 	for (size_t i = 0; i < entity->condition_count; i++)
 		gated |= !strcmp(entity->conditions[i].kind->name, "cuda_stream");
@@ -150,10 +161,18 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
 
 static void add_dot(struct wr_text *text, const struct wr_plan *plan)
 {
+	bool *gated = wr_alloc(plan->entity_count + 1, sizeof(*gated));
+
+	if (!gated) {
+		text->status = text->status ? text->status : WEIR_E_NOMEM;
+		return;
+	}
+	mark_gated(plan, gated);
 	wr_text_add(text, "digraph \"%s\" {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n",
 		    plan->name);
 	for (size_t i = 0; i < plan->entity_count; i++)
-		dot_entity(text, plan, &plan->entities[i]);
+		dot_entity(text, plan, &plan->entities[i], gated[i]);
+	wr_free(gated);
 	for (size_t i = 0; i < plan->connection_count; i++)
 		dot_connection(text, plan, &plan->connections[i]);
 	wr_text_add(text, "}\n");

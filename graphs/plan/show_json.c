@@ -45,6 +45,14 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		    scheduler->device_memory, scheduler->host_memory);
 }
 
+/* The implied ones, too: written down they mean the same. */
+static const char *gate_json(const struct wr_plan_input *input)
+{
+	if (input->gate)
+		return ", \"gate\": true";
+	return input->said == 0 ? ", \"gate\": false" : "";
+}
+
 static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	const char *before = ",\n     \"ports\": {";
@@ -57,7 +65,7 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "\"take\": \"all\", ");
 		else
 			wr_text_add(text, "\"take\": %u, ", input->take);
-		wr_text_add(text, "\"policy\": \"%s\"}", wr_policy_text(input->policy));
+		wr_text_add(text, "\"policy\": \"%s\"%s}", wr_policy_text(input->policy), gate_json(input));
 	}
 	for (size_t i = 0; i < entity->output_count; i++, before = ", ")
 		wr_text_add(text, "%s\"%s\": {\"max_emits\": %u}", before, entity->outputs[i].port->name,

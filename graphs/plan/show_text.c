@@ -41,6 +41,16 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
+/* A gate of its own is said; one that a condition is, is listed as that; device ports have none. */
+static const char *gate_text(const struct wr_plan_input *input)
+{
+	if (input->gate)
+		return input->said < 0 ? ", gate (default)" : ", gate";
+	if (input->device)
+		return ", device";
+	return input->said == 0 ? ", no gate" : "";
+}
+
 static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
@@ -50,7 +60,7 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "all, %s", wr_policy_text(input->policy));
 		else
 			wr_text_add(text, "%u, %s", input->take, wr_policy_text(input->policy));
-		wr_text_add(text, "%s\n", input->connections ? "" : ", not connected");
+		wr_text_add(text, "%s%s\n", gate_text(input), input->connections ? "" : ", not connected");
 	}
 	for (size_t i = 0; i < entity->output_count; i++)
 		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name,

@@ -31,6 +31,8 @@ static weir_status check_input(const struct subject *subject, const weir_port *p
 		return wrong(subject, port->name, "has a take larger than its capacity");
 	if (port->policy > WEIR_FAULT)
 		return wrong(subject, port->name, "has an unknown policy");
+	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
+		return wrong(subject, port->name, "is a device port and a host port: take one of the flags");
 	return WEIR_OK;
 }
 
@@ -48,6 +50,8 @@ static weir_status check_ports(const struct subject *subject, const weir_port *p
 			status = wrong(subject, ports[i].name, "is there twice");
 		else if (input)
 			status = check_input(subject, &ports[i]);
+		else if (ports[i].flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
+			status = wrong(subject, ports[i].name, "is an output: device and host are for inputs");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
 			status = wrong(subject, ports[i].name, "has max_emits of more than 65536");
 	}

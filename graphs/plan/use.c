@@ -34,20 +34,6 @@ static struct wr_resource *read_list(struct wr_build *build, const struct wr_val
 	return first;
 }
 
-/* Not an error either: who works on the default stream alone may know what he does. */
-static void check_source(struct wr_build *build, const struct wr_plan_entity *entity,
-			 const struct wr_value *off, const struct wr_at *up)
-{
-	const weir_operator *kind = entity->kind;
-	bool source = kind && (!kind->inputs || !kind->inputs[0].name);
-
-	if (source && kind->flags & WEIR_OPERATOR_STREAM && !entity->use_default_stream)
-		wr_report(&build->reports, WR_W_NO_STREAM, &(struct wr_at){up, "default_stream_pool", 0},
-			  off->place,
-			  "a source without a stream pool works on the default stream, for which no receiver "
-			  "waits: take this out, or set \"use_default_stream\"");
-}
-
 weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
 			 const struct wr_at *at)
 {
@@ -58,10 +44,8 @@ weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, 
 	entity->stream_pool = WR_NO_POOL;
 	entity->use_default_stream =
 		use->use_default_stream ? use->use_default_stream->boolean : build->use_default_stream;
-	if (!resource && !wants_default) {
-		check_source(build, entity, use->default_stream_pool, at);
+	if (!resource && !wants_default)
 		return WEIR_OK;
-	}
 	if (!resource)
 		resource = build->default_resource;
 	status = resource ? wr_resource_pool(build, resource, &entity->stream_pool)
@@ -86,7 +70,33 @@ static void check_unused(struct wr_build *build, const struct wr_resource *resou
 			  wr_shown(resource->member->key).text);
 }
 
-/* Not an error: an exhausted pool has a rule of its own. But who asked for streams seldom means that. */
+/* Nothing that is connected brings it a stream. */
+static bool is_source(const struct wr_plan_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].connections)
+			return false;
+	return true;
+}
+
+/* Not an error: it is right, and slow. */
+static void check_source(struct wr_build *build, size_t index)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index};
+	const struct wr_value *off;
+
+	if (!entity->kind || !(entity->kind->flags & WEIR_OPERATOR_STREAM) || !is_source(entity))
+		return;
+	off = wr_value_find(&wr_value_at(build->entities, index)->value, "default_stream_pool");
+	if (off && entity->stream_pool == WR_NO_POOL && !entity->use_default_stream)
+		wr_report(&build->reports, WR_W_NO_STREAM, &(struct wr_at){&at, "default_stream_pool", 0},
+			  off->place,
+			  "a source without a stream pool works on the default stream, in one row with all "
+			  "that works there: take this out, or set \"use_default_stream\" if that is meant");
+}
+
+/* Not an error: an exhausted pool has a rule of its own. But few who ask for streams mean that. */
 static void check_few(struct wr_build *build, const struct wr_resource *resource, const struct wr_at *at)
 {
 	const struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
@@ -96,7 +106,7 @@ static void check_few(struct wr_build *build, const struct wr_resource *resource
 		return;
 	wr_report(&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
 		  "pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of their "
-		  "inputs or, without any, on the default stream, for which no receiver waits; raise max_size",
+		  "inputs or, without any, on the default stream, one after the other; raise max_size",
 		  wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
 		  resource->workers, resource->workers - pool->max_size);
 }
@@ -114,4 +124,6 @@ void wr_build_check_resources(struct wr_build *build)
 		if (resource->type == WR_STREAM_POOL)
 			check_few(build, resource, &at);
 	}
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		check_source(build, i);
 }

@@ -472,7 +472,7 @@ static void e06_png_write_refuses_what_the_device_still_writes_and_names_the_con
 	message->unfinished = true;
 	rig_give(&rig, message);
 	assert_int_equal(rig_tick(&rig), WEIR_E_FAILED);
-	assert_non_null(strstr(rig.context.text, "{\"type\": \"cuda_stream\", \"port\": \"in\"} to 'me'"));
+	assert_non_null(strstr(rig.context.text, "take \"gate\": false of port 'in' out of 'me'"));
 	rig_give(&rig, rig_image(RIG_DEVICE, 2, 2, 1));
 	assert_int_equal(rig_tick(&rig), WEIR_E_FAILED);
 	assert_non_null(strstr(rig.context.text, "put a 'download' before it"));

@@ -67,6 +67,8 @@ static const char *const bugs[] = {
 	[WR_BUG_MARKED_BEFORE_PUSH] = "marked_before_push",
 	[WR_BUG_LOOKED_BEFORE_MARK] = "looked_before_mark",
 	[WR_BUG_UNFINISHED_TAKEN] = "unfinished_taken",
+	[WR_BUG_GATE_AFTER_PUSH] = "gate_after_push",
+	[WR_BUG_GATE_BEFORE_FRONT] = "gate_before_front",
 };
 
 static enum wr_bug bug_named(const char *name)

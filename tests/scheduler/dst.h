@@ -18,6 +18,7 @@
 struct dst {
 	struct wr_random random;	/* draws the graph; the schedule has its own numbers */
 	struct wr_random streams;	/* draws what its entities do with streams */
+	struct wr_random gates;		/* draws who waits for the device, and by which gate */
 	char broken[512];		/* the first broken promise */
 	unsigned graph;			/* its number in the world */
 
@@ -46,6 +47,7 @@ struct dst {
 /* The last number of each source that came by one connection. */
 struct dst_seen {
 	uint32_t next[DST_ENTITIES];
+	bool gaps;			/* some were not looked at: they had fences, and no gate */
 };
 
 struct dst_payload {

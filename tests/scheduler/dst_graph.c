@@ -40,6 +40,12 @@ static uint64_t draw_streams(struct dst *dst, uint64_t n)
 	return wr_random_below(&dst->streams, n);
 }
 
+/* Of gates: likewise. */
+static uint64_t draw_gates(struct dst *dst, uint64_t n)
+{
+	return wr_random_below(&dst->gates, n);
+}
+
 static const char *yes(bool is)
 {
 	return is ? "true" : "false";
@@ -50,6 +56,7 @@ static const char *yes(bool is)
 struct entity {
 	unsigned id;
 	bool source, last, device, gated, passes, counted;
+	enum gate { OFF, EXPLICIT, IMPLIED } gate;
 	bool in2;		/* a second port has a connection */
 	bool joined;		/* paths meet somewhere */
 	unsigned take;		/* 0: drawn */
@@ -90,10 +97,11 @@ static void put_resources(struct text *text, struct dst *dst)
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
 	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":\"%uns\","
-		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s},",
+		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u},",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
 	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat,
-	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)), yes(entity->notes));
+	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)), yes(entity->notes),
+	    dst->tiny ? (unsigned)draw_gates(dst, 4) : 0);
 	if (entity->device)
 		put_streams(text, dst);
 }
@@ -113,6 +121,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	unsigned count = 1 + (dst->knot || dst->tiny) + (unsigned)draw(dst, dst->tiny ? 3 : 6);
 	struct entity source = {.id = id, .source = true, .last = last, .device = !dst->tiny && chance(dst, 2)};
 
+	source.device |= dst->tiny && draw_gates(dst, 2);
 	source.notes = source.device && !draw_streams(dst, 2);
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_source\",", id);
 	put_parameters(text, dst, &source, 700);
@@ -124,6 +133,9 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
 }
+
+/* An explicit gate names the ports that are connected; there is one for those alone. */
+static const char *const gate_words[] = {[OFF] = ",\"gate\":false", [EXPLICIT] = "", [IMPLIED] = ""};
 
 static void put_ports(struct text *text, struct dst *dst, const struct entity *entity)
 {
@@ -137,9 +149,11 @@ static void put_ports(struct text *text, struct dst *dst, const struct entity *e
 	if (strcmp(policy, "block") || take > 1 || (all && capacity > 1))
 		dst->strict = false;	/* a node sends one message a tick; the last ones may be too few */
 	put(text, "\"ports\":{\"in\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", capacity, policy);
-	put(text, all ? "\"all\"}" : "%u}", take);
-	if (dst->cycle && entity->in2)
-		put(text, ",\"in2\":{\"capacity\":%u}", 1 + (unsigned)draw(dst, 2));
+	put(text, all ? "\"all\"" : "%u", take);
+	put(text, "%s}", gate_words[entity->gate]);
+	if (entity->in2)
+		put(text, ",\"in2\":{\"capacity\":%u%s}", dst->cycle ? 1 + (unsigned)draw(dst, 2) : 1,
+		    gate_words[entity->gate]);
 	put(text, "}");
 }
 
@@ -148,7 +162,7 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 	const char *comma = "";
 
 	put(text, ",\"conditions\":[");
-	if (entity->gated) {
+	if (entity->gate == EXPLICIT) {
 		put(text, "{\"type\":\"cuda_stream\",\"port\":%s%s}", entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"",
 		    draw_signal(dst));
 		comma = ",";
@@ -172,6 +186,10 @@ static void put_node(struct text *text, struct dst *dst, struct entity *entity, 
 	entity->device = !dst->tiny && chance(dst, 2);
 	entity->notes = entity->device && !draw_streams(dst, 2);
 	entity->gated = !dst->tiny && (!entity->device || chance(dst, 2));
+	entity->gate = dst->tiny ? IMPLIED : entity->gated ? EXPLICIT + draw_gates(dst, 2) : OFF;
+	if (!draw_gates(dst, 8))
+		entity->gate = OFF;	/* who then is on the host looks at nothing that has fences */
+	entity->gated = entity->gate != OFF;
 	entity->counted = !dst->plain && !dst->gather && chance(dst, 6);
 	entity->passes = !merges && chance(dst, 2);
 	put(text, "{\"name\":\"e%u\",\"operator\":\"%s\",", entity->id, kind);

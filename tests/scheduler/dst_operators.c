@@ -53,7 +53,7 @@ void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_se
 	due = seen->next[payload->source];
 	if (payload->number < due)
 		dst_break(dst, "%s: number %u of source %u after %u", who, payload->number, payload->source, due);
-	if (dst->strict && payload->number != due)
+	if (dst->strict && !seen->gaps && payload->number != due)
 		dst_break(dst, "%s: number %u of source %u came, %u was due", who, payload->number, payload->source, due);
 	seen->next[payload->source] = payload->number + 1;
 }
@@ -93,7 +93,7 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1,
 
 struct node {
 	bool busy, device, gated, passes, last, in_place, keeps, notes;
-	uint32_t id, number;
+	uint32_t id, number, since;
 	unsigned way;
 	int64_t ns;
 	struct dst_seen seen[2][DST_ENTITIES];
@@ -115,6 +115,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->in_place = weir_values_bool(values, "in_place");
 	node->keeps = weir_values_bool(values, "keeps");
 	node->notes = weir_values_bool(values, "notes");
+	node->since = (uint32_t)weir_values_int(values, "since");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
 	node->dst->bad_starts--;
@@ -174,15 +175,16 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 {
 	struct work work = {.from = from, .seen = seen, .ns = node->ns, .dst = node->dst,
 			    .who = weir_entity_name(weir_context_entity(context))};
+	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
-	weir_status status = weir_context_alloc(context, &like, !node->device, &message);
+	weir_status status = weir_context_alloc(context, &like, !device, &message);
 
 	if (status)
 		return status;
 	work.value = dst_payload_of(node->id, node->number);
 	node->number++;
 	work.to = weir_message_data(message);
-	if (node->device)
+	if (device)
 		status = launch(context, node, &work);
 	else
 		*work.to = work.value;
@@ -254,6 +256,8 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 		status = launch(context, node, &work);
 	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
 		dst_check(node->dst, payload, seen, who);
+	} else {
+		seen->gaps = true;
 	}
 	if (status || !emits)
 		return status;
@@ -290,6 +294,7 @@ static weir_status node_compute(weir_context *context, void *state)
 	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},            \
 	{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},         \
 	{sizeof(weir_parameter), "in_place", WEIR_BOOL, "false", "writes what it alone holds", 0, 0, NULL}, \
+	{sizeof(weir_parameter), "since", WEIR_INT, "0", "works on the device from this tick on", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "keeps", WEIR_BOOL, "false", "holds on to what it passed on", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "notes", WEIR_BOOL, "false", "notes what it enqueued last", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \

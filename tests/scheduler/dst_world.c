@@ -125,6 +125,7 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 	run->knobs = (struct wr_sim_knobs){.work_min = 1, .work_max = 4000, .call_min = 1, .call_max = 3000, .inside = 100, .twice = 100};
 	wr_random_seed(&run->dst.random, seed, 5 + number);
 	wr_random_seed(&run->dst.streams, seed, 105 + number);
+	wr_random_seed(&run->dst.gates, seed, 305 + number);
 	dst_use(&run->dst, number);
 	draw_shape(run, tiny);
 	draw_mishaps(run);
@@ -258,7 +259,7 @@ static bool finished(struct run *run, weir_message *message)
 static void take(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
-	struct dst_seen seen = {{0}};
+	struct dst_seen seen = {.gaps = false};
 	bool all = true;	/* those that came before were read */
 	weir_message *message;
 	weir_status status = WEIR_OK;

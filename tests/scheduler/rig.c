@@ -98,7 +98,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	*node = (struct node){.rig = here,
 			      .entity = rig_entity(here, weir_entity_name(weir_context_entity(context)))};
 	wr_fetch_add(&here->started, 1);
-	if (!strcmp(kind, "call"))
+	if (!strcmp(kind, "call") || !strcmp(kind, "host"))
 		return node->entity->start ? node->entity->start(here, context) : WEIR_OK;
 	node->delay = weir_values_int(values, "delay");
 	if (!strcmp(kind, "end"))
@@ -295,8 +295,15 @@ static const weir_parameter pass_parameters[] = {
 static const weir_parameter end_parameters[] = {TIME("delay", "of a tick"), {.name = NULL}};
 static const weir_port two_outputs[] = {
 	{PORT, .name = "out"}, {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
-static const weir_port two_inputs[] = {
-	{PORT, .name = "in"}, {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+/* They order themselves on the device, or note "?": no gates that nobody asks for. */
+static const weir_port two_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_DEVICE},
+				       {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+				       {.name = NULL}};
+static const weir_port device_inputs[] = {
+	{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+	{PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+	{PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE | WEIR_PORT_DEVICE},
+	{.name = NULL}};
 static const weir_port three_inputs[] = {
 	{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL},
 	{PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL},
@@ -313,7 +320,9 @@ static const weir_operator kinds[] = {
 	 .inputs = two_inputs, .outputs = two_outputs, .start = start, .compute = pass_compute, .stop = stop},
 	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters,
 	 .inputs = three_inputs, .start = start, .compute = end_compute, .stop = stop},
-	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = three_inputs,
+	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = device_inputs,
+	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
+	{OPERATOR, .name = "host", .state_size = sizeof(struct node), .inputs = three_inputs,
 	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
 };
 
@@ -475,7 +484,10 @@ static void set(struct parser *parser, char *word)
 		put(parser, pointer, value);
 		return;
 	}
-	if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
+	if (!strcmp(word, "gated"))
+		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/gate", i,
+			 parser->port[0] ? parser->port : "in");
+	else if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input && parser->port[0] ? parser->port : "in", word);
 	else if (!strcmp(word, "max_emits"))

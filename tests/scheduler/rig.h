@@ -7,13 +7,15 @@
  * Chains are divided by ';'. An item is `name:operator`, `operator` (named as it), or the name of one that
  * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
  * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
- * connection into it); effects=true; pool=NAME, of rig_resources, or none, or default (its device's stream); the conditions
+ * connection into it); effects=true; gated=false or true (the input's "gate"); pool=NAME, of rig_resources, or none, or default
+ * (its device's stream); the conditions
  * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in (or gate=in,SIGNAL), min=2,
  * condition=NAME;
  * everything else is a parameter of the operator.
  *
- * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call,
- * whose functions are the test's. Whatever goes wrong within an operator is noted and asserted afterwards, by
+ * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call and
+ * host, whose functions are the test's. Inputs of pass and call are device ports, those of end and host are host
+ * ports. Whatever goes wrong within an operator is noted and asserted afterwards, by
  * the test's own thread.
  */
 #ifndef TESTS_SCHEDULER_RIG_H

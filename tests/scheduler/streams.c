@@ -365,7 +365,7 @@ static void t07_who_does_not_allocate_works_on_what_came_until_he_does(void **st
 	rig_everywhere(not_allocating);
 }
 
-/* Nothing at all: the default stream, which nothing carries. What was made there lives until it is done, all the same. */
+/* Nothing at all: the default stream, which nothing carries. Its fence travels, and what was made there lives until it is done. */
 static weir_status on_default(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -374,13 +374,13 @@ static weir_status on_default(struct rig *rig, weir_context *context)
 	return emit_sum(context, 0, stream, 7, 10 * MS);
 }
 
-static weir_status has_no_stream(struct rig *rig, weir_context *context)
+static weir_status has_a_fence_and_no_stream(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, weir_message_fences(message, NULL, 0) == 0);
+	HOLDS(rig, weir_message_fences(message, NULL, 0) == 1);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, NULL, 0) == 0);
-	HOLDS(rig, message->uses.count == 1);
+	HOLDS(rig, message->uses.count == 1 && rig_value(message) == 7);
 	return WEIR_OK;
 }
 
@@ -389,7 +389,7 @@ static void nothing_at_all(void)
 	struct rig *rig = rig_of("a:call pool=none count=2 -> p:call gate=in");
 
 	rig_on(rig, "a", on_default);
-	rig_on(rig, "p", has_no_stream);
+	rig_on(rig, "p", has_a_fence_and_no_stream);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "p"), 2);
 	rig_destroy(rig);
@@ -445,14 +445,18 @@ static weir_status set_on_one_output(struct rig *rig, weir_context *context)
 	return status;
 }
 
+/* One stream is carried; where none was set the fence of the other one comes along. */
 static weir_status note_producer(struct rig *rig, weir_context *context)
 {
-	bool second = weir_entity_name(weir_context_entity(context))[0] == 'y';
-	uint64_t *ids = rig->own, expected = ids[second && tick_of(context) == 0];
+	bool set = weir_entity_name(weir_context_entity(context))[0] == 'y' && tick_of(context) == 0;
+	uint64_t *ids = rig->own;
 	weir_fence fences[2] = {{0, 0}, {0, 0}};
+	const weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), fences, 2) == 1);
-	HOLDS(rig, fences[0].stream == expected);
+	HOLDS(rig, weir_message_fences(message, fences, 2) == (set ? 1 : 2));
+	HOLDS(rig, fences[0].stream == ids[set]);
+	HOLDS(rig, wr_message_carried(message, fences, 2) == 1 && fences[0].stream == ids[set]);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, NULL, 0) == 1);
 	return WEIR_OK;
 }
 
@@ -1520,7 +1524,8 @@ static weir_status stay_at_home(struct rig *rig, weir_context *context)
 
 static weir_status see_the_default(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 0);
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 1);
+	HOLDS(rig, !carried(context, 0, 0));
 	return WEIR_OK;
 }
 

@@ -32,6 +32,10 @@ static const weir_operator filter = {OPERATOR, .name = "filter", .flags = WEIR_O
 				     .parameters = filter_parameters,
 				     .inputs = filter_inputs, .outputs = source_outputs};
 
+static const weir_port spinner_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+static const weir_operator spinner = {OPERATOR, .name = "spinner", .flags = WEIR_OPERATOR_STREAM,
+				      .inputs = spinner_inputs, .outputs = source_outputs};
+
 static const weir_port sink_inputs[] = {{PORT, .name = "in"}, {.name = NULL}};
 static const weir_operator sink = {OPERATOR, .name = "sink", .inputs = sink_inputs};
 
@@ -48,7 +52,7 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&source, &camera, &filter, &relay, &sink, &bytes_sink, NULL};
+const weir_operator *const wr_builtin_operators[] = {&source, &camera, &spinner, &filter, &relay, &sink, &bytes_sink, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {

@@ -1,0 +1,82 @@
+/*
+ * Which input ports have an implied gate (C8): host ports, unless a `cuda_stream` names them or the description
+ * says otherwise; and what is strange about it once all connections are known.
+ */
+#include <string.h>
+
+#include "graphs/plan/build.h"
+#include "graphs/plan/registry.h"
+
+bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (!strcmp(entity->conditions[i].kind->name, "cuda_stream") &&
+		    wr_condition_names(&entity->conditions[i], input, true))
+			return true;
+	return false;
+}
+
+static void report_gate(struct wr_build *build, enum wr_error error, size_t entity,
+			const struct wr_plan_input *input, const char *text, const char *name)
+{
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, entity}, ports = {&at, "ports", 0},
+		     here = {&ports, input->port->name, 0};
+
+	wr_report(&build->reports, error, &(struct wr_at){&here, "gate", 0},
+		  (struct wr_place){input->line, input->column}, "'%s' %s: %s", name, text,
+		  error == WR_W_GATE_TWICE ? "take one of the two out" : "take this out");
+}
+
+static void build_gate(struct wr_build *build, size_t index, unsigned i)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	struct wr_plan_input *input = &entity->inputs[i];
+
+	input->gate = input->said < 0 ? !input->device : input->said;
+	if (!wr_plan_gated_by_hand(entity, i))
+		return;
+	input->gate = false;
+	if (!input->said)
+		report_gate(build, WR_W_GATE_TWICE, index, input,
+			    "waits for the device by a cuda_stream, and is told not to", input->port->name);
+}
+
+void wr_build_gates(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		for (unsigned k = 0; k < build->plan->entities[i].input_count; k++)
+			build_gate(build, i, k);
+}
+
+/* Its compute is the user's: what it does with memory of the host is not known here. */
+static bool reads_as_it_likes(const weir_operator *kind)
+{
+	return wr_registry_find_operator(NULL, kind->name) != kind;
+}
+
+static void check_connection(struct wr_build *build, size_t i)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	const struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
+	const struct wr_plan_input *input = &to->inputs[c->input];
+
+	if (input->gate || wr_plan_gated_by_hand(to, c->input))
+		return;
+	if (!input->device && from->kind->flags & WEIR_OPERATOR_STREAM)
+		report_gate(build, WR_W_NO_GATE, c->to, input,
+			    "works on a stream, and without a gate host code looks at what is not finished",
+			    from->name);
+	if (input->device && input->said < 0 && !strcmp(from->kind->name, "download") &&
+	    !reads_as_it_likes(from->kind) && reads_as_it_likes(to->kind))
+		wr_build_report_connection(
+			build, WR_W_DEVICE_PORT, i,
+			"'%s' is ordered on the device, and a download makes memory of the host: if compute "
+			"looks at it, write \"gate\": true (or WEIR_PORT_HOST in its table), else false",
+			input->port->name);
+}
+
+void wr_build_check_gates(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->connection_count; i++)
+		check_connection(build, i);
+}
