@@ -122,7 +122,7 @@ weir_status weir_message_produced(weir_message *message, weir_fence fence)
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
-	return wr_message_add_fence(message, fence, true);
+	return wr_message_add_fence(message, fence, WR_PRODUCED);
 }
 
 bool wr_message_has_fences(const weir_message *message)

@@ -126,7 +126,7 @@ static void xa03_what_needs_no_device_does_not_overtake_what_does(void **state)
 
 static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **state)
 {
-	struct rig *rig = rig_of("source ticks=9 work=1s -> end");
+	struct rig *rig = rig_of("source ticks=9 work=1s -> end gated=false capacity=9");
 	weir_outlet *outlet = outlet_of(rig, "source.out", 3);
 	char *why = NULL;
 
@@ -215,7 +215,7 @@ static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 
 static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 {
-	struct rig *rig = rig_of("source ticks=1 work=1200ms -> end");
+	struct rig *rig = rig_of("source ticks=1 work=1200ms -> end gated=false");
 
 	(void)state;
 	outlet_of(rig, "source.out", 1);
