@@ -147,9 +147,7 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 
 void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
-	/* In this order: who sees that a worker has obeyed sees what was asked. */
 	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
-	wr_fetch_or(&scheduler->stopping, drain_first ? WR_DRAINS : WR_CUTS);
 	if (scheduler->graph->owns_world)
 		return;	/* a handler may have interrupted it; the loop looks by itself (run.c) */
 	wr_loop_kick(&scheduler->loop);

@@ -81,7 +81,7 @@ static uint64_t count_ticks(const weir_graph *graph)
 /* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
 static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 {
-	bool draining = wr_load(&scheduler->stopping) & WR_DRAINS;
+	bool draining = scheduler->draining;
 	char *text = NULL;
 
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {

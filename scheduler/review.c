@@ -24,12 +24,12 @@ static enum step refuse_to_spin(weir_scheduler *scheduler, weir_entity *entity)
 static enum step review(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	unsigned stopping = wr_load_acquire(&scheduler->stopping);
+	unsigned asked = wr_load_acquire(&scheduler->asked);
 	enum wr_answer answer;
 
-	if (stopping & WR_CUTS)
+	if (asked & (WR_STOP_NOW | WR_STOP_FAILED))
 		return STEP_LEAVE;	/* the loop closes the run and gives back what this entity holds */
-	answer = wr_entity_ask(entity, stopping);
+	answer = wr_entity_ask(entity, asked);
 	if (entity->verdict.failed) {
 		wr_fail_run(scheduler, entity, wr_entity_verdict_failure(entity));
 		return STEP_LEAVE;

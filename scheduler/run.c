@@ -56,7 +56,6 @@ void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 	wr_free(copy);
 	wr_free(culprit);
 	wr_fetch_or(&scheduler->asked, WR_STOP_FAILED);
-	wr_fetch_or(&scheduler->stopping, WR_CUTS);
 	wr_loop_kick(&scheduler->loop);
 }
 
@@ -69,7 +68,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->draining)
 		return;
 	scheduler->draining = true;
-	wr_fetch_or(&scheduler->stopping, WR_DRAINS);
+	wr_fetch_or(&scheduler->asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
 	wr_log(WR_LOG_INFO, "%s: draining", graph->plan->name);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
@@ -93,6 +92,8 @@ static void take_signals(weir_scheduler *scheduler, int64_t now)
 static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 {
 	scheduler->cut_short = cut_short;
+	/* Reviews may have obeyed before a turn did. */
+	scheduler->draining |= wr_load(&scheduler->asked) & WR_STOP_DRAIN;
 	if (cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);

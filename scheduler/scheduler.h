@@ -54,9 +54,6 @@ struct wr_worker {
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
 enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 };	/* asked for, as bits */
 
-/* Reviews obey at once, the loop does the rest: roots answer NEVER; nobody ticks any more. */
-enum { WR_DRAINS = 1, WR_CUTS = 2 };
-
 struct weir_scheduler {
 	/* any thread: the run */
 	_Alignas(64) wr_live live;
@@ -64,9 +61,8 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected;	/* the injector's stack */
 	_Atomic uint64_t backlog_count;		/* entries of `backlog`, for a look without its lock */
 	_Atomic uint64_t due_count;		/* likewise of `due` */
-	_Atomic unsigned stopping;		/* WR_DRAINS | WR_CUTS: what reviews look at */
 	_Atomic int phase;			/* enum wr_phase; to OPEN by start, from there by the loop */
-	_Atomic unsigned asked;			/* WR_STOP_... */
+	_Atomic unsigned asked;			/* WR_STOP_...: one word, which reviews and the loop obey */
 	_Atomic unsigned left;			/* workers that have ended */
 	_Atomic uint64_t undone;		/* entities that are not DONE */
 	_Atomic unsigned spinners;		/* awake, looking at every queue: nobody need be woken */

@@ -252,7 +252,7 @@ static bool take_running(struct wr_standstill *standstill, weir_scheduler *sched
 	size_t before = standstill->count;
 
 	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
-		take_owned(standstill, entity, wr_load(&scheduler->stopping) & WR_DRAINS);
+		take_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
 		return leave(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
 	wr_drop(scheduler);

@@ -107,7 +107,6 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_timers_clear(scheduler);
 	wr_store(&scheduler->asked, 0);
 	wr_store(&scheduler->left, 0);
-	wr_store(&scheduler->stopping, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
 	wr_store(&scheduler->undone, wr_graph_all(scheduler->graph));

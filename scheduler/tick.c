@@ -149,7 +149,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 
 	if (wr_wait_armed(&entity->wait))
 		wr_disarm(worker, entity);
-	entity->context.stopping = wr_load_relaxed(&scheduler->stopping) & WR_DRAINS;
+	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count)
 		status = wr_entity_fence(entity);
