@@ -70,7 +70,7 @@ def xb27_a_crash_in_compute_names_entity_and_operator(weir):
         for backend in (HOST, ["--backend", "sim"]):
             graph = {"weir": 1, "entities": [{"name": "boom", "operator": "crash", "parameters": {"way": way}}]}
             ended = process.run(weir, "run", "--plugin", PLUGIN, write("crash.json", graph), *backend)
-            if "Sanitizer" in ended.stderr:
+            if "Sanitizer" in ended.stderr or "runtime error: " in ended.stderr:
                 continue  # its handler was there before, and says more
             assert ended.returncode == -getattr(signal, name), (way, ended)
             assert f"weir run: {name} in compute of 'boom' (operator crash)\n" in ended.stderr, (way, ended)
@@ -158,7 +158,9 @@ def plugins_load_without_proc(weir):
     if subprocess.run([*hidden, "true"], capture_output=True).returncode:
         print("skipped plugins_load_without_proc: no namespace of its own")
         return
-    ended = subprocess.run([*hidden, weir, "operators", "crash", "--plugin", PLUGIN], capture_output=True, text=True)
+    leaks = {**process.environment(), "ASAN_OPTIONS": "detect_leaks=0"}  # are looked for by way of /proc
+    command = [*hidden, weir, "operators", "crash", "--plugin", PLUGIN]
+    ended = subprocess.run(command, capture_output=True, text=True, env=leaks)
     assert ended.returncode == 0 and ended.stdout.startswith("crash: "), ended
 
 

@@ -15,7 +15,7 @@ del sys.argv[2:]
 HERE = pathlib.Path(__file__).resolve().parent
 EDGES = HERE.parents[1] / "examples" / "edges.json"
 FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
-NO_MEMORY = re.compile(r"out of memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
+NO_MEMORY = re.compile(r"out of memory|no \d+ bytes of memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
 # Its runtime asks for memory of its own in each new thread (pthread_getattr_np) and gives up without: no fault of weir's.
 SANITIZERS_OWN = re.compile(r"CHECK failed: sanitizer_\w+\.cpp.*pthread_getattr_np", re.S)
 FEW = 40
