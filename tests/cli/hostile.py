@@ -158,10 +158,9 @@ def plugins_load_without_proc(weir):
     if subprocess.run([*hidden, "true"], capture_output=True).returncode:
         print("skipped plugins_load_without_proc: no namespace of its own")
         return
-    leaks = {**process.environment(), "ASAN_OPTIONS": "detect_leaks=0"}  # are looked for by way of /proc
-    command = [*hidden, weir, "operators", "crash", "--plugin", PLUGIN]
-    ended = subprocess.run(command, capture_output=True, text=True, env=leaks)
-    assert ended.returncode == 0 and ended.stdout.startswith("crash: "), ended
+    ended = subprocess.run([*hidden, weir, "operators", "crash", "--plugin", PLUGIN], capture_output=True, text=True)
+    looked = "LeakSanitizer" in ended.stderr  # which needs /proc
+    assert (ended.returncode == 0 or looked) and ended.stdout.startswith("crash: "), ended
 
 
 process.main(
