@@ -756,7 +756,9 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
 /*
  * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port
  * ("blur.out") emits. Made before the first scheduler of the graph; owned by the graph. A port that only an
- * inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must hold what one tick may emit.
+ * inlet or outlet uses counts as connected. An outlet's capacity (0: what the graph's "outlets" says, else 1)
+ * must hold what one tick may emit. A graph that names inlets or outlets does not start before all of them are
+ * made.
  *
  * What is taken from an outlet is finished: the host may read it at once. It comes in the order in which it
  * was emitted, so one whose device work takes long keeps back those behind it. EARLY: messages are given as

@@ -189,6 +189,19 @@ static void json_connection(struct wr_text *text, const struct wr_plan *plan,
 			    wr_plan_input_name(plan, c));
 }
 
+static void json_ends(struct wr_text *text, const struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		wr_text_add(text, "%s\"%s.%s\"%s", i ? ", " : ",\n  \"inlets\": [",
+			    plan->entities[plan->inlets[i].entity].name, wr_plan_inlet(plan, i)->port->name,
+			    i + 1 == plan->inlet_count ? "]" : "");
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		wr_text_add(text, "%s{\"port\": \"%s.%s\", \"capacity\": %u}%s",
+			    i ? ", " : ",\n  \"outlets\": [", plan->entities[plan->outlets[i].entity].name,
+			    wr_plan_outlet(plan, i)->port->name, wr_plan_outlet(plan, i)->outlet,
+			    i + 1 == plan->outlet_count ? "]" : "");
+}
+
 void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
 {
 	wr_text_add(text, "{\n  \"weir\": 1, \"name\": \"%s\",\n", plan->name);
@@ -204,5 +217,7 @@ void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
 		wr_text_add(text, i ? ",\n" : "\n");
 		json_connection(text, plan, &plan->connections[i]);
 	}
-	wr_text_add(text, "\n  ]\n}\n");
+	wr_text_add(text, "\n  ]");
+	json_ends(text, plan);
+	wr_text_add(text, "\n}\n");
 }
