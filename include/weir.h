@@ -81,6 +81,20 @@ WEIR_API size_t weir_text_shown(char *out, size_t room, const char **text);
 /* Of the library that runs: WEIR_VERSION of its header. */
 WEIR_API const char *weir_version(void);
 
+typedef enum { WEIR_LOG_ERROR = 1, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG } weir_log_level;
+/*
+ * One line of what the library does, without a newline, borrowed for the call; at: ns, the clock of the run.
+ * Thread: any, also a worker, several at once; no lock of the library is held. It must not block for long, and
+ * not call weir_log_set.
+ */
+typedef void weir_log_fn(weir_log_level level, int64_t at, const char *line, void *arg);
+/*
+ * From now on the library tells fn what it does, in the whole process, instead of whom it told before; NULL:
+ * nobody, as in the beginning. When it returns, the function before is not running and will not be called.
+ * Thread: any but within fn. Fails: WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_log_set(weir_log_fn *fn, void *arg);
+
 /* ----------------------------------------------------------------------------------------------- nouns -- */
 
 typedef struct weir_registry weir_registry;
