@@ -436,7 +436,8 @@ WEIR_API weir_status weir_description_add_stream_pool(weir_description *descript
 						      const weir_stream_pool *pool);
 WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
 							     const weir_green_context_pool *pool);
-/* index -1: the pool's default. */
+#define WEIR_REMAINDER (-2)
+/* index: of a partition; -1: the pool's default; WEIR_REMAINDER: what remains beside those that are listed. */
 WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
 							const char *pool, int index);
 /* Once per resource. */
@@ -674,6 +675,11 @@ WEIR_API weir_message *weir_context_message(weir_context *context, unsigned inpu
  * listed connection by connection, in connection order).
  */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
+/*
+ * Who sends on the k-th connection of the port: "read.out", or "inlet" for one that a program made; NULL: there
+ * are not so many. Also in start. A getter: lives as long as the graph.
+ */
+WEIR_API const char *weir_context_sender(const weir_context *context, unsigned input, size_t k);
 /*
  * Delivered after compute returns OK. Takes a reference of the operator's, also on failure; a message that was
  * received is passed on by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such output, more

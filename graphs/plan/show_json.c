@@ -104,7 +104,7 @@ static void json_context_pool(struct wr_text *text, const struct wr_plan_green_c
 		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
 }
 
-/* -1 is the pool's default, also where that is not the remainder: a context without an index is that one. */
+/* A context without an index is the pool's default; the remainder has a word, since -1 means that default, too. */
 static void json_context(struct wr_text *text, const struct wr_plan *plan,
 			 const struct wr_plan_green_context *context)
 {
@@ -112,7 +112,9 @@ static void json_context(struct wr_text *text, const struct wr_plan *plan,
 
 	wr_text_add(text, "    \"%s\": {\"type\": \"green_context\", \"pool\": \"%s\"", context->name,
 		    pool->name);
-	if (context->index != pool->default_index)
+	if (context->index != pool->default_index && context->index < 0)
+		wr_text_add(text, ", \"index\": \"remainder\"");
+	else if (context->index != pool->default_index)
 		wr_text_add(text, ", \"index\": %d", context->index);
 	wr_text_add(text, "}");
 }
