@@ -6,7 +6,7 @@ install(FILES include/weir.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS weir_shared weir_static
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES README.md LICENSE CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md LICENSE CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN __pycache__ EXCLUDE)
 
 # All that is installed, and no more: `cmake --build build --target weir_installed && cmake --install build`.
