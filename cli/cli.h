@@ -72,6 +72,10 @@ void cli_say_for(const char *command);			/* borrows the name */
 void cli_put(FILE *to, const char *text);
 int cli_code_of(weir_status status);
 
+/* log.c: what the library tells, to stderr if WEIR_LOG says so. arg: the most talkative level, an int. */
+void cli_log_open(void);
+void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg);
+
 /* figures.c; both return text */
 const char *cli_duration(char text[24], int64_t ns);	/* "1.23 s" */
 const char *cli_rate(char text[32], double rate);	/* "24.31", "106,667" */

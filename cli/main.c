@@ -145,5 +145,6 @@ int main(int argc, char **argv)
 	cli_signals_block();	/* first: every thread, also the CUDA driver's, inherits it */
 	signal(SIGPIPE, SIG_IGN);
 	fill_standard_descriptors();
+	cli_log_open();
 	return flush(dispatch(argc, argv));
 }

@@ -61,6 +61,14 @@ size_t weir_context_queue_count(const weir_context *context, unsigned input, siz
 	return port->set ? port->set->known[k].taken : port->taken_by[k];
 }
 
+const char *weir_context_sender(const weir_context *context, unsigned input, size_t k)
+{
+	const weir_entity *entity = context->entity;
+	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
+
+	return port && k < port->count ? port->connections[k]->from : NULL;
+}
+
 /* --- emitting: all that can be wrong is refused by name --- */
 
 static const char *kind_word(unsigned kind)

@@ -42,9 +42,52 @@ static weir_status blame(weir_graph *graph, const weir_entity *entity, weir_stat
 	return status;
 }
 
+static bool has_inlet(const weir_graph *graph, const struct wr_plan_end *end)
+{
+	for (const weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		if (inlet->connection->receiver == &graph->entities[end->entity] &&
+		    inlet->connection->input == end->port)
+			return true;
+	return false;
+}
+
+static bool has_outlet(const weir_graph *graph, const struct wr_plan_end *end)
+{
+	for (const weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		if (outlet->connection->sender == &graph->entities[end->entity] &&
+		    outlet->connection->output == end->port)
+			return true;
+	return false;
+}
+
+static weir_status lacks(weir_graph *graph, const struct wr_plan_end *end, const char *port, const char *what,
+			 const char *remedy)
+{
+	const weir_entity *entity = &graph->entities[end->entity];
+
+	return blame(graph, entity, wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s",
+					    entity->plan->name, port, what, remedy));
+}
+
+/* What the graph names is the program's to make: without it the run would wait for ever, or lose all results. */
+static weir_status check_named(weir_graph *graph)
+{
+	const struct wr_plan *plan = graph->plan;
+
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		if (!has_inlet(graph, &plan->inlets[i]))
+			return lacks(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name, "inlet",
+				     "feed it (weir_graph_inlet)");
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		if (!has_outlet(graph, &plan->outlets[i]))
+			return lacks(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name, "outlet",
+				     "take from it (weir_graph_outlet)");
+	return WEIR_OK;
+}
+
 weir_status wr_graph_ready(weir_graph *graph)
 {
-	weir_status status = WEIR_OK;
+	weir_status status = check_named(graph);
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
 		status = blame(graph, &graph->entities[i], check_connected(&graph->entities[i]));

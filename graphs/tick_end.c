@@ -178,7 +178,7 @@ weir_status wr_entity_settle(weir_entity *entity)
 
 	if (status == WEIR_E_NOMEM) {
 		if (!entity->withheld)
-			wr_log(WR_LOG_WARN, "%s: no memory to note what its stream still uses; "
+			wr_log(WEIR_LOG_WARN, "%s: no memory to note what its stream still uses; "
 			       "its messages are kept", entity->plan->name);
 		entity->withheld = true;
 		return status;

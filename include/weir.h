@@ -81,6 +81,20 @@ WEIR_API size_t weir_text_shown(char *out, size_t room, const char **text);
 /* Of the library that runs: WEIR_VERSION of its header. */
 WEIR_API const char *weir_version(void);
 
+typedef enum { WEIR_LOG_ERROR = 1, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG } weir_log_level;
+/*
+ * One line of what the library does, without a newline, borrowed for the call; at: ns, the clock of the run.
+ * Thread: any, also a worker, several at once; no lock of the library is held. It must not block for long, and
+ * not call weir_log_set.
+ */
+typedef void weir_log_fn(weir_log_level level, int64_t at, const char *line, void *arg);
+/*
+ * From now on the library tells fn what it does, in the whole process, instead of whom it told before; NULL:
+ * nobody, as in the beginning. When it returns, the function before is not running and will not be called.
+ * Thread: any but within fn. Fails: WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_log_set(weir_log_fn *fn, void *arg);
+
 /* ----------------------------------------------------------------------------------------------- nouns -- */
 
 typedef struct weir_registry weir_registry;
@@ -430,7 +444,8 @@ WEIR_API weir_status weir_description_add_stream_pool(weir_description *descript
 						      const weir_stream_pool *pool);
 WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
 							     const weir_green_context_pool *pool);
-/* index -1: the pool's default. */
+#define WEIR_REMAINDER (-2)
+/* index: of a partition; -1: the pool's default; WEIR_REMAINDER: what remains beside those that are listed. */
 WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
 							const char *pool, int index);
 /* Once per resource. */
@@ -669,6 +684,11 @@ WEIR_API weir_message *weir_context_message(weir_context *context, unsigned inpu
  */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
 /*
+ * Who sends on the k-th connection of the port: "read.out", or "inlet" for one that a program made; NULL: there
+ * are not so many. Also in start. A getter: lives as long as the graph.
+ */
+WEIR_API const char *weir_context_sender(const weir_context *context, unsigned input, size_t k);
+/*
  * Delivered after compute returns OK. Takes a reference of the operator's, also on failure; a message that was
  * received is passed on by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such output, more
  * than max_emits, a kind that the port or one of its receivers does not take, or no reference that could be
@@ -764,7 +784,9 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
 /*
  * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port
  * ("blur.out") emits. Made before the first scheduler of the graph; owned by the graph. A port that only an
- * inlet or outlet uses counts as connected. An outlet's capacity (0 = 1) must hold what one tick may emit.
+ * inlet or outlet uses counts as connected. An outlet's capacity (0: what the graph's "outlets" says, else 1)
+ * must hold what one tick may emit. A graph that names inlets or outlets does not start before all of them are
+ * made.
  *
  * What is taken from an outlet is finished: the host may read it at once. It comes in the order in which it
  * was emitted, so one whose device work takes long keeps back those behind it. EARLY: messages are given as

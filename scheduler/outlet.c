@@ -34,6 +34,7 @@ static weir_status check(const weir_graph *graph, const char *port, const struct
 	if (*capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port,
 			       WR_CAPACITY_MAX);
+	*capacity = *capacity ? *capacity : output->plan->outlet;	/* what the graph says */
 	*capacity = *capacity ? *capacity : 1;
 	if (*capacity < output->max_emits)	/* there would never be room for a tick */
 		return wr_fail(WEIR_E_INVALID,

@@ -70,7 +70,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	scheduler->draining = true;
 	wr_fetch_or(&scheduler->asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
-	wr_log(WR_LOG_INFO, "%s: draining", graph->plan->name);
+	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		wr_inlet_end(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)

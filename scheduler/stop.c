@@ -40,7 +40,7 @@ static void call_or_owe(weir_entity *entity)
 		return;
 	}
 	entity->stop_owed = true;
-	wr_log(WR_LOG_WARN, "%s: a stream of its own still has work; its stop function is called later",
+	wr_log(WEIR_LOG_WARN, "%s: a stream of its own still has work; its stop function is called later",
 	       entity->plan->name);
 }
 
@@ -114,7 +114,7 @@ void wr_stop_at_last(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (!entity->stop_owed || call_late(entity, until))
 			continue;
-		wr_log(WR_LOG_WARN, "%s: its work on the device does not end; its stop function is not called",
+		wr_log(WEIR_LOG_WARN, "%s: its work on the device does not end; its stop function is not called",
 		       entity->plan->name);
 		entity->stop_owed = false;
 		if (!entity->withheld)

@@ -57,7 +57,7 @@ weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
 	if (status != WEIR_E_UNSUPPORTED)
 		return status;
 	if (!wr_exchange(&said, true))
-		wr_log(WR_LOG_INFO, "running on the host: %s", weir_last_error());
+		wr_log(WEIR_LOG_INFO, "running on the host: %s", weir_last_error());
 	return open_backend(system, &wr_backend_host, options);
 }
 

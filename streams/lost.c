@@ -102,7 +102,7 @@ static void call_late(struct wr_signal *signal, wr_token token, const char *prod
 		return;
 	signal->late = token;
 	if (!stands_behind_work(signal))
-		wr_log(WR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made "
+		wr_log(WEIR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made "
 		       "yet: the thread that makes them is busy, or too many streams are", producer);
 	if (signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity);

@@ -71,7 +71,7 @@ static void name_busy(struct wr_system *system, int device)
 			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", named++ ? ", " : "",
 					       wr_load(&stream->owner));
 	}
-	wr_log(WR_LOG_WARN,
+	wr_log(WEIR_LOG_WARN,
 	       "device %d: more than %d streams have work in flight; they share hardware queues and wait for "
 	       "each "
 	       "other (%s, ...)",

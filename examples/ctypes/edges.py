@@ -93,7 +93,7 @@ def run(weir, path, port, backend):
     options = Options(c.sizeof(Options), 0, backend.encode() if backend else None)
     try:
         checked(weir, weir.weir_graph_open(c.byref(graph), path.encode()))
-        checked(weir, weir.weir_graph_outlet(graph, port.encode(), 4, 0, c.byref(outlet)))
+        checked(weir, weir.weir_graph_outlet(graph, port.encode(), 0, 0, c.byref(outlet)))
         checked(weir, weir.weir_scheduler_create(c.byref(scheduler), graph, c.byref(options)))
         checked(weir, weir.weir_scheduler_start(scheduler))
         for shape, data in results(weir, outlet):

@@ -61,6 +61,16 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler);
 weir_status wr_build_entities(struct wr_build *build, const struct wr_value *entities);
 weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections);
+weir_status wr_build_inlets(struct wr_build *build, const struct wr_value *inlets);
+weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outlets);
+
+/* One end: "entity.port". */
+#define WR_NOTHING UINT32_MAX /* not understood; it was reported */
+struct wr_end {
+	uint32_t entity, port;
+};
+struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   bool input);
 
 /* Parts of an entity. `at` is its chain; the kind is known. */
 weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity,

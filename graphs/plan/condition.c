@@ -243,11 +243,11 @@ static weir_status imply_all(struct wr_build *build, struct wr_plan_entity *enti
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < entity->input_count && !status; i++)
-		if (wants_default(entity->inputs[i].connections, entity->inputs[i].port) &&
+		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet, entity->inputs[i].port) &&
 		    !is_named(entity, i, true))
 			status = imply(build, entity, "message_available", entity->inputs[i].port->name);
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
-		if (wants_default(entity->outputs[i].connections, entity->outputs[i].port) &&
+		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet, entity->outputs[i].port) &&
 		    !is_named(entity, i, false))
 			status = imply(build, entity, "downstream_message_affordable",
 				       entity->outputs[i].port->name);

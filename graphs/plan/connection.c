@@ -7,18 +7,11 @@
 #include "graphs/plan/nearest.h"
 #include "graphs/plan/port_names.h"
 
-#define NOTHING UINT32_MAX
-
-/* One end: "entity.port". */
-struct end {
-	uint32_t entity, port; /* NOTHING: not understood; it was reported */
-};
-
 /* One item of the list, on its way into the plan. */
 struct item {
 	size_t index;
 	struct wr_at at;
-	struct end from;
+	struct wr_end from;
 	uint32_t initial;
 	struct wr_place initial_place;
 };
@@ -34,10 +27,10 @@ static void report_entity(struct wr_build *build, const struct wr_at *at, struct
 		  wr_shown(name).text, wr_nearest_hint(&nearest).text);
 }
 
-static struct end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
 			   const char *name, const char *port, bool input)
 {
-	struct end end = {NOTHING, NOTHING};
+	struct wr_end end = {WR_NOTHING, WR_NOTHING};
 	size_t entity = wr_names_find(&build->names, name);
 	int index;
 
@@ -50,14 +43,14 @@ static struct end find_end(struct wr_build *build, const struct wr_at *at, const
 	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
 			     input);
 	if (index >= 0)
-		end = (struct end){(uint32_t)entity, (uint32_t)index};
+		end = (struct wr_end){(uint32_t)entity, (uint32_t)index};
 	return end;
 }
 
-static struct end read_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
 			   bool input)
 {
-	struct end end = {NOTHING, NOTHING};
+	struct wr_end end = {WR_NOTHING, WR_NOTHING};
 	const char *dot = strchr(value->string, '.');
 	char name[65];
 
@@ -71,7 +64,7 @@ static struct end read_end(struct wr_build *build, const struct wr_at *at, const
 		name[dot - value->string] = '\0';
 		end = find_end(build, at, value, name, dot + 1, input);
 	}
-	build->unresolved |= end.entity == NOTHING;
+	build->unresolved |= end.entity == WR_NOTHING;
 	return end;
 }
 
@@ -84,13 +77,13 @@ static weir_status make_room(struct wr_build *build)
 	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
 }
 
-static weir_status enter(struct wr_build *build, const struct item *item, struct end to, size_t to_index,
+static weir_status enter(struct wr_build *build, const struct item *item, struct wr_end to, size_t to_index,
 			 struct wr_place place)
 {
 	size_t i = build->plan->connection_count;
 	weir_status status;
 
-	if (item->from.entity == NOTHING || to.entity == NOTHING)
+	if (item->from.entity == WR_NOTHING || to.entity == WR_NOTHING)
 		return WEIR_OK;
 	status = make_room(build);
 	if (status)
@@ -121,10 +114,10 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 	second = &wr_value_at(pair, 1)->value;
 	/* Both are looked at, also when the first is wrong. */
 	if (wr_type_check(&build->reports, &from, first, WR_STRING))
-		item->from = read_end(build, &from, first, false);
+		item->from = wr_build_end(build, &from, first, false);
 	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
 		return WEIR_OK;
-	return enter(build, item, read_end(build, &to, second, true), WR_ORIGIN_PAIR, pair->place);
+	return enter(build, item, wr_build_end(build, &to, second, true), WR_ORIGIN_PAIR, pair->place);
 }
 
 /* "to": one end, or a list of them. */
@@ -134,7 +127,7 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 	weir_status status = WEIR_OK;
 
 	if (to->type == WR_STRING)
-		return enter(build, item, read_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
+		return enter(build, item, wr_build_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
 	if (!wr_value_count(to))
 		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
 			  "is empty: name at least one input");
@@ -142,7 +135,7 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 		const struct wr_value *target = &wr_value_at(to, i)->value;
 		struct wr_at inside = {&at, NULL, i};
 		if (wr_type_check(&build->reports, &inside, target, WR_STRING))
-			status = enter(build, item, read_end(build, &inside, target, true), i, target->place);
+			status = enter(build, item, wr_build_end(build, &inside, target, true), i, target->place);
 	}
 	return status;
 }
@@ -163,7 +156,7 @@ static weir_status read_object(struct wr_build *build, struct item *item, const 
 		item->initial_place = found[INITIAL]->place;
 	}
 	if (found[FROM])
-		item->from = read_end(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
+		item->from = wr_build_end(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
 	build->unresolved |= !found[FROM] || !found[TO];
 	return found[TO] ? read_targets(build, item, found[TO]) : WEIR_OK;
 }
@@ -215,7 +208,7 @@ weir_status wr_build_connections(struct wr_build *build, const struct wr_value *
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
-		struct item item = {.index = i, .at = {&all, NULL, i}, .from = {NOTHING, NOTHING}};
+		struct item item = {.index = i, .at = {&all, NULL, i}, .from = {WR_NOTHING, WR_NOTHING}};
 		status = read_item(build, &item, &wr_value_at(connections, i)->value);
 	}
 	return status ? status : check_doubles(build);

@@ -144,7 +144,7 @@ weir_status weir_description_add_green_context(weir_description *description, co
 	struct wr_text item = {0};
 	weir_status status = check_name(description, name);
 
-	if (!status && index < -1)
+	if (!status && index < -1 && index != WEIR_REMAINDER)
 		status = wr_fail(WEIR_E_INVALID,
 				 "green context '%s': index %d: -1 is the pool's default, 0 its first", name,
 				 index);
@@ -152,7 +152,10 @@ weir_status weir_description_add_green_context(weir_description *description, co
 		return status;
 	wr_text_add(&item, "{\"type\": \"green_context\", \"pool\": ");
 	wr_text_string(&item, pool);
-	wr_text_add(&item, ", \"index\": %d}", index);
+	if (index == WEIR_REMAINDER)
+		wr_text_add(&item, ", \"index\": \"remainder\"}");
+	else
+		wr_text_add(&item, ", \"index\": %d}", index);
 	return put(description, name, &item);
 }
 

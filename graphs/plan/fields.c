@@ -57,11 +57,21 @@ static void report_unknown(struct wr_reports *reports, const struct wr_at *at, c
 		  wr_shown(member->key).text, wr_offer_hint(&offer, &nearest));
 }
 
+bool wr_is_comment(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member)
+{
+	if (strcmp(member->key, "comment"))
+		return false;
+	wr_type_check(reports, at, &member->value, WR_STRING);
+	return true;
+}
+
 static void read_member(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,
 			const char *what, const struct wr_field *fields, const struct wr_value **found)
 {
 	const struct wr_field *field = field_of(fields, member->key);
 
+	if (!field && wr_is_comment(reports, at, member))
+		return;
 	if (!field)
 		report_unknown(reports, at, member, what, fields);
 	else if (!field->types)

@@ -14,6 +14,12 @@ bool wr_type_check(struct wr_reports *reports, const struct wr_at *at, const str
 		   unsigned types);
 
 /*
+ * "comment", a text for readers: any object may have it, unless the key means something else there. True: it
+ * was one, and its type has been checked.
+ */
+bool wr_is_comment(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member);
+
+/*
  * Checks the keys of `object` and their types. found[i] is the value of the i-th field, or NULL: absent or of
  * a wrong type. `what` names the object in messages ("an entity").
  */

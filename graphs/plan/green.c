@@ -106,6 +106,20 @@ weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *reso
 	return status;
 }
 
+/* Of a green context: an index, or "remainder", which is -1 in the plan, where a pool's own -1 is resolved. */
+static int read_partition(struct wr_build *build, const struct wr_plan_green_context_pool *pool,
+			  const struct wr_at *up, const struct wr_value *value)
+{
+	int index;
+
+	if (value && value->type == WR_STRING) {
+		wr_field_choice(&build->reports, &(struct wr_at){up, "index", 0}, value, "remainder");
+		return -1;
+	}
+	index = read_index(build, pool, up, "index", value);
+	return index < 0 ? pool->default_index : index;
+}
+
 weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *resource,
 				   const struct wr_at *at)
 {
@@ -113,7 +127,7 @@ weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *r
 	static const struct wr_field fields[KEYS + 1] = {
 		[TYPE] = {"type", WR_STRING, true},
 		[POOL] = {"pool", WR_STRING, true},
-		[INDEX] = {"index", WR_INTEGER, false},
+		[INDEX] = {"index", WR_INTEGER | WR_STRING, false},
 	};
 	struct wr_plan_green_context *context = &build->plan->green_contexts[resource->index];
 	const struct wr_plan_green_context_pool *pool;
@@ -128,8 +142,6 @@ weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *r
 	if (!named)
 		return WEIR_OK;
 	pool = &build->plan->green_context_pools[named->index];
-	context->index = read_index(build, pool, at, "index", found[INDEX]);
-	if (context->index < 0)
-		context->index = pool->default_index;
+	context->index = read_partition(build, pool, at, found[INDEX]);
 	return WEIR_OK;
 }

@@ -193,6 +193,12 @@ static weir_status check_size(size_t length, struct wr_reports *reports)
 	return WEIR_E_INVALID;
 }
 
+/* What other languages begin a comment with, where JSON expects something else. */
+static bool is_comment(const json_error_t *error)
+{
+	return strstr(error->text, "near '/") || strstr(error->text, "near '#");
+}
+
 static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 {
 	json_error_t error;
@@ -204,9 +210,10 @@ static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 		return WEIR_OK;
 	if (!*error.source)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
-	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s",
+	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s%s",
 		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string"
-								       : wr_shown(error.text).text);
+								       : wr_shown(error.text).text,
+		  is_comment(&error) ? ": JSON has no comments, write \"comment\": \"...\" in an object" : "");
 	return WEIR_E_INVALID;
 }
 

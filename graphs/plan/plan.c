@@ -46,12 +46,17 @@ static weir_status read_name(struct wr_build *build, const struct wr_value *name
 
 static weir_status build_root(struct wr_build *build, const struct wr_value *root)
 {
-	enum { WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, USE_DEFAULT_STREAM, KEYS = 16 };
+	enum {
+		WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, INLETS, OUTLETS, USE_DEFAULT_STREAM,
+		SCHEMA, KEYS = 20
+	};
 	static const struct wr_field fields[KEYS] = {
 		{"weir", WR_INTEGER, true},      {"name", WR_STRING, false},
 		{"scheduler", WR_OBJECT, false}, {"resources", WR_OBJECT, false},
 		{"entities", WR_ARRAY, true},    {"connections", WR_ARRAY, false},
-		[USE_DEFAULT_STREAM] = {"use_default_stream", WR_BOOL, false},
+		{"inlets", WR_ARRAY, false},     {"outlets", WR_ARRAY, false},
+		{"use_default_stream", WR_BOOL, false},
+		[SCHEMA] = {"$schema", WR_STRING, false}, /* of editors: which keys there are */
 		{"include", 0, false},           {"subgraphs", 0, false},
 		{"templates", 0, false},         {"holoscan_defaults", 0, false},
 		{"holoscan_or", 0, false},
@@ -74,6 +79,10 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 	build->unresolved = !found[CONNECTIONS] && wr_value_index(root, "connections") != WR_NO_INDEX;
 	if (!status && found[CONNECTIONS])
 		status = wr_build_connections(build, found[CONNECTIONS]);
+	if (!status && found[INLETS])
+		status = wr_build_inlets(build, found[INLETS]);
+	if (!status && found[OUTLETS])
+		status = wr_build_outlets(build, found[OUTLETS]);
 	return status;
 }
 
@@ -160,6 +169,8 @@ void wr_plan_destroy(struct wr_plan *plan)
 		finish_entity(&plan->entities[i]);
 	wr_free(plan->entities);
 	wr_free(plan->connections);
+	wr_free(plan->inlets);
+	wr_free(plan->outlets);
 	wr_free(plan->scheduler.backend);
 	wr_free(plan->name);
 	wr_free(plan);

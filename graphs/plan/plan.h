@@ -17,12 +17,14 @@ struct wr_plan_input {
 	int said;			/* "gate": 0 or 1; -1: the description does not say */
 	unsigned line, column;		/* of what it says */
 	bool gate;			/* has an implied gate (C8) */
+	bool inlet;			/* the graph names an inlet here */
 };
 
 struct wr_plan_output {
 	const weir_port *port;
 	uint32_t max_emits;
-	uint32_t connections;
+	uint32_t connections;		/* outlets not counted */
+	uint32_t outlet;		/* capacity of the outlet that the graph names here; 0: none */
 };
 
 struct wr_plan_condition {
@@ -85,6 +87,11 @@ struct wr_plan_connection {
 	uint32_t initial;
 };
 
+/* Where a program will make an inlet or an outlet: the text said so. */
+struct wr_plan_end {
+	uint32_t entity, port;
+};
+
 struct wr_plan_scheduler {
 	unsigned workers;			/* 0: not given */
 	int signal;				/* enum wr_signal_kind; -1: not given */
@@ -109,6 +116,8 @@ struct wr_plan {
 	size_t entity_count;
 	struct wr_plan_connection *connections;		/* as in the text: that is "connection order" */
 	size_t connection_count;
+	struct wr_plan_end *inlets, *outlets;		/* as in the text */
+	size_t inlet_count, outlet_count;
 };
 
 /*
@@ -120,6 +129,9 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_report_fn *fn,
 			   void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
+/* The port of the i-th inlet, or outlet, that the text names. */
+const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
+const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);
 /* Whether a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
 /* A `cuda_stream` of the description names that input: it is the gate. */

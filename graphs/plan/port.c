@@ -125,6 +125,8 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 		int input = wr_port_index(entity->kind->inputs, member->key);
 		int output = wr_port_index(entity->kind->outputs, member->key);
 
+		if (input < 0 && output < 0 && wr_is_comment(&build->reports, &at, member))
+			continue;
 		if (input < 0 && output < 0)
 			report_unknown(build, entity, member, &at);
 		else if (!wr_type_check(&build->reports, &at, &member->value, WR_OBJECT))
@@ -159,9 +161,9 @@ void wr_build_check_unconnected(struct wr_build *build)
 		const struct wr_plan_entity *entity = &build->plan->entities[i];
 		for (size_t k = 0; k < entity->input_count; k++)
 			check_unconnected(build, entity, entity->inputs[k].port,
-					  entity->inputs[k].connections, "input");
+					  entity->inputs[k].connections + entity->inputs[k].inlet, "input");
 		for (size_t k = 0; k < entity->output_count; k++)
 			check_unconnected(build, entity, entity->outputs[k].port,
-					  entity->outputs[k].connections, "output");
+					  entity->outputs[k].connections + entity->outputs[k].outlet, "output");
 	}
 }

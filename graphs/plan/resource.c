@@ -356,7 +356,9 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 
 	for (size_t i = 0; i < count && !status; i++) {
 		const struct wr_member *member = wr_value_at(resources, i);
-		status = enter(build, member, &(struct wr_at){&all, member->key, 0});
+		struct wr_at at = {&all, member->key, 0};
+		if (member->value.type == WR_OBJECT || !wr_is_comment(&build->reports, &at, member))
+			status = enter(build, member, &at);
 	}
 	if (!status)
 		status = read_type(build, WR_GREEN_CONTEXT_POOL, &all);

@@ -159,6 +159,26 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
 	wr_text_add(text, "%s];\n", c->initial ? ", style=dashed" : "");
 }
 
+/* What the program holds: a name of their own each, or they would be one. */
+static void dot_ends(struct wr_text *text, const struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->inlet_count; i++) {
+		const char *entity = plan->entities[plan->inlets[i].entity].name;
+		const char *port = wr_plan_inlet(plan, i)->port->name;
+		wr_text_add(text, "  \"to %s.%s\" [label=\"inlet\", shape=plaintext];\n", entity, port);
+		wr_text_add(text, "  \"to %s.%s\" -> \"%s\" [headlabel=\"%s\"];\n", entity, port, entity, port);
+	}
+	for (size_t i = 0; i < plan->outlet_count; i++) {
+		const char *entity = plan->entities[plan->outlets[i].entity].name;
+		const char *port = wr_plan_outlet(plan, i)->port->name;
+		wr_text_add(text, "  \"from %s.%s\" [label=\"outlet\", shape=plaintext];\n", entity, port);
+		wr_text_add(text, "  \"%s\" -> \"from %s.%s\" [taillabel=\"%s\"", entity, entity, port, port);
+		if (wr_plan_outlet(plan, i)->outlet > 1)
+			wr_text_add(text, ", label=\"%u\"", wr_plan_outlet(plan, i)->outlet);
+		wr_text_add(text, "];\n");
+	}
+}
+
 static void add_dot(struct wr_text *text, const struct wr_plan *plan)
 {
 	bool *gated = wr_alloc(plan->entity_count + 1, sizeof(*gated));
@@ -175,6 +195,7 @@ static void add_dot(struct wr_text *text, const struct wr_plan *plan)
 	wr_free(gated);
 	for (size_t i = 0; i < plan->connection_count; i++)
 		dot_connection(text, plan, &plan->connections[i]);
+	dot_ends(text, plan);
 	wr_text_add(text, "}\n");
 }
 

@@ -112,7 +112,7 @@ static void json_context_pool(struct wr_text *text, const struct wr_plan_green_c
 		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
 }
 
-/* -1 is the pool's default, also where that is not the remainder: a context without an index is that one. */
+/* A context without an index is the pool's default; the remainder has a word, since -1 means that default, too. */
 static void json_context(struct wr_text *text, const struct wr_plan *plan,
 			 const struct wr_plan_green_context *context)
 {
@@ -120,7 +120,9 @@ static void json_context(struct wr_text *text, const struct wr_plan *plan,
 
 	wr_text_add(text, "    \"%s\": {\"type\": \"green_context\", \"pool\": \"%s\"", context->name,
 		    pool->name);
-	if (context->index != pool->default_index)
+	if (context->index != pool->default_index && context->index < 0)
+		wr_text_add(text, ", \"index\": \"remainder\"");
+	else if (context->index != pool->default_index)
 		wr_text_add(text, ", \"index\": %d", context->index);
 	wr_text_add(text, "}");
 }
@@ -197,6 +199,19 @@ static void json_connection(struct wr_text *text, const struct wr_plan *plan,
 			    wr_plan_input_name(plan, c));
 }
 
+static void json_ends(struct wr_text *text, const struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		wr_text_add(text, "%s\"%s.%s\"%s", i ? ", " : ",\n  \"inlets\": [",
+			    plan->entities[plan->inlets[i].entity].name, wr_plan_inlet(plan, i)->port->name,
+			    i + 1 == plan->inlet_count ? "]" : "");
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		wr_text_add(text, "%s{\"port\": \"%s.%s\", \"capacity\": %u}%s",
+			    i ? ", " : ",\n  \"outlets\": [", plan->entities[plan->outlets[i].entity].name,
+			    wr_plan_outlet(plan, i)->port->name, wr_plan_outlet(plan, i)->outlet,
+			    i + 1 == plan->outlet_count ? "]" : "");
+}
+
 void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
 {
 	wr_text_add(text, "{\n  \"weir\": 1, \"name\": \"%s\",\n", plan->name);
@@ -212,5 +227,7 @@ void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
 		wr_text_add(text, i ? ",\n" : "\n");
 		json_connection(text, plan, &plan->connections[i]);
 	}
-	wr_text_add(text, "\n  ]\n}\n");
+	wr_text_add(text, "\n  ]");
+	json_ends(text, plan);
+	wr_text_add(text, "\n}\n");
 }

@@ -60,12 +60,13 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "all, %s", wr_policy_text(input->policy));
 		else
 			wr_text_add(text, "%u, %s", input->take, wr_policy_text(input->policy));
-		wr_text_add(text, "%s%s\n", gate_text(input), input->connections ? "" : ", not connected");
+		wr_text_add(text, "%s%s\n", gate_text(input),
+			    input->connections || input->inlet ? "" : ", not connected");
 	}
 	for (size_t i = 0; i < entity->output_count; i++)
 		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name,
 			    entity->outputs[i].max_emits,
-			    entity->outputs[i].connections ? "" : ", not connected");
+			    entity->outputs[i].connections || entity->outputs[i].outlet ? "" : ", not connected");
 }
 
 static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity,
@@ -214,6 +215,16 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 		text_condition(text, entity, &entity->conditions[i]);
 }
 
+static void text_ends(struct wr_text *text, const struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		wr_text_add(text, "inlet -> %s.%s\n", plan->entities[plan->inlets[i].entity].name,
+			    wr_plan_inlet(plan, i)->port->name);
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		wr_text_add(text, "%s.%s -> outlet (capacity %u)\n", plan->entities[plan->outlets[i].entity].name,
+			    wr_plan_outlet(plan, i)->port->name, wr_plan_outlet(plan, i)->outlet);
+}
+
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan)
 {
 	wr_text_add(text, "graph %s: %zu entit%s, %zu connection%s\n", plan->name, plan->entity_count,
@@ -232,4 +243,5 @@ void wr_show_text(struct wr_text *text, const struct wr_plan *plan)
 			wr_text_add(text, " (%u initial)", c->initial);
 		wr_text_add(text, "\n");
 	}
+	text_ends(text, plan);
 }

@@ -241,14 +241,15 @@ static void check_key(const struct wr_values_source *source, struct wr_reports *
 {
 	struct wr_nearest nearest = {.wanted = member->key};
 	struct wr_offer offer = {.what = "parameter"};
+	struct wr_at at = {source->at, member->key, 0};
 
-	if (is_parameter(source, member->key))
+	if (is_parameter(source, member->key) || wr_is_comment(reports, &at, member))
 		return;
 	for (const weir_parameter *p = source->parameters; p && p->name; p++) {
 		wr_nearest_try(&nearest, p->name);
 		wr_offer_add(&offer, p->name);
 	}
-	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &(struct wr_at){source->at, member->key, 0}, member->place,
+	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &at, member->place,
 		  "%s '%s' has no parameter '%s'%s", source->kind, source->name, wr_shown(member->key).text,
 		  wr_offer_hint(&offer, &nearest));
 }

@@ -1,199 +1,130 @@
+/* What the library tells goes to the program's function, or to nobody. */
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/thread.h"
 #include "test.h"
 
-enum { READ, WRITE };
-
-/* stderr, replaced for a test by one end of something. */
-struct rig {
-	int saved, ends[2];
-	char seen[4096];
+struct told {
+	unsigned lines;
+	weir_log_level level;
+	char last[2048];
 };
 
-static struct rig rig;
-
-static void stderr_is_end(bool socket)
+static void note(weir_log_level level, int64_t at, const char *line, void *arg)
 {
-	assert_int_equal(socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, rig.ends) : pipe(rig.ends), 0);
-	rig.saved = dup(STDERR_FILENO);
-	dup2(rig.ends[WRITE], STDERR_FILENO);
-	close(rig.ends[WRITE]);
+	struct told *told = arg;
+
+	assert_true(at > 0);
+	told->lines++;
+	told->level = level;
+	snprintf(told->last, sizeof told->last, "%s", line);
+	errno = 0;
 }
 
-static void reader_goes(void)
-{
-	close(rig.ends[READ]);
-	rig.ends[READ] = -1;
-}
-
-static const char *read_all(void)
-{
-	ssize_t got;
-
-	fcntl(rig.ends[READ], F_SETFL, O_NONBLOCK);
-	got = read(rig.ends[READ], rig.seen, sizeof(rig.seen) - 1);
-	rig.seen[got < 0 ? 0 : got] = '\0';
-	return rig.seen;
-}
-
-static void fill(void)
-{
-	static const char bytes[4096];
-
-	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
-	while (write(STDERR_FILENO, bytes, sizeof(bytes)) > 0)
-		;
-	fcntl(STDERR_FILENO, F_SETFL, 0);	/* as everybody's stderr: it would block */
-}
-
-static void empty(void)
-{
-	fcntl(rig.ends[READ], F_SETFL, O_NONBLOCK);
-	while (read(rig.ends[READ], rig.seen, sizeof(rig.seen)) > 0)
-		;
-}
-
-static int put_stderr_back(void **state)
+static void b04_nobody_is_told_by_default(void **state)
 {
 	(void)state;
-	dup2(rig.saved, STDERR_FILENO);
-	close(rig.saved);
-	if (rig.ends[READ] >= 0)
-		close(rig.ends[READ]);
-	return 0;
+	assert_false(wr_log_on());
+	wr_log(WEIR_LOG_ERROR, "%s", "into the air");
 }
 
-/* In a child: a process reads WEIR_LOG once. So this test comes first. */
-static void b04_off_by_default(void **state)
+static void b04_the_function_is_told_until_another_is(void **state)
 {
-	pid_t child = fork();
-	int status = -1;
+	struct told first = {0}, second = {0};
 
 	(void)state;
-	if (!child) {
-		unsetenv("WEIR_LOG");
-		_exit(wr_log_on(WR_LOG_ERROR) ? 1 : 0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	assert_int_equal(weir_log_set(note, &first), WEIR_OK);
+	wr_log(WEIR_LOG_WARN, "slow callback of '%s'", "blur");
+	assert_int_equal(weir_log_set(note, &second), WEIR_OK);
+	wr_log(WEIR_LOG_INFO, "draining");
+	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
+	wr_log(WEIR_LOG_ERROR, "nobody hears");
+	assert_int_equal(first.lines, 1);
+	assert_int_equal(first.level, WEIR_LOG_WARN);
+	assert_string_equal(first.last, "slow callback of 'blur'");
+	assert_int_equal(second.lines, 1);
+	assert_string_equal(second.last, "draining");
 }
 
-static void b04_only_what_was_asked_for_is_on(void **state)
+static void a_line_is_one_line_without_control_characters(void **state)
 {
-	(void)state;
-	assert_true(wr_log_on(WR_LOG_ERROR));
-	assert_true(wr_log_on(WR_LOG_INFO));
-	assert_false(wr_log_on(WR_LOG_DEBUG));
-}
-
-static void a_line_is_one_line_with_its_level(void **state)
-{
-	const char *seen;
+	struct told told = {0};
 
 	(void)state;
-	stderr_is_end(false);
-	wr_log(WR_LOG_WARN, "slow callback of '%s'\nx", "blur");
-	wr_log(WR_LOG_DEBUG, "not asked for");
-	seen = read_all();
-	assert_true(strncmp(seen, "weir ", 5) == 0);
-	assert_non_null(strstr(seen, " warn: slow callback of 'blur'\\nx\n"));
-	assert_ptr_equal(strchr(seen, '\n'), seen + strlen(seen) - 1);
-}
-
-static void a_long_line_is_cut_and_still_ends(void **state)
-{
-	const char *seen;
-
-	(void)state;
-	stderr_is_end(false);
-	wr_log(WR_LOG_ERROR, "%03000d", 1);
-	seen = read_all();
-	assert_in_range(strlen(seen), 1000, 1024);
-	assert_int_equal(seen[strlen(seen) - 1], '\n');
-}
-
-static void full_stderr_loses_lines_and_says_so(bool socket)
-{
-	stderr_is_end(socket);
-	fill();
-	wr_log(WR_LOG_ERROR, "lost");
-	wr_log(WR_LOG_ERROR, "lost too");
-	empty();
-	wr_log(WR_LOG_ERROR, "after");
-	assert_non_null(strstr(read_all(), "error: (2 lines lost) after\n"));
-	assert_null(strstr(rig.seen, "lost too"));
-}
-
-static void f51_a_full_pipe_never_blocks_and_losses_are_told(void **state)
-{
-	(void)state;
-	full_stderr_loses_lines_and_says_so(false);
-}
-
-static void f51_a_full_socket_never_blocks_either(void **state)
-{
-	(void)state;
-	full_stderr_loses_lines_and_says_so(true);
-}
-
-static void closed_stderr_is_survived(bool socket)
-{
-	sigset_t pending;
-
-	stderr_is_end(socket);
-	reader_goes();
+	weir_log_set(note, &told);
 	errno = 12345;
-	wr_log(WR_LOG_ERROR, "to nobody");
+	wr_log(WEIR_LOG_ERROR, "a\nb\033[m");
 	assert_int_equal(errno, 12345);
-	sigpending(&pending);
-	assert_false(sigismember(&pending, SIGPIPE));
+	assert_string_equal(told.last, "a\\nb\\u001b[m");
+	wr_log(WEIR_LOG_ERROR, "%03000d", 1);
+	assert_in_range(strlen(told.last), 1000, 1023);
+	weir_log_set(NULL, NULL);
 }
 
-static void f51_a_closed_pipe_does_not_kill(void **state)
+/* --- another thread tells while the function is replaced --- */
+
+struct talker {
+	_Atomic bool stop;
+	_Atomic unsigned lines;
+	_Atomic bool gone, late;
+};
+
+static void count(weir_log_level level, int64_t at, const char *line, void *arg)
 {
-	(void)state;
-	closed_stderr_is_survived(false);
+	struct talker *talker = arg;
+
+	(void)level;
+	(void)at;
+	(void)line;
+	wr_fetch_add(&talker->lines, 1);
+	if (wr_load(&talker->gone))
+		wr_store(&talker->late, true);
+	wr_thread_yield();
+	if (wr_load(&talker->gone))
+		wr_store(&talker->late, true);
 }
 
-static void f51_a_closed_socket_does_not_kill(void **state)
+static void talk(void *arg)
 {
-	(void)state;
-	closed_stderr_is_survived(true);
+	struct talker *talker = arg;
+
+	while (!wr_load(&talker->stop))
+		wr_log(WEIR_LOG_INFO, "a line");
 }
 
-static void f51_no_stderr_at_all_is_fine(void **state)
+static void b04_what_was_replaced_is_not_called_any_more(void **state)
 {
+	struct talker talkers[64] = {0}, other = {0};
+	struct wr_thread thread;
+
 	(void)state;
-	stderr_is_end(false);
-	close(STDERR_FILENO);
-	wr_log(WR_LOG_ERROR, "nowhere");
-	assert_string_equal(read_all(), "");
+	assert_int_equal(wr_thread_start(&thread, "talker", talk, &other), WEIR_OK);
+	for (size_t i = 0; i < 64; i++) {
+		assert_int_equal(weir_log_set(count, &talkers[i]), WEIR_OK);
+		while (!wr_load(&talkers[i].lines))
+			wr_thread_yield();
+		assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
+		wr_store(&talkers[i].gone, true);
+	}
+	wr_store(&other.stop, true);
+	wr_thread_join(&thread);
+	for (size_t i = 0; i < 64; i++)
+		assert_false(wr_load(&talkers[i].late));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(b04_off_by_default),
-		cmocka_unit_test(b04_only_what_was_asked_for_is_on),
-		cmocka_unit_test_teardown(a_line_is_one_line_with_its_level, put_stderr_back),
-		cmocka_unit_test_teardown(a_long_line_is_cut_and_still_ends, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_full_pipe_never_blocks_and_losses_are_told, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_full_socket_never_blocks_either, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_closed_pipe_does_not_kill, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_closed_socket_does_not_kill, put_stderr_back),
-		cmocka_unit_test_teardown(f51_no_stderr_at_all_is_fine, put_stderr_back),
+		cmocka_unit_test(b04_nobody_is_told_by_default),
+		cmocka_unit_test(b04_the_function_is_told_until_another_is),
+		cmocka_unit_test(a_line_is_one_line_without_control_characters),
+		cmocka_unit_test(b04_what_was_replaced_is_not_called_any_more),
 	};
 
-	setenv("WEIR_LOG", "Info", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -574,8 +574,8 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 		       "green context pool 'p': default_context is 3, but there are 2 partitions, counted from 1");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
 		       "green context pool 'p': flags 0x1: they must be 0");
-	assert_refused(weir_description_add_green_context(made, "c", "p", -2),
-		       "green context 'c': index -2: -1 is the pool's default, 0 its first");
+	assert_refused(weir_description_add_green_context(made, "c", "p", -3),
+		       "green context 'c': index -3: -1 is the pool's default, 0 its first");
 	weir_description_destroy(made);
 }
 

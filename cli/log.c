@@ -1,0 +1,118 @@
+/*
+ * WEIR_LOG: what the library tells, on stderr. It must never block or end the program (F51), and stderr belongs to the whole process: its O_NONBLOCK
+ * flag is shared with the parent's terminal, its file offset with other writers. So a pipe or terminal is
+ * opened once more for each line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular file never
+ * blocks. What cannot be written is dropped and counted, and the next line that gets through says how many
+ * were lost. No libc stream: stdio's locks could be held.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
+enum { LEVELS = sizeof level_names / sizeof level_names[0] };
+
+static _Atomic unsigned long long lost;	/* lines, since the last one that got through */
+
+static ssize_t write_opened_again(const char *line, size_t length)
+{
+	int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+	ssize_t written;
+
+	if (fd >= 0) {
+		written = write(fd, line, length);
+		close(fd);
+		return written;
+	}
+	/* Not permitted or no /proc: ask first. No reader (ENXIO) ends here too: POLLERR. */
+	if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT) || (ready.revents & POLLERR))
+		return -1;
+	return write(STDERR_FILENO, line, length);
+}
+
+static ssize_t write_any(const char *line, size_t length)
+{
+	struct stat what;
+
+	if (fstat(STDERR_FILENO, &what))
+		return -1;
+	if (S_ISREG(what.st_mode))
+		return write(STDERR_FILENO, line, length);
+	if (S_ISSOCK(what.st_mode))
+		return send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return write_opened_again(line, length);
+}
+
+/* SIGPIPE is held back for this thread, and taken away if it is ours: not if one was pending before. */
+static bool write_quietly(const char *line, size_t length)
+{
+	sigset_t pipe_only, before, pending;
+	ssize_t written;
+	int error = errno;
+
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+	written = write_any(line, length);
+	if (written < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+		while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = error;	/* whoever logs a failure may still want to read it */
+	return written == (ssize_t)length;
+}
+
+static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at, const char *text)
+{
+	unsigned long long missing = lost;
+	char told[48] = "";
+	int length;
+
+	if (missing)
+		snprintf(told, sizeof told, "(%llu lines lost) ", missing);
+	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], told, text);
+	if ((size_t)length > room - 2)
+		length = (int)room - 2;
+	line[length++] = '\n';
+	lost -= missing;
+	return (size_t)length;
+}
+
+void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg)
+{
+	const int *wanted = arg;
+	char line[1024];	/* below PIPE_BUF: lines of several writers never mix */
+	unsigned long long before = lost;
+	size_t length;
+
+	if ((int)level > *wanted)
+		return;
+	length = put_line(line, sizeof line, level, at, text);
+	if (!write_quietly(line, length))
+		lost += before + 1;
+}
+
+void cli_log_open(void)
+{
+	static int wanted;
+	const char *name = getenv("WEIR_LOG");
+
+	for (int i = 0; name && i < LEVELS; i++)
+		if (!strcasecmp(name, level_names[i]))
+			wanted = i;
+	if (wanted && weir_log_set(cli_log_line, &wanted))
+		cli_say("%s", weir_last_error());
+}
