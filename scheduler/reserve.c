@@ -29,8 +29,8 @@ static bool hears_from(const weir_entity *entity, int device)
 }
 
 /*
- * Two for each entity that is gated on work of the device (the loop gives one back a little after it has
- * fired), one for each stream's end.
+ * Two for each entity that is gated on work of the device, or whose own work there is bounded (the loop gives
+ * one back a little after it has fired), one for each stream's end.
  */
 static weir_status reserve_signals(weir_graph *graph, int device)
 {
@@ -43,6 +43,7 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 		bool streams = entity->plan->kind->flags & WEIR_OPERATOR_STREAM;
 		count += entity->contentful && hears_from(entity, device) ? 2 : 0;
 		count += streams && entity->plan->device == device ? 1 : 0;
+		count += streams && entity->plan->device == device && entity->flight.bound ? 2 : 0;
 	}
 	for (size_t i = 0; i < graph->hidden_count; i++)
 		count += graph->hidden[i]->outlet->connection->sender->plan->device == device ? 2 : 0;
