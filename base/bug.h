@@ -19,6 +19,7 @@ enum wr_bug {
 	WR_BUG_READY_NOT_BOUND,		/* READY is not bound to the front: compute receives newer messages */
 	WR_BUG_PAYLOAD_EARLY,		/* a payload is freed before its reader on the GPU is done */
 	WR_BUG_TOKEN_WITHOUT_GENERATION,
+	WR_BUG_FLIGHT_NOT_ASKED,	/* max_in_flight takes ticks that nobody asked about for complete */
 	WR_BUG_OWN_FENCE_NOT_ARMED,	/* fences that no message of the front brought are not armed */
 	WR_BUG_MARKED_BEFORE_PUSH,	/* a sender marks its queue as having news, then pushes */
 	WR_BUG_LOOKED_BEFORE_MARK,	/* the receiver looks at a queue, then resets its mark */

@@ -37,12 +37,26 @@ static int widest_name(weir_scheduler *scheduler)
 	return (int)width;
 }
 
-static void print_entity(int width, const weir_entity_counts *counts)
+/* The column is there if any of them used the device in a bounded way. */
+static bool uses_device(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+		if (counts.most_in_flight)
+			return true;
+	return false;
+}
+
+static void print_entity(int width, bool device, const weir_entity_counts *counts)
 {
 	char compute[24];
 
-	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s\n", width, counts->entity,
+	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s", width, counts->entity,
 	       counts->ticks, counts->received, counts->emitted, cli_duration(compute, counts->compute_ns));
+	if (device)
+		printf("  %14" PRIu64, counts->most_in_flight);
+	putchar('\n');
 	if (counts->unconnected)
 		printf("  %-*s  %10" PRIu64 " emitted on an output that is not connected\n", width, "",
 		       counts->unconnected);
@@ -54,13 +68,14 @@ static void print_entities(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 	int width = widest_name(scheduler);
+	bool device = uses_device(scheduler);
 	size_t i = 0;
 
-	printf("  %-*s  %10s  %10s  %10s  %12s\n", width, "entity", "ticks", "received", "emitted",
-	       "in compute");
+	printf("  %-*s  %10s  %10s  %10s  %12s%s\n", width, "entity", "ticks", "received", "emitted",
+	       "in compute", device ? "  most in flight" : "");
 	for (; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (i < LISTED)
-			print_entity(width, &counts);
+			print_entity(width, device, &counts);
 	if (i > LISTED)
 		printf("  and %zu more\n", i - LISTED);
 }

@@ -335,7 +335,7 @@ static inline bool has_room(struct wr_queue *queue, size_t need)
 }
 
 /*
- * True if all gathering conditions of a plain entity hold (reset.c). Then they need not be asked; what they
+ * True if all gathering conditions of a plain entity hold (reset.c), in_flight apart. Then they need not be asked; what they
  * wait for otherwise, and whether it will ever come, they say themselves.
  */
 static inline bool plainly_holds(const weir_entity *entity)
@@ -355,6 +355,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity};
 	uint32_t looks;
+	size_t to;
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || unheard(entity)) {
@@ -362,7 +363,8 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished" : why;
 		return settle(&view, WR_NEVER, &sum);
 	}
-	if (!(entity->plain && plainly_holds(entity)) && !ask_phase(&view, 0, entity->gathering_count, &sum))
+	to = entity->plain && plainly_holds(entity) ? entity->in_flight != NULL : entity->gathering_count;
+	if (!ask_phase(&view, entity->asked_from, to, &sum))
 		return settle(&view, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);

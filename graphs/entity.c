@@ -74,9 +74,13 @@ static weir_status make_conditions(weir_entity *entity, const struct wr_plan_ent
 	size_t count = plan->condition_count;
 	weir_status status = WEIR_OK;
 
-	entity->conditions = wr_alloc(count ? count : 1, sizeof *entity->conditions);
+	entity->conditions = wr_alloc(count + 1, sizeof *entity->conditions);
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
+	if (entity->graph->plan->in_flight.kind) {
+		status = add_condition(entity, &entity->graph->plan->in_flight);
+		entity->in_flight = entity->condition_count ? &entity->conditions[0] : NULL;
+	}
 	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
 		for (size_t i = 0; !status && i < count; i++)
 			if ((int)plan->conditions[i].kind->phase == phase)
@@ -134,6 +138,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->scratch);
 	wr_free(entity->wait.fences);
 	wr_free(entity->context.made);
+	wr_flight_finish(&entity->flight);
 	wr_free(entity->own.items);
 	wr_free(entity->own.sets);
 }

@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "graphs/connection.h"
 #include "graphs/fan_in.h"
+#include "graphs/flight.h"
 #include "graphs/message.h"
 #include "graphs/own_streams.h"
 #include "graphs/plan/plan.h"
@@ -121,6 +122,7 @@ struct weir_entity {
 	struct wr_condition *conditions;
 	size_t input_count, output_count, condition_count;
 	size_t gathering_count;			/* of the conditions: they come before the content ones */
+	struct wr_condition *in_flight;		/* the implied one (T8), the first of all; or NULL */
 	size_t receivers;			/* connections that leave */
 	_Atomic size_t listeners;		/* whose receiver is not DONE: it counts down, then pokes */
 	_Atomic uint32_t looks;			/* enum wr_looks: what a review does with closed fronts */
@@ -147,6 +149,8 @@ struct weir_entity {
 	bool withheld;				/* what its last tick held is kept: no memory for the fence */
 	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;
+	struct wr_flight flight;
+	size_t asked_from;		/* of the conditions: 1 until a tick of this run used the device (T8) */
 	weir_verdict verdict;
 	weir_fence *scratch;			/* of one message, while a view looks at it */
 	size_t scratch_room;

@@ -28,7 +28,21 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
 }
 
-static void explain_verdict(weir_entity *entity, const char *name, weir_explain_fn *fn, void *arg)
+/* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
+static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
+{
+	const struct wr_flight *flight = &entity->flight;
+	int64_t age = 0;
+	const char *owner = wr_fence_producer(entity->graph->system, flight->ends[flight->first].fence, &age);
+	bool long_ago = age >= 1000000000;
+
+	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
+		 (unsigned long long)(flight->ticks - flight->done), wr_flight_most(flight),
+		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
+}
+
+static void explain_verdict(weir_entity *entity, const char *name, bool in_flight, weir_explain_fn *fn,
+			    void *arg)
 {
 	const weir_verdict *verdict = &entity->verdict;
 	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER",
@@ -40,7 +54,9 @@ static void explain_verdict(weir_entity *entity, const char *name, weir_explain_
 		word = "WAIT_EVENT";
 	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
 		word = "WAIT_TIME";
-	if (verdict->fence_count)
+	if (verdict->fence_count && in_flight)
+		detail_in_flight(entity, detail, sizeof detail);
+	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
 	else
 		wr_shown_cut(detail, sizeof detail, verdict->why ? verdict->why : "waits for its time");
@@ -183,7 +199,8 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, we
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
-		explain_verdict(entity, port_of(entity, condition->plan, name, sizeof name), fn, arg);
+		explain_verdict(entity, port_of(entity, condition->plan, name, sizeof name),
+				condition->plan->kind == entity->graph->plan->in_flight.kind, fn, arg);
 	}
 }
 
@@ -199,7 +216,7 @@ static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *f
 		entity->verdict.fence_count = 0;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
-		explain_verdict(entity, input->plan->port->name, fn, arg);
+		explain_verdict(entity, input->plan->port->name, false, fn, arg);
 	}
 }
 

@@ -209,6 +209,9 @@ static void bind_entity(weir_entity *entity, int signal)
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
 		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
+		/* Never inline: the callback would stand behind the ticks that it is to let go on. */
+		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
+			condition->signal = WR_SIGNAL_CALLBACK;
 		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_DOORBELL)
 			continue;
 		entity->belled = true;

@@ -22,6 +22,7 @@ struct weir_graph {
 	const weir_entity *blamed;	/* whose fault it is that a run could not begin; NULL: nobody's */
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
+	size_t max_in_flight;		/* of entities that say nothing (T8); set by the scheduler */
 	bool leaks;			/* what an entity withheld was never fenced: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;

@@ -200,7 +200,7 @@ static bool is_default(const struct wr_plan_condition *condition)
 /* What the default conditions ask of it can be seen at its queues, and no queue needs its lock for that. */
 static bool is_plain(const weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->gathering_count; i++)
+	for (size_t i = entity->in_flight ? 1 : 0; i < entity->gathering_count; i++)
 		if (!is_default(entity->conditions[i].plan))
 			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
@@ -231,6 +231,15 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->unconnected, 0);
 	wr_store_relaxed(&counters->lost, 0);
 	wr_store_relaxed(&counters->compute_ns, 0);
+	wr_store_relaxed(&counters->most_in_flight, 0);
+}
+
+static void reset_flight(weir_entity *entity)
+{
+	int64_t own = entity->plan->max_in_flight;
+
+	wr_flight_reset(&entity->flight, own < 0 ? entity->graph->max_in_flight : (size_t)own);
+	entity->asked_from = entity->in_flight ? 1 : 0;
 }
 
 static weir_status reset_entity(weir_entity *entity)
@@ -268,6 +277,7 @@ static weir_status reset_entity(weir_entity *entity)
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.fault = NULL;
 	entity->context.tick = 0;
+	reset_flight(entity);
 	reset_counters(&entity->counters);
 	memset(entity->operator_state, 0, entity->plan->kind->state_size);
 	return status ? status : reset_conditions(entity);

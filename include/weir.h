@@ -311,6 +311,23 @@ WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
 /* This condition's word from outside. */
 WEIR_API weir_told weir_view_told(const weir_view *view);
 
+/*
+ * The entity's own ticks that used the device, its *device ticks*, numbered from 1 in each run; max_in_flight
+ * bounds how many of them are on their way. What is asked of a device is asked by tick_pending alone.
+ */
+
+/* How many there were in this run. */
+WEIR_API uint64_t weir_view_device_ticks(const weir_view *view);
+/* How many there are from the oldest that is not known to be complete. */
+WEIR_API size_t weir_view_in_flight(const weir_view *view);
+/* The entity's max_in_flight, less while its ticks enqueue very much; 0: no bound. */
+WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
+/*
+ * Fences that the ends of the device ticks up to this one recorded and that are not seen complete: returns
+ * how many, writes at most `room` of them, one per stream (the latest). Without a bound none are kept: 0.
+ */
+WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room);
+
 /* Content conditions only: the front of the port, what the next tick receives. */
 WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
 WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
@@ -867,6 +884,9 @@ typedef struct {
 					   there, unblocks what create blocked */
 	bool measure;			/* measure the time inside compute (two clock reads a
 					   tick): weir_entity_counts.compute_ns */
+	int max_in_flight;		/* ticks of one entity that may be on the device at once, where the entity
+					   has no key of its own: 0: the description's, else 64; negative: no
+					   bound; at most 65536 */
 	/*
 	 * Called once when a run has ended (weir_scheduler_running says false, the outcome is there), also
 	 * one that destroy cut short; not for a start that failed. It may only hand on: of this scheduler,
@@ -962,6 +982,9 @@ typedef struct {
 	bool done;
 	uint64_t lost;					/* ticks that a condition says were due and never
 							   came: the beats that `periodic` passes over */
+	uint64_t most_in_flight;			/* most ticks that were on the device at once; the
+							   device is asked rarely, so up to 8 of them may
+							   have been complete; 0 without a bound */
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {

@@ -18,6 +18,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.emitted = wr_read(&entity->counters.emitted),
 		.unconnected = wr_read(&entity->counters.unconnected),
 		.compute_ns = wr_read(&entity->counters.compute_ns),
+		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
 		.lost = wr_read(&entity->counters.lost),
 	};

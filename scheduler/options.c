@@ -39,6 +39,13 @@ static bool open_to_plan(const weir_scheduler_options *own, int64_t value, unsig
 	return !value && !(own->given & given);
 }
 
+static size_t max_in_flight(int asked, int64_t planned)
+{
+	if (asked)
+		return asked < 0 ? 0 : (size_t)asked;
+	return planned < 0 ? WR_IN_FLIGHT : (size_t)planned;
+}
+
 weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_options *options)
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
@@ -61,6 +68,10 @@ weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_op
 		own->max_duration_ns = plan->max_duration_ns;
 	if (open_to_plan(own, own->spin_ns, WEIR_GIVEN_SPIN) && plan->has_spin)
 		own->spin_ns = plan->spin_ns;
+	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
+		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: it is at most %d", own->max_in_flight,
+			       WR_IN_FLIGHT_MAX);
+	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
 	if (!scheduler->worker_asked)
 		scheduler->worker_asked = one_per_core();

@@ -37,8 +37,8 @@ static bool waits_for(const weir_entity *entity, int device)
 }
 
 /*
- * Two for each entity that is gated on work of the device (the loop gives one back a little after it has
- * fired), one for each stream's end.
+ * Two for each entity that is gated on work of the device, or whose own work there is bounded (the loop gives
+ * one back a little after it has fired), one for each stream's end.
  */
 static weir_status reserve_signals(weir_graph *graph, int device)
 {
@@ -50,6 +50,7 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 		const weir_entity *entity = &graph->entities[i];
 		count += waits_for(entity, device) ? 2 : 0;
 		count += works_on(entity, device);
+		count += works_on(entity, device) && entity->flight.bound ? 2 : 0;
 	}
 	for (size_t i = 0; i < graph->hidden_count; i++)
 		count += graph->hidden[i]->outlet->connection->sender->plan->device == device ? 2 : 0;

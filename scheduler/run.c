@@ -17,6 +17,7 @@
 #define SETTLE_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
 #define TELLING_SOON 1		/* no stamp of a thread is that */
 #define POLL_NS 1000000		/* between two looks while it closes */
+#define DRAIN_LOOK_NS 20000000	/* between two looks at how far the device has come in a drain */
 #define OUTSIDE_NS 10000000	/* virtual: nobody outside wakes a simulated loop, it looks by itself */
 
 /*
@@ -71,6 +72,8 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	wr_fetch_or(&scheduler->asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
 	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
+	if (graph->system)
+		wr_system_drain(graph->system);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		wr_inlet_end(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
@@ -102,6 +105,24 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 	wr_wake_all(scheduler);
 }
 
+/*
+ * What was enqueued before a drain and completes is progress: its time runs anew. Work that comes after it
+ * began is none, or who enqueues for ever would drain for ever.
+ */
+static void extend_drain(weir_scheduler *scheduler, int64_t now)
+{
+	struct wr_system *system = scheduler->graph->system;
+	bool left = false;
+
+	scheduler->drain_look_at = INT64_MAX;
+	if (!system || scheduler->options.drain_ns <= 0 || !scheduler->draining)
+		return;
+	if (wr_system_progressed(system, &left))
+		scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
+	if (left)
+		scheduler->drain_look_at = wr_time_add(now, DRAIN_LOOK_NS);
+}
+
 /* True: cut short. */
 static bool obey(weir_scheduler *scheduler, int64_t now)
 {
@@ -109,6 +130,7 @@ static bool obey(weir_scheduler *scheduler, int64_t now)
 
 	if (asked & WR_STOP_DRAIN || (scheduler->ends_at != INT64_MAX && now >= scheduler->ends_at))
 		begin_drain(scheduler, now);
+	extend_drain(scheduler, now);
 	if (scheduler->draining && now >= scheduler->drain_at) {
 		scheduler->timed_out = true;
 		asked |= WR_STOP_NOW;
@@ -199,7 +221,7 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
 	if (scheduler->draining && scheduler->drain_at < next)
 		next = scheduler->drain_at;
-	return next;
+	return scheduler->drain_look_at < next ? scheduler->drain_look_at : next;
 }
 
 /* --- closing --- */

@@ -97,7 +97,7 @@ struct weir_scheduler {
 	struct wr_thread loop_thread;
 	weir_entity **heap;			/* timers, on absolute time */
 	size_t heap_count;
-	int64_t started_at, ends_at, quiet_at, drain_at, watch_at, settle_at;
+	int64_t started_at, ends_at, quiet_at, drain_at, drain_look_at, watch_at, settle_at;
 	uint64_t quiet_word;			/* the live word at a count of 0; grace runs from quiet_at */
 	int posix_signal;
 	bool draining, cut_short, timed_out;

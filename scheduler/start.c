@@ -27,6 +27,8 @@ static weir_status open_streams(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->stream)
 			status = wr_own_take(entity);
+		if (!status && entity->stream)
+			status = wr_stream_reserve(entity->stream, entity->flight.bound);
 		if (status)
 			graph->blamed = entity;
 	}

@@ -151,8 +151,11 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 		wr_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
-	if (!status && entity->own.count)
+	if (!status && entity->own.count) {
 		status = wr_entity_fence(entity);
+		if (!status)
+			status = wr_entity_note_flight(entity);
+	}
 	if (status) {
 		status = fail(scheduler, entity, status);
 		worker->local.context = NULL;

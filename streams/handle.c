@@ -10,6 +10,14 @@ uint64_t wr_stream_recorded(const weir_stream *stream)
 	return wr_load(&((weir_stream *)stream)->recorded);
 }
 
+uint64_t wr_stream_take_items(weir_stream *stream)
+{
+	uint64_t items = stream->items;
+
+	stream->items = 0;
+	return items;
+}
+
 void *wr_stream_handle(const weir_stream *stream)
 {
 	return stream->system->backend->native_streams ? wr_load(&((weir_stream *)stream)->native) : NULL;

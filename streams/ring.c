@@ -79,6 +79,30 @@ static struct wr_point *free_place(weir_stream *stream, struct wr_ring *ring, ui
 	return NULL;
 }
 
+static struct wr_ring *enlarge(weir_stream *stream, uint64_t size, uint64_t first)
+{
+	struct wr_ring *larger = wr_ring_make(stream, size, first);
+
+	if (!larger)
+		return NULL;
+	larger->older = wr_load(&stream->ring);
+	wr_store_release(&stream->ring, larger);
+	return larger;
+}
+
+#define RESERVED_MOST 1024
+
+weir_status wr_stream_reserve(weir_stream *stream, size_t points)
+{
+	uint64_t size = wr_load(&stream->ring)->size, wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
+
+	while (size < wanted)
+		size *= 2;
+	if (size == wr_load(&stream->ring)->size || enlarge(stream, size, wr_load(&stream->recorded) + 1))
+		return WEIR_OK;
+	return wr_system_failed(stream->system) ? wr_system_dead(stream->system) : WEIR_E_NOMEM;
+}
+
 struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point)
 {
 	struct wr_ring *ring = wr_load(&stream->ring), *larger;
@@ -86,10 +110,6 @@ struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point)
 
 	if (place || wr_system_failed(stream->system))
 		return place;
-	larger = wr_ring_make(stream, ring->size * 2, point);
-	if (!larger)
-		return NULL;
-	larger->older = ring;
-	wr_store_release(&stream->ring, larger);
-	return &larger->points[point % larger->size];
+	larger = enlarge(stream, ring->size * 2, point);
+	return larger ? &larger->points[point % larger->size] : NULL;
 }

@@ -156,6 +156,7 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
+	stream->items++;
 	return wr_system_note(system,
 			      system->backend->launch(system->native, stream->spec.device,
 						      wr_load(&stream->native), kernel, arguments, bytes));
@@ -173,6 +174,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_failed(system))
 		return wr_system_dead(system);
 	wr_store(&stream->dirty, true);
+	stream->items++;
 	return wr_system_note(system, system->backend->copy(system->native, stream->spec.device,
 							    wr_load(&stream->native), to, from, bytes));
 }
@@ -219,6 +221,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (status || !other || ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
+	stream->items++;
 	status = wr_system_note(system, system->backend->wait(system->native, stream->spec.device,
 							      wr_load(&stream->native),
 							      wr_stream_point(other, fence.point)->event));
@@ -265,6 +268,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 								wr_load(&stream->native), place->event));
 	if (status)
 		return status;
+	stream->items++;
 	hold(stream, until(point));
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->trailing, false);

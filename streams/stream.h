@@ -65,12 +65,14 @@ struct weir_stream {
 	_Atomic bool trailing;		/* a doorbell since the last record */
 	/* by index of the other stream: the latest point it waits for. Owner alone */
 	weir_fence waited[WR_WAITED];
+	uint64_t items;			/* that were enqueued by weir's own calls. Owner alone */
 	bool begun;			/* by a tick, whose worker holds a live reference. Owner alone */
 
 	/* What is known of it. Written by anybody. */
 	_Atomic uint64_t seen;		/* highest point seen complete; only grows */
 	_Atomic uint64_t held;	/* until when it holds a live reference, or 0 (S4): point << 1 | only begun */
 	_Atomic bool exposed;		/* a root's: somebody may have the native handle, and capture it */
+	uint64_t drain_until, drained;	/* the last point when a drain began; the last one seen since. Loop thread */
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
 	_Atomic uint32_t inlined;	/* outstanding callbacks that were enqueued on it as on this identity */
 	_Atomic uint32_t entering;	/* a root's: threads on their way to enqueue one there (callback.c) */

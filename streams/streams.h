@@ -97,6 +97,14 @@ const char *wr_system_accused(struct wr_system *system);
  */
 weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next);
 /*
+ * A drain begins: what was recorded by now is progress when it completes. Thread: the loop.
+ */
+void wr_system_drain(struct wr_system *system);
+/*
+ * Some of that has completed since the last call; *left: some has not yet. Asks the device. Thread: the loop.
+ */
+bool wr_system_progressed(struct wr_system *system, bool *left);
+/*
  * Arms a signal (kick only) for every stream that holds a live reference and
  * has none for its last point: nothing else will wake the loop (E2).
  */
@@ -213,6 +221,13 @@ void wr_stream_close(weir_stream *stream);
 void wr_stream_begin(weir_stream *stream);
 /* Work was enqueued, or the native handle taken, since the last record. */
 bool wr_stream_dirty(const weir_stream *stream);
+/* How much weir's own calls enqueued on it since the last call of this one. Thread: owner. */
+uint64_t wr_stream_take_items(weir_stream *stream);
+/*
+ * Makes sure that so many points may be on their way before it needs more events (1,024 at most: the rest is
+ * made when it is needed). Not on hot paths. Thread: owner.
+ */
+weir_status wr_stream_reserve(weir_stream *stream, size_t points);
 /* weir_stream_record is the owner's record; it also clears dirty. */
 bool wr_stream_idle(weir_stream *stream);	/* everything recorded on it was seen complete (queries) */
 

@@ -153,6 +153,46 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	return wr_bells_missed(system, now) ? wr_system_dead(system) : wr_signals_look(system, now);
 }
 
+/* --- a drain (S7) --- */
+
+void wr_system_drain(struct wr_system *system)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		stream->drain_until = wr_load(&stream->recorded);
+		stream->drained = wr_load(&stream->seen);
+	}
+}
+
+/* The next point of what was there when the drain began; one that is complete says nothing of those behind it. */
+static bool went_on(weir_stream *stream)
+{
+	weir_fence next = {wr_load(&stream->id), wr_load(&stream->seen) + 1};
+	uint64_t before = stream->drained;
+
+	if (before >= stream->drain_until)
+		return false;
+	if (next.point <= stream->drain_until)
+		(void)wr_fence_query(stream->system, next);
+	stream->drained = wr_load(&stream->seen);
+	return stream->drained > before;
+}
+
+bool wr_system_progressed(struct wr_system *system, bool *left)
+{
+	bool some = false;
+
+	*left = false;
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		some |= went_on(stream);
+		*left |= stream->drained < stream->drain_until;
+	}
+	return some;
+}
+
 weir_status wr_system_expect(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;

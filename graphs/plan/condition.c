@@ -254,9 +254,25 @@ static weir_status imply_all(struct wr_build *build, struct wr_plan_entity *enti
 	return status;
 }
 
+/* One for all: it has no parameters. Whom it bounds by how much say the entities and the scheduler. */
+static void imply_in_flight(struct wr_build *build)
+{
+	static weir_values none;
+
+	build->plan->in_flight = (struct wr_plan_condition){
+		.kind = wr_registry_find_condition(build->registry, "in_flight"),
+		.name = "in_flight",
+		.values = &none,
+		.implied = true,
+		.signal = -1,
+	};
+}
+
 weir_status wr_build_implied(struct wr_build *build)
 {
 	weir_status status = WEIR_OK;
+
+	imply_in_flight(build);
 
 	for (size_t i = 0; i < build->plan->entity_count && !status; i++)
 		if (build->plan->entities[i].kind)

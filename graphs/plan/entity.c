@@ -67,7 +67,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 {
 	enum {
 		NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM,
-		EFFECTS, KEYS = 15
+		EFFECTS, IN_FLIGHT, KEYS = 15
 	};
 	static const struct wr_field fields[KEYS] = {
 		{"name", WR_STRING, true},
@@ -79,8 +79,8 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		{"default_stream_pool", WR_BOOL, false},
 		{"use_default_stream", WR_BOOL, false},
 		{"effects", WR_BOOL, false},
+		{"max_in_flight", WR_INTEGER, false},
 		{"device", 0, false},
-		{"max_in_flight", 0, false},
 		{"on_error", 0, false},
 		{"priority", 0, false},
 		{"pin", 0, false},
@@ -95,6 +95,10 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		status = enter_name(build, entity, found[NAME], at);
 	if (found[OPERATOR])
 		find_kind(build, entity, found[OPERATOR], at);
+	entity->max_in_flight = -1;
+	if (found[IN_FLIGHT])
+		entity->max_in_flight = wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
+							 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
 	build->unresolved_resource |=
 		!found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)

@@ -74,6 +74,7 @@ struct wr_plan_entity {
 	int device;				/* the pool's; 0 without one */
 	bool use_default_stream;
 	bool effects;				/* of its own: receivers that are DONE do not end it (S5) */
+	int64_t max_in_flight;			/* -1: not given; 0: no bound */
 	weir_values *values;
 	struct wr_plan_input *inputs;		/* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
@@ -100,6 +101,7 @@ struct wr_plan_scheduler {
 	char *backend;				/* NULL: not given */
 	uint64_t seed;
 	bool has_seed;
+	int64_t max_in_flight;			/* -1: not given; 0: no bound */
 	/* Bytes that lie ready before the first tick on a GPU; default 64 MiB each. */
 	int64_t device_memory, host_memory;
 };
@@ -114,11 +116,15 @@ struct wr_plan {
 	int devices;					/* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
 	size_t entity_count;
+	struct wr_plan_condition in_flight;	/* implied for every entity, beside its own list */
 	struct wr_plan_connection *connections;		/* as in the text: that is "connection order" */
 	size_t connection_count;
 	struct wr_plan_end *inlets, *outlets;		/* as in the text */
 	size_t inlet_count, outlet_count;
 };
+
+#define WR_IN_FLIGHT 64		/* max_in_flight, where nobody says otherwise */
+#define WR_IN_FLIGHT_MAX 65536
 
 /*
  * Checks everything and gives the plan. Every error and warning goes to fn (may be NULL), in the order of

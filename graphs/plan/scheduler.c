@@ -4,7 +4,7 @@
 #include "graphs/plan/units.h"
 #include "streams/streams.h"
 
-enum { WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, KEYS = 16 };
+enum { WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, IN_FLIGHT, KEYS = 16 };
 
 static const struct wr_field fields[KEYS] = {
 	[WORKERS] = {"workers", WR_INTEGER, false},
@@ -17,6 +17,7 @@ static const struct wr_field fields[KEYS] = {
 	[SPIN] = {"spin", WR_INTEGER | WR_STRING, false},
 	[DEVICE_MEMORY] = {"device_memory", WR_INTEGER | WR_STRING, false},
 	[HOST_MEMORY] = {"host_memory", WR_INTEGER | WR_STRING, false},
+	[IN_FLIGHT] = {"max_in_flight", WR_INTEGER, false},
 };
 
 struct reading {
@@ -88,6 +89,7 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	plan->has_spin = duration(&reading, SPIN, 0, &plan->spin_ns);
 	plan->has_seed = found[SEED];
 	plan->seed = (uint64_t)integer(&reading, SEED, 0, INT64_MAX);
+	plan->max_in_flight = found[IN_FLIGHT] ? integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;
 	plan->device_memory = size(&reading, DEVICE_MEMORY, 64 << 20);
 	plan->host_memory = size(&reading, HOST_MEMORY, 64 << 20);
 	if (choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)

@@ -31,6 +31,8 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		wr_text_add(text, "\"signal\": \"%s\", ", wr_signal_text(scheduler->signal));
 	if (scheduler->backend)
 		wr_text_add(text, "\"backend\": \"%s\", ", scheduler->backend);
+	if (scheduler->max_in_flight >= 0)
+		wr_text_add(text, "\"max_in_flight\": %" PRId64 ", ", scheduler->max_in_flight);
 	if (scheduler->has_seed)
 		wr_text_add(text, "\"seed\": %" PRIu64 ", ", scheduler->seed);
 	if (scheduler->has_drain)
@@ -178,6 +180,8 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 	}
 	json_streams(text, plan, entity);
 	json_effects(text, entity);
+	if (entity->max_in_flight >= 0)
+		wr_text_add(text, ",\n     \"max_in_flight\": %" PRId64, entity->max_in_flight);
 	json_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");

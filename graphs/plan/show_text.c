@@ -14,6 +14,14 @@ static void text_duration(struct wr_text *text, const char *name, bool given, in
 		wr_text_add(text, ", %s %s", name, ns < 0 ? "for ever" : wr_duration_shown(ns).text);
 }
 
+static void text_in_flight(struct wr_text *text, int64_t most)
+{
+	if (most)
+		wr_text_add(text, "max_in_flight %" PRId64, most);
+	else
+		wr_text_add(text, "max_in_flight without a bound");
+}
+
 static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler *scheduler)
 {
 	if (scheduler->workers)
@@ -26,6 +34,8 @@ static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	if (scheduler->has_seed)
 		wr_text_add(text, ", seed %" PRIu64, scheduler->seed);
 	text_duration(text, "drain", true, scheduler->has_drain ? scheduler->drain_ns : 5000000000);
+	wr_text_add(text, ", ");
+	text_in_flight(text, scheduler->max_in_flight < 0 ? WR_IN_FLIGHT : scheduler->max_in_flight);
 	text_duration(text, "deadlock_grace", scheduler->has_grace, scheduler->deadlock_grace_ns);
 	text_duration(text, "max_duration", scheduler->has_duration, scheduler->max_duration_ns);
 	text_duration(text, "spin", scheduler->has_spin, scheduler->spin_ns);
@@ -210,6 +220,11 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 	wr_text_add(text, "\n");
 	text_streams(text, entity);
 	text_effects(text, entity);
+	if (entity->max_in_flight >= 0) {
+		wr_text_add(text, "  ");
+		text_in_flight(text, entity->max_in_flight);
+		wr_text_add(text, "\n");
+	}
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
 		text_condition(text, entity, &entity->conditions[i]);

@@ -3,7 +3,7 @@ import process
 
 OPERATORS = {"png_read", "upload", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin"}
 CONDITIONS = {
-    "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
+    "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
     "cuda_stream",
 }
 

@@ -63,6 +63,7 @@ static const char *const bugs[] = {
 	[WR_BUG_READY_NOT_BOUND] = "ready_not_bound",
 	[WR_BUG_PAYLOAD_EARLY] = "payload_early",
 	[WR_BUG_TOKEN_WITHOUT_GENERATION] = "token_without_generation",
+	[WR_BUG_FLIGHT_NOT_ASKED] = "flight_not_asked",
 	[WR_BUG_OWN_FENCE_NOT_ARMED] = "own_fence_not_armed",
 	[WR_BUG_MARKED_BEFORE_PUSH] = "marked_before_push",
 	[WR_BUG_LOOKED_BEFORE_MARK] = "looked_before_mark",

@@ -61,7 +61,16 @@ struct entity {
 	bool joined;		/* paths meet somewhere */
 	unsigned take;		/* 0: drawn */
 	bool notes;		/* what it enqueued last, for conditions that name it */
+	unsigned bound;		/* max_in_flight; 0: none */
 };
+
+/* Few, so that it is reached within few ticks. */
+static unsigned draw_bound(struct dst *dst)
+{
+	static const unsigned bounds[] = {0, 1, 1, 2, 3, 4, 5};
+
+	return bounds[draw_streams(dst, sizeof bounds / sizeof *bounds)];
+}
 
 /* "signal":"NAME", or nothing. */
 static const char *draw_signal(struct dst *dst)
@@ -97,11 +106,11 @@ static void put_resources(struct text *text, struct dst *dst)
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
 	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":\"%uns\","
-		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u},",
+		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u,\"bound\":%u},\"max_in_flight\":%u,",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
 	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat,
 	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)), yes(entity->notes),
-	    dst->tiny ? (unsigned)draw_gates(dst, 4) : 0);
+	    dst->tiny ? (unsigned)draw_gates(dst, 4) : 0, entity->bound, entity->bound);
 	if (entity->device)
 		put_streams(text, dst);
 }
@@ -123,6 +132,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 
 	source.device |= dst->tiny && draw_gates(dst, 2);
 	source.notes = source.device && !draw_streams(dst, 2);
+	source.bound = draw_bound(dst);
 	put(text, "{\"name\":\"e%u\",\"operator\":\"dst_source\",", id);
 	put_parameters(text, dst, &source, 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
@@ -185,6 +195,7 @@ static void put_node(struct text *text, struct dst *dst, struct entity *entity, 
 {
 	entity->device = !dst->tiny && chance(dst, 2);
 	entity->notes = entity->device && !draw_streams(dst, 2);
+	entity->bound = draw_bound(dst);
 	entity->gated = !dst->tiny && (!entity->device || chance(dst, 2));
 	entity->gate = dst->tiny ? IMPLIED : entity->gated ? EXPLICIT + draw_gates(dst, 2) : OFF;
 	if (!draw_gates(dst, 8))

@@ -91,11 +91,16 @@ static const weir_kernel kernel = {sizeof(weir_kernel), "dst", run_work, NULL};
 static const int64_t one = sizeof(struct dst_payload);
 static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
 
+enum { DST_TICKS = 64 };
+
 struct node {
 	bool busy, device, gated, passes, last, in_place, keeps, notes;
 	uint32_t id, number, since;
 	unsigned way;
-	int64_t ns;
+	int64_t ns, bound;
+	weir_fence ends[DST_TICKS];	/* what its ticks recorded, if it notes that: for T8 */
+	uint64_t ended;
+	bool noted;			/* by this tick */
 	struct dst_seen seen[2][DST_ENTITIES];
 	struct dst *dst;
 };
@@ -116,6 +121,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->keeps = weir_values_bool(values, "keeps");
 	node->notes = weir_values_bool(values, "notes");
 	node->since = (uint32_t)weir_values_int(values, "since");
+	node->bound = weir_values_int(values, "bound");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
 	node->dst->bad_starts--;
@@ -135,9 +141,21 @@ static void check_bounds(struct node *node, const weir_graph *graph)
 	}
 }
 
+/* T8: of its ticks before the last `bound` ones none is on the device. */
+static void check_flight(struct node *node, const weir_entity *entity)
+{
+	if (!node->bound || node->ended < (uint64_t)node->bound)
+		return;
+	if (weir_fence_query(entity->graph, node->ends[(node->ended - (uint64_t)node->bound) % DST_TICKS]) == WEIR_E_BUSY)
+		dst_break(node->dst, "%s has more than %lld ticks in flight", weir_entity_name(entity), (long long)node->bound);
+}
+
 static void enter(struct node *node, weir_context *context)
 {
 	const weir_entity *entity = weir_context_entity(context);
+
+	check_flight(node, entity);
+	node->noted = false;
 
 	if (node->busy)
 		dst_break(node->dst, "%s runs twice at once", weir_entity_name(entity));
@@ -167,7 +185,13 @@ static weir_status launch(weir_context *context, struct node *node, const struct
 	weir_stream *stream = dst_stream(node->dst, context, node->way);
 	weir_status status = stream ? weir_stream_launch(stream, &kernel, work, sizeof *work) : WEIR_E_DEVICE;
 
-	return !status && node->notes ? weir_stream_record(stream, &node->dst->work[node->id]) : status;
+	if (status || !node->notes)
+		return status;
+	status = weir_stream_record(stream, &node->dst->work[node->id]);
+	node->ended += !node->noted;
+	node->noted = true;
+	node->ends[(node->ended - 1) % DST_TICKS] = node->dst->work[node->id];
+	return status;
 }
 
 /* A new payload on output 0, written by the device or here. */
@@ -297,6 +321,7 @@ static weir_status node_compute(weir_context *context, void *state)
 	{sizeof(weir_parameter), "since", WEIR_INT, "0", "works on the device from this tick on", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "keeps", WEIR_BOOL, "false", "holds on to what it passed on", 0, 0, NULL}, \
 	{sizeof(weir_parameter), "notes", WEIR_BOOL, "false", "notes what it enqueued last", 0, 0, NULL}, \
+	{sizeof(weir_parameter), "bound", WEIR_INT, "0", "its max_in_flight", 0, 0, NULL},                \
 	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
 	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
 	{0}

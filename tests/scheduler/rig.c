@@ -490,6 +490,8 @@ static void set(struct parser *parser, char *word)
 	else if (!strcmp(word, "capacity") || !strcmp(word, "take") || !strcmp(word, "policy"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input && parser->port[0] ? parser->port : "in", word);
+	else if (!strcmp(word, "in_flight"))
+		snprintf(pointer, sizeof pointer, "/entities/%zu/max_in_flight", i);
 	else if (!strcmp(word, "max_emits"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input ? "out" : parser->port, word);

@@ -1,0 +1,205 @@
+#include "graphs/flight.h"
+
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/memory.h"
+#include "graphs/graph.h"
+
+#define FEW_ITEMS 8	/* a tick may enqueue without the bound being looked at */
+#define ALL_ITEMS 512	/* of an entity, in flight: half of what the driver's launch queue holds */
+#define LEAST 2		/* ticks in flight, however much they enqueue: one works while the next is enqueued */
+#define GUESSED 8	/* so many may be counted as in flight before the device is asked */
+
+void wr_flight_reset(struct wr_flight *flight, size_t bound)
+{
+	flight->bound = bound;
+	flight->ticks = flight->done = flight->items = flight->largest = 0;
+	flight->first = flight->count = 0;
+}
+
+void wr_flight_finish(struct wr_flight *flight)
+{
+	wr_free(flight->ends);
+}
+
+size_t wr_flight_most(const struct wr_flight *flight)
+{
+	uint64_t fit = flight->items > FEW_ITEMS ? ALL_ITEMS / flight->items : SIZE_MAX;
+
+	fit = fit < LEAST ? LEAST : fit;
+	return flight->bound < fit ? flight->bound : (size_t)fit;
+}
+
+/* --- what is complete --- */
+
+static void forget(struct wr_flight *flight, uint64_t tick)
+{
+	while (flight->count && flight->ends[flight->first].tick <= tick) {
+		flight->first++;
+		flight->count--;
+	}
+	if (tick > flight->done)
+		flight->done = tick;
+}
+
+static bool is_listed(const weir_fence *fences, size_t count, weir_fence fence)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fences[i].stream == fence.stream)
+			return true;
+	return false;
+}
+
+enum { STREAMS = 64 };
+
+/* The last end of each stream stands for those before it: one question a stream, as far as there is room. */
+static size_t find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
+{
+	const struct wr_flight *flight = &entity->flight;
+	weir_fence asked[STREAMS];
+	size_t known = 0, pending = 0;
+
+	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
+		const struct wr_flight_end *end = &flight->ends[flight->first + i];
+		weir_status status;
+		if (end->tick > tick || is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
+			continue;
+		if (known < STREAMS)
+			asked[known] = end->fence;
+		known++;
+		status = wr_fence_query(entity->graph->system, end->fence);
+		if (!status || status == WEIR_E_DEVICE)	/* a lost device: whatever comes next says why */
+			continue;
+		if (pending < room)
+			out[pending] = end->fence;
+		pending++;
+	}
+	return pending;
+}
+
+size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room)
+{
+	weir_entity *entity = view->entity;
+	size_t pending;
+
+	if (tick <= entity->flight.done || !entity->flight.count)
+		return 0;
+	if (tick > entity->flight.ticks)
+		tick = entity->flight.ticks;
+	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : find_pending(entity, tick, out, room);
+	if (!pending)
+		forget(&entity->flight, tick);
+	return pending;
+}
+
+/* --- what is seen of it --- */
+
+uint64_t weir_view_device_ticks(const weir_view *view)
+{
+	return view->entity->flight.ticks;
+}
+
+size_t weir_view_in_flight(const weir_view *view)
+{
+	return (size_t)(view->entity->flight.ticks - view->entity->flight.done);
+}
+
+size_t weir_view_max_in_flight(const weir_view *view)
+{
+	return wr_flight_most(&view->entity->flight);
+}
+
+/* --- noting --- */
+
+/* What is left is moved to the front once as much lies before it: no more often than it grows. */
+static weir_status make_room(struct wr_flight *flight, size_t count)
+{
+	if (flight->first + flight->count + count <= flight->room)
+		return WEIR_OK;
+	if (flight->first && flight->first >= flight->room / 2) {
+		memmove(flight->ends, flight->ends + flight->first, flight->count * sizeof *flight->ends);
+		flight->first = 0;
+	}
+	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count, sizeof *flight->ends);
+}
+
+static size_t count_ended(const struct wr_own_streams *own)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < own->count; i++)
+		count += own->items[i].ended;
+	return count;
+}
+
+static void note_items(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	uint64_t items = 0;
+
+	for (size_t i = 0; i < entity->own.count; i++)
+		items += wr_stream_take_items(entity->own.items[i].stream);
+	if (items < flight->items && flight->done < flight->largest)
+		return;
+	flight->items = items;
+	flight->largest = flight->ticks;
+}
+
+/* The condition waits for these ticks alone. */
+static void ring(weir_entity *entity)
+{
+	size_t most = wr_flight_most(&entity->flight), half = most > 1 ? most / 2 : 1;
+
+	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_DOORBELL || entity->flight.ticks % half)
+		return;
+	for (size_t i = 0; i < entity->own.count; i++)
+		if (entity->own.items[i].ended)
+			wr_bell_ring(entity->own.items[i].stream);
+}
+
+/*
+ * The high-water mark. Nobody may have asked for long, so the device is, in the middle of what is not known;
+ * rarely, since it costs as much as a record.
+ */
+static void note_most(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->done;
+	weir_view view = {.entity = entity};
+
+	if (now <= most)
+		return;
+	if (now > GUESSED && !weir_view_tick_pending(&view, flight->done + (now + 1) / 2, NULL, 0))
+		now = flight->ticks - flight->done;
+	if (now > most)
+		wr_store_relaxed(&entity->counters.most_in_flight, now);
+}
+
+weir_status wr_entity_note_flight(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	size_t count = count_ended(&entity->own);
+	weir_status status = count && flight->bound ? make_room(flight, count) : WEIR_OK;
+
+	if (status || !count)
+		return status;
+	flight->ticks++;
+	if (!flight->bound) {
+		flight->done = flight->ticks;
+		return WEIR_OK;
+	}
+	for (size_t i = 0; i < entity->own.count; i++) {
+		const struct wr_own_stream *own = &entity->own.items[i];
+		size_t at = flight->first + flight->count;
+		if (!own->ended)
+			continue;
+		flight->ends[at] = (struct wr_flight_end){own->last, flight->ticks};
+		flight->count++;
+	}
+	note_items(entity);
+	ring(entity);
+	note_most(entity);
+	entity->asked_from = 0;		/* from its first such tick on in_flight is asked, before the others */
+	return WEIR_OK;
+}
