@@ -28,12 +28,13 @@ def run(weir, arguments, **settings):
                           env=environment, cwd=FOLDER)
 
 
+IN_FLIGHT = re.compile(r"( <figure>) +\d+$", re.M)	# the last column: how many ticks ran ahead is chance
 WAITING = re.compile(r"^  waiting for something from outside: .*\n", re.M)
 
 
 def figures_aside(text):
     """Without the line of who waits outside, too: it is left out where memory for it is short."""
-    return FIGURES.sub(" <figure>", WAITING.sub("", text))
+    return IN_FLIGHT.sub(r"\1", FIGURES.sub(" <figure>", WAITING.sub("", text)))
 
 
 def expect(weir, *arguments):

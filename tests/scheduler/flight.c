@@ -89,7 +89,7 @@ static void hold_the_bound(size_t bound, const char *signal, int64_t side_ns)
 	char text[100];
 	struct rig *rig;
 
-	snprintf(text, sizeof text, "a:call count=40 in_flight=%zu -> end", bound);
+	snprintf(text, sizeof text, "a:call count=40 in_flight=%zu -> end gated=false", bound);
 	rig = rig_for(text, bound, 20 * US);
 	work.side_ns = side_ns;
 	rig->options.signal = signal;
@@ -113,7 +113,7 @@ static void t08_a_tick_begins_when_the_one_so_many_before_it_is_complete(void **
 
 static void run_ahead(void)
 {
-	struct rig *rig = rig_for("a:call count=200 -> end", 64, 50 * US);
+	struct rig *rig = rig_for("a:call count=200 -> end gated=false", 64, 50 * US);
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(work.most, 32, 64);
@@ -129,7 +129,7 @@ static void xa05_t08_without_a_word_64_ticks_are_on_the_device_at_most(void **st
 
 static void t08_without_a_bound_it_runs_ahead(void **state)
 {
-	struct rig *rig = rig_for("a:call count=200 -> end", 0, 10 * MS);
+	struct rig *rig = rig_for("a:call count=200 -> end gated=false", 0, 10 * MS);
 
 	(void)state;
 	rig->options.max_in_flight = -1;
@@ -141,13 +141,13 @@ static void t08_without_a_bound_it_runs_ahead(void **state)
 
 static void t08_the_entity_goes_before_the_options(void **state)
 {
-	struct rig *rig = rig_for("a:call count=50 in_flight=2 -> end", 2, 1 * MS);
+	struct rig *rig = rig_for("a:call count=50 in_flight=2 -> end gated=false", 2, 1 * MS);
 
 	(void)state;
 	rig->options.max_in_flight = 30;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);
-	rig = rig_for("a:call count=50 -> end", 3, 1 * MS);
+	rig = rig_for("a:call count=50 -> end gated=false", 3, 1 * MS);
 	rig->options.max_in_flight = 3;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(work.most, 3);
@@ -156,7 +156,7 @@ static void t08_the_entity_goes_before_the_options(void **state)
 
 static void t08_s08_a_run_begins_with_none_in_flight(void **state)
 {
-	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end", 4, 1 * MS);
+	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end gated=false", 4, 1 * MS);
 
 	(void)state;
 	for (int run = 0; run < 3; run++) {
@@ -168,7 +168,7 @@ static void t08_s08_a_run_begins_with_none_in_flight(void **state)
 
 static void t08_of_ticks_that_enqueue_much_fewer_are_in_flight(void **state)
 {
-	struct rig *rig = rig_for("a:call count=30 -> end", 6, 100 * US);
+	struct rig *rig = rig_for("a:call count=30 -> end gated=false", 6, 100 * US);
 
 	(void)state;
 	work.launches = 50;	/* and as many fences, and one at the end: 512 / 101 */
@@ -195,7 +195,7 @@ static weir_status count_ring(void *self, int device, void *stream, _Atomic uint
 
 static void count_of(const char *signal)
 {
-	struct rig *rig = rig_for("a:call count=200 in_flight=40 -> end", 40, 50 * US);
+	struct rig *rig = rig_for("a:call count=200 in_flight=40 -> end gated=false", 40, 50 * US);
 	struct wr_backend counting;
 
 	rig->options.signal = signal;
@@ -229,7 +229,7 @@ static void look_for_inline(struct wr_signal *signal, void *arg)
 
 static void t08_it_never_waits_inline(void **state)
 {
-	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end", 4, 10 * MS);
+	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end gated=false", 4, 10 * MS);
 	unsigned found = 0;
 
 	(void)state;
@@ -245,7 +245,7 @@ static void t08_it_never_waits_inline(void **state)
 
 static void t08_c05_it_says_how_many_are_in_flight(void **state)
 {
-	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end", 4, 10 * MS);
+	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end gated=false", 4, 10 * MS);
 
 	(void)state;
 	rig_start(rig);
@@ -260,7 +260,7 @@ static void t08_c05_it_says_how_many_are_in_flight(void **state)
 
 static struct rig *drain(int64_t ns, weir_status due)
 {
-	struct rig *rig = rig_for("a:call -> end", 64, ns);
+	struct rig *rig = rig_for("a:call -> end gated=false", 64, ns);
 
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
