@@ -7,7 +7,7 @@
  *
  * It goes on until one of the three is reached (10 s if none is given). A seed that fails is printed with its graph; `--seeds 1 --start
  * SEED --backend B` draws it again (on `sim` the order is the same, too). --without leaves out: mixed (signals per condition), loose
- * (work that no message carries), ungated (host code behind no gate), own (conditions with fences of their own).
+ * (streams that no message carries), own (conditions with fences of their own).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -126,7 +126,7 @@ static unsigned without(const char *list)
 	static const struct {
 		const char *name;
 		unsigned bit;
-	} names[] = {{"mixed", FZ_MIXED}, {"loose", FZ_LOOSE}, {"ungated", FZ_UNGATED}, {"own", FZ_OWN_FENCES}};
+	} names[] = {{"mixed", FZ_MIXED}, {"loose", FZ_LOOSE}, {"own", FZ_OWN_FENCES}};
 	unsigned bits = 0;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv)) {
 		fprintf(stderr, "usage: fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] "
-				"[--without mixed,loose,ungated,own] [--verbose]\n");
+				"[--without mixed,loose,own] [--verbose]\n");
 		return 2;
 	}
 	signal(SIGALRM, hung);

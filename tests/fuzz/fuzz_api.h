@@ -38,9 +38,9 @@ uint64_t fz_next(struct fz_random *random);
 uint32_t fz_below(struct fz_random *random, uint32_t n);	/* 0..n-1 */
 bool fz_chance(struct fz_random *random, uint32_t one_in);
 
-/* --- what is left out, while faults that are known are mended --- */
+/* --- what can be left out --- */
 
-enum { FZ_MIXED = 1, FZ_LOOSE = 2, FZ_UNGATED = 4, FZ_OWN_FENCES = 8 };
+enum { FZ_MIXED = 1, FZ_LOOSE = 2, FZ_OWN_FENCES = 4 };
 
 struct fz_options {
 	const char *backend;	/* NULL: drawn */

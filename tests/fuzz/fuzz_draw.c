@@ -275,8 +275,11 @@ static void gate(struct fz *fz, struct fz_entity *entity, unsigned i)
 		CONDITION("%s{\"type\":\"fz_%s\",\"slot\":%u,\"id\":%u,\"port\":\"%s\"", comma(entity->conditions),
 			  kind == 3 ? "pending" : "either", fz->slot, entity->id, port_names[i]);
 	else
+		kind = 12;
+	/* A gate of one's own, or the port's: what host code looks at is finished. */
+	port->gated = kind < 4 || !entity->device;
+	if (kind == 12)
 		return;
-	port->gated = kind < 4;
 	if (kind < 3)
 		put_signal(fz, entity);
 	else

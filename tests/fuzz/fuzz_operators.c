@@ -53,7 +53,7 @@ static bool complete(struct fz_entity *entity, const weir_message *message)
 	return true;
 }
 
-/* On the host: what is gated must be finished. What is not may be left unread. */
+/* On the host: what is gated must be finished, and every port of host code is. */
 static void look(struct fz_entity *entity, const weir_message *message, const struct fz_connection *connection)
 {
 	struct fz_seen *seen = &entity->seen[connection->port][connection->index];
@@ -308,13 +308,19 @@ static const weir_port inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIO
 				   {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE},
 				   {.name = NULL}};
 
+/* Kernels look, and no host code does: the stream orders itself. */
+static const weir_port device_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+					  {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+					  {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE | WEIR_PORT_DEVICE},
+					  {.name = NULL}};
+
 #define KIND .size = sizeof(weir_operator), .help = "of the fuzzer", .state_size = sizeof(struct node), .parameters = parameters, \
 	     .start = start, .compute = compute, .stop = stop, .outputs = outputs
 
 static const weir_operator operators[] = {
 	{KIND, .name = "fz_source"},
 	{KIND, .name = "fz_node", .inputs = inputs},
-	{KIND, .name = "fz_device", .inputs = inputs},
+	{KIND, .name = "fz_device", .inputs = device_inputs},
 };
 
 weir_status fz_add_operators(weir_registry *registry)

@@ -1,8 +1,6 @@
 /* How an entity comes to the stream that it works on, and the kernels that it launches there. */
 #include "fuzz_api.h"
 
-enum { FOUND = 16 };
-
 static int work(const void *arguments)
 {
 	const struct fz_work *self = arguments;
@@ -28,18 +26,17 @@ weir_status fz_launch(weir_stream *stream, const struct fz_work *arguments)
 	return stream ? weir_stream_launch(stream, &kernel, arguments, sizeof *arguments) : WEIR_E_DEVICE;
 }
 
-/* Everything that the messages of this tick carry comes before what is enqueued on target from now on. */
+/*
+ * All that the messages of this tick wait for comes before what is enqueued on target from now on: the internal stream waits for it, also
+ * for what was made on streams that no message carries, and target for the internal stream.
+ */
 static weir_status after_inputs(struct fz_entity *entity, weir_context *context, weir_stream *target)
 {
-	weir_stream *found[FOUND];
-	weir_status status = WEIR_OK;
+	weir_stream *internal = entity->source ? target : weir_context_stream(context);
 
-	for (unsigned port = 0; !entity->source && port < FZ_PORTS; port++)
-		for (size_t i = 0; !status && i < weir_context_count(context, port); i++) {
-			size_t n = weir_context_receive_streams(context, port, i, found, FOUND);
-			status = weir_context_synchronize_streams(context, found, n < FOUND ? n : FOUND, target);
-		}
-	return status;
+	if (!internal)
+		return WEIR_E_DEVICE;
+	return weir_context_synchronize_streams(context, &internal, 1, target);
 }
 
 static weir_status receive_each(weir_context *context, bool allocate, bool to_default, weir_stream **out)
