@@ -73,7 +73,8 @@ static void draw_wires(struct fz *fz, unsigned sources)
 		unsigned early = sources + draw(fz, fz->entity_count - sources - 1);
 		unsigned late = early + 1 + draw(fz, fz->entity_count - early - 1);
 
-		wire(fz, late, chance(fz, 4), early, 1, 1 + draw(fz, 2));
+		if (!fz->entities[early].ports[1].connections) /* what else it needs ends with the sources, and so does the cycle */
+			wire(fz, late, chance(fz, 4), early, 1, 1 + draw(fz, 2));
 	}
 }
 
