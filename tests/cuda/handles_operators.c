@@ -577,6 +577,8 @@ static weir_status apart_compute(weir_context *context, void *state)
 		status = launch(context, standard, &stay_kernel, &work, sizeof work);
 	if (!status)
 		status = one_after_other(context, &apart, own, own, &out);
+	if (!status)	/* else the default stream's fence would travel, too, and be waited for */
+		status = weir_context_set_stream(context, 0, own);
 	if (!status)
 		return weir_context_emit(context, 0, out);
 	weir_message_unref(out);

@@ -9,6 +9,15 @@
 
 #define TEST(name) static void name(void **state_)
 
+/* AddressSanitizer does not see a cancellation unwind the stack, and then takes its own look at it for a fault. */
+#ifdef __has_feature
+#define CANCELS !__has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define CANCELS false
+#else
+#define CANCELS true
+#endif
+
 /* --- compute ends its thread --- */
 
 static weir_status exit_thread(struct rig *rig, weir_context *context)
@@ -53,7 +62,8 @@ static void both_ways(void)
 {
 	for (unsigned workers = 1; workers <= 3; workers++) {
 		ends_its_thread(exit_thread, workers);
-		ends_its_thread(cancel_thread, workers);
+		if (CANCELS)
+			ends_its_thread(cancel_thread, workers);
 	}
 }
 
