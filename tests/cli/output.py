@@ -56,9 +56,10 @@ def the_duration_ends_the_run(weir):
 
 
 def a_rate_is_written_out(weir):
-    for duration, wanted in (("1ns", r"\d{1,3}(,\d{3})+"), ("7ms", r"\d+\.\d+"), ("4h", r"0\.0000\d+")):
+    rates = (("ping", "1ns", r"\d{1,3}(,\d{3})+"), ("ping", "7ms", r"\d+\.\d+"), ("once", "4h", r"0\.0000\d+"))
+    for graph, duration, wanted in rates:
         options = ["--backend", "sim", "--set", f"work.duration={duration}"]
-        ended = process.run(weir, "run", process.graph("ping.json"), *options)
+        ended = process.run(weir, "run", process.graph(f"{graph}.json"), *options)
         first = ended.stdout.split("\n")[0]
         assert re.search(f", {wanted} frames/s$", first) and not re.search(r"\de[+-]?\d", ended.stdout), ended
 
