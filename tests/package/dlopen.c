@@ -71,9 +71,9 @@ static uint64_t run(void *library)
 {
 	weir_scheduler_options options = {.size = sizeof(options), .workers = 2, .backend = "host"};
 	weir_outcome outcome = {.size = sizeof(outcome)};
-	weir_description *description;
-	weir_scheduler *scheduler;
-	weir_graph *graph;
+	weir_description *description = NULL;
+	weir_scheduler *scheduler = NULL;
+	weir_graph *graph = NULL;
 
 	FIND(weir_description_parse);
 	FIND(weir_graph_create);
