@@ -137,7 +137,9 @@ static unsigned without(const char *list)
 
 static bool parse(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	int i = 1;
+
+	while (i < argc) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		static const char *const names[] = {"--seconds", "--ticks", "--seeds", "--start"};
 		uint64_t *const numbers[] = {&command.seconds, &command.ticks, &command.seeds, &command.start};
@@ -153,11 +155,13 @@ static bool parse(int argc, char **argv)
 			command.options.backend = value;
 		else if (!strcmp(argv[i], "--without"))
 			command.options.without = without(value);
-		else if (!strcmp(argv[i], "--verbose") && i--)
+		else if (!strcmp(argv[i], "--verbose")) {
 			command.options.verbose = true;
-		else
+			i++;
+			continue;
+		} else
 			return false;
-		i++;
+		i += 2;
 	}
 	if (!command.seconds && !command.ticks && !command.seeds)
 		command.seconds = 10;

@@ -20,7 +20,7 @@
 
 #define US 1000
 #define MS 1000000
-#define LIMIT 600000		/* switching points of a world */
+#define LIMIT 6000000		/* switching points of a world */
 
 enum { POKERS = 4, OUTSIDERS_MAX = 10 };
 enum stop { STOP_NONE, STOP_DRAIN, STOP_AT_ONCE };
