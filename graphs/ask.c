@@ -350,12 +350,23 @@ static inline bool plainly_holds(const weir_entity *entity)
 	return true;
 }
 
+/* False: one of them is NEVER. Without device ticks in_flight is not asked. */
+__attribute__((always_inline))
+static inline bool ask_gathering(weir_view *view, struct sum *sum)
+{
+	const weir_entity *entity = view->entity;
+	bool plainly = entity->plain && plainly_holds(entity);
+
+	if (plainly && entity->asked_from)
+		return true;
+	return ask_phase(view, entity->asked_from, plainly ? 1 : entity->gathering_count, sum);
+}
+
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity};
 	uint32_t looks;
-	size_t to;
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || unheard(entity)) {
@@ -363,8 +374,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished" : why;
 		return settle(&view, WR_NEVER, &sum);
 	}
-	to = entity->plain && plainly_holds(entity) ? entity->in_flight != NULL : entity->gathering_count;
-	if (!ask_phase(&view, entity->asked_from, to, &sum))
+	if (!ask_gathering(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);
 	if (entity->contentful && !ask_content_ports(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);
