@@ -118,7 +118,7 @@ static void put_parameters(struct text *text, struct dst *dst, const struct enti
 /* Waits for device work that no message carries: its own, or what another has enqueued by then. */
 static void put_own_fences(struct text *text, struct dst *dst, const struct entity *entity, const char *comma)
 {
-	unsigned beat = draw_streams(dst, 2) ? 0 : 100 + (unsigned)draw_streams(dst, 3000);
+	unsigned beat = draw_streams(dst, 2) ? 0 : 800 + (unsigned)draw_streams(dst, 3000);
 	bool own = entity->source || draw_streams(dst, 2);
 
 	put(text, "%s{\"type\":\"%s\",\"id\":%u,\"graph\":%u,\"beat\":\"%uns\"}", comma, own ? "dst_own_work" : "dst_work_of_another",
