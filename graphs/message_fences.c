@@ -91,7 +91,7 @@ static weir_status no_stream_yet(weir_fence fence)
  * A fence that cannot complete would keep the payload for ever, so it is asked for first: complete ones
  * need no entry.
  */
-weir_status weir_message_use(weir_message *message, weir_fence fence)
+static weir_status add_outside(weir_message *message, weir_fence fence, enum wr_part part)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	weir_status status;
@@ -103,26 +103,20 @@ weir_status weir_message_use(weir_message *message, weir_fence fence)
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
-	return wr_message_add_fence(message, fence, WR_USED);
+	return wr_message_add_fence(message, fence, part);
 }
 
-/* What is complete needs no entry, as in weir_message_use. */
+weir_status weir_message_use(weir_message *message, weir_fence fence)
+{
+	return add_outside(message, fence, WR_USED);
+}
+
 weir_status weir_message_produced(weir_message *message, weir_fence fence)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
-	weir_status status;
-
 	if (wr_message_out(message))
 		return wr_fail(WEIR_E_INVALID, "what produces a message is said before it is pushed or emitted: "
 					       "others may look at it by now");
-	if (fence.stream == 0)
-		return WEIR_OK;
-	if (!system)
-		return no_stream_yet(fence);
-	status = wr_fence_query(system, fence);
-	if (status == WEIR_OK || status == WEIR_E_INVALID)
-		return status;
-	return wr_message_add_fence(message, fence, WR_PRODUCED);
+	return add_outside(message, fence, WR_PRODUCED);
 }
 
 bool wr_message_has_fences(const weir_message *message)
