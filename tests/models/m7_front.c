@@ -11,6 +11,8 @@
  *   review:       `closed` of all senders, THEN the counts (inbox + front); too few: NEVER if all were closed, else WAIT.
  *                 Enough and no front yet: the front is closed: up to `take` messages from the inboxes, in turn, beginning after
  *                 the queue served last; `pop`: under the queue's lock. Then only is the content asked (fences of the front).
+ *   gate (C8):    a sender marks the receiver, THEN pushes its first message with a fence; the receiver closes the front, THEN
+ *                 looks at the mark, and asks for fences only if it is there. (GATE settings; in the others it always asks.)
  *   tick:         takes the front and nothing else, which frees the room; then it pokes the senders.
  *   sender ends:  closed is stored after the last push, then a poke.
  *   DONE:         the receiver drops inbox and front, leaves by CAS RUNNING->DONE (NOTIFIED: exchange, drop again), and THEN pokes
@@ -32,18 +34,18 @@ enum { SENDER_A, SENDER_B, RECEIVER, STREAM_A, STREAM_B, SIGNAL };
 enum { POKED = 1, RUNNING = 2, DONE = 4 };
 enum {                                                  /* settings */
 	CAP2 = 1, POP = 2, FENCES = 4, TAKE2 = 8, ALL = 16, BOTH = 32, LIMIT = 64, JOIN = 128, MIN2 = 256, STARVE_FRONT = 512, STARVE_B = 1024,
-	FLUSH = 2048, MORE = 4096, QUITS = 8192
+	FLUSH = 2048, MORE = 4096, QUITS = 8192, GATE = 16384
 };
 enum mutation {
 	NONE, ROOM_BY_LOOKING, NEWEST_FROM_INBOX, CLOSED_AFTER_COUNT, TWO_SECTIONS, FRONT_UNLOCKED, POKE_BEFORE_PUSH, TICK_POKES_NOBODY,
 	NO_FRONT, NO_TURNS, CLOSED_BEFORE_PUSH, NO_TAKE_BACK, DONE_BLINDLY, TOPPED_UP, POKE_BEFORE_FREE, DROPS_ONLY_INBOX,
-	EVICTS_FRONT, ROOM_IGNORES_DONE, POKES_BEFORE_DONE
+	EVICTS_FRONT, ROOM_IGNORES_DONE, POKES_BEFORE_DONE, MARKS_AFTER_PUSH, MARK_READ_EARLY
 };
 /* A message: number*4 + how many fences of its stream are unfinished up to its own; a number is 0 where senders never end. */
 struct state {
 	uint8_t word[3], pc[3], left[NQ], sent[NQ], inbox[NQ][ROOM], in[NQ], front[NQ][ROOM], fronts[NQ], closed[NQ], unfinished[NQ];
 	uint8_t armed, armed_at[NQ], signal_poke, last, got[NQ], dropped[NQ], lost[NQ], newest[NQ], ticks, b_served;
-	uint8_t seen_closed, seen[NQ], at, marked, due_push;
+	uint8_t seen_closed, seen[NQ], at, marked, due_push, mark, saw_mark, due_fence[NQ];
 };
 #define THREAD_NAMES
 #include "explore.h"
@@ -92,7 +94,7 @@ static bool poke(struct state *s, int e)
 }
 
 /* --- a sender --- */
-enum { IDLE, REVIEW, PUSH, PUSH_LATE, EVICTED, POKE, TAKE_BACK, CLOSE, CLOSE_FIRST, POKE_CLOSED, RETIRE, LEAVE, AGAIN };
+enum { IDLE, REVIEW, MARK, PUSH, MARK_LATE, PUSH_LATE, EVICTED, POKE, TAKE_BACK, CLOSE, CLOSE_FIRST, POKE_CLOSED, RETIRE, LEAVE, AGAIN };
 
 static bool has_room(const struct state *s, int q)
 {
@@ -132,13 +134,15 @@ static bool push(struct state *s, int q)
 		s->left[q]--;
 		s->sent[q]++;
 	}
-	bool fenced = (setting & FENCES) && (endless(q) || choose(2));  /* a message without device work is complete */
+	bool fenced = (setting & GATE) ? s->due_fence[q] : (setting & FENCES) && (endless(q) || choose(2));  /* one without device work is complete */
 	s->unfinished[q] = (uint8_t)(s->unfinished[q] + fenced);
 	add(s->inbox[q], &s->in[q], (uint8_t)((endless(q) ? 0 : s->sent[q] * 4) + (fenced ? s->unfinished[q] : 0)));
 	say("pushes message %d", s->sent[q]);
 	if (s->in[q] + s->fronts[q] > capacity() + !!(setting & POP))
 		fail("queue %c holds %d, its capacity is %d", 'A' + q, s->in[q] + s->fronts[q], capacity());
-	s->pc[q] = mutation == POKE_BEFORE_PUSH ? AGAIN : POKE;
+	s->pc[q] = mutation == POKE_BEFORE_PUSH ? AGAIN : mutation == MARKS_AFTER_PUSH ? MARK_LATE : POKE;
+	if (mutation != MARKS_AFTER_PUSH)
+		s->due_fence[q] = 0;
 	return true;
 }
 
@@ -165,7 +169,19 @@ static bool sender(struct state *s, int q)
 			*pc = LEAVE;
 		else
 			*pc = mutation == POKE_BEFORE_PUSH ? PUSH_LATE : mutation == CLOSED_BEFORE_PUSH && s->left[q] == 1 ? CLOSE_FIRST : PUSH;
+		if (*pc == PUSH && (setting & GATE))
+			*pc = MARK;
 		say("review: %s", *pc == CLOSE ? "NEVER" : *pc == LEAVE ? "WAIT for room" : "READY");
+		return true;
+	case MARK: case MARK_LATE:
+		if (*pc == MARK)
+			s->due_fence[q] = (uint8_t)choose(2);
+		if (*pc == MARK_LATE || mutation != MARKS_AFTER_PUSH)
+			s->mark |= s->due_fence[q];
+		if (*pc == MARK_LATE)
+			s->due_fence[q] = 0;
+		say("%s", s->mark ? "the receiver is marked" : "no fence, no mark");
+		*pc = *pc == MARK ? PUSH : POKE;
 		return true;
 	case PUSH_LATE:
 		poke(s, RECEIVER);
@@ -215,7 +231,7 @@ static bool sender(struct state *s, int q)
 }
 
 /* --- the receiver --- */
-enum { R_IDLE, R_CLOSED, R_COUNT_A, R_COUNT_B, R_DECIDE, R_CLOSED_LATE, R_FRONT, R_MOVE_LATE, R_CONTENT, R_TOP_UP, R_TAKE, R_POKE, R_AGAIN, R_LEAVE,
+enum { R_IDLE, R_CLOSED, R_COUNT_A, R_COUNT_B, R_DECIDE, R_CLOSED_LATE, R_FRONT, R_MOVE_LATE, R_MARK, R_CONTENT, R_TOP_UP, R_TAKE, R_POKE, R_AGAIN, R_LEAVE,
        R_DROP, R_DONE, R_POKE_DONE };
 
 static bool all_closed(const struct state *s) { return s->seen_closed == (queues() == 2 ? 3 : 1); }
@@ -363,6 +379,8 @@ static bool receiver(struct state *s)
 			return true;
 		}
 		look_at_closed(s);
+		if (mutation == MARK_READ_EARLY)
+			s->saw_mark = s->mark;
 		*pc = R_COUNT_A;
 		return true;
 	case R_COUNT_A: case R_COUNT_B: {
@@ -381,7 +399,7 @@ static bool receiver(struct state *s)
 			say(hopeless(s) ? "too few: NEVER" : "too few: WAIT");
 			return true;
 		}
-		*pc = fronts(s) || mutation == NO_FRONT ? R_CONTENT : R_FRONT;
+		*pc = !fronts(s) && mutation != NO_FRONT ? R_FRONT : (setting & GATE) ? R_MARK : R_CONTENT;
 		say("enough");
 		return true;
 	case R_MOVE_LATE: {                                     /* mutant: what it decided upon may be evicted by now */
@@ -403,13 +421,19 @@ static bool receiver(struct state *s)
 		if (fronts(s) < (saw < take() ? saw : take()) && !(setting & JOIN))
 			fail("the gathering conditions saw %d messages, the front got %d", saw, fronts(s));
 		s->at = 0;
-		*pc = R_CONTENT;
+		*pc = (setting & GATE) ? R_MARK : R_CONTENT;
 		say("the front is closed: %d", fronts(s));
 		return true;
 	}
+	case R_MARK:
+		if (mutation != MARK_READ_EARLY)
+			s->saw_mark = s->mark;
+		*pc = R_CONTENT;
+		say(s->saw_mark ? "the mark is there" : "no mark: asks no gate");
+		return true;
 	case R_CONTENT:
 		s->seen[0] = s->seen[1] = s->seen_closed = 0;
-		if (unfinished(s, 0) || unfinished(s, 1)) {
+		if ((!(setting & GATE) || s->saw_mark) && (unfinished(s, 0) || unfinished(s, 1))) {
 			arm(s);
 			*pc = R_LEAVE;
 			return true;
@@ -610,6 +634,9 @@ static const struct run runs[] = {
 	{"pop, two connections, receiver DONE at any review", NONE, POP | BOTH | QUITS | FENCES, HOLDS},
 	{"pop, evictions for ever do not starve the front", NONE, POP | FENCES | STARVE_FRONT, HOLDS},
 	{"pop, evictions for ever do not starve the front, capacity 2, take 2", NONE, POP | CAP2 | TAKE2 | FENCES | STARVE_FRONT, HOLDS},
+	{"block, capacity 2, gate", NONE, CAP2 | GATE | FENCES | MORE, HOLDS},
+	{"block, two connections, capacity 1, gate", NONE, BOTH | GATE | FENCES, HOLDS},
+	{"pop, capacity 2, take all, gate", NONE, POP | CAP2 | ALL | GATE | FENCES | MORE, HOLDS},
 	{"REFUSED AT LOAD at least 2, one connection of capacity 1", NONE, TAKE2 | MIN2, BREAKS},
 	{"REFUSED AT LOAD at least 2, two connections of capacity 1", NONE, BOTH | MORE | TAKE2 | MIN2, BREAKS},
 	{"MUTANT room is freed by looking", ROOM_BY_LOOKING, MORE, BREAKS},
@@ -630,6 +657,8 @@ static const struct run runs[] = {
 	{"MUTANT DONE: left by a store instead of a CAS", DONE_BLINDLY, LIMIT | CAP2, BREAKS},
 	{"AS WRITTEN DONE: pokes its neighbours, then drops and becomes DONE", POKES_BEFORE_DONE, LIMIT | MORE, BREAKS},
 	{"MUTANT DONE: only the inbox is dropped, not the front", DROPS_ONLY_INBOX, FENCES | QUITS, BREAKS},
+	{"MUTANT the sender marks after its push", MARKS_AFTER_PUSH, GATE | FENCES, BREAKS},
+	{"MUTANT the mark is read before the front is closed", MARK_READ_EARLY, GATE | FENCES, BREAKS},
 	{"DONE: a sender that looks at room only and takes back what it finds DONE", ROOM_IGNORES_DONE, LIMIT | MORE, HOLDS},
 	{0}
 };
