@@ -34,7 +34,7 @@ struct handles_check {
 };
 /* Each ends with a NULL name. */
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
-	handles_devices[], handles_stalls[], handles_programs[];
+	handles_devices[], handles_stalls[], handles_programs[], handles_first[];
 
 bool handles_is(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
 bool handles_called(int error, const char *call); /* a CUDA call of ours; returns whether it was fine */
@@ -63,6 +63,7 @@ struct handles_stay {
 int handles_fill_cuda(void *native, const void *arguments);
 int handles_triple_cuda(void *native, const void *arguments);
 int handles_stay_cuda(void *native, const void *arguments);
+extern const weir_kernel handles_fill_kernel, handles_triple_kernel;
 /* Each kernel is loaded there: loading one waits for those that run. Returns a cudaError_t. */
 int handles_load(int device);
 

@@ -33,9 +33,9 @@ static int triple_on_host(const void *arguments)
 	return 0;
 }
 
-static const weir_kernel fill_kernel = {
+const weir_kernel handles_fill_kernel = {
 	.size = sizeof(weir_kernel), .name = "fill", .host = fill_on_host, .cuda = handles_fill_cuda};
-static const weir_kernel triple_kernel = {
+const weir_kernel handles_triple_kernel = {
 	.size = sizeof(weir_kernel), .name = "triple", .host = triple_on_host, .cuda = handles_triple_cuda};
 static const weir_kernel stay_kernel = {
 	.size = sizeof(weir_kernel), .name = "stay", .cuda = handles_stay_cuda};
@@ -247,7 +247,7 @@ static weir_status enqueue_elsewhere(weir_context *context, const struct handles
 
 	if (!status)
 		status = weir_context_set_stream(context, 0, own);
-	return status ? status : launch(context, own, &fill_kernel, work, sizeof *work);
+	return status ? status : launch(context, own, &handles_fill_kernel, work, sizeof *work);
 }
 
 static weir_status enqueue(weir_context *context, const struct fill *self, weir_stream *stream,
@@ -258,8 +258,8 @@ static weir_status enqueue(weir_context *context, const struct fill *self, weir_
 	if (!strcmp(self->how, "capture") || !strcmp(self->how, "open"))
 		return capture(context, stream, work, !strcmp(self->how, "open"));
 	if (!strcmp(self->how, "weir"))
-		return weir_stream_launch(stream, &fill_kernel, work, sizeof *work);
-	return launch(context, stream, &fill_kernel, work, sizeof *work);
+		return weir_stream_launch(stream, &handles_fill_kernel, work, sizeof *work);
+	return launch(context, stream, &handles_fill_kernel, work, sizeof *work);
 }
 
 /* Nobody unwraps while a run is on. */
@@ -404,7 +404,7 @@ static weir_status triple_compute(weir_context *context, void *state)
 		status = numbers(context, work.count, true, &out);
 	if (!status) {
 		work.to = weir_message_data(out);
-		status = launch(context, stream, &triple_kernel, &work, sizeof work);
+		status = launch(context, stream, &handles_triple_kernel, &work, sizeof work);
 	}
 	if (!status)
 		return weir_context_emit(context, 0, out);
@@ -516,12 +516,12 @@ static weir_status one_after_other(weir_context *context, const struct implicit 
 	if (!status) {
 		after.from = work.to = weir_message_data(between);
 		after.to = weir_message_data(*out);
-		status = launch(context, first, &fill_kernel, &work, sizeof work);
+		status = launch(context, first, &handles_fill_kernel, &work, sizeof work);
 	}
 	if (!status && self->sync)
 		status = weir_context_synchronize_streams(context, &first, 1, second);
 	if (!status)
-		status = launch(context, second, &triple_kernel, &after, sizeof after);
+		status = launch(context, second, &handles_triple_kernel, &after, sizeof after);
 	weir_message_unref(between);
 	return status;
 }
@@ -630,7 +630,7 @@ static weir_status stage_compute(weir_context *context, void *state)
 
 	(void)state;
 	if (!status)
-		status = weir_stream_launch(stream, &fill_kernel, &work, sizeof work);
+		status = weir_stream_launch(stream, &handles_fill_kernel, &work, sizeof work);
 	return status ? status : pass_on(context, NULL);
 }
 
