@@ -26,6 +26,7 @@ enum wr_bug {
 	WR_BUG_UNFINISHED_TAKEN,	/* an outlet gives what work on the device is still making */
 	WR_BUG_GATE_AFTER_PUSH,		/* that a message has fences is said after its push */
 	WR_BUG_GATE_BEFORE_FRONT,	/* that was looked at before the front is closed, in the review before */
+	WR_BUG_INLET_WAITS_UNSEEN,	/* who waits for an inlet's room looks, then says that it waits */
 };
 
 #ifdef WR_SEAM

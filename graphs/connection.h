@@ -18,6 +18,7 @@ struct weir_inlet {
 	struct wr_mutex lock;		/* makes all pushing threads one sender; guards what follows */
 	struct wr_cond changed;
 	bool open;			/* holds a live reference */
+	_Atomic unsigned waiting;	/* threads that wait for room, or are about to; changed under the lock */
 };
 
 struct weir_outlet {

@@ -2,6 +2,7 @@
  * Inlets (B2): a connection of its own into an input port, filled by any thread; its lock makes them one
  * sender. An open inlet holds one live reference; closing, whoever does it, gives it back once.
  */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -82,22 +83,45 @@ void weir_inlet_close(weir_inlet *inlet)
 	wr_inlet_end(inlet);
 }
 
+/*
+ * Mostly no thread waits for room, and the lock is not taken: the thread that pushes holds it while it wakes this
+ * worker, which would go to sleep again for it. The room was freed before; so of two read-modify-writes of
+ * `waiting` the later one's thread sees what the other has done before its own.
+ */
 void wr_inlet_room(weir_inlet *inlet)
 {
-	wr_mutex_lock(&inlet->lock);
-	wr_cond_broadcast(&inlet->changed);
+	if (!wr_fetch_add(&inlet->waiting, 0))
+		return;
+	wr_mutex_lock(&inlet->lock);	/* it waits, or is past that: not in between */
 	wr_mutex_unlock(&inlet->lock);
+	wr_cond_broadcast(&inlet->changed);
 }
 
-/* Waits for room. Under the inlet's lock. */
-static weir_status wait_locked(weir_inlet *inlet, int64_t until)
+static bool full(weir_inlet *inlet)
 {
 	struct wr_queue *queue = &inlet->connection->queue;
 
-	while (inlet->open && queue->policy == WEIR_BLOCK && !wr_queue_room(queue)) {
+	return inlet->open && queue->policy == WEIR_BLOCK && !wr_queue_room(queue);
+}
+
+/* Counted as waiting, then looks again: see wr_inlet_room. */
+static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
+{
+	bool in_time;
+
+	wr_fetch_add(&inlet->waiting, 1);
+	in_time = (!full(inlet) && !WR_BUG(INLET_WAITS_UNSEEN)) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
+	wr_fetch_sub(&inlet->waiting, 1);
+	return in_time;
+}
+
+/* Waits for room. */
+static weir_status wait_locked(weir_inlet *inlet, int64_t until)
+{
+	while (full(inlet)) {
 		if (until == INT64_MIN)
 			return WEIR_E_BUSY;
-		if (!wr_cond_wait(&inlet->changed, &inlet->lock, until))
+		if (!wait_for_change_locked(inlet, until))
 			return WEIR_E_TIMEOUT;
 	}
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;

@@ -70,6 +70,7 @@ static const char *const bugs[] = {
 	[WR_BUG_UNFINISHED_TAKEN] = "unfinished_taken",
 	[WR_BUG_GATE_AFTER_PUSH] = "gate_after_push",
 	[WR_BUG_GATE_BEFORE_FRONT] = "gate_before_front",
+	[WR_BUG_INLET_WAITS_UNSEEN] = "inlet_waits_unseen",
 };
 
 static enum wr_bug bug_named(const char *name)
