@@ -2,8 +2,8 @@
  * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims
  * at the end; nothing passes or fails. README.md says what each part measures.
  *
- * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host] exit:
- * 0; 2 usage; 3 something hangs; 77 no GPU
+ * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host]
+ * exit: 0; 1 a point could not be measured; 2 usage; 3 something hangs; 77 no GPU
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,5 +196,9 @@ int main(int argc, char **argv)
 	run_parts();
 	ready_aims_print();
 	printf("\n%.0f s\n", (double)(ready_now() - begin) / 1e9);
+	if (ready_rig_failures()) {
+		fprintf(stderr, "ready: %u points could not be measured\n", ready_rig_failures());
+		return 1;
+	}
 	return 0;
 }

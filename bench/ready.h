@@ -104,6 +104,7 @@ void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json)
 /* Within the last entity. */
 void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);
 void ready_rig_gate(struct ready_rig *rig);	/* the last one waits for the device's work behind `in` */
+void ready_rig_never_gate(struct ready_rig *rig);	/* nor does it by itself */
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
 bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
 bool ready_rig_start(struct ready_rig *rig);
@@ -113,7 +114,8 @@ bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run for so lo
 void ready_rig_push(struct ready_rig *rig, unsigned inlet);
 /* ask: drain; else it ends by itself. False: it failed. */
 bool ready_rig_stop(struct ready_rig *rig, bool ask);
-void ready_rig_close(struct ready_rig *rig);		/* prints a line if something failed */
+void ready_rig_close(struct ready_rig *rig);		/* prints a line if something failed, counts it */
+unsigned ready_rig_failures(void);
 
 /* --- aims: ready_aims.c --- */
 void ready_aim_most(const char *figure, double measured, double aim, const char *unit);

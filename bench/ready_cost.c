@@ -72,6 +72,8 @@ static double through_weir(const char *signal, int64_t spin_ns)
 	ready_rig_of_last(&rig, "ports/in/capacity", "8");
 	if (signal)
 		ready_rig_gate(&rig);
+	else
+		ready_rig_never_gate(&rig);
 	ready_rig_connect(&rig, "p0.out", "g0.in", 0);
 	if (ready_rig_open(&rig, &run) && ready_rig_start(&rig) && ready_rig_stop(&rig, false))
 		us = per_kernel(ready_rig_first_launch(), signal ? ready_rig_last_gated() : ready_now());

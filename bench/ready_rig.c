@@ -6,6 +6,7 @@
 #include "ready.h"
 
 static _Atomic int64_t first_launch, last_gated;
+static unsigned failures;
 
 /* --- operators --- */
 
@@ -137,9 +138,9 @@ static const weir_operator operators[] = {
 	{OPERATOR("ready_source", "launches a kernel"), .inputs = perhaps_in, .outputs = out,
 	 .compute = stage_compute, .flags = WEIR_OPERATOR_STREAM},
 	{OPERATOR("ready_filter", "launches a kernel"), .inputs = in, .outputs = out,
-	 .compute = stage_compute},
+	 .compute = stage_compute, .flags = WEIR_OPERATOR_STREAM},
 	{OPERATOR("ready_sync", "launches a kernel, waits for it"), .inputs = in, .outputs = out,
-	 .compute = sync_compute},
+	 .compute = sync_compute, .flags = WEIR_OPERATOR_STREAM},
 	{OPERATOR("ready_gated", "notes when it runs"), .inputs = in, .compute = gated_compute},
 	{OPERATOR("ready_return", "counts frames"), .inputs = in, .outputs = out, .compute = return_compute},
 };
@@ -192,13 +193,18 @@ void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, in
 	rig->entities++;
 	snprintf(value, sizeof value, "%d", line);
 	ready_rig_of_last(rig, "parameters/line", value);
-	snprintf(value, sizeof value, "%" PRId64, kernel_ns);
+	snprintf(value, sizeof value, "\"%" PRId64 "ns\"", kernel_ns);
 	ready_rig_of_last(rig, "parameters/duration", value);
 }
 
 void ready_rig_gate(struct ready_rig *rig)
 {
 	ready_rig_of_last(rig, "conditions/-", "{\"type\": \"cuda_stream\", \"port\": \"in\"}");
+}
+
+void ready_rig_never_gate(struct ready_rig *rig)
+{
+	ready_rig_of_last(rig, "ports/in/gate", "false");
 }
 
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial)
@@ -294,10 +300,17 @@ bool ready_rig_stop(struct ready_rig *rig, bool ask)
 	return !rig->status;
 }
 
+unsigned ready_rig_failures(void)
+{
+	return failures;
+}
+
 void ready_rig_close(struct ready_rig *rig)
 {
-	if (rig->status)
+	if (rig->status) {
 		printf("  failed: %s: %s\n", weir_status_text(rig->status), rig->why);
+		failures++;
+	}
 	weir_scheduler_destroy(rig->scheduler);
 	weir_graph_destroy(rig->graph);
 	weir_description_destroy(rig->description);

@@ -184,6 +184,8 @@ static void add_line(struct ready_rig *rig, enum form form, unsigned line)
 	ready_rig_add(rig, name, "ready_return", (int)line, 0);
 	if (form != SYNC)
 		ready_rig_gate(rig);
+	else
+		ready_rig_never_gate(rig);
 	connect_line(rig, line);
 }
 

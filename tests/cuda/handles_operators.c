@@ -638,6 +638,7 @@ static const weir_operator stage = {
 	.size = sizeof(weir_operator),
 	.name = "stage",
 	.help = "a kernel of 50 us",
+	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = token_in,
 	.outputs = token_out,
 	.compute = stage_compute,
