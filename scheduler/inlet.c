@@ -127,25 +127,31 @@ static weir_status wait_locked(weir_inlet *inlet, int64_t until)
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
-/* left: what the push drove out, handed out with the lock still held: its destructor may push here (S11). */
-static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_message *left[2])
+/* What is refused stays the caller's alone, so it is asked before the message counts as delivered. */
+static weir_status refuse_locked(const weir_inlet *inlet)
+{
+	struct wr_connection *connection = inlet->connection;
+	struct wr_queue *queue = &connection->queue;
+
+	if (queue->policy != WEIR_FAULT || wr_queue_newest_room(queue, wr_read(&queue->tail)))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
+		       connection->receiver->inputs[connection->input].plan->port->name);
+}
+
+/*
+ * There is room: only its sender fills a queue, and that is who holds the lock. left: what the push drove out, handed out
+ * with the lock still held: its destructor may push here (S11).
+ */
+static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *left[2])
 {
 	struct wr_connection *connection = inlet->connection;
 
 	wr_message_deliver(message);
 	if (wr_message_has_fences(message))
 		wr_connection_announce(connection);
-	switch (wr_queue_push_out(&connection->queue, message, &left[0])) {
-	case WR_PUSHED:
+	if (wr_queue_push_out(&connection->queue, message, &left[0]) == WR_PUSHED)
 		wr_connection_arrived(connection);
-		break;
-	case WR_PUSH_DROPPED:
-		break;
-	case WR_PUSH_FULL:
-	case WR_PUSH_FAULT:
-		return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
-			       connection->receiver->inputs[connection->input].plan->port->name);
-	}
 	/*
 	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke
 	 * says nothing of the receiver: the run is being cut short, and it may still be looking; what was
@@ -155,7 +161,6 @@ static weir_status push_locked(weir_inlet *inlet, weir_message *message, weir_me
 	wr_poke(connection->receiver);
 	if (wr_load(&connection->receiver->state) & WR_DONE)
 		left[1] = wr_queue_take_one_back(&connection->queue);
-	return WEIR_OK;
 }
 
 static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
@@ -172,7 +177,9 @@ static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeou
 		wr_fail(status, "inlet of %s: %s", inlet->connection->receiver->plan->name,
 			status == WEIR_E_CLOSED ? "closed" : "no room");
 	else
-		status = push_locked(inlet, message, left);
+		status = refuse_locked(inlet);
+	if (!status)
+		push_locked(inlet, message, left);
 	wr_mutex_unlock(&inlet->lock);
 	weir_message_unref(left[0]);
 	weir_message_unref(left[1]);

@@ -143,6 +143,30 @@ static void xb24_it_is_said_before_the_push(void **state)
 	rig_destroy(rig);
 }
 
+/* A queue that is full and whose policy is `fault` refuses it: the message was not pushed. */
+static void xb24_what_was_refused_is_not_pushed(void **state)
+{
+	struct rig *rig = rig_of("end enabled=false capacity=1 policy=fault");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+	weir_message *message;
+	weir_stream *stream;
+
+	(void)state;
+	rig_make(rig);
+	stream = stream_of(rig);
+	rig_start(rig);
+	assert_int_equal(weir_inlet_push(inlet, tensor_of(rig), 0), WEIR_OK);
+	message = tensor_of(rig);
+	assert_int_equal(weir_inlet_push(inlet, message, 0), WEIR_E_BUSY);
+	assert_string_equal(weir_last_error(), "end.in: the queue is full");
+	assert_int_equal(weir_message_produced(message, enqueue(stream, message, 1, SECOND)), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, NULL, 0), 1);
+	weir_message_unref(message);
+	weir_scheduler_stop(rig->scheduler, false);
+	(void)rig_wait(rig);
+	rig_destroy(rig);
+}
+
 static void xb24_a_fence_that_was_never_recorded_is_refused(void **state)
 {
 	struct rig *rig = rig_of("end");
@@ -258,6 +282,7 @@ int main(void)
 		cmocka_unit_test(xb24_a_gate_waits_for_what_a_program_says_produced_it),
 		cmocka_unit_test(xb24_the_device_waits_for_what_a_program_says_produced_it),
 		cmocka_unit_test(xb24_it_is_said_before_the_push),
+		cmocka_unit_test(xb24_what_was_refused_is_not_pushed),
 		cmocka_unit_test(xb24_a_fence_that_was_never_recorded_is_refused),
 		cmocka_unit_test(xb24_a_programs_stream_is_made_after_a_scheduler_and_outside_of_ticks),
 		cmocka_unit_test(xb24_native_handles_are_those_of_cuda),
