@@ -91,6 +91,7 @@ struct wr_sim {
 	size_t fiber_count, fiber_room, ready_count, ready_room;
 	struct wr_fiber driver;
 	struct wr_fiber *main;		/* runs the fn of wr_sim_call; NULL outside of it */
+	struct wr_fiber visitor;	/* is main: going in needs no memory, for things are ended in here, too */
 	struct wr_fiber *ended;		/* has left its stack a moment ago */
 	weir_status broken;
 	struct wr_fiber *broken_by;	/* who ran into the limit */
@@ -486,13 +487,19 @@ static void fiber_main(void *arg)
 		leave(self);
 }
 
+/* For one more, and for main, which may come later. */
+static weir_status make_room(struct wr_sim *sim)
+{
+	size_t need = sim->fiber_count + 2;
+	weir_status status = wr_grow(&sim->fibers, &sim->fiber_room, need, sizeof(*sim->fibers));
+
+	return status ? status : wr_grow(&sim->ready, &sim->ready_room, need, sizeof(*sim->ready));
+}
+
 static weir_status enter(struct wr_sim *sim, struct wr_fiber *fiber)
 {
-	weir_status status =
-		wr_grow(&sim->fibers, &sim->fiber_room, sim->fiber_count + 1, sizeof(*sim->fibers));
+	weir_status status = fiber == &sim->visitor ? WEIR_OK : make_room(sim);
 
-	if (!status)
-		status = wr_grow(&sim->ready, &sim->ready_room, sim->fiber_count + 1, sizeof(*sim->ready));
 	if (!status)
 		status = wr_coroutine_init(&fiber->coroutine, fiber_main, fiber);
 	if (status)
@@ -512,14 +519,9 @@ static uint64_t role_of(const char *name)
 	return role;
 }
 
-static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name,
-			     void (*fn)(void *arg), void *arg)
+static weir_status init_fiber(struct wr_sim *sim, struct wr_fiber *fiber, const char *name,
+			      void (*fn)(void *arg), void *arg)
 {
-	struct wr_fiber *fiber = wr_alloc(1, sizeof(*fiber));
-	weir_status status;
-
-	if (!fiber)
-		return WEIR_E_NOMEM;
 	fiber->sim = sim;
 	fiber->here.fiber = fiber;
 	fiber->fn = fn;
@@ -528,13 +530,34 @@ static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const ch
 	fiber->priority = (uint64_t)1 << 63 | wr_random_next(&sim->schedule) >> 1;
 	snprintf(fiber->name, sizeof(fiber->name), "%s", name);
 	fiber->role = role_of(fiber->name);
-	status = enter(sim, fiber);
-	if (status) {
+	return enter(sim, fiber);
+}
+
+static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name,
+			     void (*fn)(void *arg), void *arg)
+{
+	struct wr_fiber *fiber = wr_alloc(1, sizeof(*fiber));
+	weir_status status;
+
+	if (!fiber)
+		return WEIR_E_NOMEM;
+	status = init_fiber(sim, fiber, name, fn, arg);
+	if (status)
 		wr_free(fiber);
-		return status;
-	}
-	*out = fiber;
-	return WEIR_OK;
+	else
+		*out = fiber;
+	return status;
+}
+
+static weir_status add_main(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
+{
+	weir_status status;
+
+	sim->visitor = (struct wr_fiber){0};
+	status = init_fiber(sim, &sim->visitor, "main", fn, arg);
+	if (!status)
+		sim->main = &sim->visitor;
+	return status;
 }
 
 /* Of one that ended, or whose world is dropped. */
@@ -550,7 +573,8 @@ static void remove_fiber(struct wr_fiber *fiber)
 	if (sim->ended == fiber)
 		sim->ended = NULL;
 	wr_coroutine_finish(&fiber->coroutine);
-	wr_free(fiber);
+	if (fiber != &sim->visitor)
+		wr_free(fiber);
 }
 
 char *wr_fiber_error(struct wr_fiber *fiber)
@@ -707,6 +731,7 @@ void wr_fiber_unpark(struct wr_parker *parker)
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy)
 {
 	struct wr_sim *sim = wr_alloc(1, sizeof(*sim));
+	weir_status status;
 
 	if (!sim)
 		return WEIR_E_NOMEM;
@@ -721,8 +746,12 @@ weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strate
 	draw_strategy(sim, strategy);
 	if (strategy == WR_SIM_PAUSES)
 		draw_pauses(sim, seed);
-	*out = sim;
-	return WEIR_OK;
+	status = make_room(sim);
+	if (status)
+		wr_sim_destroy(sim);
+	else
+		*out = sim;
+	return status;
 }
 
 void wr_sim_destroy(struct wr_sim *sim)
@@ -803,7 +832,7 @@ weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
 	if (sim->broken)
 		return tell_broken(sim);
 	assert(!sim->main);	/* one thread drives a world at a time */
-	status = add_fiber(sim, &sim->main, "main", fn, arg);
+	status = add_main(sim, fn, arg);
 	if (status)
 		return status;
 	wr_coroutine_here(&sim->driver.coroutine);
