@@ -67,6 +67,8 @@ void cli_options_help(FILE *to, unsigned mask);
 
 /* say.c: one line on stderr, "weir run: ..." once the subcommand is known. */
 void cli_say(const char *format, ...) WEIR_PRINTF(1, 2);
+/* The last error; where memory has run out, of what is said, too. path: NULL: of nothing. */
+void cli_say_error(weir_status status, const char *path);
 void cli_say_for(const char *command);			/* borrows the name */
 /* What others wrote (a file, a plugin, the command line), fit for a line: weir_text_shown. */
 void cli_put(FILE *to, const char *text);

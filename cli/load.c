@@ -14,7 +14,7 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 		status = weir_registry_load(*out, options->plugins[i]);
 	if (!status)
 		return CLI_OK;
-	cli_say("%s", weir_last_error());
+	cli_say_error(status, options->argument);
 	return status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 
@@ -100,6 +100,14 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 	return status;
 }
 
+static void say_of(const struct cli_graph *graph, weir_status status, bool usage)
+{
+	if (usage)
+		cli_say("--set: %s", weir_last_error());
+	else
+		cli_say_error(status, graph->options->argument);
+}
+
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 {
 	bool usage = false;
@@ -115,7 +123,7 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 	if (!status)
 		return CLI_OK;
 	if (!graph->errors)	/* what stands in no place of the text: nobody has told it yet */
-		cli_say("%s%s", usage ? "--set: " : "", weir_last_error());
+		say_of(graph, status, usage);
 	return usage ? CLI_USAGE : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 

@@ -265,7 +265,7 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 	options->sets = calloc((size_t)argc, sizeof *options->sets);
 	options->plugins = calloc((size_t)argc, sizeof *options->plugins);
 	if (!options->sets || !options->plugins) {
-		cli_say("out of memory");
+		cli_say("the command line: out of memory");
 		return CLI_FAILED;
 	}
 	code = read_options(options, argc, argv, known);

@@ -11,12 +11,14 @@ struct run {
 	weir_scheduler *scheduler;
 };
 
-static void say_why(weir_status status)
+static void say_why(weir_status status, const char *path)
 {
 	const char *why = weir_last_error();
-	bool lacks_gpu = status && !strncmp(why, "cuda: no device", strlen("cuda: no device"));
 
-	cli_say("%s%s", why, lacks_gpu ? "; --backend host or auto runs on the CPU" : "");
+	if (!strncmp(why, "cuda: no device", strlen("cuda: no device")))
+		cli_say("%s; --backend host or auto runs on the CPU", why);
+	else
+		cli_say_error(status, path);
 }
 
 static int make(struct run *run, const struct cli_options *options)
@@ -43,7 +45,7 @@ static int make(struct run *run, const struct cli_options *options)
 	if (!status)
 		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
 	if (status)
-		say_why(status);
+		say_why(status, options->argument);
 	else if (options->seeded && !options->quiet &&
 		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
 		cli_say("warning: --seed decides nothing without --backend sim");
@@ -115,7 +117,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_crash_tell(run->graph);	/* first: what starts may crash at once */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
-		cli_say("%s", weir_last_error());
+		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}
 	cli_signals_drain(run->scheduler, words_of_drain(options->quiet, progress.on));

@@ -36,6 +36,14 @@ void cli_say(const char *format, ...)
 	free(line);
 }
 
+void cli_say_error(weir_status status, const char *path)
+{
+	if (status == WEIR_E_NOMEM && path)
+		cli_say("%s: %s", path, weir_last_error());
+	else
+		cli_say("%s", weir_last_error());
+}
+
 int cli_code_of(weir_status status)
 {
 	switch (status) {

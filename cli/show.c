@@ -13,7 +13,7 @@ static int show(const struct cli_options *options)
 							    options->format, &text);
 
 		if (status)
-			cli_say("%s", weir_last_error());
+			cli_say_error(status, options->argument);
 		else
 			fputs(text, stdout);
 		code = cli_code_of(status);

@@ -134,7 +134,7 @@ static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
 	(void)self;
 	(void)device;
 	if (!memory)
-		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of memory", bytes);
+		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of host memory", bytes);
 	*out = memory;
 	return WEIR_OK;
 }

@@ -1,9 +1,12 @@
 /*
  * Preloaded: the FAIL_AT-th allocation of the process fails (counted from 0), with FAIL_ALL every later one, too.
  * FAIL_COUNT=FILE: how many there were is written there at the end.
+ * What pthread_getattr_np allocates is passed over: AddressSanitizer calls it at the begin of each thread, in nobody's code, and ends the
+ * process with a backtrace through clone3 where it fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +19,7 @@ static void *(*real_calloc)(size_t count, size_t bytes);
 static void *(*real_realloc)(void *memory, size_t bytes);
 static int (*real_posix_memalign)(void **out, size_t alignment, size_t bytes);
 static void *(*real_aligned_alloc)(size_t alignment, size_t bytes);
+static int (*real_pthread_getattr_np)(pthread_t thread, pthread_attr_t *out);
 
 static _Atomic long made;
 static long fails_at = -1;
@@ -23,6 +27,7 @@ static bool all, on;
 static const char *count_file;
 static char early[65536];	/* what dlsym asks for while calloc is looked up */
 static size_t early_used;
+static _Thread_local bool passed_over __attribute__((tls_model("initial-exec")));
 
 __attribute__((constructor(101))) static void look_up(void)
 {
@@ -41,7 +46,7 @@ __attribute__((constructor(101))) static void look_up(void)
 
 static bool fails(void)
 {
-	long n = on ? atomic_fetch_add(&made, 1) : -1;
+	long n = on && !passed_over ? atomic_fetch_add(&made, 1) : -1;
 
 	if (n < 0 || fails_at < 0 || (n != fails_at && !(all && n > fails_at)))
 		return false;
@@ -89,6 +94,18 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
 	return fails() ? NULL : real_aligned_alloc(alignment, bytes);
+}
+
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *out)
+{
+	int error;
+
+	if (!real_pthread_getattr_np)	/* of the first thread it is asked before any constructor */
+		*(void **)&real_pthread_getattr_np = dlsym(RTLD_NEXT, "pthread_getattr_np");
+	passed_over = true;
+	error = real_pthread_getattr_np(thread, out);
+	passed_over = false;
+	return error;
 }
 
 __attribute__((destructor)) static void write_count(void)
