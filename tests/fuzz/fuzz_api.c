@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "fuzz_api.h"
+#include "shown.h"
 
 /* --- random numbers: splitmix64 --- */
 
@@ -112,7 +113,7 @@ static void *work(void *arg)
 	struct fz *fz = malloc(sizeof *fz);
 
 	for (uint64_t seed; fz && !enough(seed = atomic_fetch_add(&next_seed, 1));) {
-		alarm(300); /* of the last seed that began: something hangs that no time-out of ours sees */
+		alarm(100); /* of the last seed that began: something hangs that no time-out of ours sees */
 		run_seed(fz, slot, seed);
 	}
 	free(fz);
@@ -182,6 +183,17 @@ static void hung(int number)
 	abort();
 }
 
+static void hear(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)level;
+	(void)at;
+	(void)arg;
+	if (shown(line, false))
+		return;
+	fprintf(stderr, "fuzz_api: a line of the log holds control characters: '%s'\n", line);
+	abort();
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[FZ_JOBS];
@@ -192,6 +204,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGALRM, hung);
+	if (weir_log_set(hear, NULL))
+		abort();
 	began = seconds_now();
 	atomic_store(&next_seed, command.start);
 	for (unsigned i = 0; i < command.jobs; i++)
@@ -199,7 +213,8 @@ int main(int argc, char **argv)
 			abort();
 	for (unsigned i = 0; i < command.jobs; i++)
 		pthread_join(threads[i], NULL);
-	printf("%llu graphs, %llu ticks, %llu payloads checked; runs: %llu finished, %llu deadlocks, %llu failed; %lld s\n",
+	printf("seeds %llu to %llu: %llu graphs, %llu ticks, %llu payloads checked; runs: %llu finished, %llu deadlocks, %llu failed; %lld s\n",
+	       (unsigned long long)command.start, (unsigned long long)(command.start + graphs - 1),
 	       (unsigned long long)graphs, (unsigned long long)ticks, (unsigned long long)checked, (unsigned long long)ends[0],
 	       (unsigned long long)ends[1], (unsigned long long)ends[2], (long long)(seconds_now() - began));
 	return 0;

@@ -65,6 +65,7 @@ struct fz_port {
 	unsigned connections;
 	unsigned capacity, take;	/* take 0: all */
 	weir_policy policy;
+	const char *gate;		/* "true", "false", NULL: as the operator says */
 	bool gated;			/* what compute finds is finished */
 };
 
@@ -80,7 +81,8 @@ struct fz_entity {
 	/* drawn */
 	unsigned id;
 	char name[16];
-	bool source, device, tells, keeps, wraps;
+	bool source, device, tells, keeps, wraps, effects;
+	int max_in_flight;		/* -1: the scheduler's */
 	bool attaches;			/* says on which stream its outputs were made */
 	enum fz_way way;
 	enum fz_send send[FZ_OUTPUTS];
@@ -117,7 +119,8 @@ struct fz {
 	/* drawn */
 	const char *backend, *signal;
 	bool tame;			/* must finish: no tick needs messages of two ports, or of all queues of one */
-	bool inlet, outlet;
+	bool inlet, outlet, early;
+	unsigned bound;			/* max_in_flight of the scheduler */
 	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
 	unsigned entity_count, connection_count;
 	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one stands for the inlet */
@@ -132,15 +135,18 @@ struct fz {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *inlet_handle;
+	weir_stream *stream;		/* the program's own: its kernels write what is pushed */
 	weir_outlet *outlet_handle;
 	uint64_t salt;			/* of the run: what an older run left is told from what this one wrote */
 	_Atomic bool failed, stopped, faulted, over;
 	_Atomic unsigned wrapped, unwrapped;
 	_Atomic uint64_t checked;	/* payloads */
-	bool cut;			/* a run was cut short: it may not have waited for work that took long, nor called stop */
+	bool overflows;			/* a queue of the policy fault may fail the run */
 	uint64_t ticks;			/* of all runs */
 	unsigned ends[3];		/* finished, deadlock, failed */
 };
+
+#define FZ_STRANGE "\x1b[31m\x07\x7f\x9bm\xc2\x9b\xe2\x80\xae\xd8\x9c\xe2\x81\xa6\n" /* what no line may hold as it is */
 
 /* Says what is wrong, with the seed and the graph, and ends the process. */
 _Noreturn void fz_break(struct fz *fz, const char *format, ...) WEIR_PRINTF(2, 3);

@@ -30,7 +30,7 @@ static void ticked(void *state, const weir_view *view)
 
 static void wait_for(weir_verdict *verdict, const weir_fence *fences, size_t n)
 {
-	weir_verdict_wait(verdict, "fences are pending");
+	weir_verdict_wait(verdict, "fences are pending" FZ_STRANGE);
 	for (size_t i = 0; i < n; i++)
 		weir_verdict_fence(verdict, fences[i]);
 }
@@ -72,7 +72,7 @@ static void ask_pause(const void *state, const weir_view *view, weir_verdict *ve
 		weir_verdict_ready(verdict);
 		return;
 	}
-	weir_verdict_wait(verdict, "it ticked a moment ago");
+	weir_verdict_wait(verdict, "it ticked a moment ago" FZ_STRANGE);
 	weir_verdict_until(verdict, due);
 }
 

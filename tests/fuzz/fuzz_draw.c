@@ -126,12 +126,22 @@ static void draw_sends(struct fz *fz, struct fz_entity *entity)
 static void draw_port_settings(struct fz *fz, struct fz_port *port, bool passes)
 {
 	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK, WEIR_POP, WEIR_REJECT};
+	static const char *const gates[] = {NULL, NULL, "true", "false"};
 
 	port->capacity = chance(fz, 3) ? 1 : 1 + draw(fz, 8);
-	port->policy = policies[draw(fz, sizeof policies / sizeof *policies)];
+	port->policy = chance(fz, 60) ? WEIR_FAULT : policies[draw(fz, sizeof policies / sizeof *policies)];
+	port->gate = gates[draw(fz, sizeof gates / sizeof *gates)];
+	fz->overflows |= port->policy == WEIR_FAULT && port->connections;
 	port->take = chance(fz, 3) ? 1 + draw(fz, port->capacity) : 1;
 	if (!passes && chance(fz, 6))
 		port->take = 0;
+}
+
+static int draw_max_in_flight(struct fz *fz)
+{
+	static const int bounds[] = {0, 1, 2, 3, 5, 16};
+
+	return chance(fz, 3) ? bounds[draw(fz, sizeof bounds / sizeof *bounds)] : -1;
 }
 
 static void draw_entity(struct fz *fz, unsigned id, bool source, bool slow)
@@ -139,6 +149,8 @@ static void draw_entity(struct fz *fz, unsigned id, bool source, bool slow)
 	struct fz_entity *entity = &fz->entities[id];
 
 	entity->source = source;
+	entity->effects = chance(fz, 6);
+	entity->max_in_flight = draw_max_in_flight(fz);
 	entity->device = chance(fz, 2);
 	entity->keeps = chance(fz, 6);
 	entity->wraps = !entity->device && chance(fz, 4);
@@ -185,6 +197,12 @@ struct leaving {
 	bool whole[FZ_ORIGINS];
 };
 
+/* It blocks, or the run fails. */
+static bool keeps_all(const struct fz_port *port)
+{
+	return port->policy == WEIR_BLOCK || port->policy == WEIR_FAULT;
+}
+
 static void leave(const struct fz *fz, unsigned id, unsigned output, struct leaving leaving[FZ_ENTITIES + 1][FZ_OUTPUTS])
 {
 	const struct fz_entity *entity = &fz->entities[id];
@@ -203,7 +221,7 @@ static void leave(const struct fz *fz, unsigned id, unsigned output, struct leav
 			continue;
 		for (unsigned origin = 0; origin < FZ_ORIGINS; origin++) {
 			out->ways[origin] += in->ways[origin];
-			out->whole[origin] |= in->whole[origin] && entity->ports[0].policy == WEIR_BLOCK;
+			out->whole[origin] |= in->whole[origin] && keeps_all(&entity->ports[0]);
 		}
 	}
 }
@@ -228,7 +246,7 @@ static void follow(struct fz *fz)
 	for (unsigned i = 0; i < fz->connection_count; i++) {
 		struct fz_connection *connection = &fz->connections[i];
 		arrive(connection, &leaving[connection->from][connection->output],
-		       fz->entities[connection->to].ports[connection->port].policy == WEIR_BLOCK);
+		       keeps_all(&fz->entities[connection->to].ports[connection->port]));
 	}
 	arrive(&fz->outlet_way, &leaving[fz->outlet_from][0], true);
 }
@@ -278,7 +296,9 @@ static void gate(struct fz *fz, struct fz_entity *entity, unsigned i)
 	else
 		kind = 12;
 	/* A gate of one's own, or the port's: what host code looks at is finished. */
-	port->gated = kind < 4 || !entity->device;
+	if (kind < 3)
+		port->gate = NULL;	/* a cuda_stream takes its place */
+	port->gated = kind < 4 || (port->gate ? !strcmp(port->gate, "true") : !entity->device);
 	if (kind == 12)
 		return;
 	if (kind < 3)
@@ -309,7 +329,8 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 
 static void put_ports(struct fz *fz, const struct fz_entity *entity)
 {
-	static const char *const policies[] = {[WEIR_BLOCK] = "block", [WEIR_POP] = "pop", [WEIR_REJECT] = "reject"};
+	static const char *const policies[] = {[WEIR_BLOCK] = "block", [WEIR_POP] = "pop", [WEIR_REJECT] = "reject",
+					       [WEIR_FAULT] = "fault"};
 	const char *before = "";
 
 	ADD("\"ports\":{");
@@ -319,7 +340,10 @@ static void put_ports(struct fz *fz, const struct fz_entity *entity)
 			continue;
 		ADD("%s\"%s\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", before, port_names[i], port->capacity,
 		    policies[port->policy]);
-		ADD(port->take ? "%u}" : "\"all\"}", port->take);
+		ADD(port->take ? "%u" : "\"all\"", port->take);
+		if (port->gate)
+			ADD(",\"gate\":%s", port->gate);
+		ADD("}");
 		before = ",";
 	}
 	for (unsigned i = 0; i < FZ_OUTPUTS; i++, before = ",")
@@ -332,7 +356,9 @@ static void put_entity(struct fz *fz, struct fz_entity *entity)
 	conditions(fz, entity);
 	ADD("%s{\"name\":\"%s\",\"operator\":\"%s\",\"parameters\":{\"slot\":%u,\"id\":%u},", entity->id ? ",\n" : "", entity->name,
 	    entity->source ? "fz_source" : entity->device ? "fz_device" : "fz_node", fz->slot, entity->id);
-	ADD("%s", entity->uses);
+	ADD("%s%s", entity->uses, entity->effects ? "\"effects\":true," : "");
+	if (entity->max_in_flight >= 0)
+		ADD("\"max_in_flight\":%d,", entity->max_in_flight);
 	put_ports(fz, entity);
 	ADD("\"conditions\":[%s]}", entity->conditions);
 }
@@ -354,10 +380,13 @@ static void put_connections(struct fz *fz)
 
 static void put_graph(struct fz *fz)
 {
-	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\"},\n\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
+	int bound = draw_max_in_flight(fz);
+
+	fz->bound = bound < 0 ? 64 : (unsigned)bound;
+	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\",\"max_in_flight\":%d},\n\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
 	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
 	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},\n\"entities\":[\n",
-	    fz->signal, 1 + draw(fz, 3), draw(fz, 2));
+	    fz->signal, fz->bound, 1 + draw(fz, 3), draw(fz, 2));
 	for (unsigned i = 0; i < fz->entity_count; i++)
 		put_entity(fz, &fz->entities[i]);
 	ADD("],\n\"connections\":[\n");
@@ -412,6 +441,7 @@ static void draw_doors(struct fz *fz, unsigned sources)
 	fz->inlet_to = sources + draw(fz, fz->entity_count - sources);
 	fz->outlet = !simulated(fz) && chance(fz, 3);
 	fz->inlet = !simulated(fz) && chance(fz, 3);
+	fz->early = chance(fz, 3);
 	fz->pushes = draw(fz, 200);
 	if (fz->inlet)
 		wire(fz, FZ_INLET, 0, fz->inlet_to, 0, 0);
@@ -431,6 +461,7 @@ void fz_draw(struct fz *fz)
 		fz->entities[id].fz = fz;
 		snprintf(fz->entities[id].name, sizeof fz->entities[id].name, "e%02u", id);
 	}
+	fz->entities[FZ_INLET] = (struct fz_entity){.id = FZ_INLET, .fz = fz, .name = "inlet"};
 	draw_wires(fz, sources);
 	draw_fan_in(fz, sources);
 	draw_doors(fz, sources);

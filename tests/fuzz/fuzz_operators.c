@@ -13,13 +13,13 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct fz_entity *entity = &fz->entities[weir_values_int(values, "id")];
 
 	((struct node *)state)->entity = entity;
-	if (atomic_exchange(&entity->started, 1) && !fz->cut)
+	if (atomic_exchange(&entity->started, 1))
 		fz_break(fz, "%s is started twice", entity->name);
 	if (!entity->start_fails)
 		return WEIR_OK;
 	atomic_store(&entity->started, 0);
 	entity->start_fails = false; /* the next time it does not */
-	return weir_context_fail(context, "start was told to fail");
+	return weir_context_fail(context, "start was told to fail" FZ_STRANGE);
 }
 
 static void let_go(struct fz_entity *entity)
@@ -93,8 +93,12 @@ static weir_status see(struct fz_entity *entity, weir_context *context, weir_mes
 		weir_message_unref(entity->kept[i]);
 		entity->kept[i] = weir_message_ref(message);
 	}
-	if (entity->device)
+	if (entity->device) {
+		bool gated = entity->ports[connection->port].gated;
+		if (gated && !complete(entity, message) && !atomic_load(&entity->fz->faulted))
+			fz_break(entity->fz, "%s: a gate let through what is not finished", entity->name);
 		return look_later(entity, context, message, connection);
+	}
 	look(entity, message, connection);
 	return WEIR_OK;
 }
@@ -252,7 +256,7 @@ static weir_status mishap(struct fz_entity *entity, weir_context *context)
 	if (tick != entity->fails_at)
 		return WEIR_OK;
 	atomic_store(&entity->fz->failed, true);
-	return weir_context_fail(context, "compute was told to fail");
+	return weir_context_fail(context, "compute was told to fail" FZ_STRANGE);
 }
 
 static weir_status work(struct fz_entity *entity, weir_context *context)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuzz_api.h"
+#include "shown.h"
 
 static const int64_t patience = 40 * 1000 * FZ_MS;
 
@@ -76,10 +77,27 @@ static void *stop(void *arg)
 	return NULL;
 }
 
+/* Texts of operators and conditions hold what no terminal should obey. */
+static void expect_harmless(struct fz *fz, const char *text, const char *what)
+{
+	if (!shown(text, false))
+		fz_break(fz, "%s holds control characters: '%s'", what, text);
+}
+
 static void hear(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
 {
+	expect_harmless(arg, detail, "an explanation");
 	if (!entity[0] || !condition[0] || !verdict[0] || !detail[0])
 		fz_break(arg, "explained without words: %s: %s: %s: %s", entity, condition, verdict, detail);
+}
+
+static void ask_why(struct fz *fz)
+{
+	char *text = NULL;
+
+	check(fz, weir_scheduler_why(fz->scheduler, &text), "why");
+	expect_harmless(fz, text, "why");
+	weir_text_free(text);
 }
 
 static void *look_on(void *arg)
@@ -90,6 +108,7 @@ static void *look_on(void *arg)
 
 	for (uint32_t n = fz_below(&self->random, 30); n && !over(self); n--) {
 		weir_scheduler_explain(self->fz->scheduler, hear, self->fz);
+		ask_why(self->fz);
 		for (size_t i = 0; weir_scheduler_queue_counts(self->fz->scheduler, i, &queue); i++)
 			;
 		for (size_t i = 0; weir_scheduler_entity_counts(self->fz->scheduler, i, &entity); i++)
@@ -108,6 +127,37 @@ static weir_status try_to_push(struct meddler *self, weir_message *message)
 	return status == WEIR_E_BUSY ? WEIR_E_TIMEOUT : status;
 }
 
+/* By a kernel on the program's stream: whoever receives it waits for that. It may be said anew as long as it was not pushed. */
+static void write_later(struct meddler *self, weir_message *message, size_t size, uint32_t number)
+{
+	struct fz *fz = self->fz;
+	struct fz_work work = {.entity = &fz->entities[FZ_INLET], .to = weir_message_data(message), .to_size = size,
+			       .number = number, .ns = fz_below(&self->random, 60) * FZ_US};
+	weir_fence fence = {0, 0};
+	weir_status status;
+
+	fz_spoil(work.to, size);
+	status = fz_launch(fz->stream, &work);
+	if (!status)
+		status = weir_stream_record(fz->stream, &fence);
+	if (!status)
+		status = weir_message_produced(message, fence);
+	if (status && !atomic_load(&fz->faulted))
+		fz_break(fz, "what a program produces: %s: %s", weir_status_text(status), weir_last_error());
+}
+
+/* What was not pushed in the end is waited for by no run. */
+static void finish_stream(struct fz *fz)
+{
+	weir_fence last;
+	weir_status status = weir_stream_record(fz->stream, &last);
+
+	if (!status)
+		status = weir_fence_wait(fz->graph, last, -1);
+	if (status && !atomic_load(&fz->faulted))
+		fz_break(fz, "the program's stream: %s: %s", weir_status_text(status), weir_last_error());
+}
+
 /* Where a deadlock may be due it gives up: an open inlet holds the run open. */
 static weir_status push_one(struct meddler *self, uint32_t number)
 {
@@ -122,7 +172,10 @@ static weir_status push_one(struct meddler *self, uint32_t number)
 	if (status == WEIR_E_DEVICE && atomic_load(&fz->faulted))
 		return WEIR_E_CLOSED;
 	check(fz, status, "a message for the inlet");
-	fz_write(fz, weir_message_data(message), size, FZ_INLET, number, 0);
+	if (fz_chance(&self->random, 3))
+		write_later(self, message, size, number);
+	else
+		fz_write(fz, weir_message_data(message), size, FZ_INLET, number, 0);
 	status = WEIR_E_TIMEOUT;
 	for (unsigned tries = 0; status == WEIR_E_TIMEOUT && (fz->tame || tries < 300); tries++)
 		status = try_to_push(self, message);
@@ -145,17 +198,20 @@ static void *push(void *arg)
 	if (status && status != WEIR_E_CLOSED && status != WEIR_E_TIMEOUT)
 		fz_break(self->fz, "push: %s: %s", weir_status_text(status), weir_last_error());
 	weir_inlet_close(self->fz->inlet_handle);
+	finish_stream(self->fz);
 	return NULL;
 }
 
-/* What an outlet gives is finished. Whether it may be read: not after the device failed. */
+/* What an outlet gives is finished, but for an early one. Whether it may be read: not after the device failed. */
 static bool finished(struct fz *fz, const weir_message *message)
 {
 	weir_fence fences[16];
 	size_t n = weir_message_fences(message, fences, 16);
 
 	for (size_t i = 0; i < n && i < 16; i++)
-		if (weir_fence_query(fz->graph, fences[i]) == WEIR_E_BUSY)
+		if (fz->early && weir_fence_wait(fz->graph, fences[i], -1) == WEIR_E_INVALID)
+			fz_break(fz, "the outlet gave a fence that cannot be waited for: %s", weir_last_error());
+		else if (weir_fence_query(fz->graph, fences[i]) == WEIR_E_BUSY)
 			fz_break(fz, "the outlet gave what is not finished");
 	return !atomic_load(&fz->faulted);
 }
@@ -245,6 +301,24 @@ static void check_queues(struct fz *fz, bool exact)
 					 (unsigned long long)fz->entities[id].received[port]);
 }
 
+/* What was started was stopped: at the end of the run or, if that was cut short, at the latest when the scheduler is destroyed. */
+static void check_stopped(struct fz *fz)
+{
+	for (unsigned id = 0; id < fz->entity_count; id++)
+		if (atomic_load(&fz->entities[id].started))
+			fz_break(fz, "e%02u was started, but not stopped", id);
+}
+
+/* A bound of ticks in flight holds as long as it is not narrowed for those that enqueue much. */
+static void check_bound(struct fz *fz, const weir_entity_counts *counts, const struct fz_entity *entity)
+{
+	unsigned bound = entity->max_in_flight < 0 ? fz->bound : (unsigned)entity->max_in_flight;
+
+	if (bound && counts->most_in_flight > bound)
+		fz_break(fz, "%s had %llu ticks in flight, its bound is %u", counts->entity,
+			 (unsigned long long)counts->most_in_flight, bound);
+}
+
 static void check_entities(struct fz *fz, bool all_done, bool cut)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -253,10 +327,11 @@ static void check_entities(struct fz *fz, bool all_done, bool cut)
 		fz->ticks += counts.ticks;
 		if (all_done && !counts.done)
 			fz_break(fz, "%s is not done, though the run has finished", counts.entity);
+		if (i < fz->entity_count)
+			check_bound(fz, &counts, &fz->entities[i]);
 	}
-	for (unsigned id = 0; id < fz->entity_count; id++)
-		if (atomic_load(&fz->entities[id].started) && !atomic_load(&fz->faulted) && !cut)
-			fz_break(fz, "e%02u was started, but not stopped", id);
+	if (!cut)
+		check_stopped(fz);
 }
 
 /* The ends that a run of this graph may come to. */
@@ -265,11 +340,12 @@ static void check_end(struct fz *fz, weir_status status, const weir_outcome *out
 	bool failed = atomic_load(&fz->failed), faulted = atomic_load(&fz->faulted);
 	const char *text = outcome->text ? outcome->text : "";
 
+	expect_harmless(fz, text, "the outcome");
 	if (status == WEIR_OK && !(failed && !cut))
 		return; /* a kernel that faults after the last look may go unnoticed only if the run was cut */
 	if (status == WEIR_E_DEADLOCK && !fz->tame && text[0])
 		return;
-	if ((status == WEIR_E_FAILED && failed && outcome->entity) || (status == WEIR_E_DEVICE && faulted))
+	if ((status == WEIR_E_FAILED && (failed || fz->overflows) && outcome->entity) || (status == WEIR_E_DEVICE && faulted))
 		return;
 	fz_break(fz, "the run ended with %s: %s (%s)", weir_status_text(status), text,
 		 outcome->entity ? outcome->entity : "no entity");
@@ -333,6 +409,18 @@ static void join(struct fz *fz, struct meddler *meddlers, unsigned n)
 		pthread_join(meddlers[i].thread, NULL);
 }
 
+/* After a run that was cut short it may have to wait until the device has come to the end of what stop functions wait for. */
+static weir_status start(struct fz *fz)
+{
+	weir_status status = weir_scheduler_start(fz->scheduler);
+
+	for (int64_t waited = 0; status == WEIR_E_BUSY && waited < patience; waited += FZ_MS) {
+		weir_sleep(FZ_MS);
+		status = weir_scheduler_start(fz->scheduler);
+	}
+	return status;
+}
+
 static void run_once(struct fz *fz)
 {
 	struct meddler meddlers[MEDDLERS];
@@ -342,15 +430,16 @@ static void run_once(struct fz *fz)
 	unsigned n;
 
 	prepare(fz);
-	status = weir_scheduler_start(fz->scheduler);
-	if (status == WEIR_E_FAILED)
+	status = start(fz);
+	if (status == WEIR_E_FAILED) {
+		expect_harmless(fz, weir_last_error(), "the last error");
 		return; /* a start was told to fail, once */
+	}
 	check(fz, status, "start");
 	n = send_all(meddlers, fz, stops);
 	status = wait_for_end(fz, &outcome);
 	join(fz, meddlers, n);
 	cut = stops || atomic_load(&fz->stopped) || fz->scheduler_options.max_duration_ns;
-	fz->cut |= cut;
 	check_end(fz, status, &outcome, cut);
 	check_queues(fz, !status || status == WEIR_E_DEADLOCK);
 	check_entities(fz, !status && !cut && fz->tame, cut || status);
@@ -372,7 +461,7 @@ static void run_destroyed(struct fz *fz)
 	pthread_t thread;
 
 	prepare(fz);
-	if (fz->inlet || fz->outlet || weir_scheduler_start(fz->scheduler)) {
+	if (fz->inlet || fz->outlet || start(fz)) {
 		check(fz, weir_scheduler_destroy(fz->scheduler), "destroy");
 		return;
 	}
@@ -385,6 +474,7 @@ static void run_destroyed(struct fz *fz)
 
 static void hear_report(const weir_report *report, void *arg)
 {
+	expect_harmless(arg, report->text, "a report");
 	if (!report->warning)
 		fz_break(arg, "W%03d: %s: %s", report->number, report->pointer, report->text);
 }
@@ -413,7 +503,7 @@ static void make_doors(struct fz *fz)
 		check(fz, weir_graph_inlet(fz->graph, port, &fz->inlet_handle), "inlet");
 	snprintf(port, sizeof port, "%s.out", fz->entities[fz->outlet_from].name);
 	if (fz->outlet)
-		check(fz, weir_graph_outlet(fz->graph, port, fz->outlet_capacity, 0, &fz->outlet_handle), "outlet");
+		check(fz, weir_graph_outlet(fz->graph, port, fz->outlet_capacity, fz->early ? WEIR_OUTLET_EARLY : 0, &fz->outlet_handle), "outlet");
 }
 
 static void unmake(struct fz *fz)
@@ -433,12 +523,15 @@ void fz_run(struct fz *fz)
 		bool destroyed = strcmp(fz->backend, "sim") && fz_chance(&fz->random, 6);
 
 		check(fz, weir_scheduler_create(&fz->scheduler, fz->graph, &fz->scheduler_options), "scheduler");
+		if (fz->inlet)
+			check(fz, weir_graph_stream(fz->graph, 0, &fz->stream), "a stream of the program's");
 		for (unsigned i = 0; i < fz->runs && !atomic_load(&fz->faulted); i++)
 			run_once(fz);
 		if (destroyed && !atomic_load(&fz->faulted))
 			run_destroyed(fz);
 		else
 			check(fz, weir_scheduler_destroy(fz->scheduler), "destroy");
+		check_stopped(fz);
 	}
 	unmake(fz);
 }
