@@ -379,37 +379,18 @@ static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
 
 /* --- B2: outlets --- */
 
-static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capacity)
-{
-	weir_outlet *outlet = NULL;
-
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, 0, &outlet), WEIR_OK);
-	return outlet;
-}
-
-/* The number that was taken, or the status. */
-static int64_t take(weir_outlet *outlet, int64_t timeout_ns)
-{
-	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
-	int64_t number = status ? (int64_t)status : rig_value(message);
-
-	weir_message_unref(message);
-	return number;
-}
-
 static void take_all(void)
 {
 	struct rig *rig = rig_of("source ticks=5 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 2);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 2, 0);
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(take(outlet, SECOND), i);
-	assert_int_equal(take(outlet, SECOND), WEIR_E_CLOSED); /* the sender is done */
+		assert_int_equal(rig_take(outlet, SECOND), i);
+	assert_int_equal(rig_take(outlet, SECOND), WEIR_E_CLOSED); /* the sender is done */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_queue(rig, "outlet").delivered, 5);
-	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
 	rig_destroy(rig);
 }
 
@@ -422,14 +403,14 @@ static void b02_an_outlet_gives_all_that_was_emitted(void **state)
 static void b02_an_outlet_that_is_full_holds_its_sender_and_the_run(void **state)
 {
 	struct rig *rig = rig_of("source ticks=5 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 3);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 3, 0);
 
 	(void)state;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 60 * SECOND, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "source"), 3);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(take(outlet, SECOND), i);
+		assert_int_equal(rig_take(outlet, SECOND), i);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -437,14 +418,14 @@ static void b02_an_outlet_that_is_full_holds_its_sender_and_the_run(void **state
 static void b02_an_empty_outlet_times_out(void **state)
 {
 	struct rig *rig = rig_of("source period=1s count=2 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
-	assert_int_equal(take(outlet, MS), 0);
-	assert_int_equal(take(outlet, 0), WEIR_E_TIMEOUT);
-	assert_int_equal(take(outlet, 500 * MS), WEIR_E_TIMEOUT);
-	assert_int_equal(take(outlet, SECOND), 1);
+	assert_int_equal(rig_take(outlet, MS), 0);
+	assert_int_equal(rig_take(outlet, 0), WEIR_E_TIMEOUT);
+	assert_int_equal(rig_take(outlet, 500 * MS), WEIR_E_TIMEOUT);
+	assert_int_equal(rig_take(outlet, SECOND), 1);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -464,7 +445,7 @@ static void b02_a_worker_takes_from_no_outlet(void **state)
 	struct rig *rig = rig_of("c:call count=1");
 
 	(void)state;
-	rig->own = outlet_of(rig, "c.out", 1);
+	rig->own = rig_outlet(rig, "c.out", 1, 0);
 	rig_on(rig, "c", take_on_a_worker);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -481,7 +462,7 @@ static void keep_taking(void *arg)
 	struct taker *taker = arg;
 
 	while (!wr_load(&taker->over)) {
-		take(taker->outlet, 10 * US);
+		rig_take(taker->outlet, 10 * US);
 		wr_thread_yield();
 	}
 }
@@ -489,7 +470,7 @@ static void keep_taking(void *arg)
 static void cut_short_under_a_taker(void)
 {
 	struct rig *rig = rig_of("source delay=1us -> end capacity=4");
-	struct taker taker = {.outlet = outlet_of(rig, "source.out", 8)};
+	struct taker taker = {.outlet = rig_outlet(rig, "source.out", 8, 0)};
 	struct wr_thread thread = {0};
 
 	rig_make(rig);

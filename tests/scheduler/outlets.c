@@ -7,33 +7,6 @@
 #include "base/thread.h"
 #include "rig.h"
 
-static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capacity)
-{
-	weir_outlet *outlet = NULL;
-
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, 0, &outlet), WEIR_OK);
-	return outlet;
-}
-
-/* The number that was taken, or the status. */
-static int64_t take(weir_outlet *outlet, int64_t timeout_ns)
-{
-	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
-	int64_t number = status ? (int64_t)status : rig_value(message);
-
-	weir_message_unref(message);
-	return number;
-}
-
-static bool readable(weir_outlet *outlet)
-{
-	struct pollfd fd = {.fd = weir_outlet_fd(outlet), .events = POLLIN};
-
-	assert_true(fd.fd >= 0);
-	return poll(&fd, 1, 0) == 1;
-}
-
 static weir_status go_on(struct rig *rig, int64_t ns)
 {
 	return weir_scheduler_wait(rig->scheduler, ns, NULL);
@@ -44,23 +17,23 @@ static weir_status go_on(struct rig *rig, int64_t ns)
 static void xb05_the_descriptor_says_whether_a_take_would_answer_at_once(void **state)
 {
 	struct rig *rig = rig_of("source period=1s count=2 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 
 	(void)state;
-	assert_false(readable(outlet));
+	assert_false(rig_readable(outlet));
 	for (int i = 0; i < 2; i++) {
 		rig_start(rig);
-		assert_false(readable(outlet));	/* of the run before it says nothing any more */
+		assert_false(rig_readable(outlet));	/* of the run before it says nothing any more */
 		assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
-		assert_true(readable(outlet));
-		assert_int_equal(take(outlet, 0), 0);
-		assert_false(readable(outlet));
+		assert_true(rig_readable(outlet));
+		assert_int_equal(rig_take(outlet, 0), 0);
+		assert_false(rig_readable(outlet));
 		assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
-		assert_int_equal(take(outlet, 0), 1);
+		assert_int_equal(rig_take(outlet, 0), 1);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
-		assert_true(readable(outlet));
-		assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
-		assert_true(readable(outlet));
+		assert_true(rig_readable(outlet));
+		assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
+		assert_true(rig_readable(outlet));
 	}
 	rig_destroy(rig);
 }
@@ -68,15 +41,15 @@ static void xb05_the_descriptor_says_whether_a_take_would_answer_at_once(void **
 static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
 	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
-	assert_true(readable(outlet));
+	assert_true(rig_readable(outlet));
 	assert_int_equal(weir_outlet_fd(outlet), weir_outlet_fd(outlet));
-	assert_int_equal(take(outlet, 0), 0);
-	assert_true(readable(outlet)); /* the sender is done */
+	assert_int_equal(rig_take(outlet, 0), 0);
+	assert_true(rig_readable(outlet)); /* the sender is done */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -84,18 +57,18 @@ static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **
 static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 -> end; other:source period=1s -> more:end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1), *other = outlet_of(rig, "other.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0), *other = rig_outlet(rig, "other.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
 	assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
-	assert_int_equal(take(other, 0), 0);
-	assert_false(readable(other));
+	assert_int_equal(rig_take(other, 0), 0);
+	assert_false(rig_readable(other));
 	weir_scheduler_stop(rig->scheduler, false);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_true(readable(outlet));
-	assert_true(readable(other));
-	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	assert_true(rig_readable(outlet));
+	assert_true(rig_readable(other));
+	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
 	rig_destroy(rig);
 }
 
@@ -128,7 +101,7 @@ static void xb05_threads_that_poll_lose_nothing_and_see_the_end(void **state)
 
 	(void)state;
 	rig->options.backend = "host";
-	pollers.outlet = outlet_of(rig, "source.out", 2);
+	pollers.outlet = rig_outlet(rig, "source.out", 2, 0);
 	rig_start(rig);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(wr_thread_start(&threads[i], "poller", poll_and_take, &pollers), WEIR_OK);
@@ -149,7 +122,7 @@ static void count_up(void *arg)
 static void be_told(void)
 {
 	struct rig *rig = rig_of("source ticks=5 -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 	_Atomic unsigned told = 0;
 
 	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
@@ -158,11 +131,11 @@ static void be_told(void)
 		while (wr_load(&told) <= i)	/* once for each, since none lies there when it comes */
 			go_on(rig, MS);
 		assert_int_equal(wr_load(&told), i + 1);
-		assert_int_equal(take(outlet, 0), i);
+		assert_int_equal(rig_take(outlet, 0), i);
 	}
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_in_range(wr_load(&told), 5, 6); /* the last one may have been taken after the end */
-	assert_int_equal(take(outlet, 0), WEIR_E_CLOSED);
+	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
 	rig_destroy(rig);
 }
 
@@ -175,7 +148,7 @@ static void xb05_a_program_is_told_when_something_comes_and_there_was_nothing(vo
 static void xb05_a_program_is_told_of_the_end(void **state)
 {
 	struct rig *rig = rig_of("source period=1s count=1 -> end; idle:source enabled=false -> more:end");
-	weir_outlet *outlet = outlet_of(rig, "idle.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "idle.out", 1, 0);
 	_Atomic unsigned told = 0;
 
 	(void)state;
@@ -190,7 +163,7 @@ static void xb05_a_program_is_told_of_the_end(void **state)
 static void xb05_who_is_told_is_said_between_runs(void **state)
 {
 	struct rig *rig = rig_of("source period=1s -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
@@ -326,7 +299,7 @@ static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
 	struct ending ending = {0};
 	struct event_base *base = event_base_new();
 	struct rig *rig = rig_with_end("source ticks=100 -> end", &ending);
-	struct program program = {.outlet = outlet_of(rig, "source.out", 2)};
+	struct program program = {.outlet = rig_outlet(rig, "source.out", 2, 0)};
 
 	(void)state;
 	rig->options.backend = "host";

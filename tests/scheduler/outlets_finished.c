@@ -5,50 +5,19 @@
 
 #include "rig.h"
 
-static weir_outlet *outlet_with(struct rig *rig, const char *port, uint32_t capacity, unsigned flags)
-{
-	weir_outlet *outlet = NULL;
-
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, flags, &outlet), WEIR_OK);
-	return outlet;
-}
-
-static weir_outlet *outlet_of(struct rig *rig, const char *port, uint32_t capacity)
-{
-	return outlet_with(rig, port, capacity, 0);
-}
-
-/* As a program reads it that knows of no fences: -1 stands where the kernel has not written. */
-static int64_t take(weir_outlet *outlet, int64_t timeout_ns)
-{
-	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
-	int64_t number = status ? (int64_t)status : rig_value(message);
-
-	weir_message_unref(message);
-	return number;
-}
-
-static bool readable(weir_outlet *outlet)
-{
-	struct pollfd fd = {.fd = weir_outlet_fd(outlet), .events = POLLIN};
-
-	return poll(&fd, 1, 0) == 1;
-}
-
 static const char *signal_kind;
 
 static void take_what_kernels_write(void)
 {
 	struct rig *rig = rig_of("source ticks=20 work=200us -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 3);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 3, 0);
 
 	rig->options.signal = signal_kind;
 	for (int run = 0; run < 2; run++) {
 		rig_start(rig);
 		for (int i = 0; i < 20; i++)
-			assert_int_equal(take(outlet, 60 * SECOND), i);
-		assert_int_equal(take(outlet, 60 * SECOND), WEIR_E_CLOSED);
+			assert_int_equal(rig_take(outlet, 60 * SECOND), i);
+		assert_int_equal(rig_take(outlet, 60 * SECOND), WEIR_E_CLOSED);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 		assert_int_equal(rig_queue(rig, "outlet").delivered, 20);
 	}
@@ -106,12 +75,12 @@ static weir_status now_and_then(struct rig *rig, weir_context *context)
 static void take_in_order(void)
 {
 	struct rig *rig = rig_of("c:call");
-	weir_outlet *outlet = outlet_of(rig, "c.out", 4);
+	weir_outlet *outlet = rig_outlet(rig, "c.out", 4, 0);
 
 	rig_on(rig, "c", now_and_then);
 	rig_start(rig);
 	for (int i = 0; i < 12; i++)
-		assert_int_equal(take(outlet, 60 * SECOND), i);
+		assert_int_equal(rig_take(outlet, 60 * SECOND), i);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -127,7 +96,7 @@ static void xa03_what_needs_no_device_does_not_overtake_what_does(void **state)
 static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **state)
 {
 	struct rig *rig = rig_of("source ticks=9 work=1s -> end gated=false capacity=9");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 3);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 3, 0);
 	char *why = NULL;
 
 	(void)state;
@@ -139,13 +108,13 @@ static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **stat
 	assert_non_null(strstr(why, "outlet of 'source.out' waits: cuda_stream on in"));
 	assert_null(strstr(why, "nothing takes"));
 	weir_text_free(why);
-	assert_int_equal(take(outlet, 0), WEIR_E_TIMEOUT);
-	assert_false(readable(outlet));
+	assert_int_equal(rig_take(outlet, 0), WEIR_E_TIMEOUT);
+	assert_false(rig_readable(outlet));
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 60 * SECOND, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "source"), 3);
-	assert_true(readable(outlet));
+	assert_true(rig_readable(outlet));
 	for (int i = 0; i < 9; i++)
-		assert_int_equal(take(outlet, 60 * SECOND), i);
+		assert_int_equal(rig_take(outlet, 60 * SECOND), i);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -153,7 +122,7 @@ static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **stat
 static void xa03_who_takes_is_the_only_holder(void **state)
 {
 	struct rig *rig = rig_of("source ticks=5 work=1ms");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 	weir_message *message = NULL;
 
 	(void)state;
@@ -172,7 +141,7 @@ static void xa03_who_takes_is_the_only_holder(void **state)
 static void xa03_an_early_outlet_gives_at_once(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 work=1s -> end");
-	weir_outlet *outlet = outlet_with(rig, "source.out", 1, WEIR_OUTLET_EARLY), *none = NULL;
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, WEIR_OUTLET_EARLY), *none = NULL;
 	weir_message *message = NULL;
 	weir_fence fence;
 
@@ -194,7 +163,7 @@ static void xa03_an_early_outlet_gives_at_once(void **state)
 static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 work=1s -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 	weir_entity_counts counts = {.size = sizeof counts};
 	const char *text;
 
@@ -206,7 +175,7 @@ static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 	assert_non_null(strstr(text, "1 fence pending"));
 	assert_non_null(strstr(text, "producer source"));
 	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts));	/* source and end alone */
-	assert_int_equal(take(outlet, 60 * SECOND), 0);
+	assert_int_equal(rig_take(outlet, 60 * SECOND), 0);
 	assert_null(strstr(rig_explain(rig), "outlet of"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig->outcome.ticks, 2);
@@ -218,7 +187,7 @@ static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 	struct rig *rig = rig_of("source ticks=1 work=1200ms -> end gated=false");
 
 	(void)state;
-	outlet_of(rig, "source.out", 1);
+	rig_outlet(rig, "source.out", 1, 0);
 	rig->options.drain_ns = SECOND; /* the device is done soon after */
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 100 * MS, NULL), WEIR_E_TIMEOUT);
@@ -233,11 +202,11 @@ static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 static void xa03_what_a_failed_device_made_is_not_given(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 work=1ms fault=true -> end");
-	weir_outlet *outlet = outlet_of(rig, "source.out", 1);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
-	assert_int_equal(take(outlet, 60 * SECOND), WEIR_E_CLOSED);
+	assert_int_equal(rig_take(outlet, 60 * SECOND), WEIR_E_CLOSED);
 	assert_int_equal(rig_wait(rig), WEIR_E_DEVICE);
 	assert_string_equal(rig->outcome.entity, "source");
 	rig_destroy(rig);

@@ -106,6 +106,12 @@ void rig_on_host(void (*body)(void));
 extern _Thread_local const char *rig_backend;	/* "sim", outside a world of the test's own, unless one of these says otherwise */
 extern _Thread_local const char *rig_resources;	/* JSON; NULL: none */
 
+/* A program's side of a graph's outlets: rig_outlets.c. */
+weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, unsigned flags);
+int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns);	/* the number that was taken, or the status; of an
+								   unfinished message -1 */
+bool rig_readable(weir_outlet *outlet);		/* its descriptor is */
+
 /* A message from outside, for inlets. */
 weir_message *rig_message(struct rig *rig, int64_t number);
 void rig_add_kinds(weir_registry *registry);		/* its operators, and the conditions of the test in `rig_conditions` */
