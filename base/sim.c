@@ -110,6 +110,9 @@ struct wr_sim {
 	uint64_t pause_ns;		/* at most */
 	/* fibers whose role is `who` modulo `of`: all, or some that do the same */
 	uint64_t pause_of, pause_who;
+	unsigned paused;		/* fibers that are, now */
+	void (*at_rest)(void *arg);	/* wr_sim_at_rest; NULL: none */
+	void *at_rest_arg;
 };
 
 #ifdef WR_SEAM
@@ -373,7 +376,9 @@ static void pause_here(struct wr_fiber *self)
 {
 	int64_t ns = 1 + (int64_t)wr_random_below(&self->sim->pausing, self->sim->pause_ns);
 
+	self->sim->paused++;
 	block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
+	self->sim->paused--;
 }
 
 /* Where a fiber that could go on may be replaced by another. */
@@ -395,15 +400,26 @@ static void point(struct wr_fiber *self)
 		go(self, next);
 }
 
+static void tell_rest(struct wr_sim *sim)
+{
+	if (!sim->at_rest || sim->paused)
+		return;
+	WR_HERE.pinned++;
+	sim->at_rest(sim->at_rest_arg);
+	WR_HERE.pinned--;
+}
+
 /* Hands on to somebody else; returns when the fiber is chosen again. The driver calls it to begin. */
 static void leave(struct wr_fiber *self)
 {
 	struct wr_sim *sim = self->sim;
 	struct wr_fiber *next;
 
-	while (!sim->ready_count)
+	while (!sim->ready_count) {
+		tell_rest(sim);
 		if (!pass_time(sim))
 			break_world(self, WEIR_E_DEADLOCK);
+	}
 	next = choose(self, BLOCKS);
 	if (next != self)
 		go(self, next);
@@ -847,6 +863,12 @@ weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
 void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches)
 {
 	sim->allowance = switches;
+}
+
+void wr_sim_at_rest(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
+{
+	sim->at_rest = fn;
+	sim->at_rest_arg = arg;
 }
 
 /* --------------------------------------------------------------------------------------------- getters -- */

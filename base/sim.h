@@ -41,6 +41,12 @@ void wr_sim_destroy(struct wr_sim *sim);
  */
 weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
 void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches);
+/*
+ * Calls fn(arg) each time before virtual time goes on because no fiber can run and none is paused: what the
+ * world has come to by then stays so until the next instant. fn does not block, and its atomics are no
+ * switching points.
+ */
+void wr_sim_at_rest(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
 
 struct wr_sim *wr_sim_current(void);		/* the world whose fiber calls, or NULL */
 int64_t wr_sim_now(const struct wr_sim *sim);

@@ -13,6 +13,7 @@
 #include "base/sim.h"
 #include "base/thread.h"
 #include "dst.h"
+#include "rest.h"
 #include "scheduler/scheduler.h"
 #include "streams/sim.h"
 #include "streams/system.h"
@@ -481,6 +482,7 @@ static weir_status make(struct run *run)
 
 static void unmake(struct run *run)
 {
+	run->dst.scheduler = NULL;
 	weir_scheduler_destroy(run->scheduler);
 	if (weir_graph_destroy(run->graph))
 		dst_break(&run->dst, "destroy: %s", weir_last_error());
@@ -544,6 +546,19 @@ static void draw_poller(struct world *world, uint64_t seed)
 	world->spins = wr_random_below(&random, 2);
 }
 
+/* S9, G4: whenever time passes. */
+static void look_at_rest(void *arg)
+{
+	struct world *world = arg;
+
+	for (unsigned i = 0; i < world->graphs; i++) {
+		weir_scheduler *scheduler = world->runs[i].dst.scheduler;
+		const char *broken = scheduler ? rest_broken(scheduler) : NULL;
+		if (broken)
+			dst_break(&world->runs[i].dst, "%s", broken);
+	}
+}
+
 /* In half of the worlds each port has a set of what is new, as large ones do elsewhere. */
 static void draw_sets(uint64_t seed)
 {
@@ -566,6 +581,7 @@ bool dst_world(uint64_t seed, struct dst_report *out)
 	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
 		abort();
 	wr_sim_set_limit(sim, LIMIT);
+	wr_sim_at_rest(sim, look_at_rest, &world);
 	status = wr_sim_call(sim, body, &world);
 	if (status)
 		dst_break(&world.runs[0].dst, "%s: %s", weir_status_text(status), weir_last_error());

@@ -1,0 +1,248 @@
+/*
+ * No worker sleeps while work waits: random graphs whose computes take virtual time, on the build whose atomics are
+ * switching points, looked at whenever the world is at rest.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/sim.h"
+#include "rest.h"
+#include "rig.h"
+
+static uint64_t seeds = 3000, start = 1;	/* or what its arguments say */
+
+enum { TEXT = 1000 };
+
+static struct {
+	uint64_t seed;
+	struct wr_random random;
+	weir_scheduler *scheduler;	/* NULL: none is looked at */
+	const char *broken;
+	char text[TEXT];
+	size_t length;
+} world;
+
+static unsigned draw(unsigned n)
+{
+	return (unsigned)wr_random_below(&world.random, n);
+}
+
+static void look(void *arg)
+{
+	(void)arg;
+	if (world.scheduler && !world.broken)
+		world.broken = rest_broken(world.scheduler);
+}
+
+/* --- graphs --- */
+
+static void put(const char *format, ...) WEIR_PRINTF(1, 2);
+static void put(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	world.length += (size_t)vsnprintf(world.text + world.length, TEXT - world.length, format, list);
+	va_end(list);
+	assert_in_range(world.length, 1, TEXT - 1);
+}
+
+/* Many computes take equally long, so that they end at one instant. */
+static unsigned delay_us(void)
+{
+	static const unsigned delays[] = {0, 0, 10, 10, 20, 50, 300};
+
+	return delays[draw(sizeof delays / sizeof *delays)];
+}
+
+/* Some have so many ticks that their worker looks at the doorbells in passing. */
+static void put_sender(int chain, bool device)
+{
+	bool many = !draw(8);
+
+	put("%ss%d:source ticks=%u delay=%uus", chain ? "; " : "", chain, many ? 200 : 3 + draw(10), many ? 10 * draw(2) : delay_us());
+	if (!draw(4))
+		put(" period=%uus", 10 + 10 * draw(5));
+	if (device && draw(2))
+		put(" work=%uus", 5 + 20 * draw(3));
+}
+
+static void put_gate(const char *port)
+{
+	static const char *const signals[] = {"", ",doorbell", ",doorbell", ",callback_inline"};
+
+	if (draw(2))
+		put(" gate=%s%s", port, signals[draw(4)]);
+}
+
+/* A chain, which may end in the end of the one before: then that has several senders. */
+static void put_chain(int chain)
+{
+	put_sender(chain, true);
+	for (unsigned i = 0, n = draw(3); i < n; i++)
+		put(" -> c%dp%u:pass delay=%uus capacity=%u", chain, i, delay_us(), 1 + draw(3));
+	if (chain && draw(2)) {
+		put(" -> e0.in capacity=%u", 1 + draw(2));
+		return;
+	}
+	put(" -> e%d:end delay=%uus capacity=%u take=1", chain, delay_us(), 1 + draw(2));
+	put_gate("in");
+}
+
+/* A tick that frees room for all of its senders at once, while they wait for that. */
+static void put_gathering(void)
+{
+	bool device = draw(2);
+
+	for (int chain = 0, n = 3 + (int)draw(3); chain < n; chain++) {
+		put_sender(chain, device);
+		put(" -> e.any");
+		if (!chain) {
+			put(":end delay=%uus capacity=1", draw(2) * 10);
+			put_gate("any");
+		}
+	}
+}
+
+/* Beats and computes on one grid: workers go to sleep at the instants at which timers and pokers push. */
+static void put_grid(void)
+{
+	for (int chain = 0, n = 2 + (int)draw(4); chain < n; chain++)
+		put("%ss%d:source ticks=%u period=%uus delay=%uus -> e%d:end delay=%uus", chain ? "; " : "", chain, 5 + draw(25),
+		    20 + 10 * draw(3), 10 + 10 * draw(2), chain, 10 + 10 * draw(2));
+}
+
+static void put_chains(void)
+{
+	for (int chain = 0, n = 1 + (int)draw(5); chain < n; chain++)
+		put_chain(chain);
+}
+
+static struct rig *draw_graph(void)
+{
+	static void (*const shapes[])(void) = {put_chains, put_chains, put_gathering, put_grid, put_grid};
+	struct rig *rig;
+
+	world.length = 0;
+	shapes[draw(5)]();
+	rig = rig_of(world.text);
+	rig->options.workers = 2 + draw(3);
+	rig->options.seed = world.seed;
+	rig->options.signal = draw(2) ? "doorbell" : "callback";
+	rig->options.spin_ns = draw(4) ? 0 : 20 * US;
+	return rig;
+}
+
+/* --- pokes from outside, several at one instant --- */
+
+enum { POKERS = 2, POKES = 10 };
+
+struct poker {
+	struct rig *rig;
+	struct wr_thread thread;
+	struct wr_random random;
+};
+
+static void poke(void *arg)
+{
+	struct poker *self = arg;
+
+	for (int i = 0; i < POKES; i++) {
+		weir_sleep(10 * US * (int64_t)wr_random_below(&self->random, 6));
+		weir_entity_poke(&self->rig->graph->entities[wr_random_below(&self->random, self->rig->graph->entity_count)]);
+	}
+}
+
+static void run(struct rig *rig)
+{
+	struct poker pokers[POKERS];
+	unsigned n = draw(POKERS + 1);
+
+	rig_make(rig);
+	world.scheduler = rig->scheduler;
+	rig_start(rig);
+	for (unsigned i = 0; i < n; i++) {
+		pokers[i] = (struct poker){.rig = rig};
+		wr_random_seed(&pokers[i].random, world.seed, 10 + i);
+		assert_int_equal(wr_thread_start(&pokers[i].thread, "poker", poke, &pokers[i]), WEIR_OK);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	world.scheduler = NULL;
+	for (unsigned i = 0; i < n; i++)
+		wr_thread_join(&pokers[i].thread);
+	rig_destroy(rig);
+}
+
+static void run_drawn(void *arg)
+{
+	(void)arg;
+	run(draw_graph());
+}
+
+/*
+ * The end is ready when its last sender has delivered, and the worker of that sender ticks it. Another worker was woken for it,
+ * finds nothing, and goes to sleep while the tick frees room for all senders: one wake-up for several entities.
+ */
+static void run_gathering(void *arg)
+{
+	struct rig *rig;
+
+	(void)arg;
+	world.length = 0;
+	put("s0:source ticks=30 delay=10us -> e.any:end capacity=1 gate=any");
+	for (unsigned i = 1, n = 3 + draw(3); i < n; i++)
+		put("; s%u:source ticks=30 delay=%uus -> e.any", i, 10 + 10 * draw(2));
+	rig = rig_of(world.text);
+	rig->options.workers = 3 + draw(2);
+	rig->options.seed = world.seed;
+	run(rig);
+}
+
+static void run_world(uint64_t seed, void (*body)(void *arg))
+{
+	struct wr_sim *sim = NULL;
+
+	world.seed = seed;
+	world.broken = NULL;
+	wr_random_seed(&world.random, seed, 3);
+	assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_PAUSES), WEIR_OK);
+	wr_sim_at_rest(sim, look, NULL);
+	wr_sim_set_limit(sim, 100000000);	/* a worker that spins takes 20 points every 50 ns */
+	if (wr_sim_call(sim, body, NULL))
+		fail_msg("seed %llu: %s", (unsigned long long)seed, weir_last_error());
+	wr_sim_destroy(sim);
+	if (world.broken)
+		fail_msg("seed %llu: %s: %s", (unsigned long long)seed, world.broken, world.text);
+}
+
+static void s09_g04_no_worker_sleeps_while_work_waits(void **state)
+{
+	(void)state;
+	for (uint64_t seed = start; seed < start + seeds; seed++)
+		run_world(seed, run_drawn);
+}
+
+static void s09_what_one_wake_up_stands_for_is_passed_on(void **state)
+{
+	(void)state;
+	for (uint64_t seed = start; seed < start + seeds; seed++)
+		run_world(seed, run_gathering);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s09_g04_no_worker_sleeps_while_work_waits),
+		cmocka_unit_test(s09_what_one_wake_up_stands_for_is_passed_on),
+	};
+
+	if (argc > 1)
+		seeds = strtoull(argv[1], NULL, 0);
+	if (argc > 2)
+		start = strtoull(argv[2], NULL, 0);
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
