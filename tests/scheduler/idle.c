@@ -232,11 +232,43 @@ static void s09_what_one_wake_up_stands_for_is_passed_on(void **state)
 		run_world(seed, run_gathering);
 }
 
+/* --- streams that still have work when all workers sleep --- */
+
+/* Each stream is asked by a signal then, not when the health watch looks, 100 ms later. */
+static void run_asleep(void *arg)
+{
+	static const char *const texts[] = {
+		"source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end",
+		"source ticks=1 work=5ms -> c:call",
+	};
+	struct rig *rig;
+
+	(void)arg;
+	world.length = 0;
+	put("%s", texts[draw(2)]);
+	rig = rig_of(world.text);
+	rig->options.workers = 1 + draw(3);
+	rig_make(rig);
+	world.scheduler = rig->scheduler;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	world.scheduler = NULL;
+	assert_in_range(rig->outcome.duration_ns, 5 * MS, 8 * MS);
+	rig_destroy(rig);
+}
+
+static void xb26_e02_the_last_worker_to_sleep_has_the_streams_asked(void **state)
+{
+	(void)state;
+	for (uint64_t seed = start; seed < start + seeds; seed++)
+		run_world(seed, run_asleep);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s09_g04_no_worker_sleeps_while_work_waits),
 		cmocka_unit_test(s09_what_one_wake_up_stands_for_is_passed_on),
+		cmocka_unit_test(xb26_e02_the_last_worker_to_sleep_has_the_streams_asked),
 	};
 
 	if (argc > 1)

@@ -56,7 +56,7 @@ TEST(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop)
 /* Else the health watch would come by in its own time. */
 static void last_sleeper_asks(void)
 {
-	struct rig *rig = rig_of("source ticks=1 work=5ms -> end; other:source enabled=false -> late:end");
+	struct rig *rig = rig_of("source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end");
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 5 * MS, 8 * MS);
