@@ -34,6 +34,7 @@ enum {
 	CLI_HELP = 1 << 10,
 	CLI_EXPLAIN_AFTER = 1 << 11,
 	CLI_ROOT = 1 << 12,
+	CLI_MAX_IN_FLIGHT = 1 << 13,
 };
 
 /* What the command line says. All texts are borrowed from argv. */
@@ -45,6 +46,7 @@ struct cli_options {
 	const char *backend, *signal, *root;
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
+	int max_in_flight;		/* 0: not given; -1: no bound */
 	bool seeded, limited, quiet, help;	/* limited: duration_ns was given */
 	weir_format format;
 };
@@ -105,7 +107,7 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options);
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);
 void cli_graph_finish(struct cli_graph *graph);
 
-/* crash.c: from now on a fatal POSIX signal is told in one line, with the entity in compute. NULL: it is gone. */
+/* crash.c: from now on a fatal POSIX signal, or an exit, is told in one line, with the entity in compute. NULL: it is gone. */
 void cli_crash_tell(weir_graph *of);
 
 /* signals.c: SIGINT and SIGTERM, blocked from the first line of main on. */
@@ -115,15 +117,14 @@ void cli_signals_reading(bool on);	/* meanwhile one of them exits at once, with 
 int cli_signals_take(void);	/* takes one that is pending: its number, or 0 */
 /* From now on the first one drains and writes the line, the second one exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
-int cli_signals_draining(void);	/* the one that drains it, or 0 */
 int cli_signals_drained(void);	/* the run has ended: the one that drained it, or 0 */
 
 /* standstill.c: why a run stands still. */
 struct cli_standstill {
-	int64_t after_ns;		/* so long without a tick; 0: unasked only while it drains */
+	int64_t after_ns;		/* so long without a tick; 0: only while it drains */
 	int64_t stood_ns;
 	uint64_t ticks;
-	bool told;
+	bool stopping, told;
 };
 void cli_standstill_listen(void);	/* to SIGUSR1, from now on */
 /* turn_ns have passed. */

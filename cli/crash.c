@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,24 @@ static void on_fatal(int number)
 	raise(number);	/* SA_RESETHAND: the default action, as soon as this returns */
 }
 
+/*
+ * The process exits in the middle of a run: compute called exit, or, on `sim`, where it runs on the main thread, ended its
+ * thread. Without a word that would look like a run that came to its end.
+ */
+static void on_exit_in_run(void)
+{
+	char line[LINE] = "weir run: the process was ended";
+
+	if (!graph)
+		return;
+	say_where(line);
+	add(line, ", by exit, pthread_exit or pthread_cancel: compute returns");
+	line[strlen(line)] = '\n';
+	fflush(stdout);
+	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
+	_exit(CLI_FAILED);
+}
+
 void cli_crash_tell(weir_graph *of)
 {
 	static _Alignas(16) char stack[65536];
@@ -74,6 +93,7 @@ void cli_crash_tell(weir_graph *of)
 	graph = of;
 	if (!of)
 		return;
+	(void)!atexit(on_exit_in_run);	/* once, for there is one run */
 	sigaltstack(&own, NULL);
 	sigemptyset(&action.sa_mask);
 	for (int i = 0; i < FATAL; i++) {

@@ -61,6 +61,18 @@ static bool take_seed(struct cli_options *options, const char *value)
 	return true;
 }
 
+enum { IN_FLIGHT_MAX = 65536 };	/* as in a graph file */
+
+static bool take_max_in_flight(struct cli_options *options, const char *value)
+{
+	unsigned long long ticks;
+
+	if (!number(value, IN_FLIGHT_MAX, &ticks))
+		return false;
+	options->max_in_flight = ticks ? (int)ticks : -1;
+	return true;
+}
+
 static bool one_of(const char *const *words, const char *value)
 {
 	while (*words && strcmp(*words, value))
@@ -139,6 +151,9 @@ static const struct row rows[] = {
 	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)",
 	 take_signal, "callback, callback_inline or doorbell"},
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
+	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",
+	 "ticks of an entity that may be on the device at once (the graph's, else 64); 0: no bound",
+	 take_max_in_flight, "a number from 0 to 65536"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: without limit", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
 	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "tells why it stands still, after this time without a tick",
@@ -160,7 +175,7 @@ void cli_options_help(FILE *to, unsigned mask)
 		if (!(rows[i].bit & mask))
 			continue;
 		snprintf(left, sizeof left, "--%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
-		fprintf(to, "  %-16s  %s\n", left, rows[i].help);
+		fprintf(to, "  %-20s  %s\n", left, rows[i].help);
 	}
 }
 

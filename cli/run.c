@@ -31,6 +31,7 @@ static int make(struct run *run, const struct cli_options *options)
 		.root = options->root,
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
+		.max_in_flight = options->max_in_flight,
 		.measure = !options->quiet,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) | (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
@@ -187,7 +188,7 @@ const struct cli_command cli_run = {
 		"A compute in progress cannot be cut short.\n"
 		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) "
 		"per second.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_DURATION |
-		   CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
+	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_MAX_IN_FLIGHT |
+		   CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
 	.run = run_graph,
 };

@@ -119,11 +119,6 @@ void cli_signals_drain(weir_scheduler *scheduler, const char *line)
 	let_through(true);
 }
 
-int cli_signals_draining(void)
-{
-	return draining.first;
-}
-
 int cli_signals_drained(void)
 {
 	let_through(false);

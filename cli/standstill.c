@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-/* From a drain's first signal on, without being asked: a compute that hangs is named. */
+/* While the run drains or is cut short, without being asked: a compute that hangs is named. */
 #define DRAIN_PATIENCE_NS 5000000000
 
 static volatile sig_atomic_t asked;
@@ -33,17 +33,27 @@ static void tell(const char *since, weir_scheduler *scheduler)
 	weir_text_free(text);
 }
 
+/* A drain that is not asked about is given its own time from its beginning. */
+static bool begins_anew(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
+{
+	bool anew = ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
+
+	standstill->ticks = ticks;
+	standstill->stopping = stopping;
+	return anew;
+}
+
 /* Once for each time that it stands. */
 static bool stands(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	int64_t after = standstill->after_ns;
+	bool stopping = weir_scheduler_stopping(scheduler);
 	uint64_t ticks, frames;
 
-	if (!after && cli_signals_draining())
+	if (!after && stopping)
 		after = DRAIN_PATIENCE_NS;
 	cli_frames(scheduler, &ticks, &frames);
-	if (ticks != standstill->ticks) {
-		standstill->ticks = ticks;
+	if (begins_anew(standstill, ticks, stopping)) {
 		standstill->stood_ns = 0;
 		standstill->told = false;
 	}

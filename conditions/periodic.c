@@ -32,7 +32,7 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_DURATION,
 		.min = 1,
 		.max = INT64_MAX,
-		.help = "time from tick to tick: ns, \"10ms\" or \"60Hz\"",
+		.help = "time from tick to tick: \"10ms\" or \"60Hz\"",
 	},
 	{
 		.size = sizeof(weir_parameter),

@@ -953,6 +953,11 @@ WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
 WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
 /* A run is on: not yet ended. Thread: any. */
 WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
+/*
+ * It is on and ends: it drains, whoever asked for that, or is cut short, and what is at work is waited for.
+ * For who wants to name what holds it up (weir_scheduler_why). Thread: any.
+ */
+WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
 /* "cuda: NVIDIA H100", "host", "sim: seed 7". */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
 /*

@@ -185,6 +185,13 @@ bool weir_scheduler_running(const weir_scheduler *scheduler)
 	return !wr_run_ended((weir_scheduler *)scheduler);
 }
 
+bool weir_scheduler_stopping(const weir_scheduler *scheduler)
+{
+	weir_scheduler *self = (weir_scheduler *)scheduler;
+
+	return !wr_run_ended(self) && wr_load(&self->asked);
+}
+
 const char *weir_scheduler_where(const weir_scheduler *scheduler)
 {
 	return wr_system_where(scheduler->graph->system);

@@ -107,7 +107,7 @@ def run(weir, path, port, backend):
 def main(library="libweir.so", backend=None):
     weir = declare(library)
     try:
-        run(weir, "examples/ctypes/edges.json", "finished.out", backend)
+        run(weir, "examples/ctypes/edges.json", "download.out", backend)
     except WeirError as error:
         sys.exit(f"weir {weir.weir_version().decode()}: {error}")
 

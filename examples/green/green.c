@@ -148,7 +148,7 @@ static const weir_port compare_inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "left",
 		.kinds = WEIR_TENSOR,
-		.help = "what note emits; gate it by cuda_stream",
+		.help = "what note emits",
 	},
 	{.size = sizeof(weir_port), .name = "right", .kinds = WEIR_TENSOR, .help = "likewise"},
 	{.size = sizeof(weir_port), .name = "rest", .kinds = WEIR_TENSOR, .help = "likewise"},

@@ -129,7 +129,7 @@ static const weir_port compare_inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_TENSOR,
-		.help = "in host memory; gate it by cuda_stream",
+		.help = "in host memory",
 	},
 	{.name = NULL},
 };

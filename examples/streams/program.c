@@ -39,7 +39,6 @@ static const struct {
 } conditions[] = {
 	{"/entities/0/conditions", "[{\"type\": \"count\", \"count\": 20}]"},
 	{"/entities/1/conditions", "[{\"type\": \"count\", \"count\": 20}]"},
-	{"/entities/3/conditions", "[{\"type\": \"cuda_stream\", \"port\": \"in\"}]"},
 };
 
 static weir_status add_entities(weir_description *graph)

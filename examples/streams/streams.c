@@ -1,7 +1,7 @@
 /*
  * Three operators around streams. `numbers` works on a stream that it takes from a pool by name, and says
  * so to those who receive; `combine` has two inputs and works after the streams of both; `check` is host
- * code: its gate, the condition `cuda_stream`, lets it see numbers that are finished. Nobody waits.
+ * code: the gate of its input, there without a word, lets it see numbers that are finished. Nobody waits.
  */
 #include "streams.h"
 
@@ -343,7 +343,7 @@ static const weir_port check_inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_TENSOR,
-		.help = "what combine emits; gate it by cuda_stream",
+		.help = "what combine emits",
 	},
 	{.name = NULL},
 };

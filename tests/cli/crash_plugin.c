@@ -1,4 +1,5 @@
 /* A plugin whose operator `crash` ends the process in its compute, by one of several ways. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "weir.h"
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "way", .type = WEIR_CHOICE, .choices = "read|abort|divide|overflow|late",
+	{.size = sizeof(weir_parameter), .name = "way", .type = WEIR_CHOICE, .choices = "read|abort|divide|overflow|late|exit|thread|cancel",
 	 .help = "how it ends"},
 	{.name = NULL},
 };
@@ -44,6 +45,14 @@ static weir_status compute(weir_context *context, void *state)
 		return (weir_status)overflow(NULL);
 	if (!strcmp(self->way, "read"))
 		return (weir_status)*nowhere;
+	if (!strcmp(self->way, "exit"))
+		exit(0);
+	if (!strcmp(self->way, "thread"))
+		pthread_exit(NULL);
+	if (!strcmp(self->way, "cancel")) {
+		pthread_cancel(pthread_self());
+		pthread_testcancel();
+	}
 	return weir_context_finish(context);
 }
 

@@ -84,6 +84,18 @@ def xb27_a_crash_outside_of_compute_says_so(weir):
         assert ended.stderr == "weir run: SIGSEGV outside of compute\n", ended
 
 
+def xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too(weir):
+    """There it is the main thread: without a word the process would end with 0."""
+    for way in ("exit", "thread", "cancel"):
+        graph = {"weir": 1, "entities": [{"name": "boom", "operator": "crash", "parameters": {"way": way}}]}
+        for backend in (HOST, ["--backend", "sim"]):
+            ended = process.run(weir, "run", "--plugin", PLUGIN, write("crash.json", graph), *backend)
+            if "Sanitizer" in ended.stderr:
+                continue  # it does not follow a stack that is unwound by force
+            assert ended.returncode == 1 and "pthread_exit or pthread_cancel" in ended.stderr, (way, ended)
+            assert "'boom'" in ended.stderr and ended.stderr.count("\n") == 1, (way, ended)
+
+
 def a_pipe_that_nobody_writes_can_be_left(weir):
     pipe = FOLDER / "pipe"
     pipe.unlink(missing_ok=True)
@@ -171,6 +183,7 @@ process.main(
         xb14_a_duration_of_zero_lifts_the_graphs_limit,
         xb27_a_crash_in_compute_names_entity_and_operator,
         xb27_a_crash_outside_of_compute_says_so,
+        xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too,
         a_pipe_that_nobody_writes_can_be_left,
         times_have_one_grammar,
         a_word_in_capitals_has_a_hint,

@@ -83,20 +83,32 @@ def xb16_a_graph_that_ticks_is_not_told_to_stand(weir):
     assert "no tick" not in ended.stderr, ended.stderr
 
 
-def xb16_a_compute_that_hangs_past_its_drain_is_named(weir):
-    """Unasked: the drain's own time has passed."""
+def hangs(**scheduler):
+    """A compute of 7 s, and 1 s to drain."""
     entities = [{"name": "source", "operator": "ping"}]
     entities += [{"name": "slow", "operator": "delay", "parameters": {"duration": "7s"}}, {"name": "end", "operator": "sink"}]
-    graph = {"weir": 1, "scheduler": {"drain": "1s"}, "entities": entities}
+    graph = {"weir": 1, "scheduler": {"drain": "1s", **scheduler}, "entities": entities}
     graph["connections"] = [["source.out", "slow.in"], ["slow.out", "end.in"]]
     path = FOLDER / "hangs.json"
     path.write_text(json.dumps(graph))
-    child = process.start(weir, "run", str(path), *HOST)
+    return str(path)
+
+
+def xb16_a_compute_that_hangs_past_its_drain_is_named(weir):
+    """Unasked: the drain's own time has passed."""
+    child = process.start(weir, "run", hangs(), *HOST)
     assert listens(child)
     time.sleep(0.5)  # it is inside compute
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=process.LIMIT)
     assert "slow waits: compute: runs for" in err, err
+
+
+def xb16_so_is_one_that_hangs_past_the_drain_of_a_duration(weir):
+    for options in (["--duration", "100ms"], []):
+        ended = process.run(weir, "run", hangs(max_duration="100ms" if not options else 0), *HOST, *options)
+        assert ended.returncode == 5, ended
+        assert ended.stderr.count("no tick for 5 s: slow waits: compute: runs for 5") == 1, ended.stderr
 
 
 process.main(
@@ -107,5 +119,6 @@ process.main(
         xb16_on_sim_the_time_is_virtual,
         xb16_a_graph_that_ticks_is_not_told_to_stand,
         xb16_a_compute_that_hangs_past_its_drain_is_named,
+        xb16_so_is_one_that_hangs_past_the_drain_of_a_duration,
     ]
 )

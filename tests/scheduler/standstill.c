@@ -218,6 +218,22 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig_destroy(rig);
 }
 
+static void xb16_a_program_is_told_that_a_run_drains_whoever_asked_for_that(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 delay=1s -> end");
+
+	(void)state;
+	rig->options.max_duration_ns = 100 * MS;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
+	assert_false(weir_scheduler_stopping(rig->scheduler));
+	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);
+	assert_true(weir_scheduler_stopping(rig->scheduler));
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_false(weir_scheduler_stopping(rig->scheduler));
+	rig_destroy(rig);
+}
+
 static void xb16_a_run_that_is_over_has_nothing_to_tell(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 -> end");
@@ -263,6 +279,7 @@ int main(void)
 		cmocka_unit_test(xb07_what_is_parked_with_nothing_unmet_is_told),
 		cmocka_unit_test(xb16_times_and_fences_are_told_with_their_age),
 		cmocka_unit_test(xb16_a_compute_that_hangs_past_its_drain_is_named),
+		cmocka_unit_test(xb16_a_program_is_told_that_a_run_drains_whoever_asked_for_that),
 		cmocka_unit_test(xb16_a_run_that_is_over_has_nothing_to_tell),
 		cmocka_unit_test(xb16_a_worker_does_not_ask_about_its_own_run),
 	};
