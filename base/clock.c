@@ -6,7 +6,7 @@
 
 int64_t wr_now(void)
 {
-	struct wr_fiber *fiber = WR_HERE.fiber;
+	struct wr_fiber *fiber = wr_fiber_here();
 	struct timespec now;
 
 	if (fiber)

@@ -33,6 +33,18 @@ struct wr_here *wr_here_find(void);	/* thread.c */
 #define WR_HERE (*wr_here_find())
 #endif
 
+/*
+ * How many worlds there are. Who finds none need not ask for its thread's record: each fiber's thread knows of its
+ * world, so what others do meanwhile does not matter (relaxed).
+ */
+extern _Atomic unsigned wr_worlds;
+
+/* The fiber that runs in this thread, or NULL. */
+static inline struct wr_fiber *wr_fiber_here(void)
+{
+	return wr_read(&wr_worlds) ? WR_HERE.fiber : NULL;
+}
+
 char *wr_fiber_error(struct wr_fiber *fiber);	/* its last error, WR_ERROR_BYTES; no switching point */
 int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */
 

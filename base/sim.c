@@ -762,6 +762,7 @@ weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strate
 	draw_strategy(sim, strategy);
 	if (strategy == WR_SIM_PAUSES)
 		draw_pauses(sim, seed);
+	wr_fetch_add(&wr_worlds, 1);
 	status = make_room(sim);
 	if (status)
 		wr_sim_destroy(sim);
@@ -780,6 +781,7 @@ void wr_sim_destroy(struct wr_sim *sim)
 	wr_free(sim->fibers);
 	wr_free(sim->ready);
 	wr_free(sim);
+	wr_fetch_sub(&wr_worlds, 1);
 }
 
 static size_t put(char *text, size_t at, const char *format, const char *a, const char *b)

@@ -14,7 +14,7 @@ static _Thread_local char of_thread[WR_ERROR_BYTES];
 
 char *wr_error_here(void)
 {
-	struct wr_fiber *fiber = WR_HERE.fiber;
+	struct wr_fiber *fiber = wr_fiber_here();
 
 	return fiber ? wr_fiber_error(fiber) : of_thread;
 }

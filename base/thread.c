@@ -26,6 +26,8 @@
 enum { NAME_BYTES = 16 };	/* what the kernel keeps of a thread's name */
 enum { HANDLER_STACK = 1 << 15 };
 
+_Atomic unsigned wr_worlds;
+
 #ifdef WR_SEAM
 _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
 #else
@@ -139,7 +141,7 @@ weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, 
 	weir_status status;
 
 	*thread = (struct wr_thread){0};
-	status = WR_HERE.fiber ? wr_fiber_start(&thread->fiber, name, fn, arg)
+	status = wr_fiber_here() ? wr_fiber_start(&thread->fiber, name, fn, arg)
 			       : start_thread(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
@@ -159,7 +161,7 @@ void wr_thread_join(struct wr_thread *thread)
 
 void wr_thread_yield(void)
 {
-	if (WR_HERE.fiber)
+	if (wr_fiber_here())
 		wr_fiber_yield();
 	else
 		sched_yield();
@@ -183,7 +185,7 @@ void wr_thread_relax(void)
 	enum { TURNS = 256, WORLD_NS = 50 };
 
 	/* a turn takes time there, too; where all others wait a yield would jump to whatever comes next */
-	if (WR_HERE.fiber) {
+	if (wr_fiber_here()) {
 		wr_thread_sleep(WORLD_NS);
 		return;
 	}
@@ -203,7 +205,7 @@ void wr_thread_sleep(int64_t ns)
 {
 	struct timespec until;
 
-	if (WR_HERE.fiber) {
+	if (wr_fiber_here()) {
 		wr_fiber_sleep(ns);
 		return;
 	}
@@ -277,13 +279,29 @@ static void must(int error)
 	(void)error;
 }
 
-void wr_mutex_lock(struct wr_mutex *mutex)
+static __attribute__((noinline)) void lock_beside_worlds(struct wr_mutex *mutex)
 {
-	bool real = !WR_HERE.fiber;
+	bool real = !wr_fiber_here();
 
 	if (!real || mutex->owner)
 		wr_fiber_lock(mutex);
 	if (real)
+		must(pthread_mutex_lock(&mutex->handle));
+}
+
+static __attribute__((noinline)) void unlock_beside_worlds(struct wr_mutex *mutex)
+{
+	if (wr_fiber_here())
+		wr_fiber_unlock(mutex);
+	else
+		must(pthread_mutex_unlock(&mutex->handle));
+}
+
+void wr_mutex_lock(struct wr_mutex *mutex)
+{
+	if (wr_read(&wr_worlds))
+		lock_beside_worlds(mutex);
+	else
 		must(pthread_mutex_lock(&mutex->handle));
 	count_held(1);
 }
@@ -291,8 +309,8 @@ void wr_mutex_lock(struct wr_mutex *mutex)
 void wr_mutex_unlock(struct wr_mutex *mutex)
 {
 	count_held(-1);
-	if (WR_HERE.fiber)
-		wr_fiber_unlock(mutex);
+	if (wr_read(&wr_worlds))
+		unlock_beside_worlds(mutex);
 	else
 		must(pthread_mutex_unlock(&mutex->handle));
 }
@@ -338,7 +356,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 	struct timespec at;
 	int error;
 
-	if (WR_HERE.fiber)
+	if (wr_fiber_here())
 		return wr_fiber_wait(cond, mutex, until);
 	at = timespec_of(until);
 	error = until == WR_FOREVER ? pthread_cond_wait(&cond->handle, &mutex->handle)
@@ -349,7 +367,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 
 void wr_cond_broadcast(struct wr_cond *cond)
 {
-	if (WR_HERE.fiber || cond->sim)
+	if (wr_fiber_here() || cond->sim)
 		wr_fiber_broadcast(cond);
 	else
 		must(pthread_cond_broadcast(&cond->handle));
@@ -373,7 +391,7 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 {
 	uint32_t seen;
 
-	if (WR_HERE.fiber)
+	if (wr_fiber_here())
 		return wr_fiber_park(parker, until);
 	do {
 		seen = TOKEN;
@@ -397,7 +415,7 @@ void wr_unpark(struct wr_parker *parker)
 {
 	int error;
 
-	if (WR_HERE.fiber || parker->waiter) {
+	if (wr_fiber_here() || parker->waiter) {
 		wr_fiber_unpark(parker);
 		return;
 	}

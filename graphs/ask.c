@@ -130,6 +130,24 @@ static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum
 	return true;
 }
 
+/* What was seen before is enough if it is enough: messages leave an inbox by its receiver alone. */
+static inline bool holds_enough(struct wr_queue *queue, size_t need)
+{
+	uint64_t head = wr_read(&queue->head);
+
+	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
+}
+
+/* Mostly of one queue that needs no lock. */
+static inline bool holds_its_need(const weir_view *view, unsigned i)
+{
+	const struct wr_input *input = &view->entity->inputs[i];
+
+	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
+		return holds_enough(&input->connections[0]->queue, input->need);
+	return wr_view_held(view, i) >= input->need;
+}
+
 /* A content condition implies that its port holds `need` messages (C4). False: it never will again. */
 static bool ask_content_ports(weir_view *view, struct sum *sum)
 {
@@ -138,7 +156,7 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].content || !entity->inputs[i].count)
 			continue;
-		if (wr_view_held(view, i) >= entity->inputs[i].need)
+		if (holds_its_need(view, i))
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
@@ -268,15 +286,24 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks
  * A time that has come is not READY: it is asked again once, at once. The same answer then would be given for
  * ever, in no time on `sim` and as fast as a core can on a real clock.
  */
-static bool stands_still(const weir_view *view, int64_t at)
+__attribute__((noinline)) static bool stands_still(const weir_view *view, int64_t at)
 {
 	weir_entity *entity = view->entity;
-	bool past = at != INT64_MAX && at <= weir_view_now(view);
+	bool past = at <= weir_view_now(view);
 	bool again = past && at == entity->past && entity->context.tick == entity->past_tick;
 
 	entity->past = past ? at : INT64_MAX;
 	entity->past_tick = entity->context.tick;
 	return again;
+}
+
+/* The same; mostly no time is named. */
+static inline bool stands(const weir_view *view, int64_t at)
+{
+	if (at != INT64_MAX)
+		return stands_still(view, at);
+	view->entity->past = INT64_MAX;
+	return false;
 }
 
 /*
@@ -307,7 +334,7 @@ static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const
 	verdict->signal = sum->signal;
 	if (answer == WR_WAIT) {
 		verdict->why = sum->why;
-		verdict->stands = stands_still(view, sum->at);
+		verdict->stands = stands(view, sum->at);
 	}
 	/* Literals: whoever reads an old pair shows an old reason. */
 	wr_store_relaxed(&entity->why, verdict->why);
@@ -316,14 +343,6 @@ static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const
 }
 
 /* --- entities that have default conditions alone --- */
-
-/* What was seen before is enough if it is enough: messages leave an inbox by its receiver alone. */
-static inline bool holds_enough(struct wr_queue *queue, size_t need)
-{
-	uint64_t head = wr_read(&queue->head);
-
-	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
-}
 
 /* Likewise: room shrinks by its sender alone. */
 static inline bool has_room(struct wr_queue *queue, size_t need)
@@ -350,16 +369,22 @@ static inline bool plainly_holds(const weir_entity *entity)
 	return true;
 }
 
-/* False: one of them is NEVER. Without device ticks in_flight is not asked. */
+__attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
+{
+	ask_phase(view, 0, 1, sum);	/* it is never NEVER */
+}
+
+/* False: one of them is NEVER. */
 __attribute__((always_inline))
 static inline bool ask_gathering(weir_view *view, struct sum *sum)
 {
 	const weir_entity *entity = view->entity;
-	bool plainly = entity->plain && plainly_holds(entity);
 
-	if (plainly && entity->asked_from)
+	if (entity->flight_full)
+		ask_in_flight(view, sum);
+	if (entity->plain && plainly_holds(entity))
 		return true;
-	return ask_phase(view, entity->asked_from, plainly ? 1 : entity->gathering_count, sum);
+	return ask_phase(view, entity->in_flight ? 1 : 0, entity->gathering_count, sum);
 }
 
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)

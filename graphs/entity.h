@@ -150,7 +150,7 @@ struct weir_entity {
 	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;
 	struct wr_flight flight;
-	size_t asked_from;		/* of the conditions: 1 until a tick of this run used the device (T8) */
+	bool flight_full;			/* in_flight is asked: it may not hold (T8) */
 	weir_verdict verdict;
 	weir_fence *scratch;			/* of one message, while a view looks at it */
 	size_t scratch_room;

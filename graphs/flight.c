@@ -133,6 +133,16 @@ static size_t count_ended(const struct wr_own_streams *own)
 	return count;
 }
 
+static void note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
+{
+	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
+
+	for (size_t i = 0; i < own->count; i++)
+		if (own->items[i].ended)
+			*end++ = (struct wr_flight_end){own->items[i].last, flight->ticks};
+	flight->count = (size_t)(end - flight->ends) - flight->first;
+}
+
 static void note_items(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
@@ -149,9 +159,13 @@ static void note_items(weir_entity *entity)
 /* The condition waits for these ticks alone. */
 static void ring(weir_entity *entity)
 {
-	size_t most = wr_flight_most(&entity->flight), half = most > 1 ? most / 2 : 1;
+	size_t most, half;
 
-	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_DOORBELL || entity->flight.ticks % half)
+	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_DOORBELL)
+		return;
+	most = wr_flight_most(&entity->flight);
+	half = most > 1 ? most / 2 : 1;
+	if (entity->flight.ticks % half)
 		return;
 	for (size_t i = 0; i < entity->own.count; i++)
 		if (entity->own.items[i].ended)
@@ -189,17 +203,10 @@ weir_status wr_entity_note_flight(weir_entity *entity)
 		flight->done = flight->ticks;
 		return WEIR_OK;
 	}
-	for (size_t i = 0; i < entity->own.count; i++) {
-		const struct wr_own_stream *own = &entity->own.items[i];
-		size_t at = flight->first + flight->count;
-		if (!own->ended)
-			continue;
-		flight->ends[at] = (struct wr_flight_end){own->last, flight->ticks};
-		flight->count++;
-	}
+	note_ends(flight, &entity->own);
 	note_items(entity);
 	ring(entity);
 	note_most(entity);
-	entity->asked_from = 0;		/* from its first such tick on in_flight is asked, before the others */
+	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
 	return WEIR_OK;
 }

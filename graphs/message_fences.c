@@ -124,18 +124,11 @@ bool wr_message_has_fences(const weir_message *message)
 	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
 }
 
-/* The producers' fences, with or without the bare ones. */
-static size_t copy(const weir_message *message, uint64_t passed_over, weir_fence *out, size_t room)
+static inline size_t copy_held(weir_message *self, uint64_t passed_over, weir_fence *out, size_t room)
 {
-	weir_message *self = (weir_message *)message;
+	uint32_t all = wr_read(&self->producers.count);
 	size_t count = 0;
-	uint32_t all;
-	bool locked;
 
-	if (!wr_message_has_fences(message))
-		return 0;
-	locked = lock_shared(self);
-	all = wr_read(&self->producers.count);
 	for (uint32_t i = 0; i < all; i++) {
 		weir_fence fence = self->producers.items[i];
 		if (fence.point & passed_over)
@@ -144,8 +137,27 @@ static size_t copy(const weir_message *message, uint64_t passed_over, weir_fence
 			out[count] = (weir_fence){fence.stream, fence.point & ~BARE};
 		count++;
 	}
+	return count;
+}
+
+static __attribute__((noinline)) size_t copy_shared(weir_message *self, uint64_t passed_over, weir_fence *out, size_t room)
+{
+	bool locked = lock_shared(self);
+	size_t count = copy_held(self, passed_over, out, room);
+
 	unlock_shared(self, locked);
 	return count;
+}
+
+/* The producers' fences, with or without the bare ones. */
+static size_t copy(const weir_message *message, uint64_t passed_over, weir_fence *out, size_t room)
+{
+	weir_message *self = (weir_message *)message;
+
+	if (!wr_message_has_fences(message))
+		return 0;
+	return wr_message_held_once(self) ? copy_held(self, passed_over, out, room)
+					  : copy_shared(self, passed_over, out, room);
 }
 
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)

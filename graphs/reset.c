@@ -200,7 +200,11 @@ static bool is_default(const struct wr_plan_condition *condition)
 /* What the default conditions ask of it can be seen at its queues, and no queue needs its lock for that. */
 static bool is_plain(const weir_entity *entity)
 {
-	for (size_t i = entity->in_flight ? 1 : 0; i < entity->gathering_count; i++)
+	size_t first = entity->in_flight ? 1 : 0;
+
+	if (first == entity->gathering_count)
+		return false;	/* nothing is asked anyway */
+	for (size_t i = first; i < entity->gathering_count; i++)
 		if (!is_default(entity->conditions[i].plan))
 			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
@@ -239,7 +243,7 @@ static void reset_flight(weir_entity *entity)
 	int64_t own = entity->plan->max_in_flight;
 
 	wr_flight_reset(&entity->flight, own < 0 ? entity->graph->max_in_flight : (size_t)own);
-	entity->asked_from = entity->in_flight ? 1 : 0;
+	entity->flight_full = false;
 }
 
 static weir_status reset_entity(weir_entity *entity)

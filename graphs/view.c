@@ -189,11 +189,8 @@ weir_told weir_view_told(const weir_view *view)
 	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
 }
 
-size_t weir_view_front(const weir_view *view, unsigned input)
+static size_t front_of(const struct wr_input *port)
 {
-	if (!has_input(view, input))
-		return 0;
-	const struct wr_input *port = &view->entity->inputs[input];
 	size_t front = 0;
 
 	if (port->set)
@@ -203,12 +200,14 @@ size_t weir_view_front(const weir_view *view, unsigned input)
 	return front;
 }
 
-const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
+size_t weir_view_front(const weir_view *view, unsigned input)
 {
-	if (!has_input(view, input))
-		return NULL;
-	const struct wr_input *port = &view->entity->inputs[input];
+	return has_input(view, input) ? front_of(&view->entity->inputs[input]) : 0;
+}
 
+/* NULL: it is not in the front. */
+static inline const weir_message *message_of(const struct wr_input *port, size_t i)
+{
 	if (port->set)
 		return wr_fan_in_at(port->set, i);
 	for (size_t k = 0; k < port->count; k++) {
@@ -219,6 +218,11 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 		i -= front;
 	}
 	return NULL;
+}
+
+const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
+{
+	return has_input(view, input) ? message_of(&view->entity->inputs[input], i) : NULL;
 }
 
 size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fence)
@@ -258,12 +262,13 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 
 size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
 {
-	size_t front = weir_view_front(view, input), count = 0;
+	size_t count = 0;
 
-	if (!view->entity->graph->system)
+	if (!has_input(view, input) || !view->entity->graph->system)
 		return 0;
-	for (size_t i = 0; i < front; i++) {
-		const weir_message *message = weir_view_message(view, input, i);
+	const struct wr_input *port = &view->entity->inputs[input];
+	for (size_t i = 0, front = front_of(port); i < front; i++) {
+		const weir_message *message = message_of(port, i);
 		if (wr_message_has_fences(message))
 			count = note_pending(view, message, out, count, room);
 	}
