@@ -90,7 +90,7 @@ struct fz_entity {
 	bool wired[FZ_OUTPUTS];		/* something is connected */
 	struct fz_port ports[FZ_PORTS];
 	uint32_t ticks;			/* a source's; 0: endless, until a stop */
-	uint32_t fails_at, stops_at, faults_at;	/* ticks, from 1; 0: never */
+	uint32_t fails_at, stops_at, faults_at, drags_at;	/* ticks, from 1; 0: never */
 	bool start_fails;
 	bool asynchronous, boolean, own_fence;
 	int64_t work, delay, pause;	/* of a kernel; of a tick; of the condition fz_pause */
@@ -178,6 +178,7 @@ struct fz_work {
 };
 weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
 weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
+weir_status fz_drag(struct fz_entity *entity, weir_context *context);	/* what outlasts a run that is cut short */
 weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for the condition fz_own */
 
 /* fuzz_operators.c, fuzz_conditions.c */

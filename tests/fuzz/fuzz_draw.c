@@ -396,6 +396,17 @@ static void put_graph(struct fz *fz)
 
 /* --- the whole --- */
 
+/* The last one, if it sends nothing on, has long work on the device as it stops the run. */
+static void draw_drag(struct fz *fz)
+{
+	struct fz_entity *last = &fz->entities[fz->entity_count - 1];
+
+	if (!chance(fz, simulated(fz) ? 8 : 40) || last->wired[0] || last->wired[1] ||
+	    (fz->outlet && fz->outlet_from == last->id))
+		return;
+	last->drags_at = last->stops_at = 1 + draw(fz, 4);
+}
+
 static void draw_mishaps(struct fz *fz)
 {
 	struct fz_entity *whom = &fz->entities[draw(fz, fz->entity_count)];
@@ -472,5 +483,6 @@ void fz_draw(struct fz *fz)
 	follow(fz);
 	put_graph(fz);
 	draw_mishaps(fz);
+	draw_drag(fz);
 	draw_options(fz);
 }

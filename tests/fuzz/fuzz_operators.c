@@ -272,6 +272,8 @@ static weir_status work(struct fz_entity *entity, weir_context *context)
 		status = emit(entity, context, emitted);
 	if (!status && entity->tells)
 		status = tell_oneself(entity, context);
+	if (!status && entity->drags_at && weir_context_tick(context) + 1 == entity->drags_at)
+		status = fz_drag(entity, context);
 	if (!status && entity->own_fence)
 		status = fz_own_fence(entity, context);
 	for (unsigned output = 0; !status && output < FZ_OUTPUTS; output++)

@@ -341,6 +341,7 @@ static void check_end(struct fz *fz, weir_status status, const weir_outcome *out
 	const char *text = outcome->text ? outcome->text : "";
 
 	expect_harmless(fz, text, "the outcome");
+	expect_harmless(fz, outcome->waiting ? outcome->waiting : "", "who waits");
 	if (status == WEIR_OK && !(failed && !cut))
 		return; /* a kernel that faults after the last look may go unnoticed only if the run was cut */
 	if (status == WEIR_E_DEADLOCK && !fz->tame && text[0])

@@ -97,6 +97,18 @@ weir_stream *fz_stream(struct fz_entity *entity, weir_context *context)
 	return stream;
 }
 
+/* Longer than a run that is cut short waits for it. Nothing stands behind it, and nothing is sent on. */
+weir_status fz_drag(struct fz_entity *entity, weir_context *context)
+{
+	struct fz_work arguments = {.entity = entity, .ns = 400 * FZ_MS};
+	weir_stream *stream = NULL;
+	weir_status status = weir_context_allocate_stream(context, "drag", &stream);
+
+	if (status == WEIR_E_BUSY || status == WEIR_E_UNSUPPORTED)
+		return WEIR_OK;
+	return status ? status : fz_launch(stream, &arguments);
+}
+
 /* Work that no message carries: the next tick waits for it by a condition of the entity's own. */
 weir_status fz_own_fence(struct fz_entity *entity, weir_context *context)
 {
