@@ -461,9 +461,10 @@ static void draw_doors(struct fz *fz, unsigned sources)
 void fz_draw(struct fz *fz)
 {
 	unsigned sources = 1 + draw(fz, 3);
-	bool slow = chance(fz, 2);
+	bool slow = chance(fz, 2), sim = chance(fz, 4);
 
-	fz->backend = fz->options->backend ? fz->options->backend : chance(fz, 4) ? "sim" : "host";
+	/* Drawn in any case: who names the backend that was drawn draws the same graph. */
+	fz->backend = fz->options->backend ? fz->options->backend : sim ? "sim" : "host";
 	fz->signal = signal_names[draw(fz, 3)];
 	fz->tame = chance(fz, 2);
 	fz->entity_count = sources + 1 + draw(fz, FZ_ENTITIES - sources);
