@@ -1,6 +1,7 @@
 /*
- * Text of others in a line of ours: what could move a terminal's cursor, change its title or turn the order of
- * the characters is written as an escape. A backslash stays, so that a text that was shown can be shown again.
+ * Text of others in a line of ours: what could move a terminal's cursor, change its title, turn the order of
+ * the characters or cannot be seen is written as an escape. A backslash stays, so that a text that was shown can be
+ * shown again.
  */
 #include "base/shown.h"
 
@@ -24,11 +25,12 @@ static size_t decode(const unsigned char *at, uint32_t *code)
 	return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
 }
 
-/* C0, DEL and C1; ends of lines and paragraphs; marks and embeddings of a direction. */
+/* C0, DEL and C1; ends of lines and paragraphs; marks and embeddings of a direction; two spaces of no width. */
 static bool steers(uint32_t code)
 {
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200b || code == 0x200e ||
+	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+	       code == 0xfeff;
 }
 
 size_t wr_shown_step(char out[8], const char **text)

@@ -72,10 +72,10 @@ WEIR_API const char *weir_status_text(weir_status status);	/* never NULL */
 WEIR_API const char *weir_last_error(void);
 /*
  * Text of others fit for a line on a terminal: control characters (C0, DEL, C1), marks that turn the direction of
- * writing and bytes that are no UTF-8 are written as \n, \u009b, \xff; all else, backslashes too, stays as it
- * is. Writes whole characters, at most room bytes (at least 16) with the NUL, and returns how many without it;
- * *text is then at its end, or where the next call goes on. Errors, reports, outcomes and explanations of weir
- * have been through it; files' names that it was given have not. Thread: any.
+ * writing, spaces of no width and bytes that are no UTF-8 are written as \n, \u009b, \xff; all else, backslashes
+ * too, stays as it is. Writes whole characters, at most room bytes (at least 16) with the NUL, and returns how many
+ * without it; *text is then at its end, or where the next call goes on. Errors, reports, outcomes and explanations
+ * of weir have been through it; files' names that it was given have not. Thread: any.
  */
 WEIR_API size_t weir_text_shown(char *out, size_t room, const char **text);
 /* Of the library that runs: WEIR_VERSION of its header. */

@@ -14,8 +14,8 @@ import process
 
 PLUGIN, FOLDER = sys.argv[2], pathlib.Path(sys.argv[3])
 del sys.argv[2:4]
-STRANGE = "x\x1b[31m\x07\x7f\x9bm\u202ey\u2066\u200f\nz"
-HARMFUL = {*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
+STRANGE = "x\x1b[31m\x07\x7f\x9bm\u202ey\u2066\u200b\ufeff\u200f\nz"
+HARMFUL = {*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200B, 0xFEFF, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 COMMANDS = [["check"], ["show"], ["show", "--json"], ["show", "--dot"], ["run", "--backend", "sim"]]
 
