@@ -379,7 +379,7 @@ struct cut {
 	struct wr_random random;
 	uint64_t seed;
 	_Atomic bool over;
-	int run, live; /* live: references that were not given back */
+	int run, live; /* live: not 0 if a run left references, or gave back too many */
 };
 
 static void keep(struct wr_retired *retired)
@@ -467,7 +467,7 @@ static void run_and_cut(struct cut *cut)
 		wr_switch();
 	wr_system_collect(cut->system);
 	wr_system_detach(cut->system);
-	cut->live += wr_load(&waker->live);
+	cut->live |= wr_load(&waker->live);
 	memset(waker, 0, sizeof *waker); /* whoever still calls it crashes */
 	wr_free(waker);
 	wr_store(&cut->over, true);
