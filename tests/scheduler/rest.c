@@ -1,5 +1,7 @@
 #include "rest.h"
 
+#include "streams/system.h"
+
 static bool queued(weir_scheduler *scheduler)
 {
 	if (wr_injector_holds(scheduler))
@@ -29,9 +31,35 @@ static bool open_run(weir_scheduler *scheduler)
 	       !(wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 }
 
+/* E2: what the health watch is there for. */
+static bool needs_watch(struct wr_system *system)
+{
+	if (wr_load(&system->retire.count) || wr_system_outstanding(system) || wr_signals_refuse(system))
+		return true;
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+		if (wr_load(&stream->recorded) > wr_load(&stream->seen) || wr_load(&stream->held))
+			return true;
+	}
+	return false;
+}
+
+static bool is_watched(weir_scheduler *scheduler)
+{
+	struct wr_system *system = scheduler->graph->system;
+
+	if (wr_load(&scheduler->loop.until) == INT64_MIN)
+		return true;	/* the loop is in a turn: a call of the device takes its time */
+	return !system || wr_system_failed(system) || wr_load(&scheduler->watching) || !needs_watch(system);
+}
+
 const char *rest_broken(weir_scheduler *scheduler)
 {
-	if (!open_run(scheduler) || !wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
+	if (!open_run(scheduler))
+		return NULL;
+	if (!is_watched(scheduler))
+		return "a stream has work, or an entry is retired, and the watch rests";
+	if (!wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return NULL;
 	if (queued(scheduler) && !owed(scheduler))
 		return "an entity is ready and a worker sleeps";
