@@ -234,25 +234,42 @@ static void s09_what_one_wake_up_stands_for_is_passed_on(void **state)
 
 /* --- streams that still have work when all workers sleep --- */
 
-/* Each stream is asked by a signal then, not when the health watch looks, 100 ms later. */
+static weir_status compute_long(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	weir_sleep(200 * MS);
+	return WEIR_OK;
+}
+
+/*
+ * Each stream is asked by a signal then, not when the health watch looks: also where that looked before the last
+ * worker slept, at work that is long, or at the instant at which more was enqueued.
+ */
+static const struct { const char *text; int64_t ms; } sleepy[] = {
+	{"source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end", 5},
+	{"source ticks=1 work=5ms -> c:call", 5},
+	{"source ticks=11 period=10ms work=5ms -> c:call; other:source enabled=false -> late:end", 105},
+	{"source ticks=1 work=300ms -> c:call; busy:call count=1; other:source enabled=false -> late:end", 300},
+};
+
 static void run_asleep(void *arg)
 {
-	static const char *const texts[] = {
-		"source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end",
-		"source ticks=1 work=5ms -> c:call",
-	};
+	unsigned which = draw(4);
 	struct rig *rig;
 
 	(void)arg;
 	world.length = 0;
-	put("%s", texts[draw(2)]);
+	put("%s", sleepy[which].text);
 	rig = rig_of(world.text);
-	rig->options.workers = 1 + draw(3);
+	rig->options.workers = 1 + draw(3) + (which == 3);
+	if (which == 3)
+		rig_on(rig, "busy", compute_long);
 	rig_make(rig);
 	world.scheduler = rig->scheduler;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	world.scheduler = NULL;
-	assert_in_range(rig->outcome.duration_ns, 5 * MS, 8 * MS);
+	assert_in_range(rig->outcome.duration_ns, sleepy[which].ms * MS, (sleepy[which].ms + 3) * MS);
 	rig_destroy(rig);
 }
 

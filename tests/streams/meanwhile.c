@@ -1,0 +1,146 @@
+/* What others do while a thread is in a call of the device: done by the call itself, on the host's backend. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "rig.h"
+#include "streams/signal.h"
+#include "test.h"
+
+#define MS 1000000
+
+static struct wr_backend slow; /* the rig's system runs on it */
+static struct rig *meanwhile;
+static weir_fence asked;
+
+#define BODY(name)                                                                                           \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		slow = wr_backend_host;                                                                      \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
+	static void name##_body(struct rig *rig)
+
+/* --- a question whose answer is old when it comes --- */
+
+static void replace_point(void)
+{
+	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), asked.point);
+
+	wr_store(&place->point, asked.point + 1000); /* seen complete by another thread, and recorded anew */
+}
+
+static weir_status answer_late(void *self, void *event)
+{
+	(void)self;
+	(void)event;
+	replace_point();
+	return WEIR_E_BUSY;
+}
+
+/* The event is busy with the later point; the one that was asked about is complete. */
+BODY(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete)
+{
+	meanwhile = rig;
+	asked = rig_record(rig->a);
+	slow.query = answer_late;
+	rig->system->backend = &slow;
+	assert_int_equal(wr_fence_query(rig->system, asked), WEIR_OK);
+	rig->system->backend = &wr_backend_host;
+}
+
+/* --- the watch looks while a worker has taken the retire list off --- */
+
+static void let_watch_rest(void)
+{
+	int64_t next;
+
+	rig_wait(meanwhile, asked);
+	assert_int_equal(wr_system_watch(meanwhile->system, wr_now(), &next), WEIR_OK);
+	assert_true(next == WR_FOREVER);
+	assert_true(wr_load(&meanwhile->system->resting));
+}
+
+static weir_status answer_before_watch(void *self, void *event)
+{
+	(void)self;
+	(void)event;
+	meanwhile->system->backend = &wr_backend_host;
+	let_watch_rest();
+	return WEIR_E_BUSY;
+}
+
+static unsigned released;
+
+static void release(struct wr_retired *retired)
+{
+	(void)retired;
+	released++;
+}
+
+BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
+{
+	struct wr_retired entry = {.fences = &asked, .count = 1, .release = release, .foreign = true};
+	int kicked;
+
+	meanwhile = rig;
+	released = 0;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	asked = rig_record(rig->a);
+	assert_false(wr_retire(rig->system, &entry));
+	slow.query = answer_before_watch;
+	rig->system->backend = &slow;
+	kicked = wr_load(&rig->waker.kicked);
+	wr_system_retire_look(rig->system, true);
+	assert_int_equal(released, 0);
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+	assert_false(wr_load(&rig->system->resting));
+	wr_system_retire_look(rig->system, true);
+	assert_int_equal(released, 1);
+}
+
+/* --- the system fails while a signal is made --- */
+
+static weir_status fail_meanwhile(void *self, int device, void *stream, void *event)
+{
+	wr_system_fail(meanwhile->system, "lost meanwhile");
+	return wr_backend_host.wait(self, device, stream, event);
+}
+
+static unsigned calls;
+
+static weir_status count_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
+{
+	calls++;
+	return wr_backend_host.call(self, device, stream, fn, arg);
+}
+
+/* The failure told all tokens that were armed; this one was armed after it, and nothing would end it. */
+BODY(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile)
+{
+	wr_token token;
+
+	meanwhile = rig;
+	calls = 0;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	asked = rig_record(rig->a);
+	slow.wait = fail_meanwhile;
+	slow.call = count_call;
+	rig->system->backend = &slow;
+	assert_int_equal(wr_signal_arm(rig->system, 1, &asked, 1, &token), WEIR_E_DEVICE);
+	rig->system->backend = &wr_backend_host;
+	assert_int_equal(calls, 0);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete),
+		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
+		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
