@@ -136,6 +136,8 @@ static int flush(int code)
 	lost |= fflush(stdout) != 0;
 	if (!lost || reader_is_gone())
 		return code;
+	if (code == CLI_FAILED && !errno)
+		return code;	/* an operator's write was lost: it has failed the run, and that was told */
 	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
 	return code ? code : CLI_FAILED;
 }

@@ -91,6 +91,15 @@ def a_full_disk_is_a_failure(weir):
     assert ended.returncode == 1 and "cannot write to stdout" in ended.stderr, ended
 
 
+def xb13_an_operator_that_cannot_write_is_told_once(weir):
+    with open("/dev/full", "w") as full:
+        ended = process.run(
+            weir, "run", "--quiet", process.graph("endless.json"), *HOST, capture_output=False, stdout=full, stderr=subprocess.PIPE
+        )
+    assert ended.returncode == 1 and ended.stderr.count("\n") == 1, ended
+    assert ended.stderr.endswith("in 'end': stdout: No space left on device\n"), ended
+
+
 def closed_descriptors_stay_out_of_files(weir):
     """With stdout closed the first file that is opened would get its number, and the summary with it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -112,6 +121,7 @@ process.main(
         nobody_reads_stdout,
         nobody_reads_stderr,
         a_full_disk_is_a_failure,
+        xb13_an_operator_that_cannot_write_is_told_once,
         closed_descriptors_stay_out_of_files,
     ]
 )
