@@ -1,0 +1,66 @@
+/* A time that becomes earlier while the loop enters the one before into its heap, on the build with switching points. */
+#include "base/clock.h"
+#include "base/sim.h"
+#include "base/thread.h"
+#include "rig.h"
+
+#define SEEDS 3000
+
+/* Waits 10 ms; from when it is told to hurry 1 ms. */
+static _Atomic bool hurried;
+static int64_t began;
+
+static void ask_for_time(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	int64_t until = began + (wr_load(&hurried) ? MS : 10 * MS);
+
+	(void)state;
+	if (weir_view_now(view) >= until)
+		weir_verdict_ready(verdict);
+	else
+		weir_verdict_until(verdict, until);
+}
+
+static const weir_condition in_time = {.size = sizeof in_time, .name = "in_time", .ask = ask_for_time};
+static const weir_condition *const conditions[] = {&in_time, NULL};
+
+static void hurry(void *arg)
+{
+	struct rig *rig = arg;
+
+	wr_store(&hurried, true);
+	weir_entity_poke(weir_graph_entity(rig->graph, "c"));
+}
+
+static void run_hurried(void)
+{
+	struct rig *rig = rig_of("c:call count=1 condition=in_time");
+	struct wr_thread other = {0};
+
+	wr_store(&hurried, false);
+	rig_make(rig);
+	began = wr_now();
+	rig_start(rig);
+	assert_int_equal(wr_thread_start(&other, "other", hurry, rig), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	wr_thread_join(&other);
+	assert_in_range(rig->outcome.duration_ns, MS, 2 * MS);
+	rig_destroy(rig);
+}
+
+static void s10_a_time_that_becomes_earlier_is_kept(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		rig_in_world(seed, run_hurried);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s10_a_time_that_becomes_earlier_is_kept),
+	};
+
+	rig_conditions = conditions;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
