@@ -108,7 +108,7 @@ def xb16_so_is_one_that_hangs_past_the_drain_of_a_duration(weir):
     for options in (["--duration", "100ms"], []):
         ended = process.run(weir, "run", hangs(max_duration="100ms" if not options else 0), *HOST, *options)
         assert ended.returncode == 5, ended
-        assert ended.stderr.count("no tick for 5 s: slow waits: compute: runs for 5") == 1, ended.stderr
+        assert ended.stderr.count("no tick for 5 s: slow waits: compute: runs for ") == 1, ended.stderr
 
 
 process.main(
