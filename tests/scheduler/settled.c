@@ -1,0 +1,112 @@
+/* A tick whose fence found no memory: its work is fenced when memory is there again, and nothing that it touches goes before. */
+#include "base/memory.h"
+#include "rig.h"
+
+enum { STREAMS = 3 };	/* more than a message has room for without memory of its own */
+
+struct wrapped {
+	_Atomic int64_t value;		/* kernels that are done */
+	_Atomic unsigned destroyed, unfinished;
+	int64_t fails_at;		/* allocations after the last call of compute */
+};
+
+struct work {
+	struct wrapped *wrapped;
+	int64_t ns;
+};
+
+static int add_late(const void *arguments)
+{
+	const struct work *work = arguments;
+
+	weir_sleep(work->ns);
+	wr_fetch_add(&work->wrapped->value, 1);
+	return 0;
+}
+
+static const weir_kernel late = {sizeof(weir_kernel), "late", add_late, NULL};
+
+static void destroy(void *arg)
+{
+	struct wrapped *wrapped = arg;
+
+	wr_fetch_add(&wrapped->destroyed, 1);
+	if (wr_load(&wrapped->value) != STREAMS)
+		wr_fetch_add(&wrapped->unfinished, 1);
+}
+
+static weir_status launch_on_all(weir_context *context, struct wrapped *wrapped)
+{
+	static const char *const names[STREAMS] = {"first", "second", "third"};
+	struct work work = {wrapped, 0};
+	weir_stream *stream;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < STREAMS; i++) {
+		status = weir_context_allocate_stream(context, names[i], &stream);
+		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND;	/* longer than a run that failed waits for its streams */
+		if (!status)
+			status = weir_stream_launch(stream, &late, &work, sizeof(work));
+	}
+	return status;
+}
+
+static weir_status emit_and_lack_memory(struct rig *rig, weir_context *context)
+{
+	static const int64_t one = 1;
+	struct wrapped *wrapped = rig->own;
+	weir_tensor tensor = {sizeof(weir_tensor), &wrapped->value, 0, 1, &one, NULL, 0, 64, 1};
+	weir_message *message = NULL;
+	weir_status status = weir_message_wrap(&message, weir_context_graph(context), &tensor, destroy, wrapped);
+
+	if (!status)
+		status = launch_on_all(context, wrapped);
+	if (!status)
+		status = weir_context_emit(context, 0, message);
+	HOLDS(rig, !status);
+	wr_memory_fail_at(wrapped->fails_at, false);
+	return status;
+}
+
+/* True: it found memory. */
+static bool lack_memory_at(int64_t n)
+{
+	struct rig *rig = rig_of("c:call count=1 -> d:call");
+	struct wrapped wrapped = {.fails_at = n};
+	weir_status status;
+
+	rig->own = &wrapped;
+	rig_on(rig, "c", emit_and_lack_memory);
+	status = rig_run(rig);
+	wr_memory_fail_at(-1, false);
+	rig_destroy(rig);
+	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM);
+	assert_int_equal(wr_load(&wrapped.destroyed), 1);
+	assert_int_equal(wr_load(&wrapped.unfinished), 0);
+	return !status;
+}
+
+static void lack_memory(void)
+{
+	unsigned failed = 0;
+
+	for (int64_t n = 0; n < 20; n++)
+		failed += !lack_memory_at(n);
+	assert_in_range(failed, STREAMS, 20);
+}
+
+static void t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++)
+		rig_in_world(seed, lack_memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
