@@ -7,6 +7,7 @@
 #include "test.h"
 
 #define MS 1000000
+#define SECOND 1000000000
 
 static struct wr_backend slow; /* the rig's system runs on it */
 static struct rig *meanwhile;
@@ -100,6 +101,40 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	assert_int_equal(released, 1);
 }
 
+/* --- a stream that the watch has looked at gets work while it looks at another --- */
+
+static weir_fence begun;
+
+static weir_status begin_before_answer(void *self, void *event)
+{
+	(void)self;
+	(void)event;
+	meanwhile->system->backend = &wr_backend_host;
+	wr_stream_begin(meanwhile->a);
+	rig_store(meanwhile, meanwhile->a, 1, 0);
+	begun = rig_record(meanwhile->a);
+	return WEIR_OK;
+}
+
+BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
+{
+	struct wr_point *place;
+	int64_t next;
+	int kicked;
+
+	meanwhile = rig;
+	asked = rig_record(rig->b);
+	place = wr_stream_point(rig->b, asked.point);
+	wr_store_relaxed(&place->at, wr_now() - SECOND);	/* so old that the watch asks */
+	slow.query = begin_before_answer;
+	rig->system->backend = &slow;
+	kicked = wr_load(&rig->waker.kicked);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_true(next == WR_FOREVER);
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+	rig_wait(rig, begun);
+}
+
 /* --- the system fails while a signal is made --- */
 
 static weir_status fail_meanwhile(void *self, int device, void *stream, void *event)
@@ -139,6 +174,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete),
 		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
+		cmocka_unit_test(e02_work_that_begins_while_the_watch_looks_kicks_the_loop),
 		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
 	};
 
