@@ -105,8 +105,8 @@ void wr_system_drain(struct wr_system *system);
  */
 bool wr_system_progressed(struct wr_system *system, bool *left);
 /*
- * Arms a signal (kick only) for every stream that holds a live reference and
- * has none for its last point: nothing else will wake the loop (E2).
+ * Arms a signal (kick only) for every stream that holds a live reference and has none for its last point:
+ * nothing else will wake the loop (E2). Releases the payloads whose work is complete.
  */
 weir_status wr_system_expect(struct wr_system *system);
 /*

@@ -209,5 +209,8 @@ weir_status wr_system_expect(struct wr_system *system)
 		if (!wr_stream_idle(stream))
 			status = wr_signal_expect(stream);
 	}
+	/* After the streams: the ones that hold an entry back now have a signal armed. */
+	if (retired)
+		wr_system_retire_look(system, false);
 	return wr_system_failed(system) ? wr_system_dead(system) : status;
 }

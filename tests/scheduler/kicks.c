@@ -70,11 +70,29 @@ TEST(xb26_the_last_to_sleep_has_the_streams_asked_that_still_have_work)
 		rig_in_world(seed, last_sleeper_asks);
 }
 
+/* What they hold of the device's memory is free once the last work on it is done: nothing waits for the watch. */
+static void end_with_payload(void)
+{
+	struct rig *rig = rig_of("source ticks=4 work=300us -> pass work=300us -> end");
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(rig->outcome.duration_ns, 600 * US, 5 * MS);
+	rig_destroy(rig);
+}
+
+TEST(s04_e02_a_run_ends_when_its_last_payload_is_free)
+{
+	(void)state_;
+	for (uint64_t seed = 1; seed <= 50; seed++)
+		rig_in_world(seed, end_with_payload);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop),
 		cmocka_unit_test(xb26_the_last_to_sleep_has_the_streams_asked_that_still_have_work),
+		cmocka_unit_test(s04_e02_a_run_ends_when_its_last_payload_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ BODY(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete)
 	rig->system->backend = &slow;
 	assert_int_equal(wr_fence_query(rig->system, asked), WEIR_OK);
 	rig->system->backend = &wr_backend_host;
+	rig_wait(rig, rig_record(rig->a));	/* it really is, before its event goes */
 }
 
 /* --- the watch looks while a worker has taken the retire list off --- */
