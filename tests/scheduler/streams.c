@@ -1550,6 +1550,14 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 
 /* --- F40 --- */
 
+/* On a slow machine work may outlast the run that was cut short: `stop` is owed then. */
+static bool may_keep_streams(struct rig *rig, const char *name)
+{
+	const weir_entity *entity = weir_graph_entity(rig->graph, name);
+
+	return entity->withheld || entity->stop_owed;
+}
+
 /* Pool, share, default stream, set: every allocation on the way fails once, or from then on. True: there was none so late. */
 static bool run_with_failure(int64_t n, bool all)
 {
@@ -1573,8 +1581,7 @@ static bool run_with_failure(int64_t n, bool all)
 	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED || status == WEIR_E_DEVICE);
 	wr_memory_fail_at(-1, false);
 	for (size_t i = 0; rig->graph->pools && i < rig->graph->plan->stream_pool_count; i++)
-		assert_true(taken(rig, i) == 0 || weir_graph_entity(rig->graph, "a")->withheld ||
-			    weir_graph_entity(rig->graph, "c")->withheld);
+		assert_true(taken(rig, i) == 0 || may_keep_streams(rig, "a") || may_keep_streams(rig, "c"));
 	if (!status)
 		assert_string_equal(rig_text(rig, "end"), "0 1");
 	rig_destroy(rig);
