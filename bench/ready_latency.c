@@ -294,14 +294,14 @@ static void aim_callback(const struct row *spinning, const struct row *sleeping)
 	}
 }
 
-static void aim_doorbell(const struct row *spinning)
+static void aim_flag(const struct row *spinning)
 {
 	char figure[72];
 
 	for (size_t gap = 0; gap < READY_GAPS; gap++) {
-		snprintf(figure, sizeof figure, "doorbell, spinning, gap %s, p50", ready_gap_names[gap]);
+		snprintf(figure, sizeof figure, "flag, spinning, gap %s, p50", ready_gap_names[gap]);
 		ready_aim_most(figure, spinning->at[gap].ready.p50, 3, "us");
-		snprintf(figure, sizeof figure, "doorbell, spinning, gap %s, p99", ready_gap_names[gap]);
+		snprintf(figure, sizeof figure, "flag, spinning, gap %s, p99", ready_gap_names[gap]);
 		ready_aim_most(figure, spinning->at[gap].ready.p99, 6, "us");
 	}
 }
@@ -320,8 +320,8 @@ static void pushed_by(const char *signal)
 	if (!strcmp(signal, "callback")) {
 		aim_entry(&spinning, &sleeping);
 		aim_callback(&spinning, &sleeping);
-	} else if (!strcmp(signal, "doorbell")) {
-		aim_doorbell(&spinning);
+	} else if (!strcmp(signal, "flag")) {
+		aim_flag(&spinning);
 	}
 }
 
@@ -358,10 +358,10 @@ static void paced_by(const char *signal)
 		p50 = larger(p50, result.ready.p50);
 		cores = larger(cores, result.cores);
 	}
-	if (strcmp(signal, "doorbell"))
+	if (strcmp(signal, "flag"))
 		return;
-	ready_aim_most("doorbell, learned sleep, 60 Hz to 1 kHz, worst p50", p50, 5, "us");
-	ready_aim_most("doorbell, learned sleep, 60 Hz to 1 kHz, most CPU", 100 * cores, 10, "% of core");
+	ready_aim_most("flag, learned sleep, 60 Hz to 1 kHz, worst p50", p50, 5, "us");
+	ready_aim_most("flag, learned sleep, 60 Hz to 1 kHz, most CPU", 100 * cores, 10, "% of core");
 }
 
 void ready_part_latency(void)

@@ -90,7 +90,7 @@ static bool take_backend(struct cli_options *options, const char *value)
 
 static bool take_signal(struct cli_options *options, const char *value)
 {
-	static const char *const words[] = {"callback", "callback_inline", "doorbell", NULL};
+	static const char *const words[] = {"callback", "callback_inline", "flag", NULL};
 
 	options->signal = value;
 	return one_of(words, value);
@@ -148,8 +148,8 @@ static const struct row rows[] = {
 	 take_workers, "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)",
 	 take_backend, "auto, cuda, host or sim"},
-	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or doorbell (the graph's, else callback)",
-	 take_signal, "callback, callback_inline or doorbell"},
+	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or flag (the graph's, else callback)",
+	 take_signal, "callback, callback_inline or flag"},
 	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
 	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",
 	 "ticks of an entity that may be on the device at once (the graph's, else 64); 0: no bound",

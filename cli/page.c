@@ -227,7 +227,7 @@ static void print_keys(const weir_condition *kind)
 	     "  name: string; default the type\n"
 	     "      by which a program tells it something");
 	if (!strcmp(kind->name, "cuda_stream"))
-		puts("  signal: one of callback, callback_inline, doorbell; default the scheduler's\n"
+		puts("  signal: one of callback, callback_inline, flag; default the scheduler's\n"
 		     "      how finished device work wakes the entity");
 }
 

@@ -6,7 +6,7 @@
  * for many ticks: the device has the other half meanwhile. Poked earlier it answers the same, so the signal
  * that is armed stays the right one.
  *
- * It waits for a multiple of that half, because only there the device is told to write its doorbell.
+ * It waits for a multiple of that half, because only there the device is told to write its flag.
  */
 enum { FENCES = 16 }; /* streams in one wait; if there are more, their turn comes when these are done */
 

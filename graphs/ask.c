@@ -59,11 +59,11 @@ static void join_fences(weir_verdict *verdict)
 	verdict->fence_count = kept;
 }
 
-/* Of joined waits: a doorbell arms what it can and leaves the rest to callback; inline must be all's wish. */
+/* Of joined waits: a flag arms what it can and leaves the rest to callback; inline must be all's wish. */
 static int join_signals(int a, int b)
 {
-	if (a == WR_SIGNAL_DOORBELL || b == WR_SIGNAL_DOORBELL)
-		return WR_SIGNAL_DOORBELL;
+	if (a == WR_SIGNAL_FLAG || b == WR_SIGNAL_FLAG)
+		return WR_SIGNAL_FLAG;
 	return a == b ? a : WR_SIGNAL_CALLBACK;
 }
 
@@ -401,7 +401,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	}
 	if (!ask_gathering(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);
-	if (entity->contentful && !ask_content_ports(&view, &sum))
+	if (entity->has_content && !ask_content_ports(&view, &sum))
 		return settle(&view, WR_NEVER, &sum);
 	if (entity->unguarded)
 		ask_room(entity, &sum);

@@ -45,7 +45,7 @@ struct wr_connection {
 	weir_outlet *outlet;
 	uint32_t output, input, initial;
 	char *from, *to;		/* "blur.out", "write.in"; "inlet", "outlet" */
-	bool belled;			/* the receiver is gated on it by doorbell */
+	bool flagged;			/* the receiver is gated on it by flag */
 	_Atomic bool gone;		/* the receiver is DONE; stored after its state, before the poke */
 	bool taken_over;		/* sender: knows that, and has taken back what was left */
 	struct wr_fan_in *set;		/* the receiving port's; NULL: it has few connections (fan_in.h) */

@@ -86,7 +86,7 @@ static weir_status fall_back(weir_entity *entity, size_t first)
 		wr_own_choose(entity, own, false, true);
 	if (status != WEIR_E_CLOSED)
 		return status;
-	status = wr_own_standard(entity, &own);
+	status = wr_own_default(entity, &own);
 	if (!status)
 		wr_own_choose(entity, own, false, false);
 	return status;
@@ -111,7 +111,7 @@ static weir_status choose(weir_entity *entity, size_t first, bool allocate)
  */
 static weir_status use_internal(weir_entity *entity)
 {
-	struct wr_own_stream *internal = &entity->own.items[entity->own.internal - 1];
+	struct wr_own_stream *internal = &entity->own.items[entity->own.current - 1];
 	weir_fence before = entity->own.before;
 
 	weir_status status = WEIR_OK;
@@ -196,11 +196,11 @@ static weir_status order(weir_entity *entity, size_t before, size_t after)
 static weir_status have_default_wait(weir_entity *entity)
 {
 	size_t standard = 0;
-	weir_status status = wr_own_standard(entity, &standard);
+	weir_status status = wr_own_default(entity, &standard);
 
 	if (!status)
 		entity->own.items[standard].used = true;
-	return status ? status : order(entity, entity->own.internal - 1, standard);
+	return status ? status : order(entity, entity->own.current - 1, standard);
 }
 
 static weir_status refuse_input(const weir_context *context, unsigned input)
@@ -314,7 +314,7 @@ weir_stream *weir_context_default_stream(weir_context *context)
 	weir_entity *entity = context->entity;
 	size_t own = 0;
 
-	if (wr_own_standard(entity, &own))
+	if (wr_own_default(entity, &own))
 		return NULL;
 	entity->own.items[own].used = true;
 	return entity->own.items[own].stream;

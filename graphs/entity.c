@@ -58,12 +58,12 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 	if (!condition->state)
 		return WEIR_E_NOMEM;
 	entity->condition_count++;
-	entity->hears |= plan->kind->ticked != NULL;
+	entity->wants_ticked |= plan->kind->ticked != NULL;
 	entity->timed |= plan->kind->ticked && !(plan->kind->flags & WEIR_CONDITION_TIMELESS);
 	if (plan->kind->phase == WEIR_GATHERING) {
 		entity->gathering_count++;
 	} else {
-		entity->contentful = true;
+		entity->has_content = true;
 		mark_content(entity, plan);
 	}
 	return WEIR_OK;

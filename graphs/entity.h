@@ -27,7 +27,7 @@ enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
 
 /*
  * FENCED: a port with a gate was sent a message with fences in this run; said before its push (C8). CONTENT:
- * `contentful`. One word, so that who has neither pays for one look.
+ * `has content`. One word, so that who has neither pays for one look.
  */
 enum wr_looks { WR_LOOKS_CONTENT = 1, WR_LOOKS_FENCED = 2 };
 
@@ -127,16 +127,16 @@ struct weir_entity {
 	_Atomic size_t listeners;		/* whose receiver is not DONE: it counts down, then pokes */
 	_Atomic uint32_t looks;			/* enum wr_looks: what a review does with closed fronts */
 	uint32_t looked;			/* seeded bug GATE_BEFORE_FRONT alone: `looks` of the review before */
-	bool hears;				/* has conditions that want to know of ticks */
+	bool wants_ticked;				/* has conditions that want to know of ticks */
 	bool timed;				/* and when these began */
-	bool belled;				/* is gated by doorbell on some connection */
+	bool flagged;				/* is gated by flag on some connection */
 	bool root;				/* source or cycle root: NEVER during a drain (S7) */
-	bool contentful;			/* needs messages for content conditions, or unasked */
+	bool has_content;			/* needs messages for content conditions, or unasked */
 	bool unguarded;				/* has an output that no default condition watches */
 	bool plain;				/* its gathering conditions are the default ones: ask.c */
 	int gate_signal;			/* enum wr_signal_kind: how implied gates wake it */
 	bool gated;				/* owner: looks into messages, or has asked a gate in this run */
-	bool brisk;				/* owner: gated, and so quick that waking others can wait */
+	bool fast_last_tick;				/* owner: gated, and so quick that waking others can wait */
 	bool selects;				/* of several devices its own is made the thread's */
 	weir_status (*compute)(weir_context *context, void *state);	/* the operator's */
 	void *operator_state;
@@ -146,7 +146,7 @@ struct weir_entity {
 	bool finished, fronts_closed, started;
 	bool askable;				/* its conditions were started, in this run or the last one */
 	bool stop_owed;				/* its stop function is still to be called, and its streams stay */
-	bool withheld;				/* what its last tick held is kept: no memory for the fence */
+	bool fences_pending;				/* what its last tick held is kept: no memory for the fence */
 	weir_stream *stream;			/* the internal one of this tick, of `own`; NULL: none yet */
 	struct wr_own_streams own;
 	struct wr_flight flight;

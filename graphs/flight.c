@@ -157,11 +157,11 @@ static void note_items(weir_entity *entity)
 }
 
 /* The condition waits for these ticks alone. */
-static void ring(weir_entity *entity)
+static void write_flags(weir_entity *entity)
 {
 	size_t most, half;
 
-	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_DOORBELL)
+	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_FLAG)
 		return;
 	most = wr_flight_most(&entity->flight);
 	half = most > 1 ? most / 2 : 1;
@@ -169,7 +169,7 @@ static void ring(weir_entity *entity)
 		return;
 	for (size_t i = 0; i < entity->own.count; i++)
 		if (entity->own.items[i].ended)
-			wr_bell_ring(entity->own.items[i].stream);
+			wr_flag_write(entity->own.items[i].stream);
 }
 
 /*
@@ -205,7 +205,7 @@ weir_status wr_entity_note_flight(weir_entity *entity)
 	}
 	note_ends(flight, &entity->own);
 	note_items(entity);
-	ring(entity);
+	write_flags(entity);
 	note_most(entity);
 	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
 	return WEIR_OK;

@@ -27,7 +27,7 @@ void wr_flight_finish(struct wr_flight *flight);
 /* The bound, less where ticks enqueue much: the driver's launch queue is finite. */
 size_t wr_flight_most(const struct wr_flight *flight);
 /*
- * A tick has ended, its streams are fenced: it is noted if it used any. Rings the doorbells of every
+ * A tick has ended, its streams are fenced: it is noted if it used any. Rings the flags of every
  * (bound / 2)th one if `rings`. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_entity_note_flight(weir_entity *entity);

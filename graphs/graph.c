@@ -174,7 +174,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 static void bind_port(struct wr_input *input)
 {
 	for (size_t i = 0; i < input->count; i++)
-		input->connections[i]->belled = true;
+		input->connections[i]->flagged = true;
 }
 
 static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition)
@@ -194,17 +194,17 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 static void bind_gates(weir_entity *entity, int signal)
 {
 	entity->gate_signal = signal;
-	for (size_t i = 0; signal == WR_SIGNAL_DOORBELL && i < entity->input_count; i++) {
+	for (size_t i = 0; signal == WR_SIGNAL_FLAG && i < entity->input_count; i++) {
 		if (!entity->inputs[i].gate)
 			continue;
-		entity->belled = true;
+		entity->flagged = true;
 		bind_port(&entity->inputs[i]);
 	}
 }
 
 static void bind_entity(weir_entity *entity, int signal)
 {
-	entity->belled = false;
+	entity->flagged = false;
 	bind_gates(entity, signal);
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
@@ -212,9 +212,9 @@ static void bind_entity(weir_entity *entity, int signal)
 		/* Never inline: the callback would stand behind the ticks that it is to let go on. */
 		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
 			condition->signal = WR_SIGNAL_CALLBACK;
-		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_DOORBELL)
+		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_FLAG)
 			continue;
-		entity->belled = true;
+		entity->flagged = true;
 		bind_ports(entity, condition->plan);
 	}
 }
@@ -222,9 +222,9 @@ static void bind_entity(weir_entity *entity, int signal)
 void wr_graph_bind(weir_graph *graph, int signal)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
-		graph->connections[i]->belled = false;
+		graph->connections[i]->flagged = false;
 	for (size_t i = 0; i < graph->hidden_count; i++)
-		graph->hidden[i]->connection->belled = false;
+		graph->hidden[i]->connection->flagged = false;
 	for (size_t i = 0; i < wr_graph_all(graph); i++)
 		bind_entity(wr_graph_at(graph, i), signal);
 }

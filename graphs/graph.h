@@ -23,7 +23,7 @@ struct weir_graph {
 	bool owns_world;
 	struct wr_stream_pool **pools;	/* the plan's, in its order; the system's (graphs/resources.c) */
 	size_t max_in_flight;		/* of entities that say nothing (T8); set by the scheduler */
-	bool leaks;			/* what an entity withheld was never fenced: the pool stays */
+	bool leaks;			/* what an entity fences pending was never fenced: the pool stays */
 	char *backend;			/* as it was asked for */
 	weir_entity *entities;
 	size_t entity_count;
@@ -50,7 +50,7 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 void wr_graph_forget_queued(weir_graph *graph);
 void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run */
 /*
- * Gives every condition its signal and marks the connections whose receiver is gated by doorbell; `signal`:
+ * Gives every condition its signal and marks the connections whose receiver is gated by flag; `signal`:
  * enum wr_signal_kind where a condition names none.
  */
 void wr_graph_bind(weir_graph *graph, int signal);

@@ -3,7 +3,7 @@
  * and given back; message_make.c makes them.
  *
  * The last unref finds one of three cases. Nothing to give back: into the cache of the worker, a handful of
- * instructions. A payload that nobody on the GPU reads: it goes back at once. A use set: wr_retire lists
+ * instructions. A payload that nobody on the GPU reads: it goes back at once. A use set: wr_defer_free lists
  * the message, and it goes back when the whole set is complete; until then it is alive for wr_pool_live.
  *
  * User destructors never run on the driver's thread (B3). A message whose use set is not complete is handed
@@ -56,7 +56,7 @@ static void finish(weir_message *message)
 	wr_pool_put(message->pool, message);
 }
 
-static void release(struct wr_retired *retired)
+static void release(struct wr_deferred_free *retired)
 {
 	finish((weir_message *)((char *)retired - offsetof(weir_message, retired)));
 }
@@ -71,14 +71,14 @@ static bool listed(weir_message *message)
 
 	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
 		return false;
-	message->retired = (struct wr_retired){
+	message->retired = (struct wr_deferred_free){
 		.fences = message->uses.items,
 		.count = uses,
 		.release = release,
 		.destructor = destructor,
 		.foreign = !local || local->pool != message->pool,
 	};
-	return !wr_retire(system, &message->retired);
+	return !wr_defer_free(system, &message->retired);
 }
 
 /* Not inlined: the way of a message that has nothing to give back stays short. */

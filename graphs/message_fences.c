@@ -201,7 +201,7 @@ static bool still_read(const weir_message *message)
 	return false;
 }
 
-/* Who hears yes may write: then it is as good as made by him. */
+/* Who wants ticked yes may write: then it is as good as made by him. */
 bool weir_message_unique(const weir_message *message)
 {
 	if (!wr_message_held_once(message) || still_read(message))

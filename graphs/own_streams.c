@@ -22,12 +22,12 @@ static size_t add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
 	return own->count++;
 }
 
-void wr_own_choose(weir_entity *entity, size_t place, bool kept, bool carried)
+void wr_own_choose(weir_entity *entity, size_t place, bool for_run, bool carried)
 {
 	struct wr_own_streams *own = &entity->own;
 
-	own->internal = place + 1;
-	own->kept = kept;
+	own->current = place + 1;
+	own->for_run = for_run;
 	own->carried = carried;
 	entity->stream = own->items[place].stream;
 }
@@ -61,7 +61,7 @@ weir_status wr_own_take(weir_entity *entity)
 	if (!entity->plan->use_default_stream && (!pool || exhausted(entity, pool)))
 		return WEIR_OK;
 	if (entity->plan->use_default_stream)
-		status = wr_own_standard(entity, &place);
+		status = wr_own_default(entity, &place);
 	else
 		status = take(entity, pool, &place);
 	if (!status)
@@ -97,22 +97,22 @@ weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
 	return status;
 }
 
-weir_status wr_own_standard(weir_entity *entity, size_t *out)
+weir_status wr_own_default(weir_entity *entity, size_t *out)
 {
 	struct wr_own_streams *own = &entity->own;
 	const struct wr_plan_entity *plan = entity->plan;
 	weir_stream *stream;
 	weir_status status = WEIR_OK;
 
-	if (!own->standard) {
+	if (!own->default_stream) {
 		status = make_room(own);
 		if (!status)
 			status = wr_stream_default(entity->graph->system, plan->device, plan->name, &stream);
 		if (!status)
-			own->standard = add(own, stream, 0) + 1;
+			own->default_stream = add(own, stream, 0) + 1;
 	}
 	if (!status)
-		*out = own->standard - 1;
+		*out = own->default_stream - 1;
 	return status;
 }
 
@@ -188,9 +188,9 @@ void wr_entity_close_streams(weir_entity *entity)
 		wr_free(own->items[i].name);
 	}
 	own->count = own->named = own->set_count = 0;
-	own->internal = own->standard = 0;
+	own->current = own->default_stream = 0;
 	own->before = (weir_fence){0, 0};
-	own->kept = own->carried = own->partly = own->entered = false;
+	own->for_run = own->carried = own->partly = own->entered = false;
 	own->failure = WEIR_OK;
 	entity->stream = NULL;
 	entity->context.stream_used = false;

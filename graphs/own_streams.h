@@ -30,10 +30,10 @@ struct wr_own_streams {
 	struct wr_own_stream *items;
 	size_t count, room;
 	size_t named;			/* of the first so many the profilers know */
-	size_t internal;		/* 1 + the place of this tick's, entity->stream; 0: none yet */
-	size_t standard;		/* 1 + the place of the device's default stream; 0: not asked for */
+	size_t current;		/* 1 + the place of this tick's, entity->stream; 0: none yet */
+	size_t default_stream;		/* 1 + the place of the device's default stream; 0: not asked for */
 	weir_fence before;		/* where the internal one of the last tick that had one ended */
-	bool kept;			/* the internal one is the entity's for the run; else for this tick */
+	bool for_run;			/* the internal one is the entity's for the run; else for this tick */
 	bool carried;			/* what is emitted carries the internal one */
 	bool entered;			/* in this tick: the internal one comes after the last tick's */
 	bool partly;			/* some inputs were received: wr_input.waited */
@@ -49,14 +49,14 @@ struct wr_own_streams {
 weir_status wr_own_take(weir_entity *entity);
 /* One more of its pool, by a name. Fails: WEIR_E_BUSY, WEIR_E_UNSUPPORTED, with a text. */
 weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out);
-weir_status wr_own_standard(weir_entity *entity, size_t *out);		/* the default stream of its device */
+weir_status wr_own_default(weir_entity *entity, size_t *out);		/* the default stream of its device */
 /*
  * The entity's own identity of the queue that this id's stream is. Made once, then remembered. Fails:
  * WEIR_E_CLOSED (no text): given back.
  */
 weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out);
 /* Makes one of them the internal one, of this tick or for the run. */
-void wr_own_choose(weir_entity *entity, size_t own, bool kept, bool carried);
+void wr_own_choose(weir_entity *entity, size_t own, bool for_run, bool carried);
 /* There may be work on it that `last` does not cover. */
 bool wr_own_touched(const struct wr_own_stream *own);
 /* A fence for others to wait for; the tick's end does as without it. */

@@ -39,7 +39,7 @@ static void destroy_inside(void *arg)
 {
 	struct placing *placing = arg;
 
-	wr_system_retire_look(placing->graph->system, true);
+	wr_system_run_deferred_frees(placing->graph->system, true);
 	placing->status = wr_system_destroy(placing->graph->system);
 }
 
@@ -60,7 +60,7 @@ static void settle_inside(void *arg)
 	weir_graph *graph = ((struct placing *)arg)->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].withheld && wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
+		if (graph->entities[i].fences_pending && wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
 			graph->leaks = true;
 }
 
@@ -112,10 +112,10 @@ static void look_inside(void *arg)
 {
 	weir_graph *graph = ((struct placing *)arg)->graph;
 
-	wr_system_retire_look(graph->system, true);
+	wr_system_run_deferred_frees(graph->system, true);
 	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
 		wr_thread_sleep(SIM_STEP_NS);
-		wr_system_retire_look(graph->system, true);
+		wr_system_run_deferred_frees(graph->system, true);
 	}
 }
 
@@ -149,7 +149,7 @@ weir_status wr_graph_released(weir_graph *graph)
 	let_go(graph);
 	if (graph->leaks)
 		return WEIR_OK;
-	retired = graph->system ? wr_system_retired(graph->system) : 0;
+	retired = graph->system ? wr_system_deferred_frees(graph->system) : 0;
 	held = wr_pool_live(graph->pool);
 	if (held <= retired)
 		return WEIR_OK;

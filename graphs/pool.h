@@ -64,7 +64,7 @@ struct weir_message {
 		} of;
 	};
 	weir_fence few_producers[WR_FEW];
-	struct wr_retired retired;
+	struct wr_deferred_free retired;
 };
 _Static_assert(offsetof(struct weir_message, size) == WR_LINE, "an empty message touches one line");
 _Static_assert(offsetof(struct weir_message, small) % WR_LINE == 0, "inline bytes are aligned");

@@ -185,7 +185,7 @@ static void guard_ports(weir_entity *entity)
 		if (!entity->inputs[i].count || is_named(entity, i))
 			continue;
 		entity->inputs[i].content = true;
-		entity->contentful = true;
+		entity->has_content = true;
 	}
 }
 
@@ -249,7 +249,7 @@ static void reset_flight(weir_entity *entity)
 static weir_status reset_entity(weir_entity *entity)
 {
 	bool fed = false, rooted = false;
-	weir_status status = entity->withheld ? wr_entity_settle(entity) : WEIR_OK;
+	weir_status status = entity->fences_pending ? wr_entity_settle(entity) : WEIR_OK;
 
 	if (status)
 		return status;
@@ -270,8 +270,8 @@ static weir_status reset_entity(weir_entity *entity)
 	}
 	guard_ports(entity);
 	entity->plain = is_plain(entity);
-	entity->gated = entity->contentful;
-	wr_fetch_or(&entity->looks, entity->contentful ? WR_LOOKS_CONTENT : 0);
+	entity->gated = entity->has_content;
+	wr_fetch_or(&entity->looks, entity->has_content ? WR_LOOKS_CONTENT : 0);
 	entity->looked = 0;
 	entity->root = !fed || rooted;
 	wr_store(&entity->listeners, entity->receivers);
@@ -314,7 +314,7 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 void wr_graph_close_streams(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!graph->entities[i].withheld && !graph->entities[i].stop_owed)
+		if (!graph->entities[i].fences_pending && !graph->entities[i].stop_owed)
 			wr_entity_close_streams(&graph->entities[i]);
 }
 

@@ -52,7 +52,7 @@ static bool was_set(const struct wr_own_streams *own, size_t output, size_t plac
 
 static enum wr_part part_by_itself(const struct wr_own_streams *own, size_t place)
 {
-	return own->carried && place + 1 == own->internal ? WR_CARRIED : WR_PRODUCED;
+	return own->carried && place + 1 == own->current ? WR_CARRIED : WR_PRODUCED;
 }
 
 /*
@@ -122,12 +122,12 @@ static void forget_tick(weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
-	if (own->internal)
-		own->before = own->items[own->internal - 1].last;
+	if (own->current)
+		own->before = own->items[own->current - 1].last;
 	for (size_t i = 0; i < own->count; i++)
 		own->items[i].used = false;
-	if (!own->kept) {
-		own->internal = 0;
+	if (!own->for_run) {
+		own->current = 0;
 		entity->stream = NULL;
 	}
 	for (size_t i = 0; own->partly && i < entity->input_count; i++)
@@ -177,13 +177,13 @@ weir_status wr_entity_settle(weir_entity *entity)
 	weir_status status = wr_entity_fence(entity);
 
 	if (status == WEIR_E_NOMEM) {
-		if (!entity->withheld)
+		if (!entity->fences_pending)
 			wr_log(WEIR_LOG_WARN, "%s: no memory to note what its stream still uses; "
 			       "its messages are kept", entity->plan->name);
-		entity->withheld = true;
+		entity->fences_pending = true;
 		return status;
 	}
-	entity->withheld = false;
+	entity->fences_pending = false;
 	wr_entity_discard(entity);
 	wr_entity_release(entity);
 	return status;

@@ -863,7 +863,7 @@ typedef struct {
 	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;		/* NULL: the description's, else "callback";
-					   "callback_inline", "doorbell" */
+					   "callback_inline", "flag" */
 	uint64_t seed;			/* sim; 0: the description's, unless `given`. Likewise the next four */
 	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest
 					   is abandoned; negative: no time at all */

@@ -1,7 +1,7 @@
 /*
  * What a tick has emitted leaves: each message to all connections of its output, with all of their references
  * taken before the first push (T4), and the receiver poked after each push. Before a push to a receiver that
- * is gated by doorbell the device is told to write, right after the message's fence (G4).
+ * is gated by flag the device is told to write, right after the message's fence (G4).
  *
  * A receiver that is DONE when it is poked touches its queue no more: from then on the queue is this sender's
  * alone (S5), and what is pushed there counts as closed.
@@ -25,21 +25,21 @@ static weir_status overflow(const struct wr_connection *connection, weir_message
 		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
 }
 
-#define BELLS 8		/* producers of one message; one with more is armed by callback */
+#define FLAGS 8		/* producers of one message; one with more is armed by callback */
 
 /*
- * The receiver is gated by doorbell: the device writes, right after the fence, that it has come there. Its
+ * The receiver is gated by flag: the device writes, right after the fence, that it has come there. Its
  * review arms the rest.
  */
-static void ring_bells(weir_entity *sender, const weir_message *message)
+static void write_flags(weir_entity *sender, const weir_message *message)
 {
-	weir_fence fences[BELLS];
-	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, BELLS) : 0;
+	weir_fence fences[FLAGS];
+	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FLAGS) : 0;
 
-	for (size_t i = 0; i < count && count <= BELLS; i++) {
+	for (size_t i = 0; i < count && count <= FLAGS; i++) {
 		weir_stream *stream = wr_entity_stream_of(sender, fences[i]);
 		if (stream)
-			wr_bell_ring(stream);
+			wr_flag_write(stream);
 	}
 }
 
@@ -72,8 +72,8 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 	enum wr_pushed pushed;
 	uint32_t before;
 
-	if (connection->belled)
-		ring_bells(connection->sender, message);
+	if (connection->flagged)
+		write_flags(connection->sender, message);
 	pushed = wr_connection_push(connection, message);
 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
@@ -112,8 +112,8 @@ static void push_out(struct wr_worker *worker, struct wr_connection *connection,
 {
 	const struct wr_finisher *finisher = connection->outlet->finisher;
 
-	if (finisher && finisher->connection->belled)
-		ring_bells(connection->sender, message);
+	if (finisher && finisher->connection->flagged)
+		write_flags(connection->sender, message);
 	wr_outlet_push(worker, connection->outlet, message);
 }
 

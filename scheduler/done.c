@@ -67,7 +67,7 @@ static void tell_senders(struct wr_worker *worker, weir_entity *entity)
 	}
 }
 
-void wr_retire_entity(struct wr_worker *worker, weir_entity *entity)
+void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 

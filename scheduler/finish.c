@@ -19,7 +19,7 @@ void wr_give_back(weir_scheduler *scheduler)
 	for (size_t i = 0; i < wr_graph_all(graph); i++) {
 		weir_entity *entity = wr_graph_at(graph, i);
 		if (entity->wait.token)
-			wr_signal_supersede(graph->system, entity->wait.token);
+			wr_signal_cancel(graph->system, entity->wait.token);
 		if (entity->wait.refused)
 			wr_signal_leave(graph->system, entity->id);
 		entity->wait.token = 0;
@@ -35,7 +35,7 @@ void wr_give_back(weir_scheduler *scheduler)
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, true);
 	if (graph->system)
-		wr_system_forfeit(graph->system);
+		wr_system_drop_all_refs(graph->system);
 }
 
 /* Somebody may be taking from it: under its lock, one by one, so that no destructor runs there (S11). */
@@ -144,11 +144,11 @@ void wr_finish_run(weir_scheduler *scheduler)
 	outcome.discarded = scheduler->discarded;
 	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
-		wr_system_hurry(graph->system);
+		wr_system_shorten_timeout(graph->system);
 	wr_stop_operators(scheduler);
 	wr_graph_close_streams(graph);
 	if (graph->system) {
-		wr_system_retire_look(graph->system, true);
+		wr_system_run_deferred_frees(graph->system, true);
 		wr_system_run(graph->system, false);
 	}
 	wr_graph_forget_told(graph);

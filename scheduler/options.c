@@ -22,7 +22,7 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'doorbell'",
+	return wr_fail(WEIR_E_INVALID, "signal '%s': it is 'callback', 'callback_inline' or 'flag'",
 		       name);
 }
 

@@ -48,7 +48,7 @@ static bool still_right(struct wr_system *system, const struct wr_wait *wait, co
 static void drop_token(weir_scheduler *scheduler, struct wr_wait *wait)
 {
 	if (wait->token)
-		wr_signal_supersede(scheduler->graph->system, wait->token);
+		wr_signal_cancel(scheduler->graph->system, wait->token);
 	wait->token = 0;
 	wait->fence_count = 0;
 }
@@ -62,7 +62,7 @@ static void supersede(weir_scheduler *scheduler, weir_entity *entity)
 }
 
 /*
- * Every fence of the verdict is armed, whoever named it: by a doorbell that was rung for all of them, by a
+ * Every fence of the verdict is armed, whoever named it: by a flag that was rung for all of them, by a
  * callback on the stream that they all lie on, or else by callback, which takes any.
  */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
@@ -74,11 +74,11 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	wr_token *token = &entity->wait.token;
 	weir_status status = WEIR_E_UNSUPPORTED;
 
-	if (verdict->signal == WR_SIGNAL_DOORBELL)
-		status = wr_bell_arm(system, entity->id, fences, count, token);
+	if (verdict->signal == WR_SIGNAL_FLAG)
+		status = wr_flag_arm(system, entity->id, fences, count, token);
 	else if (verdict->signal == WR_SIGNAL_INLINE)
 		status = wr_signal_inline(system, entity->id, fences, count, token);
-	if (!status && verdict->signal == WR_SIGNAL_DOORBELL)
+	if (!status && verdict->signal == WR_SIGNAL_FLAG)
 		wr_poll_armed(scheduler);
 	return status == WEIR_E_UNSUPPORTED ? wr_signal_arm(system, entity->id, fences, count, token) : status;
 }

@@ -1,5 +1,5 @@
 /*
- * The poller: a role that one idle worker at a time plays while doorbells are armed (G2, S9). It watches the
+ * The poller: a role that one idle worker at a time plays while flags are armed (G2, S9). It watches the
  * words that the device writes, and runs at once what has rung: no thread is woken between the end of the
  * device's work and compute. Until shortly before the next completion that streams/ expects it sleeps like
  * every other worker, but for a time.
@@ -19,7 +19,7 @@ bool wr_poll_wanted(weir_scheduler *scheduler)
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	return system && wr_bells_armed(system) && !wr_load(&scheduler->poller);
+	return system && wr_flags_armed(system) && !wr_load(&scheduler->poller);
 }
 
 void wr_poll_hand_over(weir_scheduler *scheduler)
@@ -53,7 +53,7 @@ static int64_t look(struct wr_worker *worker, int64_t now)
 	int64_t next;
 
 	worker->polling = true;
-	next = wr_bells_look(worker->scheduler->graph->system, now);
+	next = wr_flags_poll(worker->scheduler->graph->system, now);
 	worker->polling = false;
 	return next;
 }
@@ -73,7 +73,7 @@ static void wait_until(struct wr_worker *worker, int64_t next, int64_t spin_unti
 	}
 	wr_fetch_sub(&scheduler->spinners, 1);	/* before it announces its sleep and looks at every queue */
 	if (!wr_worker_sleep(worker, next, &version))
-		wr_bells_overslept(scheduler->graph->system, wr_now() - next);
+		wr_flags_overslept(scheduler->graph->system, wr_now() - next);
 	wr_fetch_add(&scheduler->spinners, 1);
 }
 
@@ -84,7 +84,7 @@ static void play(struct wr_worker *worker)
 	int64_t spin_until = spin_ns > 0 ? wr_time_add(begin, spin_ns) : INT64_MIN;
 
 	for (;;) {
-		uint64_t version = wr_bells_version(scheduler->graph->system);
+		uint64_t version = wr_flags_version(scheduler->graph->system);
 		int64_t now = wr_now(), next = look(worker, now);
 
 		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||

@@ -233,7 +233,7 @@ bool wr_work_waits(weir_scheduler *scheduler)
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		if (holds(&scheduler->workers[i]))
 			return true;
-	return scheduler->graph->system && wr_system_retired_ready(scheduler->graph->system);
+	return scheduler->graph->system && wr_system_deferred_frees_ready(scheduler->graph->system);
 }
 
 size_t wr_ready_clear(weir_scheduler *scheduler)

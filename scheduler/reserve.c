@@ -28,7 +28,7 @@ static bool waits_for(const weir_entity *entity, int device)
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			const weir_entity *sender = entity->inputs[i].connections[k]->sender;
-			if (sender && entity->contentful && sender->plan->device == device)
+			if (sender && entity->has_content && sender->plan->device == device)
 				return true;
 			if (sender && entity->inputs[i].gate && works_on(sender, device))
 				return true;

@@ -107,7 +107,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 				return;
 			break;
 		case STEP_RETIRE:
-			wr_retire_entity(worker, entity);
+			wr_entity_end(worker, entity);
 			return;
 		case STEP_LEAVE:
 			return;

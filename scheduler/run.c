@@ -37,7 +37,7 @@ void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	if (system && !wr_system_well(system))
+	if (system && !wr_system_check_health(system))
 		status = blame_device(scheduler, &entity);
 	const char *text = weir_last_error();
 	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;
@@ -167,7 +167,7 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 		}
 		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);
 	}
-	if (wr_system_retired_ready(system))
+	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
 	if (!wr_load(&scheduler->undone) || nobody_comes(scheduler))
 		status = wr_system_expect(system);

@@ -79,8 +79,8 @@ static weir_status place(weir_scheduler *scheduler)
 	wr_system_attach(graph->system, &scheduler->waker);
 	wr_graph_bind(graph, scheduler->signal);
 	for (size_t i = 0; i < wr_graph_all(graph); i++)
-		if (wr_graph_at(graph, i)->belled)
-			return wr_bell_check(graph->system);
+		if (wr_graph_at(graph, i)->flagged)
+			return wr_flag_check(graph->system);
 	return WEIR_OK;
 }
 

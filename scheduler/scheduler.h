@@ -42,7 +42,7 @@ struct wr_worker {
 	 * more may wait than it was woken for.
 	 */
 	bool relied_on;
-	bool polling;				/* looks at the doorbells right now: what fires is its own */
+	bool polling;				/* looks at the flags right now: what fires is its own */
 	struct wr_parker parker;
 	_Alignas(64) weir_entity *_Atomic next;	/* any worker may take it */
 	_Alignas(64) _Atomic uint64_t head;	/* any worker takes here, by CAS */
@@ -67,7 +67,7 @@ struct weir_scheduler {
 	_Atomic uint64_t undone;		/* entities that are not DONE */
 	_Atomic unsigned spinners;		/* awake, looking at every queue: nobody need be woken */
 	_Atomic bool standby;			/* one of them, beside the poller */
-	_Atomic unsigned poller;		/* watches the doorbells: 1 + a worker's index; 0: nobody */
+	_Atomic unsigned poller;		/* watches the flags: 1 + a worker's index; 0: nobody */
 	_Atomic bool watching;			/* the health watch comes back; else a busy stream kicks,
 						   and who sleeps last need not (worker.c) */
 	_Atomic bool entering;			/* a thread is in start */
@@ -189,16 +189,16 @@ size_t wr_ready_clear(weir_scheduler *scheduler);
 /* --- worker.c --- */
 void wr_worker_main(void *worker);
 void wr_worker_died(void *worker);	/* its thread was ended within compute: the run fails by name */
-/* False: nobody woke it until `until`. version: of the doorbells, for the poller; NULL: another worker. */
+/* False: nobody woke it until `until`. version: of the flags, for the poller; NULL: another worker. */
 bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version);
 
 /* --- poll.c --- */
 /* Plays the role until there may be work; false: nothing is armed, or somebody plays it. */
 bool wr_poll(struct wr_worker *worker);
 void wr_poll_in_passing(struct wr_worker *worker);	/* one look, if nobody plays the role */
-bool wr_poll_wanted(weir_scheduler *scheduler);		/* doorbells are armed and nobody plays the role */
+bool wr_poll_wanted(weir_scheduler *scheduler);		/* flags are armed and nobody plays the role */
 void wr_poll_hand_over(weir_scheduler *scheduler);	/* wakes one for it if it is wanted */
-void wr_poll_armed(weir_scheduler *scheduler);		/* a doorbell was armed */
+void wr_poll_armed(weir_scheduler *scheduler);		/* a flag was armed */
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
@@ -216,7 +216,7 @@ void wr_arm(struct wr_worker *worker, weir_entity *entity);		/* what the verdict
 void wr_disarm(struct wr_worker *worker, weir_entity *entity);
 
 /* --- done.c --- */
-void wr_retire_entity(struct wr_worker *worker, weir_entity *entity);
+void wr_entity_end(struct wr_worker *worker, weir_entity *entity);
 
 /* --- timers.c, loop thread --- */
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at);	/* worker */

@@ -25,10 +25,10 @@ struct wr_standstill {
 	struct wr_cause *list;		/* entity by entity */
 	size_t count, room;
 	size_t *first;			/* of each entity; one more at the end */
-	uint8_t *marks;			/* of each entity: enum wr_mark */
+	uint8_t *marks;			/* of each entity: enum wr_host_event */
 	weir_status status;		/* the first failure: no memory */
 };
-enum wr_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
+enum wr_host_event { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 
 /*
  * Who may be asked is asked: while a run is on each entity as it can be had (C5); else all, by their only owner.

@@ -53,7 +53,7 @@ void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity)
 	struct wr_own_streams *own = &entity->own;
 
 	for (; own->named < own->count; own->named++)
-		if (!own->items[own->named].of && own->named + 1 != own->standard)
+		if (!own->items[own->named].of && own->named + 1 != own->default_stream)
 			name_stream(scheduler, entity, &own->items[own->named]);
 }
 

@@ -82,7 +82,7 @@ static bool call_late(weir_entity *entity, int64_t until)
 	if (busy(entity))
 		return false;
 	call(entity);
-	if (!entity->withheld)
+	if (!entity->fences_pending)
 		wr_entity_close_streams(entity);
 	return true;
 }
@@ -117,7 +117,7 @@ void wr_stop_at_last(weir_scheduler *scheduler)
 		wr_log(WEIR_LOG_WARN, "%s: its work on the device does not end; its stop function is not called",
 		       entity->plan->name);
 		entity->stop_owed = false;
-		if (!entity->withheld)
+		if (!entity->fences_pending)
 			wr_entity_close_streams(entity);
 	}
 }

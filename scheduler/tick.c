@@ -12,13 +12,13 @@
 #define BRISK_NS 20000
 
 /* Who waits for room is poked. True: waking somebody for him is owed. */
-static bool room_freed(struct wr_worker *worker, struct wr_connection *connection, bool brisk)
+static bool room_freed(struct wr_worker *worker, struct wr_connection *connection, bool fast_last_tick)
 {
 	if (connection->queue.policy != WEIR_BLOCK)
 		return false;
 	if (!connection->sender)
 		wr_inlet_room(connection->inlet);
-	else if (brisk)
+	else if (fast_last_tick)
 		return wr_poke_room_quietly(worker, connection->sender);
 	else
 		wr_poke_room(worker, connection->sender);
@@ -32,7 +32,7 @@ static inline bool take_one(struct wr_worker *worker, weir_entity *entity, struc
 
 	input->taken_by[k] = n;
 	input->taken_count += n;
-	return n && room_freed(worker, connection, entity->brisk);
+	return n && room_freed(worker, connection, entity->fast_last_tick);
 }
 
 static bool take_set(struct wr_worker *worker, weir_entity *entity, struct wr_input *input)
@@ -84,7 +84,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	weir_context *context = &entity->context;
 	weir_status status = WEIR_OK;
 
-	if (entity->gated && entity->graph->system && wr_system_doomed(entity->graph->system))
+	if (entity->gated && entity->graph->system && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	take_time(entity->graph);
 	if (!entity->compute)
@@ -133,7 +133,7 @@ static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entit
 	wr_note(&entity->computes_since, 0);
 	if (timed) {
 		spent = wr_now() - begin;
-		entity->brisk = entity->gated && spent < BRISK_NS;
+		entity->fast_last_tick = entity->gated && spent < BRISK_NS;
 		if (measure)
 			wr_count(&entity->counters.compute_ns, spent);
 	}
@@ -163,7 +163,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	}
 	wr_count(&entity->counters.ticks, 1);
 	entity->context.tick++;
-	if (entity->hears)
+	if (entity->wants_ticked)
 		tell_conditions(entity);
 	status = wr_deliver(worker, entity);
 	wr_entity_release(entity);

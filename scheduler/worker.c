@@ -7,15 +7,15 @@
 #include "scheduler/scheduler.h"
 
 /* User destructors of payloads that the GPU is done with run here (B3). */
-static void look_at_retired(struct wr_worker *worker)
+static void look_at_deferred_frees(struct wr_worker *worker)
 {
 	struct wr_system *system = worker->scheduler->graph->system;
 
-	if (!system || !wr_system_retired_ready(system))
+	if (!system || !wr_system_deferred_frees_ready(system))
 		return;
 	wr_poll_hand_over(worker->scheduler);	/* users' functions may take long */
 	wr_pass_on(worker);
-	wr_system_retire_look(system, true);
+	wr_system_run_deferred_frees(system, true);
 }
 
 #define QUIET 50000	/* ns: who spins does not lie down as soon as the last signal has come */
@@ -76,7 +76,7 @@ static void last_one(weir_scheduler *scheduler)
  */
 static bool called_for(weir_scheduler *scheduler, const uint64_t *version)
 {
-	bool polling = version ? wr_bells_version(scheduler->graph->system) != *version
+	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
 			       : wr_poll_wanted(scheduler);
 
 	return polling || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live);
@@ -113,10 +113,10 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 	return woken;
 }
 
-/* Workers that never idle run destructors and look at doorbells, too. */
+/* Workers that never idle run destructors and look at flags, too. */
 static void look_in_passing(struct wr_worker *worker)
 {
-	look_at_retired(worker);
+	look_at_deferred_frees(worker);
 	wr_poll_in_passing(worker);
 }
 
@@ -178,7 +178,7 @@ void wr_worker_main(void *arg)
 			continue;
 		}
 		idle = true;
-		look_at_retired(worker);
+		look_at_deferred_frees(worker);
 		if (!wr_poll(worker) && !spin(worker))
 			wr_worker_sleep(worker, WR_FOREVER, NULL);
 	}

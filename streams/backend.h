@@ -51,12 +51,12 @@ struct wr_backend {
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
 	bool (*capturing)(void *self, int device, void *stream);		/* NULL: never */
 	/*
-	 * Doorbells: `word` lies in memory of alloc(WEIR_HOST); it gets
+	 * Flags: `word` lies in memory of alloc(WEIR_HOST); it gets
 	 * the value when all before it on the stream is complete.
 	 */
-	weir_status (*ring)(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
+	weir_status (*write_flag)(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
 	/* WEIR_E_UNSUPPORTED, naming the device; NULL: always */
-	weir_status (*can_ring)(void *self, int device);
+	weir_status (*can_write_flag)(void *self, int device);
 	bool spins;	/* waiting for a word is worth a core: the work is not done by this machine's own */
 
 	/*

@@ -1,13 +1,13 @@
 /*
- * Signals by host callback (G2, G3): `callback`, on a carrier, a native stream of its own that waits for the
+ * Signals by host callback (G2, G3): `callback`, on a signal stream, a native stream of its own that waits for the
  * fences; `callback_inline`, on the stream that all of them lie on; and the loop's own for the end of a
  * stream.
  *
  * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed,
- * or one in the FIFO of refused entities is taken; the carrier is made to wait; the token is armed; the
+ * or one in the FIFO of refused entities is taken; the signal stream is made to wait; the token is armed; the
  * callback is enqueued. From then on it may come, also before its enqueueing has returned (F05), and the
  * signal may be somebody else's: only the token, a value, is touched after that. What fails on the way undoes
- * the steps before; a carrier that may wait for something goes to limbo.
+ * the steps before; a signal stream that may wait for something goes to draining.
  *
  * A callback on the stream itself must not fall into a capture of the user's (G3). Only a stream whose native
  * handle was never given out carries one, and the first call that gives it out waits until nobody is on the
@@ -32,7 +32,7 @@ static void disarm(struct wr_signal *signal, wr_token token)
 	if (wr_token_end(token) == WR_TOKEN_GONE)
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
-	wr_carrier_give_up(system, wr_signal_give_back(signal));
+	wr_signal_stream_detach(system, wr_signal_release(signal));
 }
 
 /* The signal may be armed anew by now: a later token stays. */
@@ -52,10 +52,10 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 	 * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees
 	 * the token.
 	 */
-	weir_status status = wr_load(&system->failed) ? wr_system_dead(system) : WEIR_OK;
+	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_system_note(system,
+		status = wr_system_check(system,
 					system->backend->call(system->native, signal->device, native,
 							      wr_token_fire, wr_token_argument(token)));
 	if (status)
@@ -70,7 +70,7 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 
 /*
  * All of them were recorded here. A stream that is in a capture by now refuses none: its points were recorded
- * before, so the carrier may wait for their events. *device: of the first.
+ * before, so the signal stream may wait for their events. *device: of the first.
  */
 static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
@@ -87,7 +87,7 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 	return status;
 }
 
-static weir_status wait_for(struct wr_system *system, const struct wr_carrier *carrier,
+static weir_status wait_for(struct wr_system *system, const struct wr_signal_stream *signal_stream,
 			    const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
@@ -96,25 +96,25 @@ static weir_status wait_for(struct wr_system *system, const struct wr_carrier *c
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (!status && stream && fences[i].point > wr_load(&stream->seen))
-			status = wr_system_note(
+		if (!status && stream && fences[i].point > wr_load(&stream->completed))
+			status = wr_system_check(
 				system,
-				system->backend->wait(system->native, carrier->device, carrier->native,
+				system->backend->wait(system->native, signal_stream->device, signal_stream->native,
 						      wr_stream_point(stream, fences[i].point)->event));
 	}
 	return status;
 }
 
 /* Whether the word will tell. */
-static bool ring(struct wr_system *system, struct wr_carrier *carrier)
+static bool write_flag(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	const struct wr_backend *backend = system->backend;
 
-	if (!carrier->word)
+	if (!signal_stream->word)
 		return false;
-	carrier->rung++;
-	return !wr_system_note(system, backend->ring(system->native, carrier->device, carrier->native,
-						     carrier->word, carrier->rung));
+	signal_stream->flag_value++;
+	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device, signal_stream->native,
+						     signal_stream->word, signal_stream->flag_value));
 }
 
 static void unclaim(struct wr_signals *signals, const struct wr_order *order)
@@ -125,24 +125,24 @@ static void unclaim(struct wr_signals *signals, const struct wr_order *order)
 	wr_mutex_unlock(&signals->lock);
 }
 
-static weir_status arm_on_carrier(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
+static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				  wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
 	weir_status status = WEIR_OK;
 
-	if (!order->carrier)
-		status = wr_carrier_other(system, order->device, &order->carrier);
+	if (!order->signal_stream)
+		status = wr_signal_stream_make(system, order->device, &order->signal_stream);
 	if (!status)
-		status = wait_for(system, order->carrier, order->fences, order->count);
+		status = wait_for(system, order->signal_stream, order->fences, order->count);
 	if (!status)
-		order->proven = ring(system, order->carrier);
+		order->proven = write_flag(system, order->signal_stream);
 	if (!status)
 		status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
-		return enqueue(system, order->carrier->native, signal, out);
-	wr_carrier_give_up(system, order->carrier);
+		return enqueue(system, order->signal_stream->native, signal, out);
+	wr_signal_stream_detach(system, order->signal_stream);
 	unclaim(signals, order);
 	return status;
 }
@@ -163,7 +163,7 @@ static weir_status claim(struct wr_signals *signals, struct wr_order *order, str
 	} else {
 		signals->outstanding[order->device] += order->bounded;
 		if (!order->inlined)
-			order->carrier = wr_carrier_pop_locked(&signals->carriers, order->device);
+			order->signal_stream = wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
 		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
@@ -188,7 +188,7 @@ static weir_status claim_for_run(struct wr_system *system, struct wr_waker *wake
 static weir_status find_waker(struct wr_system *system, struct wr_waker **out)
 {
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	*out = wr_load(&system->waker);
 	return *out ? WEIR_OK : wr_fail(WEIR_E_CLOSED, "no run is on");
 }
@@ -204,7 +204,7 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 		status = check(system, fences, n, &order.device);
 	if (!status)
 		status = claim_for_run(system, waker, &order);
-	return status ? status : arm_on_carrier(system, waker, &order, out);
+	return status ? status : arm_on_signal_stream(system, waker, &order, out);
 }
 
 /* --- on the stream itself --- */
@@ -222,7 +222,7 @@ static weir_status find_only(struct wr_system *system, const weir_fence *fences,
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].point <= wr_load(&stream->seen))
+		if (status || !stream || fences[i].point <= wr_load(&stream->completed))
 			continue;
 		if (*out && !weir_stream_same(*out, stream)) {
 			*out = NULL;
@@ -281,7 +281,7 @@ weir_status wr_signal_expect(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
-	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 	struct wr_order order = {.entity = WR_NO_ENTITY,
 			      .fences = &fence,
 			      .count = 1,
@@ -294,7 +294,7 @@ weir_status wr_signal_expect(weir_stream *stream)
 	if (!waker || stream->expected == fence.point)
 		return WEIR_OK;
 	claim(&system->signals, &order, waker, &dropped);
-	status = arm_on_carrier(system, waker, &order, &token);
+	status = arm_on_signal_stream(system, waker, &order, &token);
 	if (!status)
 		stream->expected = fence.point;
 	return status;

@@ -28,11 +28,11 @@ struct wr_cuda_driver {
 	PFN_cuGreenCtxStreamCreate_v12050 green_stream;
 };
 
-enum wr_cuda_rings { WR_CUDA_RINGS_UNKNOWN, WR_CUDA_RINGS, WR_CUDA_RINGS_NOT };
+enum wr_cuda_writes_flags { WR_CUDA_FLAGS_UNKNOWN, WR_CUDA_WRITES_FLAGS, WR_CUDA_WRITES_NO_FLAGS };
 
 struct wr_cuda_device {
 	_Atomic bool ready;
-	_Atomic int rings;		/* enum wr_cuda_rings */
+	_Atomic int writes_flags;		/* enum wr_cuda_writes_flags */
 	cudaEvent_t probe;		/* never recorded */
 };
 
@@ -77,8 +77,8 @@ weir_status wr_cuda_ready(struct wr_cuda *cuda, int device);
 
 /* cuda_driver.c */
 void wr_cuda_driver_find(struct wr_cuda_driver *driver);
-weir_status wr_cuda_ring(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
-weir_status wr_cuda_can_ring(void *self, int device);
+weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
+weir_status wr_cuda_can_write_flag(void *self, int device);
 
 /* cuda_green.c: a partition is a CUgreenCtx. */
 weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,

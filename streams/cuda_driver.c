@@ -49,7 +49,7 @@ static cudaError_t write_word(struct wr_cuda *cuda, void *stream, _Atomic uint32
 					       CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-weir_status wr_cuda_ring(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	struct wr_cuda *cuda = self;
 	struct wr_cuda_around around;
@@ -57,7 +57,7 @@ weir_status wr_cuda_ring(void *self, int device, void *stream, _Atomic uint32_t 
 	weir_status status;
 
 	if (!cuda->driver.write)
-		return wr_cuda_can_ring(self, device);
+		return wr_cuda_can_write_flag(self, device);
 	around = wr_cuda_enter(cuda, device);
 	error = write_word(cuda, stream, word, value);
 	/* no context is current: this thread has called nothing yet, or a user something */
@@ -83,7 +83,7 @@ static cudaError_t try_on(struct wr_cuda *cuda, cudaStream_t stream, _Atomic uin
 }
 
 /* Between enter and leave. */
-static cudaError_t try_ring(struct wr_cuda *cuda)
+static cudaError_t try_flag(struct wr_cuda *cuda)
 {
 	cudaStream_t stream;
 	void *memory;
@@ -104,7 +104,7 @@ static cudaError_t try_ring(struct wr_cuda *cuda)
 static weir_status refuse(const struct wr_cuda *cuda, int device)
 {
 	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "cuda: device %d cannot ring doorbells (driver %d.%d %s): use signal 'callback'",
+		       "cuda: device %d cannot write flags from a stream (driver %d.%d %s): use signal 'callback'",
 		       device, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10,
 		       cuda->driver.write ? "refuses cuStreamWriteValue32 there"
 					  : "has no cuStreamWriteValue32");
@@ -113,18 +113,18 @@ static weir_status refuse(const struct wr_cuda *cuda, int device)
 static weir_status try_once(struct wr_cuda *cuda, int device)
 {
 	struct wr_cuda_around around = wr_cuda_enter_driver(cuda, device);
-	cudaError_t error = try_ring(cuda);
+	cudaError_t error = try_flag(cuda);
 	weir_status status = wr_cuda_judge(cuda, error, "cuStreamWriteValue32");
 
 	wr_cuda_leave(around);
 	if (status == WEIR_E_DEVICE || status == WEIR_E_NOMEM)
-		return status; /* says nothing about doorbells */
-	wr_store(&cuda->devices[device].rings, status ? WR_CUDA_RINGS_NOT : WR_CUDA_RINGS);
+		return status; /* says nothing about flags */
+	wr_store(&cuda->devices[device].writes_flags, status ? WR_CUDA_WRITES_NO_FLAGS : WR_CUDA_WRITES_FLAGS);
 	return status ? refuse(cuda, device) : WEIR_OK;
 }
 
 /* Two threads may try at once, and find the same. */
-weir_status wr_cuda_can_ring(void *self, int device)
+weir_status wr_cuda_can_write_flag(void *self, int device)
 {
 	struct wr_cuda *cuda = self;
 	weir_status status = wr_cuda_ready(cuda, device);
@@ -133,12 +133,12 @@ weir_status wr_cuda_can_ring(void *self, int device)
 		return status;
 	if (!cuda->driver.write)
 		return refuse(cuda, device);
-	switch ((enum wr_cuda_rings)wr_load(&cuda->devices[device].rings)) {
-	case WR_CUDA_RINGS_UNKNOWN:
+	switch ((enum wr_cuda_writes_flags)wr_load(&cuda->devices[device].writes_flags)) {
+	case WR_CUDA_FLAGS_UNKNOWN:
 		break;
-	case WR_CUDA_RINGS:
+	case WR_CUDA_WRITES_FLAGS:
 		return WEIR_OK;
-	case WR_CUDA_RINGS_NOT:
+	case WR_CUDA_WRITES_NO_FLAGS:
 		return refuse(cuda, device);
 	}
 	return try_once(cuda, device);

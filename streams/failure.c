@@ -39,9 +39,9 @@ struct line_up {
  */
 static int64_t busy_since(weir_stream *stream)
 {
-	uint64_t seen = wr_load(&stream->seen);
+	uint64_t seen = wr_load(&stream->completed);
 
-	if (wr_load(&stream->recorded) > seen)
+	if (wr_load(&stream->submitted) > seen)
 		return wr_load_relaxed(&wr_stream_point(stream, seen + 1)->at);
 	return wr_load(&stream->dirty) ? INT64_MAX : -1;
 }
@@ -123,12 +123,12 @@ void wr_system_fail(struct wr_system *system, const char *what)
 	wr_system_leave(system);
 }
 
-weir_status wr_system_dead(struct wr_system *system)
+weir_status wr_system_failure_status(struct wr_system *system)
 {
 	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
 }
 
-weir_status wr_system_note(struct wr_system *system, weir_status status)
+weir_status wr_system_check(struct wr_system *system, weir_status status)
 {
 	if (status == WEIR_E_DEVICE)
 		wr_system_fail(system, weir_last_error());
@@ -137,13 +137,13 @@ weir_status wr_system_note(struct wr_system *system, weir_status status)
 
 /* --- hearing of it --- */
 
-/* Acquires the report: whoever hears of the failure so may read it. */
+/* Acquires the report: whoever wants ticked of the failure so may read it. */
 bool wr_system_failed(const struct wr_system *system)
 {
 	return wr_load_acquire(&((struct wr_system *)system)->failed);
 }
 
-bool wr_system_doomed(struct wr_system *system)
+bool wr_system_wait_failed(struct wr_system *system)
 {
 	if (!wr_load(&system->failing))
 		return false;

@@ -39,7 +39,7 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	stream = wr_stream_at(system, index_of(fence));
 	if (wr_load(&stream->id) != fence.stream)
 		return WEIR_OK; /* it was drained before another took its place */
-	if (fence.point > wr_load(&stream->recorded))
+	if (fence.point > wr_load(&stream->submitted))
 		return wr_fail(WEIR_E_INVALID, "point %llu of the stream of '%s' was never recorded",
 			       (unsigned long long)fence.point, wr_load(&stream->owner));
 	*out = stream;
@@ -50,11 +50,11 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 
 void wr_stream_saw(weir_stream *stream, uint64_t point)
 {
-	uint64_t seen = wr_load(&stream->seen);
+	uint64_t seen = wr_load(&stream->completed);
 
-	while (seen < point && !wr_cas(&stream->seen, &seen, point))
+	while (seen < point && !wr_cas(&stream->completed, &seen, point))
 		;
-	wr_stream_let_go(stream);
+	wr_stream_drop_ref_if_complete(stream);
 }
 
 /* ns: a word that was told to come to a point and has not is believed so long; then the device is asked. */
@@ -69,11 +69,11 @@ static bool word_answers(weir_stream *stream, uint64_t point, weir_status *statu
 	_Atomic uint32_t *word = wr_load(&stream->word);
 	struct wr_point *place = wr_stream_point(stream, point);
 
-	if (!word || wr_load(&stream->rung) < point)
+	if (!word || wr_load(&stream->flag_value) < point)
 		return false;
 	if ((int32_t)(wr_load(word) - (uint32_t)point) >= 0)
 		return true;
-	if (!wr_stream_rung(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= TRUST)
+	if (!wr_stream_has_flag(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= TRUST)
 		return false;
 	*status = WEIR_E_BUSY;
 	return true;
@@ -86,11 +86,11 @@ static weir_status ask(weir_stream *stream, uint64_t point)
 	weir_status status = WEIR_OK;
 
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (word_answers(stream, point, &status))
 		;
 	else if (wr_load(&place->point) == point)
-		status = wr_system_note(system, system->backend->query(system->native, place->event));
+		status = wr_system_check(system, system->backend->query(system->native, place->event));
 	if (status == WEIR_E_BUSY && wr_load(&place->point) != point)
 		status = WEIR_OK;
 	if (!status)
@@ -103,7 +103,7 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 	weir_stream *stream;
 	weir_status status = wr_fence_find(system, fence, &stream);
 
-	if (status || !stream || fence.point <= wr_load(&stream->seen))
+	if (status || !stream || fence.point <= wr_load(&stream->completed))
 		return status;
 	return ask(stream, fence.point);
 }
@@ -112,7 +112,7 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
 
-	return !wr_fence_find(system, fence, &stream) && (!stream || fence.point <= wr_load(&stream->seen));
+	return !wr_fence_find(system, fence, &stream) && (!stream || fence.point <= wr_load(&stream->completed));
 }
 
 /*

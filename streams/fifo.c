@@ -18,9 +18,9 @@
 
 /* --- who is ready --- */
 
-void wr_line_ready_locked(struct wr_line *line)
+void wr_host_stream_ready_locked(struct wr_host_stream *line)
 {
-	struct wr_group *group = line->group;
+	struct wr_host_pool *group = line->group;
 	const struct wr_fifo_rules *rules = line->fifo->rules;
 	void *arg = line->fifo->arg;
 
@@ -31,9 +31,9 @@ void wr_line_ready_locked(struct wr_line *line)
 	group->ready_end = &line->next;
 }
 
-struct wr_line *wr_line_unlink_locked(struct wr_group *group, struct wr_line **at)
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *group, struct wr_host_stream **at)
 {
-	struct wr_line *line = *at;
+	struct wr_host_stream *line = *at;
 
 	*at = line->next;
 	if (!*at)
@@ -42,7 +42,7 @@ struct wr_line *wr_line_unlink_locked(struct wr_group *group, struct wr_line **a
 }
 
 /* Its runners are told by whoever made it so, once he has left the lock. */
-static void stir_locked(struct wr_group *group)
+static void stir_locked(struct wr_host_pool *group)
 {
 	if (group->stirred)
 		return;
@@ -50,9 +50,9 @@ static void stir_locked(struct wr_group *group)
 	group->fifo->stirred++;
 }
 
-static void release_parked_locked(struct wr_mark *mark, const struct wr_group *here)
+static void release_parked_locked(struct wr_host_event *mark, const struct wr_host_pool *here)
 {
-	struct wr_line **at = &mark->parked, *line;
+	struct wr_host_stream **at = &mark->parked, *line;
 
 	while ((line = *at) != NULL) {
 		if (line->first->mark.count > mark->reached) {
@@ -60,15 +60,15 @@ static void release_parked_locked(struct wr_mark *mark, const struct wr_group *h
 			continue;
 		}
 		*at = line->next;
-		wr_line_ready_locked(line);
+		wr_host_stream_ready_locked(line);
 		if (line->group != here)
 			stir_locked(line->group);
 	}
 }
 
-bool wr_line_park_locked(struct wr_line *line)
+bool wr_host_stream_park_locked(struct wr_host_stream *line)
 {
-	struct wr_mark *mark = line->first->mark.mark;
+	struct wr_host_event *mark = line->first->mark.mark;
 
 	if (mark->reached >= line->first->mark.count)
 		return false;
@@ -77,9 +77,9 @@ bool wr_line_park_locked(struct wr_line *line)
 	return true;
 }
 
-void wr_line_reach_locked(struct wr_line *line)
+void wr_host_stream_reach_locked(struct wr_host_stream *line)
 {
-	struct wr_mark *mark = line->first->mark.mark;
+	struct wr_host_event *mark = line->first->mark.mark;
 
 	if (mark->reached < line->first->mark.count)
 		mark->reached = line->first->mark.count;
@@ -101,7 +101,7 @@ struct wr_task *wr_task_locked(struct wr_fifo *fifo)
 	return task;
 }
 
-static void append_locked(struct wr_line *line, struct wr_task *task)
+static void append_locked(struct wr_host_stream *line, struct wr_task *task)
 {
 	if (line->first)
 		line->last->next = task;
@@ -109,10 +109,10 @@ static void append_locked(struct wr_line *line, struct wr_task *task)
 		line->first = task;
 	line->last = task;
 	if (!line->busy)
-		wr_line_ready_locked(line);
+		wr_host_stream_ready_locked(line);
 }
 
-void wr_line_pop_locked(struct wr_line *line)
+void wr_host_stream_pop_locked(struct wr_host_stream *line)
 {
 	struct wr_task *task = line->first;
 
@@ -133,9 +133,9 @@ void wr_tasks_free(struct wr_task *task)
 
 /* --- lines and marks --- */
 
-static weir_status make(struct wr_group *group, struct wr_line **out)
+static weir_status make(struct wr_host_pool *group, struct wr_host_stream **out)
 {
-	struct wr_line *line = wr_alloc(1, sizeof *line);
+	struct wr_host_stream *line = wr_alloc(1, sizeof *line);
 
 	if (!line)
 		return WEIR_E_NOMEM;
@@ -145,16 +145,16 @@ static weir_status make(struct wr_group *group, struct wr_line **out)
 	return WEIR_OK;
 }
 
-weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
-			 struct wr_line **out)
+weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+			 struct wr_host_stream **out)
 {
-	struct wr_group *group = partition ? partition : fifo->device[device];
+	struct wr_host_pool *group = partition ? partition : fifo->device[device];
 	weir_status status;
 
 	if (partition && flags & WEIR_STREAM_BLOCKING)
 		return wr_fail(WEIR_E_INVALID,
 			       "the streams of a green context are non-blocking: it takes no blocking ones");
-	status = wr_group_start(group);
+	status = wr_host_pool_start(group);
 	if (status)
 		return status;
 	if (!(flags & WEIR_STREAM_BLOCKING))
@@ -167,7 +167,7 @@ weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void 
  * After a fault the line may still stand in the ready list. A runner may still be on its way back from a
  * call, though all that the call was to tell is known: its last touch of the line is waited for.
  */
-void wr_line_destroy(struct wr_line *line)
+void wr_host_stream_destroy(struct wr_host_stream *line)
 {
 	struct wr_fifo *fifo = line->fifo;
 
@@ -178,9 +178,9 @@ void wr_line_destroy(struct wr_line *line)
 	while (line->running)
 		wr_cond_wait(&fifo->returned, &fifo->lock, WR_FOREVER);
 	fifo->leaving--;
-	for (struct wr_line **at = &line->group->ready; *at; at = &(*at)->next)
+	for (struct wr_host_stream **at = &line->group->ready; *at; at = &(*at)->next)
 		if (*at == line) {
-			wr_line_unlink_locked(line->group, at);
+			wr_host_stream_unlink_locked(line->group, at);
 			break;
 		}
 	wr_mutex_unlock(&fifo->lock);
@@ -188,9 +188,9 @@ void wr_line_destroy(struct wr_line *line)
 	wr_free(line);
 }
 
-weir_status wr_mark_create(struct wr_fifo *fifo, struct wr_mark **out)
+weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out)
 {
-	struct wr_mark *mark = wr_alloc(1, sizeof *mark);
+	struct wr_host_event *mark = wr_alloc(1, sizeof *mark);
 
 	if (!mark)
 		return WEIR_E_NOMEM;
@@ -199,7 +199,7 @@ weir_status wr_mark_create(struct wr_fifo *fifo, struct wr_mark **out)
 	return WEIR_OK;
 }
 
-void wr_mark_destroy(struct wr_mark *mark)
+void wr_host_event_destroy(struct wr_host_event *mark)
 {
 	wr_free(mark);
 }
@@ -207,7 +207,7 @@ void wr_mark_destroy(struct wr_mark *mark)
 /* --- enqueueing --- */
 
 /* Gives a task to fill, with the lock held; NULL: it is not held. */
-static struct wr_task *begin(struct wr_line *line, enum wr_work work, weir_status *status)
+static struct wr_task *begin(struct wr_host_stream *line, enum wr_work work, weir_status *status)
 {
 	struct wr_fifo *fifo = line->fifo;
 	struct wr_task *task;
@@ -226,21 +226,21 @@ static struct wr_task *begin(struct wr_line *line, enum wr_work work, weir_statu
 	return task;
 }
 
-static weir_status end(struct wr_line *line, struct wr_task *task)
+static weir_status end(struct wr_host_stream *line, struct wr_task *task)
 {
 	struct wr_fifo *fifo = line->fifo;
 	bool was_busy = line->busy;
-	struct wr_runner *runner;
+	struct wr_host_worker *runner;
 
 	append_locked(line, task);
-	runner = was_busy ? NULL : wr_group_wake_locked(line->group);
+	runner = was_busy ? NULL : wr_host_pool_wake_locked(line->group);
 	wr_mutex_unlock(&fifo->lock);
 	if (runner)
 		wr_unpark(&runner->parker);
 	return WEIR_OK;
 }
 
-weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments,
+weir_status wr_host_stream_kernel(struct wr_host_stream *line, const weir_kernel *kernel, const void *arguments,
 			   size_t bytes)
 {
 	weir_status status;
@@ -258,7 +258,7 @@ weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, cons
 	return end(line, task);
 }
 
-weir_status wr_line_copy(struct wr_line *line, void *to, const void *from, size_t bytes)
+weir_status wr_host_stream_copy(struct wr_host_stream *line, void *to, const void *from, size_t bytes)
 {
 	weir_status status;
 	struct wr_task *task = begin(line, WR_WORK_COPY, &status);
@@ -271,7 +271,7 @@ weir_status wr_line_copy(struct wr_line *line, void *to, const void *from, size_
 	return end(line, task);
 }
 
-weir_status wr_line_call(struct wr_line *line, void (*fn)(void *), void *arg)
+weir_status wr_host_stream_call(struct wr_host_stream *line, void (*fn)(void *), void *arg)
 {
 	weir_status status;
 	struct wr_task *task = begin(line, WR_WORK_CALL, &status);
@@ -283,19 +283,19 @@ weir_status wr_line_call(struct wr_line *line, void (*fn)(void *), void *arg)
 	return end(line, task);
 }
 
-weir_status wr_line_ring(struct wr_line *line, _Atomic uint32_t *word, uint32_t value)
+weir_status wr_host_stream_write_flag(struct wr_host_stream *line, _Atomic uint32_t *word, uint32_t value)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_RING, &status);
+	struct wr_task *task = begin(line, WR_WORK_FLAG, &status);
 
 	if (!task)
 		return status;
-	task->ring.word = word;
-	task->ring.value = value;
+	task->flag.word = word;
+	task->flag.value = value;
 	return end(line, task);
 }
 
-weir_status wr_line_record(struct wr_line *line, struct wr_mark *mark)
+weir_status wr_host_stream_record(struct wr_host_stream *line, struct wr_host_event *mark)
 {
 	weir_status status;
 	struct wr_task *task = begin(line, WR_WORK_RECORD, &status);
@@ -307,7 +307,7 @@ weir_status wr_line_record(struct wr_line *line, struct wr_mark *mark)
 	return end(line, task);
 }
 
-weir_status wr_line_wait(struct wr_line *line, struct wr_mark *mark)
+weir_status wr_host_stream_wait(struct wr_host_stream *line, struct wr_host_event *mark)
 {
 	weir_status status;
 	struct wr_task *task = begin(line, WR_WORK_WAIT, &status);
@@ -319,7 +319,7 @@ weir_status wr_line_wait(struct wr_line *line, struct wr_mark *mark)
 	return end(line, task);
 }
 
-weir_status wr_mark_query(struct wr_mark *mark)
+weir_status wr_host_event_query(struct wr_host_event *mark)
 {
 	struct wr_fifo *fifo = mark->fifo;
 	bool reached, faulted;

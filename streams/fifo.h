@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "streams/backend.h"
 
-enum wr_work { WR_WORK_KERNEL, WR_WORK_COPY, WR_WORK_CALL, WR_WORK_RING, WR_WORK_RECORD, WR_WORK_WAIT };
+enum wr_work { WR_WORK_KERNEL, WR_WORK_COPY, WR_WORK_CALL, WR_WORK_FLAG, WR_WORK_RECORD, WR_WORK_WAIT };
 enum wr_fate { WR_FATE_RUN, WR_FATE_FAULT, WR_FATE_LOSE, WR_FATE_TWICE };
 
 /*
@@ -24,8 +24,8 @@ struct wr_fifo_rules {
 };
 
 struct wr_fifo;		/* the devices of a system */
-struct wr_line;		/* one queue */
-struct wr_mark;		/* an event */
+struct wr_host_stream;		/* one queue */
+struct wr_host_event;		/* an event */
 
 #define WR_FIFO_DEVICES 64
 
@@ -46,21 +46,21 @@ weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec 
 /*
  * As the table's stream_create. A device has one line for all BLOCKING streams and the legacy default one: as
  * they wait for each other, one order of all that is on them is a right one. That line outlives
- * wr_line_destroy.
+ * wr_host_stream_destroy.
  */
-weir_status wr_line_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
-			 struct wr_line **out);
-void wr_line_destroy(struct wr_line *line);
-weir_status wr_mark_create(struct wr_fifo *fifo, struct wr_mark **out);
-void wr_mark_destroy(struct wr_mark *mark);
+weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+			 struct wr_host_stream **out);
+void wr_host_stream_destroy(struct wr_host_stream *line);
+weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out);
+void wr_host_event_destroy(struct wr_host_event *mark);
 
-weir_status wr_line_kernel(struct wr_line *line, const weir_kernel *kernel, const void *arguments,
+weir_status wr_host_stream_kernel(struct wr_host_stream *line, const weir_kernel *kernel, const void *arguments,
 			   size_t bytes);
-weir_status wr_line_copy(struct wr_line *line, void *to, const void *from, size_t bytes);
-weir_status wr_line_call(struct wr_line *line, void (*fn)(void *), void *arg);
-weir_status wr_line_ring(struct wr_line *line, _Atomic uint32_t *word, uint32_t value);
-weir_status wr_line_record(struct wr_line *line, struct wr_mark *mark);
-weir_status wr_line_wait(struct wr_line *line, struct wr_mark *mark);
-weir_status wr_mark_query(struct wr_mark *mark);
+weir_status wr_host_stream_copy(struct wr_host_stream *line, void *to, const void *from, size_t bytes);
+weir_status wr_host_stream_call(struct wr_host_stream *line, void (*fn)(void *), void *arg);
+weir_status wr_host_stream_write_flag(struct wr_host_stream *line, _Atomic uint32_t *word, uint32_t value);
+weir_status wr_host_stream_record(struct wr_host_stream *line, struct wr_host_event *mark);
+weir_status wr_host_stream_wait(struct wr_host_stream *line, struct wr_host_event *mark);
+weir_status wr_host_event_query(struct wr_host_event *mark);
 
 #endif

@@ -13,18 +13,18 @@
 
 enum { RUNNERS_MAX = 64, PARTITION_MAX = 1024 };
 
-static weir_status start_locked(struct wr_group *group)
+static weir_status start_locked(struct wr_host_pool *group)
 {
 	weir_status status = WEIR_OK;
 
 	for (unsigned i = 0; i < group->size && !status; i++) {
-		status = wr_runner_start(group, i);
+		status = wr_host_worker_start(group, i);
 		group->started += !status;
 	}
 	return group->started ? WEIR_OK : status; /* fewer are enough */
 }
 
-weir_status wr_group_start(struct wr_group *group)
+weir_status wr_host_pool_start(struct wr_host_pool *group)
 {
 	weir_status status = WEIR_OK;
 
@@ -39,9 +39,9 @@ weir_status wr_group_start(struct wr_group *group)
  * In a world only a fiber can start a fiber, so there it is
  * done at once; threads wait until there is a line.
  */
-static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_group **out)
+static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_host_pool **out)
 {
-	struct wr_group *group = wr_alloc(1, sizeof *group + room * sizeof *group->runners);
+	struct wr_host_pool *group = wr_alloc(1, sizeof *group + room * sizeof *group->runners);
 
 	if (!group)
 		return WEIR_E_NOMEM;
@@ -56,7 +56,7 @@ static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room
 	fifo->groups = group;
 	wr_mutex_unlock(&fifo->lock);
 	*out = group;
-	return fifo->rules ? wr_group_start(group) : WEIR_OK;
+	return fifo->rules ? wr_host_pool_start(group) : WEIR_OK;
 }
 
 /* Threads there are enough of; what is refused elsewhere is refused here, and what nobody can mean. */
@@ -79,11 +79,11 @@ static weir_status check(const struct wr_partitions_spec *spec)
 weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out,
 			  uint32_t *sms)
 {
-	struct wr_group *rest = fifo->device[spec->device];
+	struct wr_host_pool *rest = fifo->device[spec->device];
 	weir_status status = check(spec);
 
 	for (size_t i = 0; i < spec->count && !status; i++) {
-		struct wr_group *group = NULL;
+		struct wr_host_pool *group = NULL;
 
 		status = make_group(fifo, spec->sizes[i], spec->sizes[i], &group);
 		out[i] = group;
@@ -103,7 +103,7 @@ static weir_status make_devices(struct wr_fifo *fifo, int devices, unsigned size
 
 	for (; fifo->devices < devices && !status; fifo->devices++)
 		status = make_group(fifo, size, room, &fifo->device[fifo->devices]);
-	return status ? status : wr_group_start(fifo->device[0]);
+	return status ? status : wr_host_pool_start(fifo->device[0]);
 }
 
 weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
@@ -141,10 +141,10 @@ static void end_runners(struct wr_fifo *fifo)
 	wr_mutex_lock(&fifo->lock);
 	fifo->stopping = true;
 	wr_mutex_unlock(&fifo->lock);
-	for (struct wr_group *group = fifo->groups; group; group = group->next)
+	for (struct wr_host_pool *group = fifo->groups; group; group = group->next)
 		for (unsigned i = 0; i < group->started; i++)
 			wr_unpark(&group->runners[i].parker);
-	for (struct wr_group *group = fifo->groups; group; group = group->next)
+	for (struct wr_host_pool *group = fifo->groups; group; group = group->next)
 		for (unsigned i = 0; i < group->started; i++)
 			wr_thread_join(&group->runners[i].thread);
 }
@@ -154,7 +154,7 @@ void wr_fifo_destroy(struct wr_fifo *fifo)
 	if (!fifo)
 		return;
 	end_runners(fifo);
-	for (struct wr_group *group = fifo->groups, *next; group; group = next) {
+	for (struct wr_host_pool *group = fifo->groups, *next; group; group = next) {
 		next = group->next;
 		wr_tasks_free(group->standing.first);
 		wr_free(group);

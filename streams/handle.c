@@ -7,7 +7,7 @@
 
 uint64_t wr_stream_recorded(const weir_stream *stream)
 {
-	return wr_load(&((weir_stream *)stream)->recorded);
+	return wr_load(&((weir_stream *)stream)->submitted);
 }
 
 uint64_t wr_stream_take_items(weir_stream *stream)
@@ -27,7 +27,7 @@ void wr_system_run(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
 	if (on)
-		wr_store(&system->hurried, false); /* that was about the run before */
+		wr_store(&system->short_timeout, false); /* that was about the run before */
 }
 
 /* An operator may have it in hand at any moment of a run. */

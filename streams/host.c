@@ -39,12 +39,12 @@ static weir_status host_stream_create(void *self, int device, unsigned flags, in
 				      void **out)
 {
 	(void)priority;
-	return wr_line_open(self, device, flags, partition, (struct wr_line **)out);
+	return wr_host_stream_open(self, device, flags, partition, (struct wr_host_stream **)out);
 }
 
 static weir_status host_stream_default(void *self, int device, void **out)
 {
-	return wr_line_open(self, device, WEIR_STREAM_BLOCKING, NULL, (struct wr_line **)out);
+	return wr_host_stream_open(self, device, WEIR_STREAM_BLOCKING, NULL, (struct wr_host_stream **)out);
 }
 
 static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
@@ -63,39 +63,39 @@ static void host_partition_destroy(void *self, void *partition)
 static void host_stream_destroy(void *self, void *stream)
 {
 	(void)self;
-	wr_line_destroy(stream);
+	wr_host_stream_destroy(stream);
 }
 
 static weir_status host_event_create(void *self, int device, void **out)
 {
 	(void)device;
-	return wr_mark_create(self, (struct wr_mark **)out);
+	return wr_host_event_create(self, (struct wr_host_event **)out);
 }
 
 static void host_event_destroy(void *self, void *event)
 {
 	(void)self;
-	wr_mark_destroy(event);
+	wr_host_event_destroy(event);
 }
 
 static weir_status host_record(void *self, int device, void *stream, void *event)
 {
 	(void)device;
 	(void)self;
-	return wr_line_record(stream, event);
+	return wr_host_stream_record(stream, event);
 }
 
 static weir_status host_query(void *self, void *event)
 {
 	(void)self;
-	return wr_mark_query(event);
+	return wr_host_event_query(event);
 }
 
 static weir_status host_wait(void *self, int device, void *stream, void *event)
 {
 	(void)device;
 	(void)self;
-	return wr_line_wait(stream, event);
+	return wr_host_stream_wait(stream, event);
 }
 
 static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
@@ -103,28 +103,28 @@ static weir_status host_launch(void *self, int device, void *stream, const weir_
 {
 	(void)self;
 	(void)device;
-	return wr_line_kernel(stream, kernel, arguments, bytes);
+	return wr_host_stream_kernel(stream, kernel, arguments, bytes);
 }
 
 static weir_status host_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
 	(void)self;
 	(void)device;
-	return wr_line_copy(stream, to, from, bytes);
+	return wr_host_stream_copy(stream, to, from, bytes);
 }
 
 static weir_status host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)device;
 	(void)self;
-	return wr_line_call(stream, fn, arg);
+	return wr_host_stream_call(stream, fn, arg);
 }
 
-static weir_status host_ring(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	(void)self;
 	(void)device;
-	return wr_line_ring(stream, word, value);
+	return wr_host_stream_write_flag(stream, word, value);
 }
 
 static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
@@ -167,7 +167,7 @@ const struct wr_backend wr_backend_host = {
 	.launch = host_launch,
 	.copy = host_copy,
 	.call = host_call,
-	.ring = host_ring,
+	.write_flag = host_write_flag,
 	.partitions_create = host_partitions_create,
 	.partition_destroy = host_partition_destroy,
 	.alloc = host_alloc,

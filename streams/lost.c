@@ -37,7 +37,7 @@ static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 	weir_fence *copy = NULL;
 
 	wr_mutex_lock(&signals->lock);
-	if (wr_load(&signal->token) && !signal->doorbell && now - signal->armed_at >= LOST_AFTER)
+	if (wr_load(&signal->token) && !signal->by_flag && now - signal->armed_at >= LOST_AFTER)
 		copy = wr_alloc(signal->count, sizeof *copy);
 	*n = copy ? signal->count : 0;
 	for (size_t i = 0; i < *n; i++)
@@ -51,15 +51,15 @@ struct look {
 	bool lost;
 };
 
-static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
+static weir_status ask_signal_stream(struct wr_signal *signal, wr_token token)
 {
 	struct wr_system *system = signal->system;
-	struct wr_carrier *carrier = signal->carrier;
+	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	if (signal->probed == token)
-		return wr_system_note(system, system->backend->query(system->native, carrier->event));
-	if (!wr_system_note(system, system->backend->record(system->native, carrier->device, carrier->native,
-							    carrier->event)))
+		return wr_system_check(system, system->backend->query(system->native, signal_stream->event));
+	if (!wr_system_check(system, system->backend->record(system->native, signal_stream->device, signal_stream->native,
+							    signal_stream->event)))
 		signal->probed = token;
 	return WEIR_E_BUSY;
 }
@@ -71,7 +71,7 @@ static weir_status ask_carrier(struct wr_signal *signal, wr_token token)
 static weir_status ask_stream(struct wr_signal *signal, wr_token token)
 {
 	weir_stream *stream = signal->stream;
-	weir_fence last = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	weir_fence last = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
 	if (signal->probed != token) {
 		signal->probed = token;
@@ -84,7 +84,7 @@ static bool went_past(struct wr_signal *signal, wr_token token)
 {
 	if (wr_load(&signal->enqueued) != token)
 		return false;
-	return signal->carrier ? !ask_carrier(signal, token) : !ask_stream(signal, token);
+	return signal->signal_stream ? !ask_signal_stream(signal, token) : !ask_stream(signal, token);
 }
 
 /* Inline: what its producer enqueued since comes first, and is not finished yet. */
@@ -92,7 +92,7 @@ static bool stands_behind_work(const struct wr_signal *signal)
 {
 	weir_stream *stream = signal->stream;
 
-	return !signal->carrier && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
+	return !signal->signal_stream && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
 }
 
 /* Asked again once, which is always right; nothing is wrong where other work of the stream comes first. */
@@ -149,10 +149,10 @@ weir_status wr_signals_look(struct wr_system *system, int64_t now)
 		wr_signals_each(system, look_at, &look);
 	if (look.lost)
 		wr_system_fail(system, weir_last_error());
-	return wr_system_failed(system) ? wr_system_dead(system) : WEIR_OK;
+	return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_OK;
 }
 
-/* --- doorbells --- */
+/* --- flags --- */
 
 static bool came_to(weir_stream *stream, uint64_t point)
 {
@@ -166,19 +166,19 @@ static bool missed(weir_stream *stream, int64_t now)
 
 	if (!wr_load(&stream->word))
 		return false; /* until then `missed` is the owner's */
-	seen = wr_load(&stream->seen);
-	point = stream->missed.point;
+	seen = wr_load(&stream->completed);
+	point = stream->flag_missed.point;
 	far = seen > point && seen - point > WR_WORD_SPAN;
 	if (far || came_to(stream, point)) {
-		stream->missed.point = wr_load(&stream->rung);
-		stream->missed.since = 0;
-	} else if (seen > point && !stream->missed.since) {
-		stream->missed.since = now;
+		stream->flag_missed.point = wr_load(&stream->flag_value);
+		stream->flag_missed.since = 0;
+	} else if (seen > point && !stream->flag_missed.since) {
+		stream->flag_missed.since = now;
 	}
-	return stream->missed.since && now - stream->missed.since >= LOST_AFTER;
+	return stream->flag_missed.since && now - stream->flag_missed.since >= LOST_AFTER;
 }
 
-weir_status wr_bells_missed(struct wr_system *system, int64_t now)
+weir_status wr_flags_find_lost(struct wr_system *system, int64_t now)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
@@ -186,7 +186,7 @@ weir_status wr_bells_missed(struct wr_system *system, int64_t now)
 		if (!missed(stream, now))
 			continue;
 		wr_fail(WEIR_E_DEVICE,
-			"doorbell lost: the work of '%s' has been complete for 1 s, and later work is, too",
+			"flag lost: the work of '%s' has been complete for 1 s, and later work is, too",
 			wr_load(&stream->owner));
 		wr_system_fail(system, weir_last_error());
 		return WEIR_E_DEVICE;

@@ -141,7 +141,7 @@ static weir_status add_chunk(struct wr_system *system, int device, size_t bytes)
 
 	if (!chunk)
 		return WEIR_E_NOMEM;
-	status = wr_system_note(system, system->backend->alloc(system->native, device, bytes, &chunk->data));
+	status = wr_system_check(system, system->backend->alloc(system->native, device, bytes, &chunk->data));
 	if (status) {
 		wr_free(chunk);
 		return status;
@@ -184,7 +184,7 @@ static weir_status grow_and_take(struct wr_system *system, int device, unsigned 
 static weir_status check(struct wr_system *system, int device, size_t bytes, unsigned *class)
 {
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (device < WEIR_HOST || device >= system->devices)
 		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
 	*class = class_of(bytes);
@@ -201,7 +201,7 @@ weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, 
 		return status;
 	if (take(arena_of(system, device), class, out, &none))
 		return WEIR_OK;
-	wr_system_retire_look(system, false);
+	wr_system_run_deferred_frees(system, false);
 	return grow_and_take(system, device, class, out);
 }
 

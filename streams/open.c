@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/bell.h"
+#include "streams/flag.h"
 #include "streams/system.h"
 
 /* --- making --- */
@@ -22,7 +22,7 @@ void wr_stream_free(weir_stream *stream)
 	struct wr_system *system = stream->system;
 	void *native = wr_load(&stream->native);
 
-	wr_rings_free(stream);
+	wr_event_rings_free(stream);
 	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
 		system->backend->stream_destroy(system->native, native);
 	wr_free(stream);
@@ -32,7 +32,7 @@ static weir_status make_native(weir_stream *stream, const struct wr_stream_kind 
 {
 	struct wr_system *system = stream->system;
 	void *native = NULL;
-	weir_status status = wr_system_note(
+	weir_status status = wr_system_check(
 		system, system->backend->stream_create(system->native, kind->spec.device, kind->spec.flags,
 						       kind->spec.priority,
 						       wr_partition_native(kind->spec.partition), &native));
@@ -58,11 +58,11 @@ static weir_status make(struct wr_system *system, const struct wr_stream_kind *k
 	if (!kind->root && !kind->wrapped)
 		status = make_native(stream, kind);
 	if (!status) {
-		wr_store(&stream->ring, wr_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
+		wr_store(&stream->ring, wr_event_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status)
-		status = wr_bell_open(stream);
+		status = wr_flag_open(stream);
 	if (!status)
 		status = wr_table_enter(stream, kind, owner);
 	if (status)
@@ -77,7 +77,7 @@ static weir_status make(struct wr_system *system, const struct wr_stream_kind *k
 static weir_status check(struct wr_system *system, int device)
 {
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (device < 0 || device >= system->devices)
 		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
 	return WEIR_OK;
@@ -125,7 +125,7 @@ static weir_status open_default(struct wr_system *system, int device, const char
 	weir_status status = check(system, device);
 
 	if (!status)
-		status = wr_system_note(system,
+		status = wr_system_check(system,
 					system->backend->stream_default(system->native, device, &native));
 	return status ? status : open_wrapped(system, device, native, owner, out);
 }
@@ -199,7 +199,7 @@ static void hold_nothing(weir_stream *stream)
 	struct wr_waker *waker = wr_system_enter(stream->system);
 
 	if (waker)
-		wr_stream_forfeit(stream, waker);
+		wr_stream_drop_ref(stream, waker);
 	wr_system_leave(stream->system);
 }
 
@@ -211,7 +211,7 @@ void wr_stream_close(weir_stream *stream)
 	if (!stream)
 		return;
 	stream->begun = false;	/* no tick's: what is recorded now holds no run open */
-	if ((wr_load(&stream->dirty) || wr_load(&stream->trailing)) && !wr_system_failed(stream->system))
+	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) && !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
 	hold_nothing(stream);
 	wr_table_close(stream);
@@ -230,7 +230,7 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: "
 					    "wait for it first");
 	wr_store(&stream->dirty, false);
-	wr_store(&stream->trailing, false);
+	wr_store(&stream->flag_after_record, false);
 	if (wr_table_close_unshared(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "entities still work on the wrapped stream, or what they left on it "

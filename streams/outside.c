@@ -111,14 +111,14 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 		return wr_stream_missing();
 	system = stream->system;
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	status = natives(system, "events");
 	if (status)
 		return status;
 	if (!event)
 		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
 	wr_store(&stream->dirty, true);	/* what is recorded next means more than what was recorded last */
-	return wr_system_note(system, system->backend->wait(system->native, stream->spec.device,
+	return wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
 							    wr_load(&stream->native), event));
 }
 
@@ -129,16 +129,16 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 	weir_status status = natives(system, "streams");
 
 	if (!status && wr_system_failed(system))
-		status = wr_system_dead(system);
+		status = wr_system_failure_status(system);
 	if (!status && (device < 0 || device >= system->devices))
 		status = wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
 	if (!status)
 		status = wr_fence_find(system, fence, &stream);
-	if (status || !stream || fence.point <= wr_load(&stream->seen))
+	if (status || !stream || fence.point <= wr_load(&stream->completed))
 		return status;
 	place = wr_stream_point(stream, fence.point);
 	/* Recorded again: the point was seen complete. Should that come now, the wait is for later work, too. */
 	if (wr_load(&place->point) != fence.point)
 		return WEIR_OK;
-	return wr_system_note(system, system->backend->wait(system->native, device, native, place->event));
+	return wr_system_check(system, system->backend->wait(system->native, device, native, place->event));
 }

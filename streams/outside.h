@@ -13,6 +13,6 @@ weir_status wr_outside_copy(weir_stream *stream, void *to, const void *from, siz
 weir_status wr_outside_record(weir_stream *stream, weir_fence *out);
 weir_status wr_outside_wait(weir_stream *stream, weir_fence fence);
 
-weir_status wr_stream_missing(void);	/* who passes on at once what a call gave it, NULL, hears why */
+weir_status wr_stream_missing(void);	/* who passes on at once what a call gave it, NULL, wants ticked why */
 
 #endif

@@ -59,7 +59,7 @@ static void hand_out(struct wr_system *system, struct wr_partition **handles, vo
 static weir_status check(struct wr_system *system, const struct wr_partitions_spec *spec)
 {
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (spec->device < 0 || spec->device >= system->devices)
 		return wr_fail(WEIR_E_INVALID, "green context pool '%s': device %d: this machine has %d",
 			       spec->name, spec->device, system->devices);
@@ -81,7 +81,7 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 	if (!status && !make_handles(handles, count))
 		status = WEIR_E_NOMEM;
 	if (!status)
-		status = wr_system_note(
+		status = wr_system_check(
 			system, system->backend->partitions_create(system->native, spec, natives, sms));
 	if (!status)
 		hand_out(system, handles, natives, count, out);

@@ -1,5 +1,5 @@
 /*
- * The poller of the doorbells (G4): what is armed with it, and looking. Who plays the role is decided in the
+ * The poller of the flags (G4): what is armed with it, and looking. Who plays the role is decided in the
  * room of the scheduler.
  *
  * A signal that waits so goes from whoever armed it through the inbox, a stack without a lock, into the list
@@ -30,7 +30,7 @@
 #define LARGEST_MARGIN 500000
 
 /* One fence of a signal at a time. */
-struct wr_bell {
+struct wr_armed_flag {
 	_Atomic uint32_t *word;
 	uint32_t target;
 	uint32_t fence;			/* its number in the signal */
@@ -54,9 +54,9 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].point <= wr_load(&stream->seen))
+		if (status || !stream || fences[i].point <= wr_load(&stream->completed))
 			continue;
-		status = wr_stream_rung(stream, fences[i].point) ? WEIR_OK : WEIR_E_UNSUPPORTED;
+		status = wr_stream_has_flag(stream, fences[i].point) ? WEIR_OK : WEIR_E_UNSUPPORTED;
 	}
 	return status;
 }
@@ -80,21 +80,21 @@ static weir_status check_failed(struct wr_system *system, struct wr_signal *sign
 		return WEIR_OK;
 	if (wr_token_end(token) != WR_TOKEN_GONE)
 		wr_store(&signal->ended, token);
-	return wr_system_dead(system);
+	return wr_system_failure_status(system);
 }
 
-weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			wr_token *out)
 {
 	struct wr_poller *poller = &system->poller;
 	struct wr_waker *waker = wr_load(&system->waker);
-	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .doorbell = true};
+	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .by_flag = true};
 	struct wr_signal *signal;
 	wr_token token;
 	weir_status status;
 
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
 	status = check(system, fences, n);
@@ -114,12 +114,12 @@ weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fe
 	return status;
 }
 
-size_t wr_bells_armed(const struct wr_system *system)
+size_t wr_flags_armed(const struct wr_system *system)
 {
 	return wr_load(&((struct wr_system *)system)->poller.armed);
 }
 
-uint64_t wr_bells_version(const struct wr_system *system)
+uint64_t wr_flags_version(const struct wr_system *system)
 {
 	return wr_load(&((struct wr_system *)system)->poller.version);
 }
@@ -131,31 +131,31 @@ uint64_t wr_bells_version(const struct wr_system *system)
  * stream came past it, and after a fault it comes past nothing any more. So nobody has to ask the device
  * again.
  */
-static bool has_come(const struct wr_bell *bell)
+static bool has_come(const struct wr_armed_flag *flag)
 {
-	if (!bell->stream || wr_load(&bell->stream->seen) >= bell->point)
+	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->point)
 		return true;
-	if ((int32_t)(wr_load(bell->word) - bell->target) < 0)
+	if ((int32_t)(wr_load(flag->word) - flag->target) < 0)
 		return false;
-	wr_stream_saw(bell->stream, bell->point);
+	wr_stream_saw(flag->stream, flag->point);
 	return true;
 }
 
 /* The work of a point begins when the one before it on the stream has ended. */
-static void expect(struct wr_bell *bell)
+static void expect(struct wr_armed_flag *flag)
 {
-	weir_stream *stream = bell->stream;
+	weir_stream *stream = flag->stream;
 	bool behind;
 
 	if (!stream)
 		return;
-	behind = stream->rang.point < bell->point && stream->rang.at > bell->made;
-	bell->wait.asked = bell->signal->armed_at;
-	bell->wait.since = behind ? stream->rang.at : bell->made;
-	bell->wait.known = bell->made && stream->rang.work.known;
-	bell->wait.early = wr_estimate_early(&stream->rang.work);
-	bell->wait.mean = stream->rang.work.mean;
-	bell->wait.late = wr_estimate_late(&stream->rang.work);
+	behind = stream->flag_seen.point < flag->point && stream->flag_seen.at > flag->made;
+	flag->wait.asked = flag->signal->armed_at;
+	flag->wait.since = behind ? stream->flag_seen.at : flag->made;
+	flag->wait.known = flag->made && stream->flag_seen.work.known;
+	flag->wait.early = wr_estimate_early(&stream->flag_seen.work);
+	flag->wait.mean = stream->flag_seen.work.mean;
+	flag->wait.late = wr_estimate_late(&stream->flag_seen.work);
 }
 
 /* Its place may be another point's by now: then it was seen complete. */
@@ -168,25 +168,25 @@ static int64_t made_at(weir_stream *stream, uint64_t point)
 }
 
 /* The next fence that is not known to be complete, if there is one. */
-static bool watch_from(struct wr_bell *bell, uint32_t first, int64_t pending_at)
+static bool watch_from(struct wr_armed_flag *flag, uint32_t first, int64_t pending_at)
 {
-	const struct wr_signal *signal = bell->signal;
+	const struct wr_signal *signal = flag->signal;
 
 	for (uint32_t i = first; i < signal->count; i++) {
 		weir_fence fence = signal->fences[i];
 		weir_stream *stream;
 
 		if (wr_fence_find(signal->system, fence, &stream) || !stream ||
-		    fence.point <= wr_load(&stream->seen))
+		    fence.point <= wr_load(&stream->completed))
 			continue;
-		bell->fence = i;
-		bell->stream = stream;
-		bell->word = wr_load(&stream->word);
-		bell->point = fence.point;
-		bell->target = (uint32_t)fence.point;
-		bell->made = made_at(stream, fence.point);
-		bell->pending_at = pending_at;
-		expect(bell);
+		flag->fence = i;
+		flag->stream = stream;
+		flag->word = wr_load(&stream->word);
+		flag->point = fence.point;
+		flag->target = (uint32_t)fence.point;
+		flag->made = made_at(stream, fence.point);
+		flag->pending_at = pending_at;
+		expect(flag);
 		return true;
 	}
 	return false;
@@ -197,19 +197,19 @@ static bool watch_from(struct wr_bell *bell, uint32_t first, int64_t pending_at)
  * teaches nothing about the work but that it was not longer. What ended in the same gap as the one before it
  * says nothing.
  */
-static bool learn(struct wr_bell *bell, int64_t now)
+static bool learn(struct wr_armed_flag *flag, int64_t now)
 {
-	weir_stream *stream = bell->stream;
+	weir_stream *stream = flag->stream;
 	int64_t since;
 
-	if (!stream || bell->point <= stream->rang.point)
+	if (!stream || flag->point <= stream->flag_seen.point)
 		return false;
-	expect(bell); /* the one before may have ended just now */
-	since = bell->wait.since;
-	if (bell->made && bell->pending_at >= since)
-		wr_estimate_learn_between(&stream->rang.work, bell->pending_at - since, now - since);
-	stream->rang.point = bell->point;
-	stream->rang.at = bell->pending_at ? bell->pending_at + (now - bell->pending_at) / 2 : now;
+	expect(flag); /* the one before may have ended just now */
+	since = flag->wait.since;
+	if (flag->made && flag->pending_at >= since)
+		wr_estimate_learn_between(&stream->flag_seen.work, flag->pending_at - since, now - since);
+	stream->flag_seen.point = flag->point;
+	stream->flag_seen.at = flag->pending_at ? flag->pending_at + (now - flag->pending_at) / 2 : now;
 	return true;
 }
 
@@ -223,7 +223,7 @@ static bool take_back(struct wr_signal *signal, wr_token token)
 		return false;
 	if (end == WR_TOKEN_WAS_PENDING && signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity);
-	wr_signal_give_back(signal); /* nothing carried it */
+	wr_signal_release(signal); /* nothing carried it */
 	wr_fetch_sub(&system->signals.pending, 1);
 	wr_fetch_sub(&system->poller.armed, 1);
 	return true;
@@ -232,29 +232,29 @@ static bool take_back(struct wr_signal *signal, wr_token token)
 /* --- looking --- */
 
 /* True: it is out of the list. */
-static bool settle(struct wr_bell *bell, int64_t now, bool *learned)
+static bool settle(struct wr_armed_flag *flag, int64_t now, bool *learned)
 {
-	if (!wr_token_pending(bell->token))
-		return take_back(bell->signal, bell->token);
-	while (has_come(bell)) {
-		*learned |= learn(bell, now);
-		if (!watch_from(bell, bell->fence + 1, 0))
-			return take_back(bell->signal, bell->token);
+	if (!wr_token_pending(flag->token))
+		return take_back(flag->signal, flag->token);
+	while (has_come(flag)) {
+		*learned |= learn(flag, now);
+		if (!watch_from(flag, flag->fence + 1, 0))
+			return take_back(flag->signal, flag->token);
 	}
-	bell->pending_at = now;
+	flag->pending_at = now;
 	return false;
 }
 
 static bool enlist(struct wr_poller *poller, struct wr_signal *signal)
 {
-	struct wr_bell *bell;
+	struct wr_armed_flag *flag;
 
 	if (wr_grow(&poller->list, &poller->room, poller->count + 1, sizeof *poller->list))
 		return false;
-	bell = &poller->list[poller->count++];
-	*bell = (struct wr_bell){.signal = signal, .token = wr_load(&signal->token)};
-	if (!watch_from(bell, 0, signal->armed_at))
-		bell->fence = (uint32_t)signal->count;
+	flag = &poller->list[poller->count++];
+	*flag = (struct wr_armed_flag){.signal = signal, .token = wr_load(&signal->token)};
+	if (!watch_from(flag, 0, signal->armed_at))
+		flag->fence = (uint32_t)signal->count;
 	return true;
 }
 
@@ -306,7 +306,7 @@ static int64_t when_next(struct wr_system *system, int64_t now)
 	return next;
 }
 
-int64_t wr_bells_look(struct wr_system *system, int64_t now)
+int64_t wr_flags_poll(struct wr_system *system, int64_t now)
 {
 	struct wr_poller *poller = &system->poller;
 	int64_t next;
@@ -321,7 +321,7 @@ int64_t wr_bells_look(struct wr_system *system, int64_t now)
 	return next;
 }
 
-void wr_bells_overslept(struct wr_system *system, int64_t late_ns)
+void wr_flags_overslept(struct wr_system *system, int64_t late_ns)
 {
 	struct wr_poller *poller = &system->poller;
 	int64_t margin;
@@ -334,7 +334,7 @@ void wr_bells_overslept(struct wr_system *system, int64_t late_ns)
 
 /* --- life --- */
 
-void wr_bells_reap(struct wr_system *system)
+void wr_flags_reap(struct wr_system *system)
 {
 	struct wr_poller *poller = &system->poller;
 

@@ -1,4 +1,4 @@
-/* What the poller of the doorbells watches (G4); what it does stands in streams.h. No lock: see poller.c. */
+/* What the poller of the flags watches (G4); what it does stands in streams.h. No lock: see poller.c. */
 #ifndef WR_STREAMS_POLLER_H
 #define WR_STREAMS_POLLER_H
 
@@ -6,14 +6,14 @@
 #include "streams/streams.h"
 
 struct wr_signal;
-struct wr_bell;
+struct wr_armed_flag;
 
 struct wr_poller {
 	_Atomic(struct wr_signal *) inbox;	/* armed, and not yet in the list */
 	_Atomic size_t armed;			/* in the inbox or the list */
 	_Atomic uint64_t version;		/* grows with each that is put into the inbox */
 	_Atomic bool looking;			/* somebody looks: the list is his */
-	struct wr_bell *list;
+	struct wr_armed_flag *list;
 	size_t count, room;
 	struct wr_estimate lateness;		/* of sleeps. Who plays the role */
 	_Atomic int64_t margin;
@@ -26,6 +26,6 @@ void wr_poller_finish(struct wr_poller *poller);
  * All tokens were revoked: takes back what has ended, which is
  * all. Waits for who still looks. Thread: who detaches.
  */
-void wr_bells_reap(struct wr_system *system);
+void wr_flags_reap(struct wr_system *system);
 
 #endif

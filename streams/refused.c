@@ -124,7 +124,7 @@ void wr_signals_offer(struct wr_system *system, int device)
 	wr_system_leave(system);
 }
 
-void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker)
+void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
 {
 	struct wr_signals *signals = &system->signals;
 	size_t n = 0;

@@ -16,9 +16,9 @@
 
 /* --- what is next; all with the lock held --- */
 
-struct wr_runner *wr_group_wake_locked(struct wr_group *group)
+struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *group)
 {
-	struct wr_runner *runner = group->idle;
+	struct wr_host_worker *runner = group->idle;
 
 	if (runner) {
 		group->idle = runner->next;
@@ -27,19 +27,19 @@ struct wr_runner *wr_group_wake_locked(struct wr_group *group)
 	return runner;
 }
 
-static bool may_run_locked(const struct wr_line *line)
+static bool may_run_locked(const struct wr_host_stream *line)
 {
 	return line->first->work != WR_WORK_CALL || !line->group->calling || !line->fifo->rules;
 }
 
 /* One of those that are due, or NULL, and when the next one will be. */
-static struct wr_line *take_by_rules_locked(struct wr_group *group, int64_t *until)
+static struct wr_host_stream *take_by_rules_locked(struct wr_host_pool *group, int64_t *until)
 {
 	struct wr_fifo *fifo = group->fifo;
 	int64_t now = fifo->rules->now(fifo->arg);
 	size_t due = 0, chosen;
 
-	for (struct wr_line *line = group->ready; line; line = line->next) {
+	for (struct wr_host_stream *line = group->ready; line; line = line->next) {
 		if (!may_run_locked(line))
 			continue;
 		if (line->due <= now)
@@ -50,9 +50,9 @@ static struct wr_line *take_by_rules_locked(struct wr_group *group, int64_t *unt
 	if (!due)
 		return NULL;
 	chosen = fifo->rules->choose(fifo->arg, due);
-	for (struct wr_line **at = &group->ready;; at = &(*at)->next)
+	for (struct wr_host_stream **at = &group->ready;; at = &(*at)->next)
 		if (may_run_locked(*at) && (*at)->due <= now && !chosen--)
-			return wr_line_unlink_locked(group, at);
+			return wr_host_stream_unlink_locked(group, at);
 }
 
 static bool after_fault(const struct wr_fifo *fifo)
@@ -60,14 +60,14 @@ static bool after_fault(const struct wr_fifo *fifo)
 	return fifo->rules && fifo->rules->after_fault(fifo->arg);
 }
 
-static struct wr_line *take_locked(struct wr_group *group, int64_t *until)
+static struct wr_host_stream *take_locked(struct wr_host_pool *group, int64_t *until)
 {
 	const struct wr_fifo *fifo = group->fifo;
 
 	*until = WR_FOREVER;
 	if (!group->ready || (fifo->faulted && !after_fault(fifo)))
 		return NULL;
-	return fifo->rules ? take_by_rules_locked(group, until) : wr_line_unlink_locked(group, &group->ready);
+	return fifo->rules ? take_by_rules_locked(group, until) : wr_host_stream_unlink_locked(group, &group->ready);
 }
 
 static void fault_locked(struct wr_fifo *fifo, const char *name, int code)
@@ -91,8 +91,8 @@ static int execute(struct wr_task *task)
 	case WR_WORK_CALL:
 		task->call.fn(task->call.arg);
 		break;
-	case WR_WORK_RING:
-		wr_store(task->ring.word, task->ring.value);
+	case WR_WORK_FLAG:
+		wr_store(task->flag.word, task->flag.value);
 		break;
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
@@ -102,7 +102,7 @@ static int execute(struct wr_task *task)
 }
 
 /* A kernel may sleep in virtual time: somebody else must be there for the other lines meanwhile. */
-static bool needs_another_locked(const struct wr_group *group, const struct wr_task *task)
+static bool needs_another_locked(const struct wr_host_pool *group, const struct wr_task *task)
 {
 	return group->fifo->rules && task->work == WR_WORK_KERNEL && !group->idle &&
 	       group->started < group->room;
@@ -110,15 +110,15 @@ static bool needs_another_locked(const struct wr_group *group, const struct wr_t
 
 static void run(void *arg);
 
-weir_status wr_runner_start(struct wr_group *group, unsigned i)
+weir_status wr_host_worker_start(struct wr_host_pool *group, unsigned i)
 {
 	group->runners[i].group = group;
 	return wr_thread_start(&group->runners[i].thread, "weir-stream", run, &group->runners[i]);
 }
 
-static void run_unlocked(struct wr_line *line, struct wr_task *task)
+static void run_unlocked(struct wr_host_stream *line, struct wr_task *task)
 {
-	struct wr_group *group = line->group;
+	struct wr_host_pool *group = line->group;
 	struct wr_fifo *fifo = line->fifo;
 	unsigned another = needs_another_locked(group, task) ? group->started++ : 0;
 	int code;
@@ -126,7 +126,7 @@ static void run_unlocked(struct wr_line *line, struct wr_task *task)
 	group->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&fifo->lock);
 	if (another) /* a convenience: that there is no memory for it is no failure */
-		(void)wr_runner_start(group, another);
+		(void)wr_host_worker_start(group, another);
 	code = execute(task);
 	wr_mutex_lock(&fifo->lock);
 	if (task->work == WR_WORK_CALL)
@@ -136,7 +136,7 @@ static void run_unlocked(struct wr_line *line, struct wr_task *task)
 }
 
 /* The same call once more, behind what is enqueued by now (F06). */
-static void repeat_locked(struct wr_line *line)
+static void repeat_locked(struct wr_host_stream *line)
 {
 	struct wr_task *again = wr_task_locked(line->fifo);
 
@@ -149,7 +149,7 @@ static void repeat_locked(struct wr_line *line)
 	line->last = again;
 }
 
-static void run_by_fate(struct wr_line *line)
+static void run_by_fate(struct wr_host_stream *line)
 {
 	struct wr_fifo *fifo = line->fifo;
 	struct wr_task *task = line->first;
@@ -166,36 +166,36 @@ static void run_by_fate(struct wr_line *line)
 }
 
 /* Called with the lock held, which is left while a task is executed. */
-static void step(struct wr_line *line)
+static void step(struct wr_host_stream *line)
 {
 	struct wr_fifo *fifo = line->fifo;
 
 	switch (line->first->work) {
 	case WR_WORK_WAIT:
-		if (!fifo->faulted && wr_line_park_locked(line))
+		if (!fifo->faulted && wr_host_stream_park_locked(line))
 			return;
 		break;
 	case WR_WORK_RECORD:
 		if (!fifo->faulted)
-			wr_line_reach_locked(line);
+			wr_host_stream_reach_locked(line);
 		break;
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
 	case WR_WORK_CALL:
-	case WR_WORK_RING:
+	case WR_WORK_FLAG:
 		run_by_fate(line);
 		break;
 	}
-	wr_line_pop_locked(line);
+	wr_host_stream_pop_locked(line);
 	if (line->first)
-		wr_line_ready_locked(line);
+		wr_host_stream_ready_locked(line);
 	else
 		line->busy = false;
 }
 
-static void sleep_until(struct wr_runner *runner, int64_t until)
+static void sleep_until(struct wr_host_worker *runner, int64_t until)
 {
-	struct wr_group *group = runner->group;
+	struct wr_host_pool *group = runner->group;
 	struct wr_fifo *fifo = group->fifo;
 
 	runner->next = group->idle;
@@ -204,7 +204,7 @@ static void sleep_until(struct wr_runner *runner, int64_t until)
 	wr_mutex_unlock(&fifo->lock);
 	wr_park(&runner->parker, until);
 	wr_mutex_lock(&fifo->lock);
-	for (struct wr_runner **at = &group->idle; runner->idle; at = &(*at)->next)
+	for (struct wr_host_worker **at = &group->idle; runner->idle; at = &(*at)->next)
 		if (*at == runner) {
 			*at = runner->next;
 			runner->idle = false;
@@ -212,7 +212,7 @@ static void sleep_until(struct wr_runner *runner, int64_t until)
 		}
 }
 
-static void unpark_unlocked(struct wr_fifo *fifo, struct wr_runner *runner)
+static void unpark_unlocked(struct wr_fifo *fifo, struct wr_host_worker *runner)
 {
 	wr_mutex_unlock(&fifo->lock);
 	wr_unpark(&runner->parker);
@@ -220,30 +220,30 @@ static void unpark_unlocked(struct wr_fifo *fifo, struct wr_runner *runner)
 }
 
 /* What is ready beside the line that this runner has is work for another one. */
-static void share(struct wr_group *group)
+static void share(struct wr_host_pool *group)
 {
-	struct wr_runner *other = group->ready ? wr_group_wake_locked(group) : NULL;
+	struct wr_host_worker *other = group->ready ? wr_host_pool_wake_locked(group) : NULL;
 
 	if (other)
 		unpark_unlocked(group->fifo, other);
 }
 
-static struct wr_runner *stirred_locked(struct wr_fifo *fifo)
+static struct wr_host_worker *stirred_locked(struct wr_fifo *fifo)
 {
-	struct wr_group *group = fifo->groups;
+	struct wr_host_pool *group = fifo->groups;
 
 	while (!group->stirred)
 		group = group->next;
 	group->stirred = false;
 	fifo->stirred--;
-	return group->ready ? wr_group_wake_locked(group) : NULL;
+	return group->ready ? wr_host_pool_wake_locked(group) : NULL;
 }
 
 /* A record has let lines of other groups go on. */
 static void tell_others(struct wr_fifo *fifo)
 {
 	while (fifo->stirred) {
-		struct wr_runner *runner = stirred_locked(fifo);
+		struct wr_host_worker *runner = stirred_locked(fifo);
 
 		if (runner)
 			unpark_unlocked(fifo, runner);
@@ -251,9 +251,9 @@ static void tell_others(struct wr_fifo *fifo)
 }
 
 /* From here on the line is this runner's, also while the lock is left: nobody destroys it. */
-static struct wr_line *hold_locked(struct wr_group *group, int64_t *until)
+static struct wr_host_stream *hold_locked(struct wr_host_pool *group, int64_t *until)
 {
-	struct wr_line *line = take_locked(group, until);
+	struct wr_host_stream *line = take_locked(group, until);
 
 	if (line) {
 		line->running = true;
@@ -262,7 +262,7 @@ static struct wr_line *hold_locked(struct wr_group *group, int64_t *until)
 	return line;
 }
 
-static void release_locked(struct wr_line *line)
+static void release_locked(struct wr_host_stream *line)
 {
 	struct wr_fifo *fifo = line->fifo;
 
@@ -274,14 +274,14 @@ static void release_locked(struct wr_line *line)
 
 static void run(void *arg)
 {
-	struct wr_runner *self = arg;
-	struct wr_group *group = self->group;
+	struct wr_host_worker *self = arg;
+	struct wr_host_pool *group = self->group;
 	struct wr_fifo *fifo = group->fifo;
 	int64_t until;
 
 	wr_mutex_lock(&fifo->lock);
 	while (!fifo->stopping) {
-		struct wr_line *line = hold_locked(group, &until);
+		struct wr_host_stream *line = hold_locked(group, &until);
 
 		if (!line) {
 			sleep_until(self, until);
@@ -300,7 +300,7 @@ bool wr_fifo_quiet(struct wr_fifo *fifo)
 	bool quiet, more = false;
 
 	wr_mutex_lock(&fifo->lock);
-	for (const struct wr_group *group = fifo->groups; group; group = group->next)
+	for (const struct wr_host_pool *group = fifo->groups; group; group = group->next)
 		more |= group->ready && after_fault(fifo);
 	quiet = fifo->faulted && !fifo->running && !more;
 	wr_mutex_unlock(&fifo->lock);

@@ -36,35 +36,35 @@ struct wr_task {
 		struct {
 			_Atomic uint32_t *word;
 			uint32_t value;
-		} ring;
+		} flag;
 		struct {
-			struct wr_mark *mark;
+			struct wr_host_event *mark;
 			uint64_t count;
 		} mark;
 	};
 };
 
-struct wr_mark {
+struct wr_host_event {
 	struct wr_fifo *fifo;
 	uint64_t recorded, reached;	/* guarded by fifo->lock */
-	struct wr_line *parked;		/* linked by next; guarded by fifo->lock */
+	struct wr_host_stream *parked;		/* linked by next; guarded by fifo->lock */
 };
 
-struct wr_line {
+struct wr_host_stream {
 	struct wr_fifo *fifo;
-	struct wr_group *group;
+	struct wr_host_pool *group;
 	struct wr_task *first, *last;	/* these and the rest: guarded by fifo->lock */
-	struct wr_line *next;		/* in the ready list, or among those parked on a mark */
+	struct wr_host_stream *next;		/* in the ready list, or among those parked on a mark */
 	int64_t due;
 	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
 	bool running;	/* a runner has taken it and comes back to it, whether it leaves the lock or not */
 };
 
-struct wr_runner {
-	struct wr_group *group;
+struct wr_host_worker {
+	struct wr_host_pool *group;
 	struct wr_thread thread;
 	struct wr_parker parker;
-	struct wr_runner *next;		/* idle; guarded by fifo->lock */
+	struct wr_host_worker *next;		/* idle; guarded by fifo->lock */
 	bool idle;
 };
 
@@ -72,17 +72,17 @@ struct wr_runner {
  * Freed with the fifo, when no runner is left: whoever wakes
  * one of another group's does it without the lock.
  */
-struct wr_group {
+struct wr_host_pool {
 	struct wr_fifo *fifo;
-	struct wr_group *next;
-	struct wr_line standing;	/* of a device: the line of BLOCKING streams and of the default one */
+	struct wr_host_pool *next;
+	struct wr_host_stream standing;	/* of a device: the line of BLOCKING streams and of the default one */
 	unsigned size, room;		/* runners to begin with; at most */
 	unsigned started;		/* this and the rest: guarded by fifo->lock */
-	struct wr_line *ready, **ready_end;
-	struct wr_runner *idle;
+	struct wr_host_stream *ready, **ready_end;
+	struct wr_host_worker *idle;
 	bool calling;
 	bool stirred;			/* a runner of another group has made a line of it ready */
-	struct wr_runner runners[];
+	struct wr_host_worker runners[];
 };
 
 struct wr_fifo {
@@ -90,8 +90,8 @@ struct wr_fifo {
 	const struct wr_fifo_rules *rules;
 	void *arg;
 	int devices;
-	struct wr_group *device[WR_FIFO_DEVICES];
-	struct wr_group *groups;	/* all of them; this and the rest: guarded by lock */
+	struct wr_host_pool *device[WR_FIFO_DEVICES];
+	struct wr_host_pool *groups;	/* all of them; this and the rest: guarded by lock */
 	struct wr_task *spare;
 	unsigned running;
 	unsigned stirred;		/* groups that are */
@@ -103,19 +103,19 @@ struct wr_fifo {
 
 /* fifo.c; all with the lock held */
 struct wr_task *wr_task_locked(struct wr_fifo *fifo);	/* a new one, or NULL */
-void wr_line_ready_locked(struct wr_line *line);	/* its first task is the next */
-void wr_line_pop_locked(struct wr_line *line);
-struct wr_line *wr_line_unlink_locked(struct wr_group *group, struct wr_line **at);
-bool wr_line_park_locked(struct wr_line *line);		/* true if its wait is not over: it is parked */
-void wr_line_reach_locked(struct wr_line *line);	/* its record has run */
+void wr_host_stream_ready_locked(struct wr_host_stream *line);	/* its first task is the next */
+void wr_host_stream_pop_locked(struct wr_host_stream *line);
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *group, struct wr_host_stream **at);
+bool wr_host_stream_park_locked(struct wr_host_stream *line);		/* true if its wait is not over: it is parked */
+void wr_host_stream_reach_locked(struct wr_host_stream *line);	/* its record has run */
 void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
 /* Its i-th. Thread: any; who makes groups: with the lock. */
-weir_status wr_runner_start(struct wr_group *group, unsigned i);
-struct wr_runner *wr_group_wake_locked(struct wr_group *group);	/* an idle one, for wr_unpark; or NULL */
+weir_status wr_host_worker_start(struct wr_host_pool *group, unsigned i);
+struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *group);	/* an idle one, for wr_unpark; or NULL */
 
 /* groups.c */
-weir_status wr_group_start(struct wr_group *group);	/* its runners, if it has none yet. Lock not held */
+weir_status wr_host_pool_start(struct wr_host_pool *group);	/* its runners, if it has none yet. Lock not held */
 
 #endif

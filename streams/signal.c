@@ -1,17 +1,17 @@
 /*
  * A signal: how the end of device work reaches the scheduler (G1-G3; the models m5_token, m5_bound). It is a
  * token, the token's sink, and what carries it there: a host callback (callback.c) or the poller of the
- * doorbells (poller.c).
+ * flags (poller.c).
  *
  * Its way: from the free list it is made, with its token armed in the same critical section, so that what is
  * written in it and what is armed are one; a firing pokes its entity and pushes it onto the fired list; only
  * the loop (collect) takes it from there, gives it back, and then pokes refused entities: as many as there
  * are free places, since one that is poked may find that it need not wait any more. One that is left over,
- * because those who were poked armed nothing, is found by the watch. A doorbell's signal never lies in the
+ * because those who were poked armed nothing, is found by the watch. A flag's signal never lies in the
  * fired list: the poller has it, and gives it back.
  *
  * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back
- * (revoke.c). Signals are never freed before their system: who walks over them (each) needs no lock.
+ * (shut_down.c). Signals are never freed before their system: who walks over them (each) needs no lock.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@
 
 const char *wr_signal_text(int kind)
 {
-	static const char *const texts[] = {"callback", "callback_inline", "doorbell"};
+	static const char *const texts[] = {"callback", "callback_inline", "flag"};
 
 	return kind < (int)(sizeof texts / sizeof *texts) ? texts[kind] : NULL;
 }
@@ -41,22 +41,22 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 }
 
 /*
- * A callback alone is no proof that all went well; the word is, which the carrier wrote behind the waits and
+ * A callback alone is no proof that all went well; the word is, which the signal stream wrote behind the waits and
  * before the call. So who is woken need not ask the device, which costs him as much as all the rest: the
  * thread that makes the calls is in its way. Of other devices it proves nothing: one that is lost may let go
  * who waits for it elsewhere.
  */
 static void note_complete(const struct wr_signal *signal)
 {
-	const struct wr_carrier *carrier = signal->carrier;
+	const struct wr_signal_stream *signal_stream = signal->signal_stream;
 
-	if (!carrier || !signal->proven || wr_load(carrier->word) != carrier->rung)
+	if (!signal_stream || !signal->proven || wr_load(signal_stream->word) != signal_stream->flag_value)
 		return;
 	for (size_t i = 0; i < signal->count; i++) {
 		weir_stream *stream;
 
 		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream &&
-		    stream->spec.device == carrier->device)
+		    stream->spec.device == signal_stream->device)
 			wr_stream_saw(stream, signal->fences[i].point);
 	}
 }
@@ -71,7 +71,7 @@ static void fired(struct wr_sink *sink, bool stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity);
-	if (signal->doorbell) /* from here on it may be somebody else's */
+	if (signal->by_flag) /* from here on it may be somebody else's */
 		wr_store(&signal->ended, wr_load(&signal->token));
 	else
 		hand_back(signal, waker);
@@ -129,11 +129,11 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
 	if (!status) {
 		signal->waker = waker;
 		signal->entity = order->entity;
-		signal->carrier = order->carrier;
+		signal->signal_stream = order->signal_stream;
 		signal->stream = order->stream;
 		signal->device = order->device;
 		signal->bounded = order->bounded;
-		signal->doorbell = order->doorbell;
+		signal->by_flag = order->by_flag;
 		signal->proven = order->proven;
 		signal->count = order->count;
 		for (size_t i = 0; i < order->count; i++)
@@ -156,31 +156,31 @@ static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
 {
 	if (signal->bounded)
 		signals->outstanding[signal->device]--;
-	if (signal->stream && !signal->carrier)
+	if (signal->stream && !signal->signal_stream)
 		wr_fetch_sub(&signal->stream->inlined, 1);
 	signal->bounded = false;
 }
 
-struct wr_carrier *wr_signal_put_back(struct wr_signal *signal)
+struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 {
 	struct wr_signals *signals = &signal->system->signals;
-	struct wr_carrier *carrier = signal->carrier;
+	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	wr_mutex_lock(&signals->lock);
 	uncount_locked(signals, signal);
 	wr_store(&signal->token, 0);
-	signal->carrier = NULL;
+	signal->signal_stream = NULL;
 	signal->stream = NULL;
 	signal->next = signals->free;
 	signals->free = signal;
 	wr_mutex_unlock(&signals->lock);
-	return carrier;
+	return signal_stream;
 }
 
-struct wr_carrier *wr_signal_give_back(struct wr_signal *signal)
+struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 {
 	wr_token_release(wr_load(&signal->token));
-	return wr_signal_put_back(signal);
+	return wr_signal_recycle(signal);
 }
 
 static struct wr_signal *oldest_first(struct wr_signal *list)
@@ -198,12 +198,12 @@ static struct wr_signal *oldest_first(struct wr_signal *list)
 }
 
 /* One whose signal the failure ended may have all of it before it still, on a device that goes on. */
-static void take_carrier_back(struct wr_system *system, struct wr_carrier *carrier)
+static void take_signal_stream_back(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (wr_system_failed(system))
-		wr_carrier_give_up(system, carrier);
+		wr_signal_stream_detach(system, signal_stream);
 	else
-		wr_carrier_push(&system->signals, &system->signals.carriers, carrier);
+		wr_signal_stream_push(&system->signals, &system->signals.signal_streams, signal_stream);
 }
 
 void wr_system_collect(struct wr_system *system)
@@ -217,14 +217,14 @@ void wr_system_collect(struct wr_system *system)
 		int device = signal->device;
 
 		list = signal->next;
-		take_carrier_back(system, wr_signal_give_back(signal));
+		take_signal_stream_back(system, wr_signal_release(signal));
 		wr_signals_offer(system, device);
 		if (stream)
 			wr_stream_idle(stream);
 		expected |= stream != NULL;
 	}
 	if (expected)
-		wr_system_retire_look(system, false);
+		wr_system_run_deferred_frees(system, false);
 }
 
 /* --- asking --- */
@@ -234,11 +234,11 @@ bool wr_signal_pending(wr_token token)
 	return token && wr_token_pending(token);
 }
 
-void wr_signal_supersede(struct wr_system *system, wr_token token)
+void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
 	if (token)
-		wr_token_supersede(token);
+		wr_token_cancel(token);
 }
 
 uint64_t wr_system_stale(const struct wr_system *system)
@@ -285,8 +285,8 @@ void wr_signals_finish(struct wr_system *system)
 
 	if (!signals->outstanding)
 		return;
-	wr_carriers_free(system, signals->carriers);
-	wr_carriers_free(system, signals->limbo);
+	wr_signal_streams_free(system, signals->signal_streams);
+	wr_signal_streams_free(system, signals->draining);
 	wr_refused_free(signals->first);
 	wr_refused_free(signals->spare);
 	wr_signals_each(system, free_fences, NULL);

@@ -1,6 +1,6 @@
 /*
- * Signals from the inside: signal.c (their way), callback.c (arming), revoke.c (ends without a callback),
- * carrier.c, refused.c, lost.c; poller.c arms some, too.
+ * Signals from the inside: signal.c (their way), callback.c (arming), shut_down.c (ends without a callback),
+ * signal stream.c, refused.c, lost.c; poller.c arms some, too.
  *
  * One lock, signals->lock, guards the lists, the counts and what is written in a signal. It is never held in
  * a call of the backend nor while a waker pokes or drops; only `take` is called under it. ..._locked: it is
@@ -18,17 +18,17 @@
  * A native stream that carries one signal at a time, so that
  * none waits for another's producer. Its holder's alone.
  */
-struct wr_carrier {
-	struct wr_carrier *next;
+struct wr_signal_stream {
+	struct wr_signal_stream *next;
 	void *native, *event;	/* the event: recorded when the signal was given up, to see its end */
 	int device;
-	bool unmarked;		/* given up, and the record of the event was refused */
+	bool unrecorded;		/* given up, and the record of the event was refused */
 	/*
 	 * Told to count the signals, before the callback; NULL:
 	 * the device cannot, or it was made in mid-run.
 	 */
 	_Atomic uint32_t *word;
-	uint32_t rung;
+	uint32_t flag_value;
 };
 
 /*
@@ -42,18 +42,18 @@ struct wr_signal {
 	struct wr_waker *waker;
 	uint32_t slot, entity;
 	_Atomic uint64_t token;		/* 0: not armed */
-	struct wr_carrier *carrier;	/* NULL: inline */
+	struct wr_signal_stream *signal_stream;	/* NULL: inline */
 	weir_stream *stream;	/* inline: on which; expected: who is looked at when it has fired */
 	int device;
 	bool bounded;			/* counts against a bound */
-	bool proven;	/* when its callback comes the carrier's word is proof that the fences are complete */
+	bool proven;	/* when its callback comes the signal stream's word is proof that the fences are complete */
 	weir_fence *fences;		/* what it waits for; guarded by signals.lock */
 	size_t count, room;
 	int64_t armed_at, complete_at;	/* guarded by signals.lock */
 	_Atomic wr_token enqueued;	/* the latest whose enqueueing has returned */
-	bool doorbell;			/* it is in the poller's hands until it has ended */
-	_Atomic wr_token ended;		/* a doorbell's: who else ends its token says so, last of all */
-	wr_token probed, late;	/* the carrier's event was recorded behind it, or `behind` read; told that it is late */
+	bool by_flag;			/* it is in the poller's hands until it has ended */
+	_Atomic wr_token ended;		/* a flag's: who else ends its token says so, last of all */
+	wr_token probed, late;	/* the signal stream's event was recorded behind it, or `behind` read; told that it is late */
 	uint64_t behind;	/* inline: points of its stream beyond this one were recorded behind it. Loop thread */
 };
 
@@ -74,7 +74,7 @@ struct wr_signals {
 	uint32_t bound;				/* WR_BOUND; tests lower it */
 	_Atomic(struct wr_signals_page *) pages;
 	struct wr_signal *free;			/* guarded by lock, like the rest unless it is atomic */
-	struct wr_carrier *carriers, *limbo;	/* ready; given up with a signal that has not fired */
+	struct wr_signal_stream *signal_streams, *draining;	/* ready; given up with a signal that has not fired */
 	uint32_t *outstanding;			/* per device, against the bound */
 	struct wr_refused *first, **end, *spare;	/* the FIFO */
 	_Atomic(struct wr_signal *) fired;	/* a stack that the loop empties */
@@ -95,12 +95,12 @@ struct wr_order {
 	const weir_fence *fences;
 	size_t count;
 	int device;
-	struct wr_carrier *carrier;	/* NULL: inline, or a doorbell */
+	struct wr_signal_stream *signal_stream;	/* NULL: inline, or a flag */
 	weir_stream *stream;
-	bool bounded, doorbell, proven, inlined;
+	bool bounded, by_flag, proven, inlined;
 };
 /*
- * Takes the order's carrier if it succeeds. The token is armed: the
+ * Takes the order's signal stream if it succeeds. The token is armed: the
  * failure of the system may end it at once. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
@@ -109,35 +109,35 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
  * The token has ended and the caller is the only one who has the
  * signal. Returns what carried it: the caller's now.
  */
-struct wr_carrier *wr_signal_give_back(struct wr_signal *signal);
+struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 /* Likewise, but its token is an orphan, which its callback releases. */
-struct wr_carrier *wr_signal_put_back(struct wr_signal *signal);
+struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
 /* --- callback.c --- */
 /* Kick only; once for its last point. Thread: the loop. */
 weir_status wr_signal_expect(weir_stream *stream);
 
-/* --- revoke.c --- */
+/* --- shut_down.c --- */
 /* Ends all tokens. Thread: who fails the system. */
 void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);
 /* In this order, by who detaches: */
-void wr_signals_revoke(struct wr_system *system);
+void wr_signals_shut_down(struct wr_system *system);
 /* Somebody is inside a callback; asked until nobody is. */
 bool wr_signals_inside(struct wr_system *system);
-void wr_signals_give_back(struct wr_system *system);
+void wr_signals_release_all(struct wr_system *system);
 
-/* --- carrier.c. Thread: any --- */
-struct wr_carrier *wr_carrier_pop_locked(struct wr_carrier **list, int device);	/* NULL: there is none */
+/* --- signal stream.c. Thread: any --- */
+struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device);	/* NULL: there is none */
 /* NULL is fine, here and below. */
-void wr_carrier_push(struct wr_signals *signals, struct wr_carrier **list, struct wr_carrier *carrier);
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list, struct wr_signal_stream *signal_stream);
 /* When none is ready. */
-weir_status wr_carrier_other(struct wr_system *system, int device, struct wr_carrier **out);
+weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
 /* Records its event behind all that is on it. */
-void wr_carrier_mark(struct wr_system *system, struct wr_carrier *carrier);
-/* To limbo, behind a record. */
-void wr_carrier_give_up(struct wr_system *system, struct wr_carrier *carrier);
-void wr_carriers_free(struct wr_system *system, struct wr_carrier *carrier);
-/* Nothing is left on those in limbo. Nobody arms any more. */
+void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream);
+/* To draining, behind a record. */
+void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream);
+void wr_signal_streams_free(struct wr_system *system, struct wr_signal_stream *signal_stream);
+/* Nothing is left on those in draining. Nobody arms any more. */
 bool wr_signals_drained(struct wr_system *system);
 
 /* --- refused.c. Thread: any --- */
@@ -152,10 +152,10 @@ void wr_refused_free(struct wr_refused *entry);
 void wr_signals_offer(struct wr_system *system, int device);
 bool wr_signals_refuse(struct wr_system *system);	/* somebody stands in the FIFO */
 /* Empties it, and drops the references. */
-void wr_signals_forfeit(struct wr_system *system, struct wr_waker *waker);
+void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
 
 /* --- lost.c. Thread: the loop --- */
 weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */
-weir_status wr_bells_missed(struct wr_system *system, int64_t now);	/* finds lost rings */
+weir_status wr_flags_find_lost(struct wr_system *system, int64_t now);	/* finds lost rings */
 
 #endif

@@ -57,7 +57,7 @@ static int64_t delay(void *arg, enum wr_work work)
 		return draw(machine, machine->knobs.work_min, machine->knobs.work_max);
 	case WR_WORK_CALL:
 		return draw(machine, machine->knobs.call_min, machine->knobs.call_max);
-	case WR_WORK_RING:
+	case WR_WORK_FLAG:
 		return draw(machine, machine->knobs.ring_min, machine->knobs.ring_max);
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
@@ -71,7 +71,7 @@ static enum wr_fate fate(void *arg, enum wr_work work)
 {
 	struct machine *machine = arg;
 
-	if (work != WR_WORK_CALL && work != WR_WORK_RING)
+	if (work != WR_WORK_CALL && work != WR_WORK_FLAG)
 		return chance(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
 	if (chance(machine, machine->knobs.lost))
 		return WR_FATE_LOSE;
@@ -188,7 +188,7 @@ static weir_status sim_stream_create(void *self, int number, unsigned flags, int
 	struct machine *machine = self;
 
 	(void)priority;
-	return wr_line_open(machine->fifo, number, flags, partition, (struct wr_line **)out);
+	return wr_host_stream_open(machine->fifo, number, flags, partition, (struct wr_host_stream **)out);
 }
 
 static weir_status sim_stream_default(void *self, int number, void **out)
@@ -199,7 +199,7 @@ static weir_status sim_stream_default(void *self, int number, void **out)
 static void sim_stream_destroy(void *self, void *stream)
 {
 	(void)self;
-	wr_line_destroy(stream);
+	wr_host_stream_destroy(stream);
 }
 
 static weir_status sim_event_create(void *self, int number, void **out)
@@ -207,13 +207,13 @@ static weir_status sim_event_create(void *self, int number, void **out)
 	struct machine *machine = self;
 
 	(void)number;
-	return wr_mark_create(machine->fifo, (struct wr_mark **)out);
+	return wr_host_event_create(machine->fifo, (struct wr_host_event **)out);
 }
 
 static void sim_event_destroy(void *self, void *event)
 {
 	(void)self;
-	wr_mark_destroy(event);
+	wr_host_event_destroy(event);
 }
 
 static weir_status lingered(void *self, weir_status status)
@@ -225,44 +225,44 @@ static weir_status lingered(void *self, weir_status status)
 static weir_status sim_record(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_line_record(stream, event));
+	return lingered(self, wr_host_stream_record(stream, event));
 }
 
 static weir_status sim_query(void *self, void *event)
 {
 	(void)self;
-	return wr_mark_query(event);
+	return wr_host_event_query(event);
 }
 
 static weir_status sim_wait(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_line_wait(stream, event));
+	return lingered(self, wr_host_stream_wait(stream, event));
 }
 
 static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel,
 			      const void *arguments, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_line_kernel(stream, kernel, arguments, bytes));
+	return lingered(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
 }
 
 static weir_status sim_copy(void *self, int number, void *stream, void *to, const void *from, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_line_copy(stream, to, from, bytes));
+	return lingered(self, wr_host_stream_copy(stream, to, from, bytes));
 }
 
 static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)number;
-	return lingered(self, wr_line_call(stream, fn, arg));
+	return lingered(self, wr_host_stream_call(stream, fn, arg));
 }
 
-static weir_status sim_ring(void *self, int number, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	(void)number;
-	return lingered(self, wr_line_ring(stream, word, value));
+	return lingered(self, wr_host_stream_write_flag(stream, word, value));
 }
 
 struct splitting {
@@ -327,7 +327,7 @@ const struct wr_backend wr_backend_sim = {
 	.launch = sim_launch,
 	.copy = sim_copy,
 	.call = sim_call,
-	.ring = sim_ring,
+	.write_flag = sim_write_flag,
 	.partitions_create = sim_partitions_create,
 	.partition_destroy = sim_partition_destroy,
 	.alloc = sim_alloc,

@@ -8,9 +8,9 @@
 struct wr_sim_knobs {
 	int64_t work_min, work_max;	/* a kernel or copy, beside what it sleeps itself */
 	int64_t call_min, call_max;	/* from the end of the work to the callback */
-	int64_t ring_min, ring_max;	/* from the end of the work to the doorbell */
+	int64_t ring_min, ring_max;	/* from the end of the work to the flag */
 	unsigned fault;			/* a kernel or copy fails: the device is lost */
-	unsigned lost, twice;	/* a callback or doorbell never comes; a callback comes a second time */
+	unsigned lost, twice;	/* a callback or flag never comes; a callback comes a second time */
 	unsigned inside;	/* an enqueued call or record has happened before enqueueing returns (F05) */
 	unsigned blocked;		/* enqueueing takes long (F16) */
 	bool after_fault;		/* callbacks are made after a fault, too (F11) */

@@ -5,7 +5,7 @@
  * next point, as one that is only BEGUN, and takes a reference if it was 0; record moves it to the point that
  * was recorded; whoever sees a point complete that is not below it changes it to 0 and drops the reference.
  * All of these are read-modify-writes of one word, so each take has one drop. A tick that enqueued nothing
- * leaves `held` BEGUN: the loop then gives the reference back (wr_stream_let_go), and should the tick be
+ * leaves `held` BEGUN: the loop then gives the reference back (wr_stream_drop_ref_if_complete), and should the tick be
  * merely slow, its record takes another one: its worker holds one meanwhile. BEGUN and recorded differ, so
  * that whoever was about to let go of the first does not let go of the second.
  */
@@ -42,14 +42,14 @@ static void hold(weir_stream *stream, uint64_t word)
 void wr_stream_begin(weir_stream *stream)
 {
 	stream->begun = true;
-	hold(stream, until(wr_load(&stream->recorded) + 1) | BEGUN);
+	hold(stream, until(wr_load(&stream->submitted) + 1) | BEGUN);
 	wr_system_added(stream->system);
 }
 
-void wr_stream_let_go(weir_stream *stream)
+void wr_stream_drop_ref_if_complete(weir_stream *stream)
 {
-	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->recorded),
-		 seen = wr_load(&stream->seen);
+	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->submitted),
+		 seen = wr_load(&stream->completed);
 	bool idle_tick = held & BEGUN && seen >= recorded && !wr_load(&stream->dirty);
 	struct wr_waker *waker;
 
@@ -61,7 +61,7 @@ void wr_stream_let_go(weir_stream *stream)
 	wr_system_leave(stream->system);
 }
 
-void wr_stream_forfeit(weir_stream *stream, struct wr_waker *waker)
+void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker)
 {
 	if (wr_exchange(&stream->held, 0))
 		waker->drop(waker);
@@ -76,7 +76,7 @@ bool wr_stream_dirty(const weir_stream *stream)
 
 bool wr_stream_idle(weir_stream *stream)
 {
-	uint64_t point = wr_load(&stream->recorded);
+	uint64_t point = wr_load(&stream->submitted);
 	weir_fence fence = {wr_load(&stream->id), point};
 
 	return !point || !wr_fence_query(stream->system, fence);
@@ -92,7 +92,7 @@ bool wr_stream_capturing(weir_stream *stream)
 
 bool wr_stream_over(weir_stream *stream)
 {
-	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->recorded)};
+	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
 	return !fence.point || wr_fence_over(stream->system, fence);
 }
@@ -129,7 +129,7 @@ uint64_t weir_stream_id(const weir_stream *stream)
 
 /* --- work --- */
 
-/* Who passes on at once what a call gave him, which was nothing, hears why. */
+/* Who passes on at once what a call gave him, which was nothing, wants ticked why. */
 weir_status wr_stream_missing(void)
 {
 	const char *why = weir_last_error();
@@ -151,13 +151,13 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	if (wr_system_outside(system))
 		return wr_outside_launch(stream, kernel, arguments, bytes);
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
 	stream->items++;
-	return wr_system_note(system,
+	return wr_system_check(system,
 			      system->backend->launch(system->native, stream->spec.device,
 						      wr_load(&stream->native), kernel, arguments, bytes));
 }
@@ -172,10 +172,10 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_outside(system))
 		return wr_outside_copy(stream, to, from, bytes);
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
 	stream->items++;
-	return wr_system_note(system, system->backend->copy(system->native, stream->spec.device,
+	return wr_system_check(system, system->backend->copy(system->native, stream->spec.device,
 							    wr_load(&stream->native), to, from, bytes));
 }
 
@@ -200,7 +200,7 @@ static bool ordered(weir_stream *stream, weir_fence fence, const weir_stream *ot
 {
 	const weir_fence *waited = &stream->waited[other->index % WR_WAITED];
 
-	return weir_stream_same(stream, other) || fence.point <= wr_load(&((weir_stream *)other)->seen) ||
+	return weir_stream_same(stream, other) || fence.point <= wr_load(&((weir_stream *)other)->completed) ||
 	       (waited->stream == fence.stream && waited->point >= fence.point);
 }
 
@@ -216,13 +216,13 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (wr_system_outside(system))
 		return wr_outside_wait(stream, fence);
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other || ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
 	stream->items++;
-	status = wr_system_note(system, system->backend->wait(system->native, stream->spec.device,
+	status = wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
 							      wr_load(&stream->native),
 							      wr_stream_point(other, fence.point)->event));
 	if (!status)
@@ -252,27 +252,27 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	system = stream->system;
 	if (wr_system_outside(system))
 		return wr_outside_record(stream, out);
-	point = wr_load(&stream->recorded) + 1;
+	point = wr_load(&stream->submitted) + 1;
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	status = refuse_capturing(stream);
 	if (status)
 		return status;
-	place = wr_ring_place(stream, point);
+	place = wr_event_ring_place(stream, point);
 	if (!place)
-		return wr_system_failed(system) ? wr_system_dead(system) : WEIR_E_NOMEM;
+		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
 	wr_store(&place->point, point); /* before the event changes: who asks for the old point sees it */
-	wr_store(&place->rung, false);
+	wr_store(&place->flag_value, false);
 	wr_store_relaxed(&place->at, wr_now());
-	status = wr_system_note(system, system->backend->record(system->native, stream->spec.device,
+	status = wr_system_check(system, system->backend->record(system->native, stream->spec.device,
 								wr_load(&stream->native), place->event));
 	if (status)
 		return status;
 	stream->items++;
 	hold(stream, until(point));
 	wr_store(&stream->dirty, false);
-	wr_store(&stream->trailing, false);
-	wr_store(&stream->recorded, point);
+	wr_store(&stream->flag_after_record, false);
+	wr_store(&stream->submitted, point);
 	wr_system_added(system);
 	*out = (weir_fence){wr_load(&stream->id), point};
 	return WEIR_OK;

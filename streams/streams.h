@@ -50,7 +50,7 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
  */
 weir_status wr_system_destroy(struct wr_system *system);
 /* A drain has waited for its streams already: destroy waits a moment only. */
-void wr_system_hurry(struct wr_system *system);
+void wr_system_shorten_timeout(struct wr_system *system);
 /* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7". */
 const char *wr_system_where(const struct wr_system *system);
 bool wr_system_is_cuda(const struct wr_system *system);
@@ -68,7 +68,7 @@ void wr_system_detach(struct wr_system *system);
  * Gives back the live references of retire entries and busy
  * streams (an abandoned run, S4); they hold none from then on.
  */
-void wr_system_forfeit(struct wr_system *system);
+void wr_system_drop_all_refs(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
 bool wr_system_failed(const struct wr_system *system);	/* one load: workers ask before each gated compute */
@@ -76,12 +76,12 @@ bool wr_system_failed(const struct wr_system *system);	/* one load: workers ask 
  * The same for whoever may just have heard it from a fence, which answers a moment before the report is
  * written: waits for that. Thread: any that holds no lock.
  */
-bool wr_system_doomed(struct wr_system *system);
+bool wr_system_wait_failed(struct wr_system *system);
 /*
  * Asks the device first: who has failed may have met its loss before
  * anybody else, through a call of his own (E3). Thread: any.
  */
-bool wr_system_well(struct wr_system *system);
+bool wr_system_check_health(struct wr_system *system);
 /*
  * One line: the device's error and the suspects: producers of fences not
  * seen complete, oldest first. Borrowed while the system lives.
@@ -113,13 +113,13 @@ weir_status wr_system_expect(struct wr_system *system);
  * True if entries of the retire list are known to be complete and
  * wait for a worker (user destructors run there, B3).
  */
-bool wr_system_retired_ready(const struct wr_system *system);
-uint64_t wr_system_retired(const struct wr_system *system);	/* payloads on the list; exact when nobody works */
+bool wr_system_deferred_frees_ready(const struct wr_system *system);
+uint64_t wr_system_deferred_frees(const struct wr_system *system);	/* payloads on the list; exact when nobody works */
 /*
  * Looks at the retire list and releases what is complete; `destructors`: also
  * entries with user destructors (a worker, or nobody runs any more).
  */
-void wr_system_retire_look(struct wr_system *system, bool destructors);
+void wr_system_run_deferred_frees(struct wr_system *system, bool destructors);
 
 /* --- green contexts: partitions of a device's multiprocessors (host, sim: threads) that share none --- */
 struct wr_partition;
@@ -260,11 +260,11 @@ weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes
 weir_status wr_system_open_arena(struct wr_system *system, int device);
 
 /* --- retire list (T4) --- */
-struct wr_retired {
-	struct wr_retired *next;
+struct wr_deferred_free {
+	struct wr_deferred_free *next;
 	weir_fence *fences;			/* the use set, borrowed from the payload that embeds this */
 	size_t count;
-	void (*release)(struct wr_retired *);	/* memory goes back, destructor runs; not under a lock */
+	void (*release)(struct wr_deferred_free *);	/* memory goes back, destructor runs; not under a lock */
 	bool destructor;			/* release calls a user's function: only on a worker */
 	bool foreign;	/* dropped by a worker of another run, who holds no reference of this one */
 	bool referenced;			/* holds a live reference */
@@ -273,10 +273,10 @@ struct wr_retired {
  * True: the use set is complete already, nothing was listed, the caller
  * releases. False: listed, release is called later. Thread: any.
  */
-bool wr_retire(struct wr_system *system, struct wr_retired *entry);
+bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
 
 /* --- signals (G1-G3) --- */
-enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_DOORBELL };
+enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_FLAG };
 const char *wr_signal_text(int kind);	/* as it is written in graphs and options; NULL after the last */
 typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
 /*
@@ -295,18 +295,18 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			     wr_token *out);
 /*
- * `doorbell`: the device writes the number of the stream's last recorded point into a word of the stream's,
+ * `flag`: the device writes the number of the stream's last recorded point into a word of the stream's,
  * right after it. Once per point; no token. Nothing is refused: what could not be enqueued is armed by
  * callback later. Thread: the stream's owner, at delivery.
  */
-weir_status wr_bell_ring(weir_stream *stream);
+weir_status wr_flag_write(weir_stream *stream);
 /* The device can do that; else WEIR_E_UNSUPPORTED, naming it. Asked when a scheduler is made. */
-weir_status wr_bell_check(struct wr_system *system);
+weir_status wr_flag_check(struct wr_system *system);
 /*
  * Arms a token for all n fences with the poller. WEIR_E_UNSUPPORTED (no text): some fence was not rung: arm
  * by callback. Otherwise as wr_signal_arm, but unbounded: nothing lies on any stream. Thread: worker.
  */
-weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			wr_token *out);
 /*
  * The poller is a role that one worker at a time plays (scheduler/poll.c). Looks at the words that are armed,
@@ -315,16 +315,16 @@ weir_status wr_bell_arm(struct wr_system *system, uint32_t entity, const weir_fe
  * until a time ends, and asks to sleep only when the next completion is known to be further away than that.
  * One thread at a time.
  */
-int64_t wr_bells_look(struct wr_system *system, int64_t now);
-/* A sleep that wr_bells_look asked for ended so much too late. */
-void wr_bells_overslept(struct wr_system *system, int64_t late_ns);
+int64_t wr_flags_poll(struct wr_system *system, int64_t now);
+/* A sleep that wr_flags_poll asked for ended so much too late. */
+void wr_flags_overslept(struct wr_system *system, int64_t late_ns);
 /*
  * Armed and not fired, a superseded one until the next
- * look; read seq_cst. Grows before wr_bell_arm returns.
+ * look; read seq_cst. Grows before wr_flag_arm returns.
  */
-size_t wr_bells_armed(const struct wr_system *system);
-/* Grows with each arming, seq_cst: what wr_bells_look said holds while it is the same. */
-uint64_t wr_bells_version(const struct wr_system *system);
+size_t wr_flags_armed(const struct wr_system *system);
+/* Grows with each arming, seq_cst: what wr_flags_poll said holds while it is the same. */
+uint64_t wr_flags_version(const struct wr_system *system);
 /*
  * Makes sure that so many signal streams lie ready: making one may wait for a busy GPU, with it the worker,
  * so none is made while frames are on their way.
@@ -335,7 +335,7 @@ bool wr_signal_pending(wr_token token);	/* armed and not fired, superseded or en
  * The entity no longer waits for it: its firing will be stale. It
  * counts against the bound until it has fired. 0 is fine.
  */
-void wr_signal_supersede(struct wr_system *system, wr_token token);
+void wr_signal_cancel(struct wr_system *system, wr_token token);
 /*
  * An entity that became DONE or waits for something else leaves the
  * FIFO of refused ones (its live reference is dropped).

@@ -3,7 +3,7 @@
  * is tied to a run.
  *
  * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are
- * counted at their slots (revoke.c), and by whoever else sees work complete: those are counted in `inside`.
+ * counted at their slots (shut_down.c), and by whoever else sees work complete: those are counted in `inside`.
  * Detach gives back what references are left, takes the waker away, revokes the tokens, and waits until all
  * who may have had it are out: nobody touches it again.
  */
@@ -75,13 +75,13 @@ static weir_status init(struct wr_system *system)
 	if (!status)
 		status = wr_table_init(system);
 	if (!status)
-		status = wr_retire_init(system);
+		status = wr_deferred_frees_init(system);
 	if (!status)
 		status = wr_memory_init(system);
 	if (!status)
 		status = wr_signals_init(system);
 	if (!status)
-		status = wr_bells_init(system);
+		status = wr_flag_words_init(system);
 	wr_poller_init(&system->poller, system->backend->spins);
 	return status;
 }
@@ -94,11 +94,11 @@ static void free_all(void *arg)
 	wr_table_finish(system);
 	wr_stream_pools_finish(system);
 	wr_partitions_finish(system);
-	wr_bells_finish(system);
+	wr_flag_words_finish(system);
 	wr_poller_finish(&system->poller);
 	wr_memory_finish(system);
 	system->backend->close(system->native);
-	wr_retire_finish(system);
+	wr_deferred_frees_finish(system);
 	wr_mutex_finish(&system->lock);
 	wr_free(system);
 }
@@ -141,8 +141,8 @@ static bool drained(void *arg)
 	struct wr_system *system = arg;
 	bool done = true;
 
-	wr_system_retire_look(system, true);
-	if (wr_load(&system->retire.count) || wr_system_retired_ready(system))
+	wr_system_run_deferred_frees(system, true);
+	if (wr_load(&system->deferred_frees.count) || wr_system_deferred_frees_ready(system))
 		return false;
 	for (uint32_t i = 0; i < wr_load(&system->count) && done; i++)
 		done = wr_stream_over(wr_stream_at(system, i));
@@ -166,7 +166,7 @@ static void end(void *arg)
 {
 	struct ending *ending = arg;
 	struct sleep sleep = {drained_for, ending,
-			      wr_time_add(wr_now(), wr_load(&ending->system->hurried) ? HURRY : DRAIN)};
+			      wr_time_add(wr_now(), wr_load(&ending->system->short_timeout) ? HURRY : DRAIN)};
 
 	record_rest(ending->system);
 	sleep_here(&sleep);
@@ -185,9 +185,9 @@ static weir_status abandon(struct wr_system *system)
 		       system->where);
 }
 
-void wr_system_hurry(struct wr_system *system)
+void wr_system_shorten_timeout(struct wr_system *system)
 {
-	wr_store(&system->hurried, true);
+	wr_store(&system->short_timeout, true);
 }
 
 weir_status wr_system_destroy(struct wr_system *system)
@@ -243,15 +243,15 @@ void wr_system_attach(struct wr_system *system, struct wr_waker *waker)
 	wr_store(&system->waker, waker);
 }
 
-void wr_system_forfeit(struct wr_system *system)
+void wr_system_drop_all_refs(struct wr_system *system)
 {
 	struct wr_waker *waker = wr_system_enter(system);
 
 	if (waker) {
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
-			wr_stream_forfeit(wr_stream_at(system, i), waker);
-		wr_retire_forfeit(system, waker);
-		wr_signals_forfeit(system, waker);
+			wr_stream_drop_ref(wr_stream_at(system, i), waker);
+		wr_deferred_frees_drop_refs(system, waker);
+		wr_signals_drop_all_refs(system, waker);
 	}
 	wr_system_leave(system);
 }
@@ -265,11 +265,11 @@ void wr_system_detach(struct wr_system *system)
 {
 	if (!wr_load(&system->waker))
 		return;
-	wr_system_forfeit(system);
+	wr_system_drop_all_refs(system);
 	wr_exchange(&system->waker, NULL);
-	wr_signals_revoke(system);
+	wr_signals_shut_down(system);
 	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 	wr_system_collect(system);
-	wr_bells_reap(system);
-	wr_signals_give_back(system);
+	wr_flags_reap(system);
+	wr_signals_release_all(system);
 }

@@ -7,7 +7,7 @@
 
 #include "base/thread.h"
 #include "streams/backend.h"
-#include "streams/bell.h"
+#include "streams/flag.h"
 #include "streams/poller.h"
 #include "streams/signal.h"
 #include "streams/stream.h"
@@ -41,19 +41,19 @@ struct wr_system {
 
 	_Atomic bool failing, failed;	/* see failure.c */
 	char failure[1024], accused[128];	/* written once, before `failed` */
-	_Atomic bool hurried;
+	_Atomic bool short_timeout;
 	struct wr_system *abandoned;	/* the list of those whose memory a hung device may touch */
 
 	struct wr_signals signals;
-	struct wr_bells bells;
+	struct wr_flag_words flag_words;
 	struct wr_poller poller;
 	struct {
 		struct wr_mutex lock;
 		/* ready: complete, a destructor must run. Guarded by lock */
-		struct wr_retired *listed, *ready;
-		uint64_t forfeits;			/* guarded by lock */
+		struct wr_deferred_free *listed, *ready;
+		uint64_t ref_drops;			/* guarded by lock */
 		_Atomic size_t count, ready_count;
-	} retire;
+	} deferred_frees;
 };
 
 /* --- system.c --- */
@@ -81,19 +81,19 @@ weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
 /* --- failure.c. Thread: any that holds no lock --- */
 /* The device is lost (E2); `what` may be last_error. */
 void wr_system_fail(struct wr_system *system, const char *what);
-weir_status wr_system_dead(struct wr_system *system);			/* WEIR_E_DEVICE with the text */
+weir_status wr_system_failure_status(struct wr_system *system);			/* WEIR_E_DEVICE with the text */
 /* Passes it on; WEIR_E_DEVICE fails the system. */
-weir_status wr_system_note(struct wr_system *system, weir_status status);
+weir_status wr_system_check(struct wr_system *system, weir_status status);
 bool wr_system_lost(struct wr_system *system);	/* it failed, and nothing touches any memory any more */
 
 /* --- watch.c. Thread: any --- */
 void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
 
-/* --- retire.c --- */
-weir_status wr_retire_init(struct wr_system *system);
-void wr_retire_finish(struct wr_system *system);
+/* --- deferred_free.c --- */
+weir_status wr_deferred_frees_init(struct wr_system *system);
+void wr_deferred_frees_finish(struct wr_system *system);
 /* The watch's: kicks nobody. True: some are left. */
-bool wr_retire_look(struct wr_system *system, bool destructors);
-void wr_retire_forfeit(struct wr_system *system, struct wr_waker *waker);
+bool wr_deferred_frees_look(struct wr_system *system, bool destructors);
+void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 #endif

@@ -55,7 +55,7 @@ static void name_locked(weir_stream *stream, const char *owner)
 	stream->expected = 0;
 	wr_store(&stream->owner, owner ? owner : "?");
 	wr_store(&stream->dirty, false);
-	wr_store(&stream->trailing, false);
+	wr_store(&stream->flag_after_record, false);
 	if (wr_exchange(&stream->closed, false))
 		wr_fetch_sub(&stream->system->lying, 1);
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
@@ -77,8 +77,8 @@ static void look_at_closed(struct wr_system *system)
 /* Still dirty or trailing: its last record was refused, so nobody knows when what is on it ends. */
 static bool known_drained(weir_stream *stream)
 {
-	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->trailing) &&
-	       !wr_load(&stream->inlined) && wr_load(&stream->seen) >= wr_load(&stream->recorded);
+	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->flag_after_record) &&
+	       !wr_load(&stream->inlined) && wr_load(&stream->completed) >= wr_load(&stream->submitted);
 }
 
 static void uncount_drained_locked(struct wr_system *system)

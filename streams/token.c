@@ -3,12 +3,12 @@
  *
  * One word decides: {generation, state}, changed by read-modify-writes alone, so that whoever succeeds has
  * acquired what the others did before. The sink is written before the word becomes PENDING and never cleared;
- * it is read only after a successful change from PENDING or SUPERSEDED, and nobody frees it before the slot's
+ * it is read only after a successful change from PENDING or CANCELLED, and nobody frees it before the slot's
  * count of callbacks inside is 0. Chunks are never freed.
  *
  *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
- *              PENDING(g) -> SUPERSEDED(g) -> FIRED(g)		(stale)
- *              PENDING(g), SUPERSEDED(g) -> ORPHAN(g) -> FREE(g + 1)	(by its callback, or never)
+ *              PENDING(g) -> CANCELLED(g) -> FIRED(g)		(stale)
+ *              PENDING(g), CANCELLED(g) -> DETACHED(g) -> FREE(g + 1)	(by its callback, or never)
  */
 #include "streams/token.h"
 
@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-enum state { FREE, PENDING, FIRED, SUPERSEDED, ORPHAN };
+enum state { FREE, PENDING, FIRED, CANCELLED, DETACHED };
 
 enum { CHUNK = 256, CHUNKS = 16384, SLOT_BITS = 24 };
 
@@ -141,16 +141,16 @@ static bool change(wr_token token, enum state from, enum state to)
 	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token), to));
 }
 
-void wr_token_supersede(wr_token token)
+void wr_token_cancel(wr_token token)
 {
-	change(token, PENDING, SUPERSEDED);
+	change(token, PENDING, CANCELLED);
 }
 
 enum wr_token_end wr_token_end(wr_token token)
 {
 	if (change(token, PENDING, FIRED))
 		return WR_TOKEN_WAS_PENDING;
-	return change(token, SUPERSEDED, FIRED) ? WR_TOKEN_WAS_SUPERSEDED : WR_TOKEN_GONE;
+	return change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
 }
 
 /* By exchange, never a store: that would cut the chain of what the callback released (m5 REVOKE_STORE). */
@@ -159,9 +159,9 @@ void wr_token_release(wr_token token)
 	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
 }
 
-bool wr_token_orphan(wr_token token)
+bool wr_token_detach(wr_token token)
 {
-	return change(token, PENDING, ORPHAN) || change(token, SUPERSEDED, ORPHAN);
+	return change(token, PENDING, DETACHED) || change(token, CANCELLED, DETACHED);
 }
 
 bool wr_token_outstanding(wr_token token)
@@ -169,7 +169,7 @@ bool wr_token_outstanding(wr_token token)
 	uint64_t word = wr_load(&slot_at(slot_of(token))->word);
 
 	return word == word_of(generation_of(token), PENDING) ||
-	       word == word_of(generation_of(token), SUPERSEDED);
+	       word == word_of(generation_of(token), CANCELLED);
 }
 
 bool wr_token_pending(wr_token token)
@@ -189,7 +189,7 @@ static void fired(struct slot *slot, bool stale)
 /* Nobody is told. Returns true if the slot was an orphan of this generation: it is free now. */
 static bool adopt(wr_token token)
 {
-	uint64_t was = word_of(generation_of(token), ORPHAN);
+	uint64_t was = word_of(generation_of(token), DETACHED);
 
 	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token) + 1, FREE));
 }
@@ -207,7 +207,7 @@ void wr_token_fire(void *argument)
 	case WR_TOKEN_WAS_PENDING:
 		fired(slot, false);
 		break;
-	case WR_TOKEN_WAS_SUPERSEDED:
+	case WR_TOKEN_WAS_CANCELLED:
 		fired(slot, true);
 		break;
 	case WR_TOKEN_GONE:

@@ -18,7 +18,7 @@ struct wr_sink {
 	void (*fired)(struct wr_sink *sink, bool stale);
 };
 
-enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_SUPERSEDED };
+enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };
 
 weir_status wr_slot_take(uint32_t *out);	/* a FREE slot. Fails: WEIR_E_NOMEM */
 void wr_slot_give(uint32_t slot);		/* back; it is FREE and nobody is inside */
@@ -26,16 +26,16 @@ bool wr_slot_inside(uint32_t slot);
 
 /* FREE -> PENDING; sink must live until released or orphaned. */
 wr_token wr_token_arm(uint32_t slot, struct wr_sink *sink);
-void wr_token_supersede(wr_token token);			/* PENDING -> SUPERSEDED, else nothing */
+void wr_token_cancel(wr_token token);			/* PENDING -> CANCELLED, else nothing */
 /* -> FIRED without its callback; unless GONE the caller is its sink now. */
 enum wr_token_end wr_token_end(wr_token token);
 void wr_token_release(wr_token token);				/* FIRED -> FREE of the next generation */
 /*
- * PENDING, SUPERSEDED -> ORPHAN: its callback touches the
+ * PENDING, CANCELLED -> DETACHED: its callback touches the
  * slot alone and gives it back. False: it has fired.
  */
-bool wr_token_orphan(wr_token token);
-bool wr_token_outstanding(wr_token token);			/* PENDING or SUPERSEDED */
+bool wr_token_detach(wr_token token);
+bool wr_token_outstanding(wr_token token);			/* PENDING or CANCELLED */
 bool wr_token_pending(wr_token token);
 
 static inline void *wr_token_argument(wr_token token)

@@ -1,7 +1,7 @@
 /*
  * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams
  * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken,
- * doorbells that nobody polls.
+ * flags that nobody polls.
  *
  * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the
  * last look, adding is done before the announcement is read, both seq_cst: one of the two sees the other.
@@ -35,12 +35,12 @@ void wr_system_added(struct wr_system *system)
 
 static bool has_work(weir_stream *stream)
 {
-	return wr_load(&stream->recorded) > wr_load(&stream->seen) || wr_load(&stream->held);
+	return wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->held);
 }
 
 static int64_t since(weir_stream *stream)
 {
-	return wr_load_relaxed(&wr_stream_point(stream, wr_load(&stream->seen) + 1)->at);
+	return wr_load_relaxed(&wr_stream_point(stream, wr_load(&stream->completed) + 1)->at);
 }
 
 /* When it wants to be looked at again. */
@@ -50,8 +50,8 @@ static int64_t look_at_stream(weir_stream *stream, int64_t now)
 
 	if (!has_work(stream))
 		return WR_FOREVER;
-	wr_stream_let_go(stream); /* a tick that enqueued nothing */
-	if (wr_load(&stream->recorded) <= wr_load(&stream->seen))
+	wr_stream_drop_ref_if_complete(stream); /* a tick that enqueued nothing */
+	if (wr_load(&stream->submitted) <= wr_load(&stream->completed))
 		return wr_load(&stream->held) ? now + PERIOD : WR_FOREVER;
 	old = since(stream) + OLD;
 	if (now < old)
@@ -113,12 +113,12 @@ static int64_t look_at_streams(struct wr_system *system, int64_t now)
  * Any event answers with a lost device's error, also one
  * that is complete: one a stream, since devices differ.
  */
-bool wr_system_well(struct wr_system *system)
+bool wr_system_check_health(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
-		const struct wr_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
+		const struct wr_event_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
 
-		wr_system_note(system, system->backend->query(system->native, ring->points[0].event));
+		wr_system_check(system, system->backend->query(system->native, ring->points[0].event));
 	}
 	return !wr_system_failed(system);
 }
@@ -130,9 +130,9 @@ static int64_t look(struct wr_system *system, int64_t now)
 	int64_t next = look_at_streams(system, now);
 
 	if (WR_NET)
-		(void)wr_bells_look(system, now);	/* a net below the poller */
-	wr_retire_look(system, false);
-	if (wr_load(&system->retire.count) || wr_system_outstanding(system))
+		(void)wr_flags_poll(system, now);	/* a net below the poller */
+	wr_deferred_frees_look(system, false);
+	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);
 	if (!wr_signals_refuse(system))
 		return next;
@@ -145,12 +145,12 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 {
 	*next = WR_FOREVER;
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	wr_store(&system->resting, true);
 	*next = look(system, now);
 	if (*next != WR_FOREVER)
 		wr_store(&system->resting, false);
-	return wr_bells_missed(system, now) ? wr_system_dead(system) : wr_signals_look(system, now);
+	return wr_flags_find_lost(system, now) ? wr_system_failure_status(system) : wr_signals_look(system, now);
 }
 
 /* --- a drain (S7) --- */
@@ -160,22 +160,22 @@ void wr_system_drain(struct wr_system *system)
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		stream->drain_until = wr_load(&stream->recorded);
-		stream->drained = wr_load(&stream->seen);
+		stream->drain_until = wr_load(&stream->submitted);
+		stream->drained = wr_load(&stream->completed);
 	}
 }
 
 /* The next point of what was there when the drain began; one that is complete says nothing of those behind it. */
 static bool went_on(weir_stream *stream)
 {
-	weir_fence next = {wr_load(&stream->id), wr_load(&stream->seen) + 1};
+	weir_fence next = {wr_load(&stream->id), wr_load(&stream->completed) + 1};
 	uint64_t before = stream->drained;
 
 	if (before >= stream->drain_until)
 		return false;
 	if (next.point <= stream->drain_until)
 		(void)wr_fence_query(stream->system, next);
-	stream->drained = wr_load(&stream->seen);
+	stream->drained = wr_load(&stream->completed);
 	return stream->drained > before;
 }
 
@@ -196,21 +196,21 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 weir_status wr_system_expect(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;
-	bool retired = wr_load(&system->retire.count) > 0;
+	bool retired = wr_load(&system->deferred_frees.count) > 0;
 
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
+		return wr_system_failure_status(system);
 	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
 		if (!wr_load(&stream->held) && !(retired && has_work(stream)))
 			continue;
-		wr_stream_let_go(stream);
+		wr_stream_drop_ref_if_complete(stream);
 		if (!wr_stream_idle(stream))
 			status = wr_signal_expect(stream);
 	}
 	/* After the streams: the ones that hold an entry back now have a signal armed. */
 	if (retired)
-		wr_system_retire_look(system, false);
-	return wr_system_failed(system) ? wr_system_dead(system) : status;
+		wr_system_run_deferred_frees(system, false);
+	return wr_system_failed(system) ? wr_system_failure_status(system) : status;
 }

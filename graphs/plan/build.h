@@ -25,7 +25,7 @@ struct wr_connection_origin {
 enum wr_resource_type { WR_STREAM_POOL, WR_GREEN_CONTEXT_POOL, WR_GREEN_CONTEXT, WR_RESOURCE_UNKNOWN };
 #define WR_DEVICE_MAX     63
 #define WR_RESOURCE_TYPES "stream_pool|green_context_pool|green_context"
-#define WR_SIGNALS        "callback|callback_inline|doorbell" /* enum wr_signal_kind */
+#define WR_SIGNALS        "callback|callback_inline|flag" /* enum wr_signal_kind */
 
 /* One of "resources". */
 struct wr_resource {

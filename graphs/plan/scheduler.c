@@ -98,5 +98,5 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_DOORBELL == 2,
+_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_FLAG == 2,
 	       "the order of WR_SIGNALS");

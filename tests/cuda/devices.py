@@ -31,7 +31,7 @@ def pictures(given, graph, backend, signal):
 def f70_two_devices_give_the_bytes_of_one(given):
     one = pictures(given, acceptance.EDGES, "host", "callback")
     assert one
-    for signal in ("callback", "callback_inline", "doorbell"):
+    for signal in ("callback", "callback_inline", "flag"):
         two = pictures(given, TWO, given.backend, signal)
         differ = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
         assert not differ, f"{signal}: {differ} differ from what one device made"

@@ -9,7 +9,7 @@ import sys
 
 import acceptance
 
-SIGNALS = ["callback", "callback_inline", "doorbell"]
+SIGNALS = ["callback", "callback_inline", "flag"]
 LIMIT = 60  # seconds a process
 
 

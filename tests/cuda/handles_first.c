@@ -63,7 +63,7 @@ static weir_status gain_compute(weir_context *context, void *state)
 	return gain_on(context, weir_context_stream(context));
 }
 
-/* The work is on a second stream, which waits for the input; the first one never hears of it. */
+/* The work is on a second stream, which waits for the input; the first one never wants ticked of it. */
 static weir_status aside_compute(weir_context *context, void *state)
 {
 	weir_stream *first = weir_context_stream(context), *second = NULL;

@@ -254,7 +254,7 @@ static void follow(struct fz *fz)
 /* --- JSON --- */
 
 static const char *const port_names[] = {"in", "in2", "any"}, *const output_names[] = {"out", "out2"};
-static const char *const signal_names[] = {"callback", "callback_inline", "doorbell"};
+static const char *const signal_names[] = {"callback", "callback_inline", "flag"};
 
 static void append(char *text, size_t size, const char *format, ...) WEIR_PRINTF(3, 4);
 

@@ -55,7 +55,7 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 	return system->complete ? WEIR_OK : WEIR_E_BUSY;
 }
 
-bool wr_retire(struct wr_system *system, struct wr_retired *entry)
+bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 {
 	if ((system->complete || entry->count == 0) && (wr_thread_local() || !entry->destructor))
 		return true;
@@ -69,7 +69,7 @@ void complete(struct wr_system *system)
 {
 	system->complete = true;
 	while (system->retired) {
-		struct wr_retired *entry = system->retired;
+		struct wr_deferred_free *entry = system->retired;
 
 		system->retired = entry->next;
 		system->listed--;

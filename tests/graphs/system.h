@@ -20,7 +20,7 @@
 
 struct wr_system {
 	bool complete;			/* all fences are */
-	struct wr_retired *retired;	/* the retire list, newest first */
+	struct wr_deferred_free *retired;	/* the retire list, newest first */
 	size_t listed, allocations;	/* on the list now; blocks that are out */
 };
 

@@ -13,7 +13,7 @@
  *   take (lock):   the oldest leaves; the last one: no longer holding. Then the sender is poked; then the outlet's reference goes.
  *   sender DONE:   (lock) ended; closes the finisher's queue; pokes the finisher, which is NEVER when that is closed and empty.
  *   cut:           CLOSED, entities leave, (lock) ended, not holding, the outlet's reference goes.
- * Properties: what is taken is finished; who takes gets all N in order and then hears CLOSED, unless the run was cut; closed by itself only if
+ * Properties: what is taken is finished; who takes gets all N in order and then wants ticked CLOSED, unless the run was cut; closed by itself only if
  * both are DONE and all was taken; never more in the queue than its capacity, in the finisher's than there; the count ends at 0.
  * Bounds: 3 messages, capacity 1 to 2. Run: build/m11_outlet [-v [NAME]]
  */

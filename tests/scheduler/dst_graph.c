@@ -76,7 +76,7 @@ static unsigned draw_bound(struct dst *dst)
 static const char *draw_signal(struct dst *dst)
 {
 	static const char *const signals[] = {
-		"", ",\"signal\":\"callback\"", ",\"signal\":\"callback_inline\"", ",\"signal\":\"doorbell\"",
+		"", ",\"signal\":\"callback\"", ",\"signal\":\"callback_inline\"", ",\"signal\":\"flag\"",
 	};
 
 	return signals[draw_streams(dst, sizeof signals / sizeof *signals)];
@@ -246,7 +246,7 @@ static void put_chain(struct text *text, struct text *wires, struct dst *dst, un
 	if (!dst->cycle)
 		return;
 	put(wires, ",{\"from\":\"e%u.out\",\"to\":\"e1.in2\",\"initial\":1}", n - 1);
-	dst->strict = false;	/* when e1 is done nobody hears the last one any more */
+	dst->strict = false;	/* when e1 is done nobody wants ticked the last one any more */
 }
 
 /* Any acyclic one, of one or two sources; a node may have a second input. */
@@ -306,7 +306,7 @@ weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out
 {
 	static const char *const signals[] = {"callback", "callback_inline"};
 	unsigned drawn = (unsigned)draw(dst, 2);
-	const char *signal = draw_streams(dst, 3) ? signals[drawn] : "doorbell";
+	const char *signal = draw_streams(dst, 3) ? signals[drawn] : "flag";
 	char connections[512] = "";
 	struct text text = {dst->text, dst->text, dst->text + sizeof dst->text};
 	struct text wires = {connections, connections, connections + sizeof connections};

@@ -535,7 +535,7 @@ static bool report(const struct world *world, struct dst_report *out)
 
 /*
  * In half of the worlds what the watch would find 50 ms later must not have been lost in the first place; in half of
- * them doorbells are waited for as on a device.
+ * them flags are waited for as on a device.
  */
 static void draw_poller(struct world *world, uint64_t seed)
 {

@@ -7,12 +7,12 @@
 #define SEEDS 3000
 
 /* Waits 10 ms; from when it is told to hurry 1 ms. */
-static _Atomic bool hurried;
+static _Atomic bool short_timeout;
 static int64_t began;
 
 static void ask_for_time(const void *state, const weir_view *view, weir_verdict *verdict)
 {
-	int64_t until = began + (wr_load(&hurried) ? MS : 10 * MS);
+	int64_t until = began + (wr_load(&short_timeout) ? MS : 10 * MS);
 
 	(void)state;
 	if (weir_view_now(view) >= until)
@@ -28,7 +28,7 @@ static void hurry(void *arg)
 {
 	struct rig *rig = arg;
 
-	wr_store(&hurried, true);
+	wr_store(&short_timeout, true);
 	weir_entity_poke(weir_graph_entity(rig->graph, "c"));
 }
 
@@ -37,7 +37,7 @@ static void run_hurried(void)
 	struct rig *rig = rig_of("c:call count=1 condition=in_time");
 	struct wr_thread other = {0};
 
-	wr_store(&hurried, false);
+	wr_store(&short_timeout, false);
 	rig_make(rig);
 	began = wr_now();
 	rig_start(rig);

@@ -6,7 +6,7 @@
 #include "rig.h"
 #include "streams/system.h"
 
-static const char *const signals[] = {"callback", "callback_inline", "doorbell"};
+static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3 };
 
 /* --- the conditions: of the test that runs now --- */
@@ -206,7 +206,7 @@ static void look_at(struct wr_signal *signal, void *arg)
 	bool armed = wr_signal_pending(wr_load(&signal->token)) && signal->entity != WR_NO_ENTITY;
 
 	found->armed += armed;
-	found->inlined += armed && !signal->carrier;
+	found->inlined += armed && !signal->signal_stream;
 }
 
 /* After 5 ms of a run; what the sources enqueued takes 10. */

@@ -8,7 +8,7 @@
 #include "streams/backend.h"
 #include "streams/system.h"
 
-static const char *const signals[] = {"callback", "callback_inline", "doorbell"};
+static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3, TICKS = 200 };
 
 /* --- the entity: each tick takes its time on the device, and checks how many before it still do --- */
@@ -188,10 +188,10 @@ static weir_status count_call(void *self, int device, void *stream, void (*fn)(v
 	return wr_backend_sim.call(self, device, stream, fn, arg);
 }
 
-static weir_status count_ring(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status count_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	rings++;
-	return wr_backend_sim.ring(self, device, stream, word, value);
+	return wr_backend_sim.write_flag(self, device, stream, word, value);
 }
 
 static void count_of(const char *signal)
@@ -203,7 +203,7 @@ static void count_of(const char *signal)
 	rig_make(rig);
 	counting = *rig->graph->system->backend;
 	counting.call = count_call;
-	counting.ring = count_ring;
+	counting.write_flag = count_flag;
 	rig->graph->system->backend = &counting;
 	calls = rings = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -217,14 +217,14 @@ static void t08_one_signal_pays_for_half_of_the_bound(void **state)
 	assert_in_range(calls, 5, 12);
 	count_of("callback_inline");
 	assert_in_range(calls, 5, 12);
-	count_of("doorbell");
+	count_of("flag");
 	assert_in_range(rings, 10, 13);	/* every 20th of 200, and the signals of the run's end */
 	assert_in_range(calls, 0, 2);
 }
 
 static void look_for_inline(struct wr_signal *signal, void *arg)
 {
-	if (wr_signal_pending(wr_load(&signal->token)) && !signal->carrier)
+	if (wr_signal_pending(wr_load(&signal->token)) && !signal->signal_stream)
 		++*(unsigned *)arg;
 }
 

@@ -16,7 +16,7 @@
 #define SEEDS 300
 #endif
 
-static const char *const signals[] = {"callback", "callback_inline", "doorbell"};
+static const char *const signals[] = {"callback", "callback_inline", "flag"};
 
 /* --- the graph as it is first written --- */
 

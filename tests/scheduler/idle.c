@@ -58,7 +58,7 @@ static unsigned delay_us(void)
 	return delays[draw(sizeof delays / sizeof *delays)];
 }
 
-/* Some have so many ticks that their worker looks at the doorbells in passing. */
+/* Some have so many ticks that their worker looks at the flags in passing. */
 static void put_sender(int chain, bool device)
 {
 	bool many = !draw(8);
@@ -72,7 +72,7 @@ static void put_sender(int chain, bool device)
 
 static void put_gate(const char *port)
 {
-	static const char *const signals[] = {"", ",doorbell", ",doorbell", ",callback_inline"};
+	static const char *const signals[] = {"", ",flag", ",flag", ",callback_inline"};
 
 	if (draw(2))
 		put(" gate=%s%s", port, signals[draw(4)]);
@@ -131,7 +131,7 @@ static struct rig *draw_graph(void)
 	rig = rig_of(world.text);
 	rig->options.workers = 2 + draw(3);
 	rig->options.seed = world.seed;
-	rig->options.signal = draw(2) ? "doorbell" : "callback";
+	rig->options.signal = draw(2) ? "flag" : "callback";
 	rig->options.spin_ns = draw(4) ? 0 : 20 * US;
 	return rig;
 }

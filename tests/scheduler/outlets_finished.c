@@ -26,7 +26,7 @@ static void take_what_kernels_write(void)
 
 static void xa03_an_outlet_gives_what_the_device_has_finished(void **state)
 {
-	static const char *const kinds[] = {"callback", "callback_inline", "doorbell"};
+	static const char *const kinds[] = {"callback", "callback_inline", "flag"};
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-/* Who looks at the doorbells (G4, S9), by the time it takes: a world's, so the same again for a seed. */
+/* Who looks at the flags (G4, S9), by the time it takes: a world's, so the same again for a seed. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -97,7 +97,7 @@ static void run_of(const char *text, unsigned workers)
 	struct rig *rig = rig_of(text);
 	int64_t began;
 
-	rig->options.signal = "doorbell";
+	rig->options.signal = "flag";
 	rig->options.workers = workers;
 	rig_on(rig, "a", produce);
 	rig_on(rig, "end", nothing);
@@ -139,7 +139,7 @@ static void in_time(const char *text)
 	int64_t first = 0;
 
 	rig->own = &first;
-	rig->options.signal = "doorbell";
+	rig->options.signal = "flag";
 	rig->options.workers = 2;
 	for (size_t i = 0; i < rig->entity_count; i++)
 		for (size_t k = 0; k < sizeof roles / sizeof *roles; k++)

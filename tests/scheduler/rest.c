@@ -19,7 +19,7 @@ static bool owed(weir_scheduler *scheduler)
 {
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		const weir_context *context = scheduler->workers[i].local.context;
-		if (context && context->computing && context->entity->brisk)
+		if (context && context->computing && context->entity->fast_last_tick)
 			return true;
 	}
 	return false;
@@ -34,11 +34,11 @@ static bool open_run(weir_scheduler *scheduler)
 /* E2: what the health watch is there for. */
 static bool needs_watch(struct wr_system *system)
 {
-	if (wr_load(&system->retire.count) || wr_system_outstanding(system) || wr_signals_refuse(system))
+	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) || wr_signals_refuse(system))
 		return true;
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
-		if (wr_load(&stream->recorded) > wr_load(&stream->seen) || wr_load(&stream->held))
+		if (wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->held))
 			return true;
 	}
 	return false;
@@ -64,6 +64,6 @@ const char *rest_broken(weir_scheduler *scheduler)
 	if (queued(scheduler) && !owed(scheduler))
 		return "an entity is ready and a worker sleeps";
 	if (wr_poll_wanted(scheduler))
-		return "doorbells are armed, no worker looks at them, and one sleeps";
+		return "flags are armed, no worker looks at them, and one sleeps";
 	return NULL;
 }

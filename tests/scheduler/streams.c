@@ -23,7 +23,7 @@
 #endif
 #define POOL(settings) "{\"p\": {\"type\": \"stream_pool\"" settings "}}"
 
-static const char *const signals[] = {"callback", "callback_inline", "doorbell"};
+static const char *const signals[] = {"callback", "callback_inline", "flag"};
 
 static void assert_says(const char *text, const char *part)
 {
@@ -1555,7 +1555,7 @@ static bool may_keep_streams(struct rig *rig, const char *name)
 {
 	const weir_entity *entity = weir_graph_entity(rig->graph, name);
 
-	return entity->withheld || entity->stop_owed;
+	return entity->fences_pending || entity->stop_owed;
 }
 
 /* Pool, share, default stream, set: every allocation on the way fails once, or from then on. True: there was none so late. */

@@ -513,87 +513,87 @@ BODY(t1_sizes_that_cannot_be_had_are_refused)
 	refuses(rig, 8, 100000, 2, " are left; sizes there are multiples of ");
 }
 
-/* --- doorbells --- */
+/* --- flags --- */
 
 static bool rings(struct rig *rig)
 {
 	const struct wr_backend *backend = rig->system->backend;
 
-	return !backend->can_ring || !backend->can_ring(rig->system->native, 0);
+	return !backend->can_write_flag || !backend->can_write_flag(rig->system->native, 0);
 }
 
 static _Atomic uint32_t *a_word(struct rig *rig)
 {
-	_Atomic uint32_t *bell;
+	_Atomic uint32_t *flag;
 	void *memory = NULL;
 
-	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *bell, &memory), WEIR_OK);
-	bell = memory;
-	wr_store(bell, 0);
-	return bell;
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *flag, &memory), WEIR_OK);
+	flag = memory;
+	wr_store(flag, 0);
+	return flag;
 }
 
-static void ring(struct rig *rig, weir_stream *stream, _Atomic uint32_t *bell, uint32_t value)
+static void ring(struct rig *rig, weir_stream *stream, _Atomic uint32_t *flag, uint32_t value)
 {
 	const struct wr_backend *backend = rig->system->backend;
 
-	assert_int_equal(backend->ring(rig->system->native, 0, stream->native, bell, value), WEIR_OK);
+	assert_int_equal(backend->write_flag(rig->system->native, 0, stream->native, flag, value), WEIR_OK);
 }
 
 /* It only grows. */
-static void until_rung(_Atomic uint32_t *bell, uint32_t value)
+static void until_written(_Atomic uint32_t *flag, uint32_t value)
 {
 	int64_t deadline = wr_now() + 10 * SECOND;
 	uint32_t last = 0, now;
 
-	for (; (now = wr_load(bell)) != value && wr_now() < deadline; last = now) {
+	for (; (now = wr_load(flag)) != value && wr_now() < deadline; last = now) {
 		assert_true(now >= last && now < value);
 		wr_thread_sleep(10000);
 	}
-	assert_int_equal(wr_load(bell), value);
+	assert_int_equal(wr_load(flag), value);
 }
 
-BODY(g4_a_doorbell_rings_when_the_work_before_it_is_done)
+BODY(g4_a_flag_rings_when_the_work_before_it_is_done)
 {
-	_Atomic uint32_t *bell = a_word(rig);
+	_Atomic uint32_t *flag = a_word(rig);
 
 	if (!rings(rig))
 		return;
 	for (int i = 1; i <= 10; i++) {
 		rig_add(rig, rig->a, 1, 2 * MS);
 		assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
-		ring(rig, rig->a, bell, (uint32_t)i);
-		until_rung(bell, (uint32_t)i);
+		ring(rig, rig->a, flag, (uint32_t)i);
+		until_written(flag, (uint32_t)i);
 		assert_int_equal(*rig->copy, i);
 	}
 }
 
-BODY(g4_the_word_of_a_doorbell_only_grows)
+BODY(g4_the_word_of_a_flag_only_grows)
 {
-	_Atomic uint32_t *bell = a_word(rig);
+	_Atomic uint32_t *flag = a_word(rig);
 
 	if (!rings(rig))
 		return;
 	for (uint32_t i = 1; i <= 50; i++) {
 		rig_add(rig, rig->a, 1, i % 3 * MS);
-		ring(rig, rig->a, bell, i);
+		ring(rig, rig->a, flag, i);
 	}
-	until_rung(bell, 50);
+	until_written(flag, 50);
 	rig_wait(rig, rig_record(rig->a));
-	assert_int_equal(wr_load(bell), 50);
+	assert_int_equal(wr_load(flag), 50);
 }
 
-BODY(f12_a_lost_doorbell_leaves_the_word_as_it_was)
+BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
 {
 	struct wr_sim_knobs knobs = {.lost = 1000};
-	_Atomic uint32_t *bell = a_word(rig);
+	_Atomic uint32_t *flag = a_word(rig);
 
 	if (!rig_is("sim"))
 		return;
 	wr_system_set_knobs(rig->system, &knobs);
-	ring(rig, rig->a, bell, 1);
+	ring(rig, rig->a, flag, 1);
 	rig_wait(rig, rig_record(rig->a));
-	assert_int_equal(wr_load(bell), 0);
+	assert_int_equal(wr_load(flag), 0);
 }
 
 /* --- live references --- */
@@ -634,11 +634,11 @@ BODY(s4_a_tick_that_has_work_keeps_its_reference)
 {
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
-	wr_stream_let_go(rig->a);
+	wr_stream_drop_ref_if_complete(rig->a);
 	assert_int_equal(rig->waker.live, 1); /* it was not recorded yet */
 	rig_record(rig->a);
 	wr_stream_begin(rig->a);
-	wr_stream_let_go(rig->a);
+	wr_stream_drop_ref_if_complete(rig->a);
 	assert_int_equal(rig->waker.live, 1); /* the tick before has work still */
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(rig->waker.live, 0);
@@ -662,7 +662,7 @@ BODY(s4_an_abandoned_run_gets_its_references_back_once)
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
-	wr_system_forfeit(rig->system);
+	wr_system_drop_all_refs(rig->system);
 	assert_int_equal(rig->waker.live, 0);
 	rig_wait(rig, fence);
 	assert_int_equal(rig->waker.live, 0);
@@ -726,8 +726,8 @@ BODY(g1_a_superseded_signal_pokes_nobody)
 
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = rig_record(rig->a);
-	wr_signal_supersede(rig->system, arm(rig, 5, fence));
-	wr_signal_supersede(rig->system, 0);
+	wr_signal_cancel(rig->system, arm(rig, 5, fence));
+	wr_signal_cancel(rig->system, 0);
 	arm(rig, 6, fence);
 	rig_until_poked(rig, 6);
 	while (wr_system_outstanding(rig->system))
@@ -753,7 +753,7 @@ BODY(g2_at_the_bound_entities_wait_in_order)
 	rig->system->signals.bound = 2;
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
-	wr_signal_supersede(rig->system, arm(rig, 1, fence)); /* counts until it has fired */
+	wr_signal_cancel(rig->system, arm(rig, 1, fence)); /* counts until it has fired */
 	arm(rig, 2, fence);
 	for (uint32_t entity = 3; entity <= 6; entity++)
 		assert_int_equal(wr_signal_arm(rig->system, entity, &fence, 1, &token), WEIR_E_BUSY);
@@ -879,18 +879,18 @@ BODY(g1_a_signal_that_was_given_up_delays_nobody)
 
 BODY(g1_carriers_that_were_given_up_are_used_again)
 {
-	struct wr_carrier *first;
+	struct wr_signal_stream *first;
 
 	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
-	first = rig->system->signals.carriers;
+	first = rig->system->signals.signal_streams;
 	rig_store(rig, rig->a, 1, 20 * MS);
 	arm(rig, 1, rig_record(rig->a));
 	wr_system_detach(rig->system);
-	assert_ptr_equal(rig->system->signals.limbo, first);
+	assert_ptr_equal(rig->system->signals.draining, first);
 	wr_thread_sleep(SECOND / 2);
 	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
-	assert_ptr_equal(rig->system->signals.carriers, first);
-	assert_null(rig->system->signals.limbo);
+	assert_ptr_equal(rig->system->signals.signal_streams, first);
+	assert_null(rig->system->signals.draining);
 }
 
 BODY(g3_a_point_from_before_a_capture_is_signalled_and_none_is_recorded_in_it)
@@ -1061,12 +1061,12 @@ BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
 }
 
 struct payload {
-	struct wr_retired retired;
+	struct wr_deferred_free retired;
 	weir_fence fence;
 	int released;
 };
 
-static void release(struct wr_retired *retired)
+static void release(struct wr_deferred_free *retired)
 {
 	((struct payload *)retired)->released++;
 }
@@ -1074,9 +1074,9 @@ static void release(struct wr_retired *retired)
 static bool retire(struct rig *rig, struct payload *payload, weir_fence fence, bool destructor)
 {
 	*payload = (struct payload){.fence = fence};
-	payload->retired = (struct wr_retired){
+	payload->retired = (struct wr_deferred_free){
 		.fences = &payload->fence, .count = 1, .release = release, .destructor = destructor};
-	return wr_retire(rig->system, &payload->retired);
+	return wr_defer_free(rig->system, &payload->retired);
 }
 
 BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
@@ -1087,10 +1087,10 @@ BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
 	assert_false(retire(rig, &payload, fence, false));
-	wr_system_retire_look(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(payload.released, 0);
 	rig_wait(rig, fence);
-	wr_system_retire_look(rig->system, false);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(payload.released, 1);
 	assert_true(retire(rig, &payload, fence, true)); /* complete: the caller releases */
 	assert_int_equal(payload.released, 0);
@@ -1108,7 +1108,7 @@ BODY(t4_a_worker_lists_with_a_reference)
 	wr_thread_set_local(NULL);
 	assert_int_equal(rig->waker.live, 1);
 	rig_wait(rig, fence);
-	wr_system_retire_look(rig->system, false);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(rig->waker.live, 0);
 	assert_int_equal(payload.released, 1);
 }
@@ -1121,11 +1121,11 @@ BODY(b5_a_worker_of_another_run_lists_without_a_reference)
 	payload.fence = rig_record(rig->a);
 	payload.retired.fences = &payload.fence;
 	wr_thread_set_local(rig);
-	assert_false(wr_retire(rig->system, &payload.retired));
+	assert_false(wr_defer_free(rig->system, &payload.retired));
 	wr_thread_set_local(NULL);
 	assert_int_equal(rig->waker.live, 0);
 	rig_wait(rig, payload.fence);
-	wr_system_retire_look(rig->system, false);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(payload.released, 1);
 }
 
@@ -1137,16 +1137,16 @@ BODY(b3_destructors_run_only_where_they_may)
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = rig_record(rig->a);
 	assert_false(retire(rig, &payload, fence, true));
-	assert_false(wr_system_retired_ready(rig->system));
+	assert_false(wr_system_deferred_frees_ready(rig->system));
 	rig_wait(rig, fence);
 	wr_store(&rig->waker.kicked, 0);
-	wr_system_retire_look(rig->system, false);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(payload.released, 0);
-	assert_true(wr_system_retired_ready(rig->system));
+	assert_true(wr_system_deferred_frees_ready(rig->system));
 	assert_int_equal(rig->waker.kicked, 1);
-	wr_system_retire_look(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(payload.released, 1);
-	assert_false(wr_system_retired_ready(rig->system));
+	assert_false(wr_system_deferred_frees_ready(rig->system));
 }
 
 BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
@@ -1159,10 +1159,10 @@ BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
 	wr_thread_set_local(rig);
 	assert_false(retire(rig, &payload, fence, false));
 	wr_thread_set_local(NULL);
-	wr_system_forfeit(rig->system);
+	wr_system_drop_all_refs(rig->system);
 	assert_int_equal(rig->waker.live, 0);
 	rig_wait(rig, fence);
-	wr_system_retire_look(rig->system, false);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(payload.released, 1);
 	assert_int_equal(rig->waker.live, 0);
 }
@@ -1229,9 +1229,9 @@ BODY(e1_who_failed_by_a_call_of_his_own_asks_the_device)
 
 	rig_store(rig, rig->a, 1, 0);
 	rig_wait(rig, rig_record(rig->a));
-	assert_true(wr_system_well(rig->system));
+	assert_true(wr_system_check_health(rig->system));
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
-	while (wr_system_well(rig->system) && wr_now() < until)
+	while (wr_system_check_health(rig->system) && wr_now() < until)
 		wr_thread_sleep(MS);
 	assert_true(wr_system_failed(rig->system));
 	assert_string_equal(wr_system_accused(rig->system), "b");
@@ -1261,7 +1261,7 @@ BODY(f10_a_failure_pokes_each_waiting_entity_once)
 	rig_store(rig, rig->a, 1, 50 * MS);
 	fence = rig_record(rig->a);
 	arm(rig, 1, fence);
-	wr_signal_supersede(rig->system, arm(rig, 2, fence));
+	wr_signal_cancel(rig->system, arm(rig, 2, fence));
 	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token), WEIR_E_BUSY);
 	assert_int_equal(rig->waker.live, 1);
 	fail_device(rig);
@@ -1286,7 +1286,7 @@ BODY(t4_payloads_come_back_after_a_failure)
 	assert_false(retire(rig, &payload, fence, true));
 	fail_device(rig);
 	wr_thread_sleep(50 * MS); /* on the host other streams' kernels still end */
-	wr_system_retire_look(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(payload.released, 1);
 }
 
@@ -1459,9 +1459,9 @@ static const struct CMUnitTest tests[] = {
 	T(t1_a_green_context_keeps_to_its_multiprocessors),
 	T(t1_a_priority_that_the_device_does_not_have_is_clamped),
 	T(t1_sizes_that_cannot_be_had_are_refused),
-	T(g4_a_doorbell_rings_when_the_work_before_it_is_done),
-	T(g4_the_word_of_a_doorbell_only_grows),
-	T(f12_a_lost_doorbell_leaves_the_word_as_it_was),
+	T(g4_a_flag_rings_when_the_work_before_it_is_done),
+	T(g4_the_word_of_a_flag_only_grows),
+	T(f12_a_lost_flag_leaves_the_word_as_it_was),
 	T(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
 	T(s4_a_tick_that_enqueued_nothing_gives_its_reference_back),
 	T(s4_a_tick_that_has_work_keeps_its_reference),

@@ -75,7 +75,7 @@ static weir_status answer_before_watch(void *self, void *event)
 
 static unsigned released;
 
-static void release(struct wr_retired *retired)
+static void release(struct wr_deferred_free *retired)
 {
 	(void)retired;
 	released++;
@@ -83,22 +83,22 @@ static void release(struct wr_retired *retired)
 
 BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 {
-	struct wr_retired entry = {.fences = &asked, .count = 1, .release = release, .foreign = true};
+	struct wr_deferred_free entry = {.fences = &asked, .count = 1, .release = release, .foreign = true};
 	int kicked;
 
 	meanwhile = rig;
 	released = 0;
 	rig_store(rig, rig->a, 1, 20 * MS);
 	asked = rig_record(rig->a);
-	assert_false(wr_retire(rig->system, &entry));
+	assert_false(wr_defer_free(rig->system, &entry));
 	slow.query = answer_before_watch;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);
-	wr_system_retire_look(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(released, 0);
 	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
 	assert_false(wr_load(&rig->system->resting));
-	wr_system_retire_look(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(released, 1);
 }
 

@@ -187,7 +187,7 @@ BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
 /* Nobody asked about any of them, and the newest are not complete. */
 BODY(t02_events_of_work_that_is_done_are_used_again)
 {
-	struct wr_ring *ring = wr_load(&rig->b->ring);
+	struct wr_event_ring *ring = wr_load(&rig->b->ring);
 	weir_fence first = rig_record(rig->b), last = first;
 
 	assert_int_equal(weir_stream_wait(rig->a, first), WEIR_OK);
@@ -724,7 +724,7 @@ BODY(t06_what_its_maker_left_on_a_wrapped_stream_is_his_affair)
 	uint32_t before = streams_of(rig);
 
 	rig_wait(rig, rig_record(wrapped));
-	wr_store(&wrapped->trailing, true);
+	wr_store(&wrapped->flag_after_record, true);
 	assert_non_null(weir_stream_native(wrapped)); /* who has it may use it */
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 	own = rig_stream(rig, "one of our own");

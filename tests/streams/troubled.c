@@ -220,57 +220,57 @@ BODY(g01_a_signal_that_could_not_be_enqueued_delays_nobody)
 BODY(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty)
 {
 	weir_fence slow = work(rig, rig->a, 100 * MS);
-	struct wr_carrier *other = NULL, *given_up;
+	struct wr_signal_stream *other = NULL, *given_up;
 
 	troubled.record = refuse_record;
 	fail_to_arm(rig, slow);
-	given_up = rig->system->signals.limbo;
+	given_up = rig->system->signals.draining;
 	assert_non_null(given_up);
-	assert_int_equal(wr_carrier_other(rig->system, 0, &other), WEIR_OK);
+	assert_int_equal(wr_signal_stream_make(rig->system, 0, &other), WEIR_OK);
 	assert_ptr_not_equal(other, given_up);
-	wr_carrier_push(&rig->system->signals, &rig->system->signals.carriers, other);
+	wr_signal_stream_push(&rig->system->signals, &rig->system->signals.signal_streams, other);
 }
 
 BODY(g01_all_that_were_given_up_are_looked_at)
 {
 	weir_fence fast = work(rig, rig->a, 0), slow;
 	struct wr_signals *signals = &rig->system->signals;
-	struct wr_carrier *through, *other = NULL;
+	struct wr_signal_stream *through, *other = NULL;
 
 	rig_wait(rig, fast); /* both write the one cell */
 	slow = work(rig, rig->b, 150 * MS);
 	fail_to_arm(rig, fast);
-	through = signals->limbo;
+	through = signals->draining;
 	while (rig->system->backend->query(rig->system->native, through->event))
 		wr_thread_sleep(MS);
-	signals->limbo = NULL; /* or it would be taken at once */
+	signals->draining = NULL; /* or it would be taken at once */
 	fail_to_arm(rig, slow);
-	signals->limbo->next = through;
-	assert_int_equal(wr_carrier_other(rig->system, 0, &other), WEIR_OK);
+	signals->draining->next = through;
+	assert_int_equal(wr_signal_stream_make(rig->system, 0, &other), WEIR_OK);
 	assert_ptr_equal(other, through);
-	assert_non_null(signals->limbo); /* the slow one went back */
-	wr_carrier_push(signals, &signals->carriers, other);
+	assert_non_null(signals->draining); /* the slow one went back */
+	wr_signal_stream_push(signals, &signals->signal_streams, other);
 }
 
 /* The write of its word may still be on the queue. */
 BODY(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again)
 {
-	weir_stream *rang = rig_stream(rig, "rang"), *next;
+	weir_stream *flag_seen = rig_stream(rig, "rang"), *next;
 
-	rig_wait(rig, rig_record(rang));
-	wr_store(&rang->trailing, true);
+	rig_wait(rig, rig_record(flag_seen));
+	wr_store(&flag_seen->flag_after_record, true);
 	troubled.record = refuse_record;
 	rig->system->backend = &troubled;
-	wr_stream_close(rang);
+	wr_stream_close(flag_seen);
 	rig->system->backend = &wr_backend_host;
 	next = rig_stream(rig, "next");
-	assert_ptr_not_equal(next, rang);
+	assert_ptr_not_equal(next, flag_seen);
 	wr_stream_close(next);
 }
 
 BODY(f65_a_record_that_was_refused_keeps_its_place)
 {
-	struct wr_ring *ring = wr_load(&rig->a->ring);
+	struct wr_event_ring *ring = wr_load(&rig->a->ring);
 	weir_fence fence;
 
 	troubled.record = refuse_record;
@@ -287,11 +287,11 @@ static weir_status lost_when_tried(void *self, int device)
 	return wr_fail(WEIR_E_DEVICE, "device %d is lost", device);
 }
 
-BODY(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run)
+BODY(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run)
 {
-	troubled.can_ring = lost_when_tried;
+	troubled.can_write_flag = lost_when_tried;
 	rig->system->backend = &troubled;
-	assert_int_equal(wr_bell_check(rig->system), WEIR_E_DEVICE);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_E_DEVICE);
 	assert_true(wr_system_failed(rig->system));
 	rig->system->backend = &wr_backend_host;
 }
@@ -304,11 +304,11 @@ BODY(t05_who_carries_a_signal_when_the_system_fails_is_waited_for)
 	wr_token token;
 
 	assert_int_equal(wr_signal_arm(rig->system, 1, &slow, 1, &token), WEIR_OK);
-	wr_system_fail(rig->system, "a doorbell was lost");
+	wr_system_fail(rig->system, "a flag was lost");
 	wr_system_collect(rig->system);
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
-	assert_null(signals->carriers);
-	assert_non_null(signals->limbo);
+	assert_null(signals->signal_streams);
+	assert_non_null(signals->draining);
 	assert_false(wr_signals_drained(rig->system));
 }
 
@@ -323,7 +323,7 @@ static weir_status open_all(struct rig *rig, weir_stream *streams[3])
 {
 	struct wr_stream_pool_spec spec = {.name = "pool", .streams = {.device = 1}, .reserved = 2, .max = 2};
 	struct wr_stream_pool *pool;
-	weir_status status = wr_bell_check(rig->system);
+	weir_status status = wr_flag_check(rig->system);
 
 	if (!status)
 		status = wr_stream_pool_create(rig->system, &spec, &pool);
@@ -359,15 +359,15 @@ static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
 		wr_stream_begin(streams[i]);
 		status = weir_stream_record(streams[i], &fences[i]);
 		if (!status)
-			status = wr_bell_ring(streams[i]);
+			status = wr_flag_write(streams[i]);
 	}
 	if (!status)
 		status = wr_signal_inline(rig->system, 3, &fences[1], 1, &token);
 	if (!status)
 		status = wr_signal_arm(rig->system, 1, fences, 4, &token);
 	if (!status)
-		status = wr_bell_arm(rig->system, 2, fences, 4, &token);
-	wr_bells_look(rig->system, wr_now());
+		status = wr_flag_arm(rig->system, 2, fences, 4, &token);
+	wr_flags_poll(rig->system, wr_now());
 	wr_system_collect(rig->system);
 	return status == WEIR_E_UNSUPPORTED ? WEIR_E_NOMEM : status; /* no word: it was not rung */
 }
@@ -391,9 +391,9 @@ static void sweep_body(struct rig *rig)
 		while (!wr_stream_idle(streams[i]))
 			wr_thread_yield();
 	}
-	for (int64_t end = wr_now() + 10000 * (int64_t)MS; wr_bells_armed(rig->system) && wr_now() < end;)
-		wr_bells_look(rig->system, wr_now());
-	assert_int_equal(wr_bells_armed(rig->system), 0);
+	for (int64_t end = wr_now() + 10000 * (int64_t)MS; wr_flags_armed(rig->system) && wr_now() < end;)
+		wr_flags_poll(rig->system, wr_now());
+	assert_int_equal(wr_flags_armed(rig->system), 0);
 }
 
 static void f40_whatever_allocation_fails_nothing_is_lost(void **state)
@@ -454,7 +454,7 @@ REFUSABLE(record, (void *self, int device, void *stream, void *event), (self, de
 REFUSABLE(wait, (void *self, int device, void *stream, void *event), (self, device, stream, event))
 REFUSABLE(query, (void *self, void *event), (self, event))
 REFUSABLE(call, (void *self, int device, void *stream, void (*fn)(void *arg), void *arg), (self, device, stream, fn, arg))
-REFUSABLE(ring, (void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value),
+REFUSABLE(write_flag, (void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value),
 	  (self, device, stream, word, value))
 REFUSABLE(alloc, (void *self, int device, size_t bytes, void **out), (self, device, bytes, out))
 
@@ -467,7 +467,7 @@ static void refuse_at_n(void)
 	troubled.wait = may_wait;
 	troubled.query = may_query;
 	troubled.call = may_call;
-	troubled.ring = may_ring;
+	troubled.write_flag = may_write_flag;
 	troubled.alloc = may_alloc;
 }
 
@@ -495,7 +495,7 @@ static void refusal_body(struct rig *rig)
 	refuse_at_n();
 	refusal.stream = rig->a;
 	rig->system->backend = &troubled;
-	status = wr_bell_check(rig->system);
+	status = wr_flag_check(rig->system);
 	if (!status)
 		status = wr_stream_open(rig->system, &(struct wr_stream_spec){.priority = 1}, "own", &own);
 	if (!status)
@@ -506,7 +506,7 @@ static void refusal_body(struct rig *rig)
 	wr_stream_close(own);
 	assert_true(refusal.lost || !wr_system_failed(rig->system));
 	wr_system_detach(rig->system);
-	assert_int_equal(wr_bells_armed(rig->system) + wr_system_outstanding(rig->system), 0);
+	assert_int_equal(wr_flags_armed(rig->system) + wr_system_outstanding(rig->system), 0);
 	assert_int_equal(wr_load(&rig->waker.live), 0);
 }
 
@@ -573,7 +573,7 @@ int main(void)
 		cmocka_unit_test(g03_nobody_asks_a_stream_whose_fence_is_complete),
 		cmocka_unit_test(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again),
 		cmocka_unit_test(f65_a_record_that_was_refused_keeps_its_place),
-		cmocka_unit_test(e02_a_device_that_is_lost_when_its_doorbell_is_tried_ends_the_run),
+		cmocka_unit_test(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run),
 		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
 		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),

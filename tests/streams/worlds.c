@@ -33,7 +33,7 @@ struct world;
 
 /* One block of memory, written by one stream, read by another, given back when both are through. */
 struct payload {
-	struct wr_retired retired;
+	struct wr_deferred_free retired;
 	struct world *world;
 	uint32_t *words;
 	uint32_t value;
@@ -145,7 +145,7 @@ static void launch(weir_stream *stream, const weir_kernel *kernel, struct payloa
 
 /* --- a worker --- */
 
-static void release(struct wr_retired *retired)
+static void release(struct wr_deferred_free *retired)
 {
 	struct payload *payload = (struct payload *)retired;
 
@@ -153,7 +153,7 @@ static void release(struct wr_retired *retired)
 	wr_fetch_add(&payload->world->released, 1);
 }
 
-/* In some worlds by doorbell. */
+/* In some worlds by flag. */
 static bool rings(const struct world *world)
 {
 	return world->seed % 4 == 1;
@@ -164,13 +164,13 @@ static weir_fence record(struct world *world, weir_stream *stream)
 	weir_fence fence = rig_record(stream);
 
 	if (rings(world))
-		assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+		assert_int_equal(wr_flag_write(stream), WEIR_OK);
 	return fence;
 }
 
 static weir_status arm(struct world *world, uint32_t entity, const weir_fence *fences, wr_token *token)
 {
-	return rings(world) ? wr_bell_arm(world->system, entity, fences, 2, token) :
+	return rings(world) ? wr_flag_arm(world->system, entity, fences, 2, token) :
 			      wr_signal_arm(world->system, entity, fences, 2, token);
 }
 
@@ -189,7 +189,7 @@ static void produce(struct worker *self, struct payload *payload, uint32_t entit
 	assert_int_equal(weir_stream_wait(self->reader, payload->fences[0]), WEIR_OK);
 	launch(self->reader, &check_kernel, payload);
 	payload->fences[1] = record(self->world, self->reader);
-	payload->retired = (struct wr_retired){.fences = payload->fences, .count = 2, .release = release};
+	payload->retired = (struct wr_deferred_free){.fences = payload->fences, .count = 2, .release = release};
 }
 
 static bool complete(struct world *world, const weir_fence *fences)
@@ -222,7 +222,7 @@ static void give_up(struct worker *self, const weir_fence *fences, uint32_t enti
 	wr_token token = 0;
 
 	if (!arm(self->world, entity, fences, &token))
-		wr_signal_supersede(self->world->system, token);
+		wr_signal_cancel(self->world->system, token);
 	wr_signal_leave(self->world->system, entity);
 }
 
@@ -239,7 +239,7 @@ static void work(void *arg)
 
 		produce(self, payload, entity);
 		memcpy(fences, payload->fences, sizeof fences);
-		if (wr_retire(world->system, &payload->retired))
+		if (wr_defer_free(world->system, &payload->retired))
 			release(&payload->retired);
 		if ((world->seed + entity) % 3 == 0)
 			give_up(self, fences, entity);
@@ -257,7 +257,7 @@ static void poll(void *arg)
 	struct world *world = arg;
 
 	while (wr_load(&world->working)) {
-		int64_t now = wr_now(), next = wr_bells_look(world->system, now);
+		int64_t now = wr_now(), next = wr_flags_poll(world->system, now);
 
 		wr_thread_sleep(next <= now ? 1 : next - now < 20 * US ? next - now : 20 * US);
 	}
@@ -382,7 +382,7 @@ struct cut {
 	int run, live; /* live: not 0 if a run left references, or gave back too many */
 };
 
-static void keep(struct wr_retired *retired)
+static void keep(struct wr_deferred_free *retired)
 {
 	((struct payload *)retired)->value++;
 }
@@ -404,7 +404,7 @@ static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
 	if (weir_stream_record(stream, fence))
 		*fence = (weir_fence){0, 0};
 	else
-		wr_bell_ring(stream);
+		wr_flag_write(stream);
 }
 
 static void retire_as_worker(struct cut *cut, const weir_fence *fences)
@@ -412,10 +412,10 @@ static void retire_as_worker(struct cut *cut, const weir_fence *fences)
 	struct payload *payload = &cut->payloads[cut->run++];
 
 	memcpy(payload->fences, fences, sizeof payload->fences);
-	payload->retired = (struct wr_retired){
+	payload->retired = (struct wr_deferred_free){
 		.fences = payload->fences, .count = 2, .release = keep, .destructor = true};
 	wr_thread_set_local(cut);
-	if (wr_retire(cut->system, &payload->retired))
+	if (wr_defer_free(cut->system, &payload->retired))
 		keep(&payload->retired);
 	wr_thread_set_local(NULL);
 }
@@ -426,7 +426,7 @@ static void look_on(void *arg)
 	struct cut *cut = arg;
 
 	for (int i = 1; !wr_load(&cut->over); i++) {
-		wr_system_retire_look(cut->system, false);
+		wr_system_run_deferred_frees(cut->system, false);
 		for (int k = 0; k < 3; k++)
 			wr_stream_idle(cut->streams[k]);
 		if (cut->seed % 2 || i % 100 == 0)
@@ -452,13 +452,13 @@ static void run_and_cut(struct cut *cut)
 	}
 	for (uint32_t i = 0; i < 3; i++)
 		if (!wr_signal_arm(cut->system, 2 + i, fences, 3, &token) && i == 1)
-			wr_signal_supersede(cut->system, token);
+			wr_signal_cancel(cut->system, token);
 	for (uint32_t i = 0; i < 3; i++)
-		if (!wr_bell_arm(cut->system, 5 + i, fences, 3, &token) && i == 1)
-			wr_signal_supersede(cut->system, token);
-	wr_bells_look(cut->system, wr_now());
-	if (!wr_bell_arm(cut->system, 8, fences, 3, &token) && cut->seed % 4 < 2)
-		wr_signal_supersede(cut->system, token);
+		if (!wr_flag_arm(cut->system, 5 + i, fences, 3, &token) && i == 1)
+			wr_signal_cancel(cut->system, token);
+	wr_flags_poll(cut->system, wr_now());
+	if (!wr_flag_arm(cut->system, 8, fences, 3, &token) && cut->seed % 4 < 2)
+		wr_signal_cancel(cut->system, token);
 	retire_as_worker(cut, fences);
 	wr_store(&cut->over, false);
 	assert_int_equal(wr_thread_start(&onlooker, "onlooker", look_on, cut), WEIR_OK);
@@ -512,24 +512,24 @@ static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
 	}
 }
 
-/* --- doorbells are armed while the system fails: nobody waits for what will not come --- */
+/* --- flags are armed while the system fails: nobody waits for what will not come --- */
 
-enum { BELLS = 4 };
+enum { FLAGS = 4 };
 
 struct failing {
 	struct rig_waker waker;
 	struct wr_system *system;
 	weir_fence fence;
-	_Atomic bool over, armed[BELLS];
+	_Atomic bool over, armed[FLAGS];
 };
 
-static void arm_bells(void *arg)
+static void arm_flags(void *arg)
 {
 	struct failing *failing = arg;
 	wr_token token;
 
-	for (uint32_t i = 0; i < BELLS; i++)
-		wr_store(&failing->armed[i], !wr_bell_arm(failing->system, i, &failing->fence, 1, &token));
+	for (uint32_t i = 0; i < FLAGS; i++)
+		wr_store(&failing->armed[i], !wr_flag_arm(failing->system, i, &failing->fence, 1, &token));
 }
 
 static void fail_all(void *arg)
@@ -542,14 +542,14 @@ static void look_meanwhile(void *arg)
 	struct failing *failing = arg;
 
 	while (!wr_load(&failing->over)) {
-		wr_bells_look(failing->system, wr_now());
+		wr_flags_poll(failing->system, wr_now());
 		wr_thread_yield();
 	}
 }
 
 static void arm_and_fail(struct failing *failing)
 {
-	static void (*const parts[])(void *arg) = {look_meanwhile, arm_bells, fail_all};
+	static void (*const parts[])(void *arg) = {look_meanwhile, arm_flags, fail_all};
 	struct wr_thread threads[3] = {{0}};
 
 	for (int i = 0; i < 3; i++)
@@ -558,7 +558,7 @@ static void arm_and_fail(struct failing *failing)
 	wr_thread_join(&threads[2]);
 	wr_store(&failing->over, true);
 	wr_thread_join(&threads[0]);
-	wr_bells_look(failing->system, wr_now());
+	wr_flags_poll(failing->system, wr_now());
 }
 
 static void run_failing(void *arg)
@@ -575,16 +575,16 @@ static void run_failing(void *arg)
 	assert_int_equal(wr_stream_open(failing.system, &(struct wr_stream_spec){0}, "s", &stream), WEIR_OK);
 	assert_int_equal(weir_stream_launch(stream, &sleep_kernel, &second, sizeof second), WEIR_OK);
 	failing.fence = rig_record(stream);
-	assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+	assert_int_equal(wr_flag_write(stream), WEIR_OK);
 	arm_and_fail(&failing);
-	assert_int_equal(wr_bells_armed(failing.system), 0);
-	for (int i = 0; i < BELLS; i++)
+	assert_int_equal(wr_flags_armed(failing.system), 0);
+	for (int i = 0; i < FLAGS; i++)
 		assert_in_range(wr_load(&failing.waker.poked[i]), wr_load(&failing.armed[i]), 1);
 	wr_system_detach(failing.system);
 	assert_int_equal(wr_system_destroy(failing.system), WEIR_OK);
 }
 
-static void g4_f10_a_bell_that_is_armed_while_the_system_fails_is_told(void **state)
+static void g4_f10_a_flag_that_is_armed_while_the_system_fails_is_told(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= TICK_SEEDS; seed++) {
@@ -703,7 +703,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s4_g1_g2_t4_hold_in_all_worlds),
 		cmocka_unit_test(s4_f08_a_run_that_is_cut_short_leaves_nothing_behind),
-		cmocka_unit_test(g4_f10_a_bell_that_is_armed_while_the_system_fails_is_told),
+		cmocka_unit_test(g4_f10_a_flag_that_is_armed_while_the_system_fails_is_told),
 		cmocka_unit_test(s4_e2_a_stream_with_work_holds_a_reference),
 		cmocka_unit_test(t4_a_payload_that_returns_early_is_found),
 		cmocka_unit_test(g1_a_token_without_generation_is_found),

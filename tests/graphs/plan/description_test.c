@@ -275,7 +275,7 @@ static void text_says_defaults_in_words(void **state)
 static void text_lists_resources_and_who_uses_them(void **state)
 {
 	static const char *const lines[] = {
-		"signal doorbell",
+		"signal flag",
 		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size 2, "
 		"default context the remainder\n",
 		"green context left: partition 0 of parts\n",

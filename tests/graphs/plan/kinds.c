@@ -123,7 +123,7 @@ const char good_graph[] =
 	"[\"back.extra\", \"show.in\"]]}\n";
 
 const char resource_graph[] =
-	"{\"weir\": 1, \"use_default_stream\": true, \"scheduler\": {\"signal\": \"doorbell\"},\n"
+	"{\"weir\": 1, \"use_default_stream\": true, \"scheduler\": {\"signal\": \"flag\"},\n"
 	" \"resources\": {\n"
 	"  \"fast\": {\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, \"max_size\": 4, "
 	"\"green_context\": \"left\"},\n"
@@ -150,7 +150,7 @@ const char resource_graph[] =
 	"  {\"name\": \"f\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
 	"[\"rest\"]},\n"
 	"  {\"name\": \"write\", \"operator\": \"sink\",\n"
-	"   \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"doorbell\"}]}],\n"
+	"   \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"flag\"}]}],\n"
 	" \"connections\": [[\"read.out\", \"a.in\"], [\"a.out\", \"b.in\"], [\"b.out\", \"c.in\"], "
 	"[\"c.out\", \"d.in\"],\n"
 	"  [\"d.out\", \"e.in\"], [\"e.out\", \"f.in\"], [\"f.out\", \"write.in\"]]}\n";

@@ -393,13 +393,13 @@ static void a_device_has_256_partitions_at_most(void **state)
 	wr_free(more);
 }
 
-static void doorbell_is_a_signal(void **state)
+static void flag_is_a_signal(void **state)
 {
 	struct wr_plan *plan = plan_of(resource_graph, false);
 
 	(void)state;
-	assert_int_equal(plan->scheduler.signal, WR_SIGNAL_DOORBELL);
-	assert_int_equal(plan->entities[7].conditions[0].signal, WR_SIGNAL_DOORBELL);
+	assert_int_equal(plan->scheduler.signal, WR_SIGNAL_FLAG);
+	assert_int_equal(plan->entities[7].conditions[0].signal, WR_SIGNAL_FLAG);
 	wr_plan_destroy(plan);
 }
 
@@ -501,7 +501,7 @@ int main(void)
 		cmocka_unit_test(the_device_of_a_green_context_may_be_said_again),
 		cmocka_unit_test(a_green_context_pool_that_nobody_uses_needs_its_device),
 		cmocka_unit_test(a_device_has_256_partitions_at_most),
-		cmocka_unit_test(doorbell_is_a_signal),
+		cmocka_unit_test(flag_is_a_signal),
 		cmocka_unit_test(durations_are_exact),
 		cmocka_unit_test(sizes_are_exact),
 		cmocka_unit_test(what_is_shown_reads_as_the_same),

@@ -1,4 +1,4 @@
-/* Doorbells: what the poller sees, when it looks again, and what it has learned. Run as `bells BACKEND`. */
+/* Flags: what the poller sees, when it looks again, and what it has learned. Run as `flags BACKEND`. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -139,7 +139,7 @@ static wr_token arm_all(struct rig *rig, uint32_t entity, const weir_fence *fenc
 {
 	wr_token token = 0;
 
-	assert_int_equal(wr_bell_arm(rig->system, entity, fences, n, &token), WEIR_OK);
+	assert_int_equal(wr_flag_arm(rig->system, entity, fences, n, &token), WEIR_OK);
 	assert_true(token != 0);
 	return token;
 }
@@ -153,7 +153,7 @@ static weir_fence ring(weir_stream *stream)
 {
 	weir_fence fence = rig_record(stream);
 
-	assert_int_equal(wr_bell_ring(stream), WEIR_OK);
+	assert_int_equal(wr_flag_write(stream), WEIR_OK);
 	return fence;
 }
 
@@ -162,31 +162,31 @@ static void poll(struct rig *rig)
 {
 	int64_t deadline = wr_now() + 20 * SECOND, next;
 
-	while ((next = wr_bells_look(rig->system, wr_now())) != INT64_MAX) {
+	while ((next = wr_flags_poll(rig->system, wr_now())) != INT64_MAX) {
 		int64_t now = wr_now();
 
 		assert_true(now < deadline);
 		wr_thread_sleep(next > now ? next - now : 1);
 	}
-	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_flags_armed(rig->system), 0);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
 /* --- firing --- */
 
-BODY(g04_a_bell_fires_after_the_work_and_not_before)
+BODY(g04_a_flag_fires_after_the_work_and_not_before)
 {
-	uint64_t version = wr_bells_version(rig->system);
+	uint64_t version = wr_flags_version(rig->system);
 	weir_fence fence;
 
-	assert_int_equal(wr_bells_look(rig->system, wr_now()), INT64_MAX);
+	assert_int_equal(wr_flags_poll(rig->system, wr_now()), INT64_MAX);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = ring(rig->a);
 	arm(rig, 5, fence);
-	assert_int_equal(wr_bells_armed(rig->system), 1);
+	assert_int_equal(wr_flags_armed(rig->system), 1);
 	assert_int_equal(wr_system_outstanding(rig->system), 1);
-	assert_true(wr_bells_version(rig->system) > version);
-	assert_true(wr_bells_look(rig->system, wr_now()) > 0);
+	assert_true(wr_flags_version(rig->system) > version);
+	assert_true(wr_flags_poll(rig->system, wr_now()) > 0);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
 	poll(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
@@ -194,7 +194,7 @@ BODY(g04_a_bell_fires_after_the_work_and_not_before)
 	assert_int_equal(wr_load(&rig->waker.kicked), 1); /* the watch had rested; a firing kicks nobody */
 }
 
-BODY(g04_one_bell_waits_for_all_fences)
+BODY(g04_one_flag_waits_for_all_fences)
 {
 	weir_fence fences[3];
 
@@ -219,7 +219,7 @@ BODY(g04_two_entities_wait_for_one_point)
 
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fence = ring(rig->a);
-	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK); /* once a point */
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* once a point */
 	arm(rig, 5, fence);
 	arm(rig, 6, fence);
 	poll(rig);
@@ -233,21 +233,21 @@ BODY(g04_what_is_complete_fires_at_the_first_look)
 
 	rig_wait(rig, fence);
 	arm(rig, 5, fence);
-	assert_int_equal(wr_bells_look(rig->system, wr_now()), INT64_MAX);
+	assert_int_equal(wr_flags_poll(rig->system, wr_now()), INT64_MAX);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(g04_a_superseded_bell_pokes_nobody)
+BODY(g04_a_cancelled_flag_pokes_nobody)
 {
 	weir_fence fence;
 
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = ring(rig->a);
-	wr_signal_supersede(rig->system, arm(rig, 5, fence));
+	wr_signal_cancel(rig->system, arm(rig, 5, fence));
 	arm(rig, 6, fence);
-	wr_bells_look(rig->system, wr_now());
-	assert_int_equal(wr_bells_armed(rig->system), 1); /* it went at once */
-	wr_signal_supersede(rig->system, arm(rig, 7, fence)); /* in the list, then in the inbox */
+	wr_flags_poll(rig->system, wr_now());
+	assert_int_equal(wr_flags_armed(rig->system), 1); /* it went at once */
+	wr_signal_cancel(rig->system, arm(rig, 7, fence)); /* in the list, then in the inbox */
 	poll(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
 	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
@@ -264,10 +264,10 @@ BODY(g04_what_was_not_rung_is_armed_otherwise)
 	rig->cell++;
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fences[0] = ring(rig->a);
-	assert_int_equal(wr_bell_arm(rig->system, 5, fences, 2, &token), WEIR_E_UNSUPPORTED);
-	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_flag_arm(rig->system, 5, fences, 2, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flags_armed(rig->system), 0);
 	rig_wait(rig, fences[1]);
-	arm_all(rig, 5, fences, 2); /* complete needs no bell */
+	arm_all(rig, 5, fences, 2); /* complete needs no flag */
 	poll(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
@@ -282,7 +282,7 @@ BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
 	fence = rig_record(rig->a);
 	rig_store(rig, rig->a, 2, 30 * MS);
 	later = ring(rig->a);
-	assert_int_equal(wr_bell_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	rig_wait(rig, fence);
 	if (rig_is("sim"))
 		assert_int_equal(wr_fence_query(rig->system, later), WEIR_E_BUSY);
@@ -300,7 +300,7 @@ BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
 	ring(rig->a);
-	assert_int_equal(wr_bell_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	rig_wait(rig, fence);
 }
 
@@ -314,7 +314,7 @@ BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
 	fence = rig_record(rig->a);
 	assert_int_equal(wr_signal_arm(rig->system, 5, &fence, 1, &token), WEIR_E_BUSY);
 	assert_int_equal(wr_load(&rig->waker.live), 1);
-	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
 	arm(rig, 5, fence);
 	assert_int_equal(wr_load(&rig->waker.live), 0);
 	poll(rig);
@@ -354,7 +354,7 @@ BODY(g04_a_stream_that_is_opened_again_counts_on)
 	fence = ring(stream);
 	assert_ptr_equal(wr_load(&stream->word), word);
 	arm(rig, 5, fence);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
 	poll(rig);
 	wr_stream_close(stream);
@@ -365,8 +365,8 @@ BODY(g04_a_stream_that_is_opened_again_counts_on)
 static void count_from(struct rig *rig, weir_stream *stream, uint64_t point)
 {
 	rig_wait(rig, rig_record(stream));
-	wr_store(&stream->recorded, point);
-	wr_store(&stream->seen, point);
+	wr_store(&stream->submitted, point);
+	wr_store(&stream->completed, point);
 }
 
 BODY(f39_a_word_comes_round_at_2_to_the_32)
@@ -378,7 +378,7 @@ BODY(f39_a_word_comes_round_at_2_to_the_32)
 		rig_store(rig, rig->a, i, 5 * MS);
 		fence = ring(rig->a);
 		arm(rig, 5, fence);
-		wr_bells_look(rig->system, wr_now());
+		wr_flags_poll(rig->system, wr_now());
 		assert_int_equal(wr_load(&rig->waker.poked[5]), i);
 		poll(rig);
 		assert_int_equal(wr_load(&rig->waker.poked[5]), i + 1);
@@ -396,7 +396,7 @@ BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = ring(rig->a);
 	arm(rig, 5, fence);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
 	poll(rig);
 	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
@@ -404,7 +404,7 @@ BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
 
 /* --- failure, the end of a run --- */
 
-BODY(f10_a_failure_pokes_each_who_waits_for_a_bell_once)
+BODY(f10_a_failure_pokes_each_who_waits_for_a_flag_once)
 {
 	weir_fence fence;
 	wr_token token;
@@ -413,24 +413,24 @@ BODY(f10_a_failure_pokes_each_who_waits_for_a_bell_once)
 	fence = ring(rig->a);
 	rig_record(rig->c);
 	arm(rig, 1, fence);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	arm(rig, 2, fence);
-	wr_signal_supersede(rig->system, arm(rig, 3, fence));
+	wr_signal_cancel(rig->system, arm(rig, 3, fence));
 	wr_system_fail(rig->system, "the device is gone");
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[2]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[3]), 0);
-	assert_int_equal(wr_bells_armed(rig->system), 0);
-	assert_int_equal(wr_bell_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
-	assert_int_equal(wr_bell_ring(rig->b), WEIR_OK); /* nothing new to ring for */
-	assert_int_equal(wr_bell_ring(rig->c), WEIR_E_DEVICE);
-	wr_bells_look(rig->system, wr_now());
+	assert_int_equal(wr_flags_armed(rig->system), 0);
+	assert_int_equal(wr_flag_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
+	assert_int_equal(wr_flag_write(rig->b), WEIR_OK); /* nothing new to ring for */
+	assert_int_equal(wr_flag_write(rig->c), WEIR_E_DEVICE);
+	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
 }
 
-BODY(f08_a_bell_of_a_run_that_is_over_touches_nobody)
+BODY(f08_a_flag_of_a_run_that_is_over_touches_nobody)
 {
 	struct rig_waker next;
 	weir_fence fence;
@@ -438,12 +438,12 @@ BODY(f08_a_bell_of_a_run_that_is_over_touches_nobody)
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = ring(rig->a);
 	arm(rig, 1, fence);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	arm(rig, 2, fence);
-	wr_signal_supersede(rig->system, arm(rig, 3, fence));
+	wr_signal_cancel(rig->system, arm(rig, 3, fence));
 	wr_system_detach(rig->system);
 	memset(&rig->waker.waker, 0, sizeof rig->waker.waker); /* a call through it would crash */
-	assert_int_equal(wr_bells_armed(rig->system), 0);
+	assert_int_equal(wr_flags_armed(rig->system), 0);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 	rig_fill_waker(&next);
 	wr_system_attach(rig->system, &next.waker);
@@ -454,13 +454,13 @@ BODY(f08_a_bell_of_a_run_that_is_over_touches_nobody)
 	wr_system_detach(rig->system);
 }
 
-BODY(f08_without_a_run_no_bell_is_armed)
+BODY(f08_without_a_run_no_flag_is_armed)
 {
 	weir_fence fence = ring(rig->a);
 	wr_token token;
 
 	wr_system_detach(rig->system);
-	assert_int_equal(wr_bell_arm(rig->system, 1, &fence, 1, &token), WEIR_E_CLOSED);
+	assert_int_equal(wr_flag_arm(rig->system, 1, &fence, 1, &token), WEIR_E_CLOSED);
 }
 
 /* --- the net below the poller --- */
@@ -480,7 +480,7 @@ BODY(f12_the_watch_looks_when_nobody_polls)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(f12_who_arms_a_bell_wakes_the_watch_that_rests)
+BODY(f12_who_arms_a_flag_wakes_the_watch_that_rests)
 {
 	weir_fence fence = ring(rig->a);
 	int64_t next;
@@ -495,7 +495,7 @@ BODY(f12_who_arms_a_bell_wakes_the_watch_that_rests)
 	poll(rig);
 }
 
-static void lose_rings(struct rig *rig, unsigned of_1000)
+static void lose_flags(struct rig *rig, unsigned of_1000)
 {
 	struct wr_sim_knobs knobs = {.lost = of_1000};
 
@@ -518,7 +518,7 @@ BODY(f12_a_lost_ring_keeps_nobody_waiting)
 {
 	if (!rig_is("sim"))
 		return;
-	lose_rings(rig, 1000);
+	lose_flags(rig, 1000);
 	rig_store(rig, rig->a, 1, 5 * MS);
 	arm(rig, 5, ring(rig->a));
 	assert_int_equal(watch_for(rig, 5 * SECOND), WEIR_OK); /* nothing came after it: nobody knows */
@@ -529,15 +529,15 @@ BODY(f12_a_lost_ring_is_found_by_later_work)
 {
 	if (!rig_is("sim"))
 		return;
-	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
 	rig_wait(rig, ring(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
-	lose_rings(rig, 1000);
+	lose_flags(rig, 1000);
 	rig_wait(rig, ring(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
 	rig_wait(rig, ring(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_E_DEVICE);
-	assert_non_null(strstr(wr_system_failure(rig->system), "doorbell lost: the work of 'a'"));
+	assert_non_null(strstr(wr_system_failure(rig->system), "flag lost: the work of 'a'"));
 }
 
 BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
@@ -558,42 +558,42 @@ BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
 
 static struct wr_backend mute;
 
-static weir_status cannot_ring(void *self, int device)
+static weir_status cannot_write_flags(void *self, int device)
 {
 	(void)self;
 	return wr_fail(WEIR_E_UNSUPPORTED, "device %d has no stream memory operations", device);
 }
 
-static weir_status only_the_first_rings(void *self, int device)
+static weir_status only_the_first_is_written(void *self, int device)
 {
-	return device ? cannot_ring(self, device) : WEIR_OK;
+	return device ? cannot_write_flags(self, device) : WEIR_OK;
 }
 
 BODY(g04_one_device_that_cannot_ring_is_enough_to_refuse)
 {
 	mute = *rig->system->backend;
-	mute.can_ring = only_the_first_rings;
+	mute.can_write_flag = only_the_first_is_written;
 	rig->system->backend = &mute;
-	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 1 has no stream memory operations");
 }
 
 BODY(g04_a_device_that_cannot_ring_refuses_the_signal_by_name)
 {
 	mute = *rig->system->backend;
-	mute.can_ring = cannot_ring;
+	mute.can_write_flag = cannot_write_flags;
 	rig->system->backend = &mute;
-	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 0 has no stream memory operations");
-	mute.ring = NULL;
-	assert_int_equal(wr_bell_check(rig->system), WEIR_E_UNSUPPORTED);
-	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK); /* refuses nothing: it is armed by callback */
-	assert_true(wr_load(&rig->a->rung) < wr_load(&rig->a->recorded));
+	mute.write_flag = NULL;
+	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* refuses nothing: it is armed by callback */
+	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
 }
 
-static bool is_given_out(const struct wr_bells *bells, const _Atomic uint32_t *word)
+static bool is_given_out(const struct wr_flag_words *words, const _Atomic uint32_t *word)
 {
-	for (const struct wr_words_page *page = bells->pages; page; page = page->older)
+	for (const struct wr_words_page *page = words->pages; page; page = page->older)
 		if (word >= &page->at[0].value && word <= &page->at[WR_WORDS - 1].value)
 			return true;
 	return false;
@@ -604,12 +604,12 @@ BODY(g04_streams_have_their_words_before_they_ring)
 	enum { MANY = WR_WORDS + 3 };
 	weir_stream *streams[MANY];
 
-	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
-	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
 	for (int i = 0; i < MANY; i++) {
 		streams[i] = rig_stream(rig, "one more");
 		assert_non_null(wr_load(&streams[i]->word));
-		assert_true(is_given_out(&rig->system->bells, wr_load(&streams[i]->word)));
+		assert_true(is_given_out(&rig->system->flag_words, wr_load(&streams[i]->word)));
 		assert_true(!i || wr_load(&streams[i]->word) != wr_load(&streams[i - 1]->word));
 	}
 	for (int i = 0; i < MANY; i++)
@@ -634,9 +634,9 @@ BODY(g04_words_begin_with_what_was_seen_whatever_lay_there)
 	mute = *rig->system->backend;
 	mute.alloc = used_before;
 	rig->system->backend = &mute;
-	assert_int_equal(wr_bell_word(rig->system, 0, &word), WEIR_OK);
+	assert_int_equal(wr_flag_word(rig->system, 0, &word), WEIR_OK);
 	assert_int_equal(wr_load(word), 0);
-	assert_int_equal(wr_bell_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
 	stream = rig_stream(rig, "new");
 	assert_int_equal(wr_load(wr_load(&stream->word)), 0);
 	wr_stream_close(stream);
@@ -659,22 +659,22 @@ BODY(g04_nobody_rings_in_a_capture)
 	rig->system->backend = &mute;
 	wr_store(&rig->a->exposed, true); /* somebody has its native handle, and began one after the record */
 	wr_store(&rig->a->dirty, true);
-	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
-	assert_true(wr_load(&rig->a->rung) < wr_load(&rig->a->recorded));
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
+	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
 	mute.capturing = NULL;
-	assert_int_equal(wr_bell_ring(rig->a), WEIR_OK);
-	assert_true(wr_load(&rig->a->rung) == wr_load(&rig->a->recorded));
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
+	assert_true(wr_load(&rig->a->flag_value) == wr_load(&rig->a->submitted));
 }
 
 /* The write comes after the record: it may still be on its way when the fence is complete. */
-BODY(t05_a_stream_that_rang_is_drained_when_its_bell_has_rung)
+BODY(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written)
 {
 	weir_stream *stream = rig_stream(rig, "rung");
 	weir_fence fence = ring(stream);
 
 	rig_wait(rig, fence);
 	wr_stream_close(stream);
-	assert_int_equal(wr_load(&stream->recorded), fence.point + 1);
+	assert_int_equal(wr_load(&stream->submitted), fence.point + 1);
 }
 
 static weir_status refuse(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
@@ -693,11 +693,11 @@ BODY(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise)
 	wr_token token;
 
 	mute = *rig->system->backend;
-	mute.ring = refuse;
+	mute.write_flag = refuse;
 	rig->system->backend = &mute;
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = ring(rig->a);
-	assert_int_equal(wr_bell_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_OK);
 	rig_until_poked(rig, 1);
 }
@@ -728,13 +728,13 @@ BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 BODY(g04_the_margin_follows_how_late_sleeps_end)
 {
 	for (int i = 0; i < 100; i++)
-		wr_bells_overslept(rig->system, 0);
+		wr_flags_overslept(rig->system, 0);
 	assert_int_equal(wr_load(&rig->system->poller.margin), 20 * US);
 	for (int i = 0; i < 100; i++)
-		wr_bells_overslept(rig->system, 200 * US);
+		wr_flags_overslept(rig->system, 200 * US);
 	assert_in_range(wr_load(&rig->system->poller.margin), 190 * US, 210 * US);
 	for (int i = 0; i < 100; i++)
-		wr_bells_overslept(rig->system, SECOND);
+		wr_flags_overslept(rig->system, SECOND);
 	assert_int_equal(wr_load(&rig->system->poller.margin), 500 * US);
 }
 
@@ -747,7 +747,7 @@ BODY(g04_the_length_of_a_streams_work_is_learned)
 		arm(rig, 1, ring(rig->a));
 		poll(rig);
 	}
-	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
+	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
 
 BODY(g04_work_begins_when_what_was_before_it_has_ended)
@@ -761,14 +761,14 @@ BODY(g04_work_begins_when_what_was_before_it_has_ended)
 		}
 		poll(rig);
 	}
-	assert_in_range(rig->a->rang.work.mean, 3 * MS, 5 * MS);
+	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
 
 /* Of a device whose words are worth a core; what is left until the next look is what the poller may sleep. */
 static int64_t look_until_poked(struct rig *rig, uint32_t entity)
 {
 	for (;;) {
-		int64_t now = wr_now(), next = wr_bells_look(rig->system, now);
+		int64_t now = wr_now(), next = wr_flags_poll(rig->system, now);
 
 		if (wr_load(&rig->waker.poked[entity]))
 			return next - now;
@@ -785,7 +785,7 @@ static void learn_4_ms(struct rig *rig)
 		wr_store(&rig->waker.poked[1], 0);
 		look_until_poked(rig, 1);
 	}
-	assert_in_range(rig->a->rang.work.mean, 3900 * US, 4100 * US);
+	assert_in_range(rig->a->flag_seen.work.mean, 3900 * US, 4100 * US);
 }
 
 BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
@@ -808,18 +808,18 @@ BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
 	if (!rig_is("sim"))
 		return;
 	learn_4_ms(rig);
-	before = rig->a->rang.work.mean;
+	before = rig->a->flag_seen.work.mean;
 	for (uint32_t k = 2; k <= 3; k++) {
 		rig_store(rig, rig->a, 1, k == 2 ? 4 * MS : 0);
 		arm(rig, k, ring(rig->a));
-		wr_bells_look(rig->system, wr_now());
+		wr_flags_poll(rig->system, wr_now());
 	}
 	wr_thread_sleep(3900 * US);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	wr_thread_sleep(200 * US);
-	wr_bells_look(rig->system, wr_now());
+	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[3]), 1);
-	assert_in_range(rig->a->rang.work.mean, before - 100 * US, before + 100 * US);
+	assert_in_range(rig->a->flag_seen.work.mean, before - 100 * US, before + 100 * US);
 }
 
 BODY(g04_the_next_look_is_the_earliest_that_any_wants)
@@ -835,7 +835,7 @@ BODY(g04_the_next_look_is_the_earliest_that_any_wants)
 	wr_thread_sleep(10 * MS);
 	arm(rig, 2, fence);
 	now = wr_now();
-	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + 100 * US); /* 1 may wait longer */
+	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + 100 * US); /* 1 may wait longer */
 	poll(rig);
 }
 
@@ -847,12 +847,12 @@ BODY(g04_who_finds_somebody_looking_comes_again_soon)
 	arm(rig, 1, ring(rig->a));
 	wr_store(&rig->system->poller.looking, true);
 	now = wr_now();
-	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + MS);
+	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + MS);
 	wr_store(&rig->system->poller.looking, false);
 	poll(rig);
 }
 
-BODY(f40_a_bell_that_could_not_be_listed_is_looked_at_later)
+BODY(f40_a_flag_that_could_not_be_listed_is_looked_at_later)
 {
 	int64_t now;
 
@@ -860,16 +860,16 @@ BODY(f40_a_bell_that_could_not_be_listed_is_looked_at_later)
 	arm(rig, 1, ring(rig->a));
 	wr_memory_fail_at(0, true);
 	now = wr_now();
-	assert_in_range(wr_bells_look(rig->system, now), now + 1, now + 10 * MS);
+	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + 10 * MS);
 	wr_memory_fail_at(-1, false);
-	assert_int_equal(wr_bells_armed(rig->system), 1);
+	assert_int_equal(wr_flags_armed(rig->system), 1);
 	poll(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 }
 
 /* --- many at a time --- */
 
-enum { ARMERS = 3, BELLS = 200 };
+enum { ARMERS = 3, FLAGS = 200 };
 
 struct armer {
 	struct rig *rig;
@@ -884,11 +884,11 @@ static void ring_and_arm(void *arg)
 	struct armer *armer = arg;
 	struct rig *rig = armer->rig;
 
-	for (uint32_t i = 0; i < BELLS; i++) {
+	for (uint32_t i = 0; i < FLAGS; i++) {
 		wr_token token = arm(rig, armer->first + i, ring(armer->stream));
 
 		if (i % 3 == 0)
-			wr_signal_supersede(rig->system, token);
+			wr_signal_cancel(rig->system, token);
 	}
 }
 
@@ -896,13 +896,13 @@ static void look_all_the_time(void *arg)
 {
 	struct armer *armer = arg;
 
-	while (!wr_load(armer->over) || wr_bells_armed(armer->rig->system)) {
-		wr_bells_look(armer->rig->system, wr_now());
+	while (!wr_load(armer->over) || wr_flags_armed(armer->rig->system)) {
+		wr_flags_poll(armer->rig->system, wr_now());
 		wr_thread_yield();
 	}
 }
 
-BODY(g04_each_bell_is_taken_back_once)
+BODY(g04_each_flag_is_taken_back_once)
 {
 	_Atomic bool over = false;
 	weir_stream *streams[ARMERS] = {rig->a, rig->b, rig->c};
@@ -913,7 +913,7 @@ BODY(g04_each_bell_is_taken_back_once)
 		assert_int_equal(wr_thread_start(&lookers[i].thread, "looker", look_all_the_time, &lookers[i]), WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++) {
-		armers[i] = (struct armer){.rig = rig, .stream = streams[i], .first = i * BELLS};
+		armers[i] = (struct armer){.rig = rig, .stream = streams[i], .first = i * FLAGS};
 		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", ring_and_arm, &armers[i]), WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++)
@@ -922,8 +922,8 @@ BODY(g04_each_bell_is_taken_back_once)
 	for (uint32_t i = 0; i < 2; i++)
 		wr_thread_join(&lookers[i].thread);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
-	for (uint32_t i = 0; i < ARMERS * BELLS; i++)
-		assert_true(wr_load(&rig->waker.poked[i]) == 1 || (i % BELLS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
+	for (uint32_t i = 0; i < ARMERS * FLAGS; i++)
+		assert_true(wr_load(&rig->waker.poked[i]) == 1 || (i % FLAGS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
 }
 
 static void watch_all_the_time(void *arg)
@@ -967,9 +967,9 @@ static void ring_and_arm_until_it_fails(void *arg)
 	weir_fence fence;
 	wr_token token;
 
-	for (uint32_t i = 0; i < BELLS; i++)
-		if (weir_stream_record(armer->stream, &fence) || wr_bell_ring(armer->stream) ||
-		    wr_bell_arm(armer->rig->system, armer->first + i, &fence, 1, &token))
+	for (uint32_t i = 0; i < FLAGS; i++)
+		if (weir_stream_record(armer->stream, &fence) || wr_flag_write(armer->stream) ||
+		    wr_flag_arm(armer->rig->system, armer->first + i, &fence, 1, &token))
 			return;
 }
 
@@ -986,7 +986,7 @@ BODY(f10_a_failure_in_the_midst_pokes_nobody_twice)
 	wr_store(&over, true);
 	wr_thread_join(&looker.thread);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
-	for (uint32_t i = 0; i < BELLS; i++)
+	for (uint32_t i = 0; i < FLAGS; i++)
 		assert_true(wr_load(&rig->waker.poked[i]) <= 1);
 }
 
@@ -1003,11 +1003,11 @@ int main(int argc, char **argv)
 		T(g04_it_sleeps_for_no_moment_that_is_not_worth_a_sleep),
 		T(g04_it_spins_only_a_moment_for_what_it_does_not_know),
 		T(g04_it_never_spins_where_the_work_is_this_machines_own),
-		T(g04_a_bell_fires_after_the_work_and_not_before),
-		T(g04_one_bell_waits_for_all_fences),
+		T(g04_a_flag_fires_after_the_work_and_not_before),
+		T(g04_one_flag_waits_for_all_fences),
 		T(g04_two_entities_wait_for_one_point),
 		T(g04_what_is_complete_fires_at_the_first_look),
-		T(g04_a_superseded_bell_pokes_nobody),
+		T(g04_a_cancelled_flag_pokes_nobody),
 		T(g04_what_was_not_rung_is_armed_otherwise),
 		T(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one),
 		T(g04_a_place_that_is_used_again_says_nothing_of_the_next_point),
@@ -1016,11 +1016,11 @@ int main(int argc, char **argv)
 		T(g04_a_stream_that_is_opened_again_counts_on),
 		T(f39_a_word_comes_round_at_2_to_the_32),
 		T(f39_a_word_that_was_not_used_for_long_says_nothing),
-		T(f10_a_failure_pokes_each_who_waits_for_a_bell_once),
-		T(f08_a_bell_of_a_run_that_is_over_touches_nobody),
-		T(f08_without_a_run_no_bell_is_armed),
+		T(f10_a_failure_pokes_each_who_waits_for_a_flag_once),
+		T(f08_a_flag_of_a_run_that_is_over_touches_nobody),
+		T(f08_without_a_run_no_flag_is_armed),
 		T(f12_the_watch_looks_when_nobody_polls),
-		T(f12_who_arms_a_bell_wakes_the_watch_that_rests),
+		T(f12_who_arms_a_flag_wakes_the_watch_that_rests),
 		T(f12_a_lost_ring_keeps_nobody_waiting),
 		T(f12_a_lost_ring_is_found_by_later_work),
 		T(f39_a_word_that_was_not_used_for_long_is_not_lost),
@@ -1028,7 +1028,7 @@ int main(int argc, char **argv)
 		T(g04_one_device_that_cannot_ring_is_enough_to_refuse),
 		T(g04_words_begin_with_what_was_seen_whatever_lay_there),
 		T(g04_nobody_rings_in_a_capture),
-		T(t05_a_stream_that_rang_is_drained_when_its_bell_has_rung),
+		T(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written),
 		T(g04_streams_have_their_words_before_they_ring),
 		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
 		T(g01_the_word_of_a_callback_proves_nothing_of_another_device),
@@ -1039,8 +1039,8 @@ int main(int argc, char **argv)
 		T(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing),
 		T(g04_the_next_look_is_the_earliest_that_any_wants),
 		T(g04_who_finds_somebody_looking_comes_again_soon),
-		T(f40_a_bell_that_could_not_be_listed_is_looked_at_later),
-		T(g04_each_bell_is_taken_back_once),
+		T(f40_a_flag_that_could_not_be_listed_is_looked_at_later),
+		T(g04_each_flag_is_taken_back_once),
 		T(g04_words_are_given_out_while_the_watch_looks),
 		T(f10_a_failure_in_the_midst_pokes_nobody_twice),
 	};

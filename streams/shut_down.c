@@ -5,8 +5,8 @@
  * Failing ends every token as its callback would have: each entity that waits is poked once, whoever is
  * first. Revoking (G1) makes an orphan of what has not fired: its callback, should it ever come, touches the
  * slot alone and gives it back. Then the caller waits until nobody is inside any slot, collects what has
- * fired, and takes the rest back here; the slots that are free go to the slab. The carrier of an orphan is in
- * limbo until its last event is complete.
+ * fired, and takes the rest back here; the slots that are free go to the slab. The signal stream of an orphan is in
+ * draining until its last event is complete.
  *
  * Thread: fail: any; the others: who detaches, when no worker and no loop is left.
  */
@@ -21,7 +21,7 @@ static void fail_one(struct wr_signal *signal, void *arg)
 
 	(void)arg;
 	if (end != WR_TOKEN_GONE)
-		signal->sink.fired(&signal->sink, end == WR_TOKEN_WAS_SUPERSEDED);
+		signal->sink.fired(&signal->sink, end == WR_TOKEN_WAS_CANCELLED);
 }
 
 void wr_signals_fail(struct wr_system *system, struct wr_waker *waker)
@@ -32,24 +32,24 @@ void wr_signals_fail(struct wr_system *system, struct wr_waker *waker)
 }
 
 /* The callback of an orphan gives the slot back, or never comes. */
-static void revoke_one(struct wr_signal *signal, void *arg)
+static void shut_down_one(struct wr_signal *signal, void *arg)
 {
 	struct wr_system *system = arg;
 	wr_token token = wr_load(&signal->token);
 
-	if (token && signal->doorbell && wr_token_end(token) != WR_TOKEN_GONE)
+	if (token && signal->by_flag && wr_token_end(token) != WR_TOKEN_GONE)
 		wr_store(&signal->ended, token);
-	if (!token || signal->doorbell || !wr_token_orphan(token))
+	if (!token || signal->by_flag || !wr_token_detach(token))
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
-	if (signal->carrier && !wr_system_lost(system))
-		wr_carrier_mark(system, signal->carrier);
+	if (signal->signal_stream && !wr_system_lost(system))
+		wr_signal_stream_record(system, signal->signal_stream);
 }
 
 /* Separate from giving back, because the slot of an orphan is asked for those inside, too. */
-void wr_signals_revoke(struct wr_system *system)
+void wr_signals_shut_down(struct wr_system *system)
 {
-	wr_signals_each(system, revoke_one, system);
+	wr_signals_each(system, shut_down_one, system);
 }
 
 static void look_inside(struct wr_signal *signal, void *arg)
@@ -77,10 +77,10 @@ static void give_back_one(struct wr_signal *signal, void *arg)
 		wr_slot_give(signal->slot);
 	signal->slot = WR_NO_SLOT;
 	if (orphan)
-		wr_carrier_push(signals, &signals->limbo, wr_signal_put_back(signal));
+		wr_signal_stream_push(signals, &signals->draining, wr_signal_recycle(signal));
 }
 
-void wr_signals_give_back(struct wr_system *system)
+void wr_signals_release_all(struct wr_system *system)
 {
 	wr_signals_each(system, give_back_one, &system->signals);
 }

@@ -1,5 +1,5 @@
 /*
- * Doorbells (G4): the device writes the number of a point into a word of the stream's, once a point. Who
+ * Flags (G4): the device writes the number of a point into a word of the stream's, once a point. Who
  * watches the words is poller.c; here they are made, given out, and rung.
  *
  * Words are compared by the signed difference of 32 bits. They are given out for good, in pages of pinned
@@ -11,7 +11,7 @@
  * writes it when all that came before on the stream can be seen by the host: whoever reads that it has come
  * to a point sees the work of that point.
  */
-#include "streams/bell.h"
+#include "streams/flag.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -21,49 +21,49 @@
 
 static weir_status add_page(struct wr_system *system)
 {
-	struct wr_bells *bells = &system->bells;
+	struct wr_flag_words *words = &system->flag_words;
 	struct wr_words_page *page = wr_alloc(1, sizeof *page);
 	void *memory = NULL;
 	weir_status status;
 
 	if (!page)
 		return WEIR_E_NOMEM;
-	status = wr_system_note(system, system->backend->alloc(system->native, WEIR_HOST,
+	status = wr_system_check(system, system->backend->alloc(system->native, WEIR_HOST,
 							       WR_WORDS * sizeof *page->at, &memory));
 	if (status) {
 		wr_free(page);
 		return status;
 	}
 	page->at = memory;
-	wr_mutex_lock(&bells->lock);
-	page->older = bells->pages;
-	bells->pages = page;
-	bells->used = 0;
-	wr_mutex_unlock(&bells->lock);
+	wr_mutex_lock(&words->lock);
+	page->older = words->pages;
+	words->pages = page;
+	words->used = 0;
+	wr_mutex_unlock(&words->lock);
 	return WEIR_OK;
 }
 
-static _Atomic uint32_t *next_word(struct wr_bells *bells)
+static _Atomic uint32_t *next_word(struct wr_flag_words *words)
 {
 	_Atomic uint32_t *word = NULL;
 
-	wr_mutex_lock(&bells->lock);
-	if (bells->pages && bells->used < WR_WORDS)
-		word = &bells->pages->at[bells->used++].value;
-	wr_mutex_unlock(&bells->lock);
+	wr_mutex_lock(&words->lock);
+	if (words->pages && words->used < WR_WORDS)
+		word = &words->pages->at[words->used++].value;
+	wr_mutex_unlock(&words->lock);
 	return word;
 }
 
 static weir_status take_word(struct wr_system *system, _Atomic uint32_t **out)
 {
-	_Atomic uint32_t *word = next_word(&system->bells);
+	_Atomic uint32_t *word = next_word(&system->flag_words);
 
 	while (!word) {
 		weir_status status = add_page(system);
 
 		if (status)
 			return status;
-		word = next_word(&system->bells);
+		word = next_word(&system->flag_words);
 	}
 	*out = word;
 	return WEIR_OK;
@@ -76,29 +76,29 @@ static weir_status give_word(weir_stream *stream)
 
 	if (status)
 		return status;
-	stream->missed.point = wr_load(&stream->seen); /* nobody looks before there is a word */
-	wr_store(word, (uint32_t)stream->missed.point);
+	stream->flag_missed.point = wr_load(&stream->completed); /* nobody looks before there is a word */
+	wr_store(word, (uint32_t)stream->flag_missed.point);
 	wr_store(&stream->word, word);
 	return WEIR_OK;
 }
 
-weir_status wr_bell_open(weir_stream *stream)
+weir_status wr_flag_open(weir_stream *stream)
 {
-	return wr_load(&stream->system->bells.on) ? give_word(stream) : WEIR_OK;
+	return wr_load(&stream->system->flag_words.on) ? give_word(stream) : WEIR_OK;
 }
 
 static weir_status check_device(struct wr_system *system, int device)
 {
 	const struct wr_backend *backend = system->backend;
 
-	if (!backend->ring)
+	if (!backend->write_flag)
 		return wr_fail(WEIR_E_UNSUPPORTED,
-			       "signal 'doorbell': the %s backend has none: use 'callback'", backend->name);
-	return backend->can_ring ? wr_system_note(system, backend->can_ring(system->native, device))
+			       "signal 'flag': the %s backend has none: use 'callback'", backend->name);
+	return backend->can_write_flag ? wr_system_check(system, backend->can_write_flag(system->native, device))
 				 : WEIR_OK;
 }
 
-weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t **out)
+weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
 {
 	weir_status status = check_device(system, device);
 
@@ -110,13 +110,13 @@ weir_status wr_bell_word(struct wr_system *system, int device, _Atomic uint32_t 
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;	/* without one the device is asked */
 }
 
-weir_status wr_bell_check(struct wr_system *system)
+weir_status wr_flag_check(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;
 
 	for (int device = 0; device < system->devices && !status; device++)
 		status = check_device(system, device);
-	if (!status && !wr_exchange(&system->bells.on, true))
+	if (!status && !wr_exchange(&system->flag_words.on, true))
 		status = add_page(system);
 	return status;
 }
@@ -129,61 +129,61 @@ weir_status wr_bell_check(struct wr_system *system)
  */
 static void bring_up_to_date(weir_stream *stream, uint64_t point)
 {
-	uint64_t rung = wr_load(&stream->rung), seen = wr_load(&stream->seen);
+	uint64_t flag_value = wr_load(&stream->flag_value), seen = wr_load(&stream->completed);
 
-	if (point - rung > WR_WORD_SPAN && seen > rung)
+	if (point - flag_value > WR_WORD_SPAN && seen > flag_value)
 		wr_store(wr_load(&stream->word), (uint32_t)seen);
 }
 
 /* Right after a record the stream cannot be in a capture; later somebody may have begun one. */
-static bool may_ring(weir_stream *stream)
+static bool may_write_flag(weir_stream *stream)
 {
-	if (!stream->system->backend->ring || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
+	if (!stream->system->backend->write_flag || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
 		return false;
 	return wr_load(&stream->word) || !give_word(stream);
 }
 
-weir_status wr_bell_ring(weir_stream *stream)
+weir_status wr_flag_write(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
-	uint64_t point = wr_load(&stream->recorded);
+	uint64_t point = wr_load(&stream->submitted);
 	weir_status status;
 
-	if (wr_load(&stream->rung) >= point)
+	if (wr_load(&stream->flag_value) >= point)
 		return WEIR_OK;
 	if (wr_system_failed(system))
-		return wr_system_dead(system);
-	if (!may_ring(stream))
+		return wr_system_failure_status(system);
+	if (!may_write_flag(stream))
 		return WEIR_OK;
 	bring_up_to_date(stream, point);
-	wr_store(&stream->trailing, true);
-	status = wr_system_note(system, system->backend->ring(system->native, stream->spec.device,
+	wr_store(&stream->flag_after_record, true);
+	status = wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
 							      wr_load(&stream->native),
 							      wr_load(&stream->word), (uint32_t)point));
 	if (!status) {
-		wr_store(&wr_stream_point(stream, point)->rung, true);
-		wr_store(&stream->rung, point);
+		wr_store(&wr_stream_point(stream, point)->flag_value, true);
+		wr_store(&stream->flag_value, point);
 	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;
 }
 
 /* --- life --- */
 
-weir_status wr_bells_init(struct wr_system *system)
+weir_status wr_flag_words_init(struct wr_system *system)
 {
-	return wr_mutex_init(&system->bells.lock);
+	return wr_mutex_init(&system->flag_words.lock);
 }
 
-void wr_bells_finish(struct wr_system *system)
+void wr_flag_words_finish(struct wr_system *system)
 {
-	struct wr_bells *bells = &system->bells;
+	struct wr_flag_words *words = &system->flag_words;
 
-	while (bells->pages) {
-		struct wr_words_page *older = bells->pages->older;
+	while (words->pages) {
+		struct wr_words_page *older = words->pages->older;
 
-		system->backend->release(system->native, WEIR_HOST, bells->pages->at);
-		wr_free(bells->pages);
-		bells->pages = older;
+		system->backend->release(system->native, WEIR_HOST, words->pages->at);
+		wr_free(words->pages);
+		words->pages = older;
 	}
-	wr_mutex_finish(&bells->lock);
+	wr_mutex_finish(&words->lock);
 }

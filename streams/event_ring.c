@@ -5,16 +5,16 @@
 #include "base/memory.h"
 #include "streams/system.h"
 
-struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
+struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
 {
 	struct wr_system *system = stream->system;
-	struct wr_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->points);
+	struct wr_event_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->points);
 
 	if (!ring)
 		return NULL;
 	ring->first = first;
 	for (ring->size = 0; ring->size < size; ring->size++)
-		if (wr_system_note(system, system->backend->event_create(system->native, stream->spec.device,
+		if (wr_system_check(system, system->backend->event_create(system->native, stream->spec.device,
 									 &ring->points[ring->size].event)))
 			break;
 	if (ring->size == size)
@@ -25,13 +25,13 @@ struct wr_ring *wr_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
 	return NULL;
 }
 
-void wr_rings_free(weir_stream *stream)
+void wr_event_rings_free(weir_stream *stream)
 {
 	const struct wr_backend *backend = stream->system->backend;
-	struct wr_ring *ring = wr_load(&stream->ring);
+	struct wr_event_ring *ring = wr_load(&stream->ring);
 
 	while (ring) {
-		struct wr_ring *older = ring->older;
+		struct wr_event_ring *older = ring->older;
 
 		for (uint64_t i = 0; i < ring->size; i++)
 			backend->event_destroy(stream->system->native, ring->points[i].event);
@@ -42,7 +42,7 @@ void wr_rings_free(weir_stream *stream)
 
 struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
 {
-	struct wr_ring *ring = wr_load_acquire(&stream->ring);
+	struct wr_event_ring *ring = wr_load_acquire(&stream->ring);
 
 	while (point < ring->first)
 		ring = ring->older;
@@ -50,9 +50,9 @@ struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
 }
 
 /* A later point that was rung says when that one is complete, which may be long after this one. */
-bool wr_stream_rung(weir_stream *stream, uint64_t point)
+bool wr_stream_has_flag(weir_stream *stream, uint64_t point)
 {
-	return wr_load(&stream->rung) >= point && wr_load(&wr_stream_point(stream, point)->rung);
+	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_point(stream, point)->flag_value);
 }
 
 static bool complete(weir_stream *stream, uint64_t point)
@@ -67,21 +67,21 @@ static bool complete(weir_stream *stream, uint64_t point)
  * device costs as much as the record: where nobody else does, a point half a ring later is asked for first,
  * which answers for all up to there.
  */
-static struct wr_point *free_place(weir_stream *stream, struct wr_ring *ring, uint64_t point)
+static struct wr_point *free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
 {
 	struct wr_point *place = &ring->points[point % ring->size];
 	uint64_t old = wr_load(&place->point);
 
-	if (!old || old == point || old <= wr_load(&stream->seen))
+	if (!old || old == point || old <= wr_load(&stream->completed))
 		return place;
 	if (complete(stream, old + ring->size / 2) || complete(stream, old))
 		return place;
 	return NULL;
 }
 
-static struct wr_ring *enlarge(weir_stream *stream, uint64_t size, uint64_t first)
+static struct wr_event_ring *enlarge(weir_stream *stream, uint64_t size, uint64_t first)
 {
-	struct wr_ring *larger = wr_ring_make(stream, size, first);
+	struct wr_event_ring *larger = wr_event_ring_make(stream, size, first);
 
 	if (!larger)
 		return NULL;
@@ -98,14 +98,14 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 
 	while (size < wanted)
 		size *= 2;
-	if (size == wr_load(&stream->ring)->size || enlarge(stream, size, wr_load(&stream->recorded) + 1))
+	if (size == wr_load(&stream->ring)->size || enlarge(stream, size, wr_load(&stream->submitted) + 1))
 		return WEIR_OK;
-	return wr_system_failed(stream->system) ? wr_system_dead(stream->system) : WEIR_E_NOMEM;
+	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
 }
 
-struct wr_point *wr_ring_place(weir_stream *stream, uint64_t point)
+struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point)
 {
-	struct wr_ring *ring = wr_load(&stream->ring), *larger;
+	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
 	struct wr_point *place = free_place(stream, ring, point);
 
 	if (place || wr_system_failed(stream->system))
