@@ -353,6 +353,21 @@ static inline bool has_room(struct wr_queue *queue, size_t need)
 	       wr_queue_newest_room(queue, tail) >= need;
 }
 
+/* Begins as weir_view_room does. */
+static inline bool has_room_everywhere(struct wr_output *output)
+{
+	size_t at = output->fullest;
+
+	for (size_t i = 0; i < output->count; i++, at++) {
+		at = at < output->count ? at : 0;
+		if (!has_room(&output->connections[at]->queue, output->max_emits)) {
+			output->fullest = at;
+			return false;
+		}
+	}
+	return true;
+}
+
 /*
  * True if all gathering conditions of a plain entity hold (reset.c), in_flight apart. Then they need not be asked; what they
  * wait for otherwise, and whether it will ever come, they say themselves.
@@ -363,9 +378,8 @@ static inline bool plainly_holds(const weir_entity *entity)
 		if (!holds_enough(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
 			return false;
 	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].count; k++)
-			if (!has_room(&entity->outputs[i].connections[k]->queue, entity->outputs[i].max_emits))
-				return false;
+		if (!has_room_everywhere(&entity->outputs[i]))
+			return false;
 	return true;
 }
 

@@ -77,6 +77,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted;			/* by the running compute; max_emits places */
 	size_t emitted_count, max_emits;
+	size_t fullest;				/* the connection that a look for room begins with */
 	unsigned kinds;				/* of messages that it and all its receivers take */
 	uint64_t total;				/* emitted in this run while connected (E5) */
 };

@@ -162,19 +162,32 @@ bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 	return false;
 }
 
+/* A connection without a receiver always has room (S5). */
+static size_t room_of(struct wr_connection *connection)
+{
+	bool unheard = connection->taken_over || wr_load_acquire(&connection->gone);
+
+	return unheard ? SIZE_MAX : wr_queue_room(&connection->queue);
+}
+
+/*
+ * Begins with the connection that was full the last time: each receiver that frees room pokes the sender, and a
+ * look at all connections for each of them would make a round of N receivers cost N * N looks.
+ */
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
 	if (!has_output(view, output))
 		return 0;
-	const struct wr_output *port = &view->entity->outputs[output];
-	size_t least = SIZE_MAX;
+	struct wr_output *port = &view->entity->outputs[output];
+	size_t least = SIZE_MAX, at = port->fullest;
 
-	for (size_t i = 0; i < port->count; i++) {
-		struct wr_connection *connection = port->connections[i];
-		if (connection->taken_over || wr_load_acquire(&connection->gone))
-			continue;	/* nobody listens there: that queue has room (S5) */
-		size_t room = wr_queue_room(&connection->queue);
-		least = room < least ? room : least;
+	for (size_t i = 0; i < port->count && least; i++, at++) {
+		at = at < port->count ? at : 0;
+		size_t room = room_of(port->connections[at]);
+		if (room >= least)
+			continue;
+		least = room;
+		port->fullest = at;
 	}
 	return least;
 }

@@ -4,6 +4,7 @@
  *
  *	instructions chain ENTITIES CAPACITY MESSAGES
  *	instructions fan_in SENDERS CAPACITY MESSAGES	each sender's
+ *	instructions fan_out RECEIVERS CAPACITY MESSAGES	the sender's
  *	instructions gated 0 CAPACITY MESSAGES		a kernel's, before a gate
  */
 #include <stdio.h>
@@ -130,6 +131,15 @@ static void fan_in(weir_description *description, size_t senders, unsigned capac
 	}
 }
 
+static void fan_out(weir_description *description, size_t receivers, unsigned capacity)
+{
+	add(description, 0, "make", capacity);
+	for (size_t i = 1; i <= receivers; i++) {
+		add(description, i, "count_in", capacity);
+		connect(description, 0, i);
+	}
+}
+
 static void gated(weir_description *description, size_t unused, unsigned capacity)
 {
 	(void)unused;
@@ -143,7 +153,7 @@ static void gated(weir_description *description, size_t unused, unsigned capacit
 static const struct {
 	const char *name;
 	void (*describe)(weir_description *description, size_t size, unsigned capacity);
-} shapes[] = {{"chain", chain}, {"fan_in", fan_in}, {"gated", gated}};
+} shapes[] = {{"chain", chain}, {"fan_in", fan_in}, {"fan_out", fan_out}, {"gated", gated}};
 
 static void run(weir_graph *graph)
 {
@@ -183,7 +193,7 @@ int main(int argc, char **argv)
 	while (argc == 5 && shape < count && strcmp(argv[1], shapes[shape].name))
 		shape++;
 	if (argc != 5 || shape == count) {
-		fprintf(stderr, "usage: instructions chain|fan_in|gated SIZE CAPACITY MESSAGES\n");
+		fprintf(stderr, "usage: instructions chain|fan_in|fan_out|gated SIZE CAPACITY MESSAGES\n");
 		return 2;
 	}
 	messages = strtoull(argv[4], NULL, 10);
