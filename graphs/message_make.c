@@ -1,4 +1,6 @@
-/* Messages are made: one of the pool, a payload, and of a tensor a description of the message's own. */
+/*
+ * Makes messages: takes one from the pool and adds the payload and, for a tensor, a copy of its description.
+ */
 #include <string.h>
 
 #include "base/memory.h"
@@ -6,22 +8,22 @@
 #include "graphs/pool.h"
 #include "graphs/tensor.h"
 
-static weir_message *make(struct wr_pool *pool, unsigned kind)
+static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 {
 	weir_message *message = wr_pool_get(pool);
 
 	if (!message)
 		return NULL;
-	wr_store_relaxed(&message->references, 1);	/* nobody else knows it yet */
+	wr_store_relaxed(&message->references, 1);	/* no other thread has it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
-	wr_store_relaxed(&message->out, false);
+	wr_store_relaxed(&message->delivered, false);
 	message->data = NULL;
 	return message;
 }
 
-/* Pinned or device memory if there is a system, else the host's. */
-static weir_status allocate(weir_message *message, int device, size_t bytes)
+/* Allocates pinned or device memory from the system; without a system, host memory. */
+static weir_status allocate_payload(weir_message *message, int device, size_t bytes)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	weir_status status = WEIR_OK;
@@ -44,7 +46,7 @@ static weir_status allocate(weir_message *message, int device, size_t bytes)
 	return status;
 }
 
-/* Hands a new message out, or takes it back. */
+/* Stores a new message in *out, or returns it to the pool if status is a failure. */
 static weir_status hand_out(weir_message **out, weir_message *message, weir_status status)
 {
 	if (status)
@@ -56,7 +58,7 @@ static weir_status hand_out(weir_message **out, weir_message *message, weir_stat
 
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 {
-	weir_message *message = make(pool, WEIR_EMPTY);
+	weir_message *message = message_new(pool, WEIR_EMPTY);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -66,19 +68,19 @@ weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes)
 {
-	weir_message *message = make(pool, WEIR_BYTES);
+	weir_message *message = message_new(pool, WEIR_BYTES);
 
 	if (!message)
 		return WEIR_E_NOMEM;
 	if (bytes > WR_SMALL)
-		return hand_out(out, message, allocate(message, WEIR_HOST, bytes));
+		return hand_out(out, message, allocate_payload(message, WEIR_HOST, bytes));
 	message->payload = WR_PAYLOAD_INLINE;
 	message->data = message->small;
 	message->size = bytes;
 	return hand_out(out, message, WEIR_OK);
 }
 
-/* Makes the message own its description of the tensor: shape and strides are copied. */
+/* Copies the description, with shape and strides, into the message. */
 static void describe(weir_message *message, const weir_tensor *tensor, int device, const int64_t *strides)
 {
 	size_t n = (size_t)tensor->dimensions * sizeof(*strides);
@@ -105,12 +107,12 @@ weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const we
 
 	if (status)
 		return status;
-	message = make(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->size = 0;
 	if (bytes > 0)
-		status = allocate(message, device, bytes);
+		status = allocate_payload(message, device, bytes);
 	describe(message, like, device, strides);
 	return hand_out(out, message, status);
 }
@@ -145,7 +147,7 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 		status = check_wrapped(pool, tensor, bytes);
 	if (status)
 		return status;
-	message = make(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = tensor->data;
@@ -157,7 +159,7 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
 {
-	weir_message *message = make(pool, WEIR_USER);
+	weir_message *message = message_new(pool, WEIR_USER);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -166,7 +168,7 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 	return hand_out(out, message, WEIR_OK);
 }
 
-/* --- the public calls name the graph --- */
+/* --- public calls --- */
 
 weir_status weir_message_empty(weir_message **out, weir_graph *graph)
 {

@@ -19,7 +19,7 @@ static bool known_type(const weir_tensor *tensor)
 	return false;
 }
 
-/* a * b + c of numbers that are not negative; false: it does not fit. */
+/* *out = a * b + c, all of them not negative. Returns false on overflow. */
 static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
 {
 	if (a != 0 && b > (INT64_MAX - c) / a)
@@ -33,7 +33,7 @@ static weir_status too_large(void)
 	return wr_fail(WEIR_E_INVALID, "tensor: shape times element size does not fit in 63 bits");
 }
 
-static weir_status check(const weir_tensor *tensor, bool dense)
+static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 {
 	weir_status status = wr_struct_check("weir_tensor", tensor->size, sizeof(*tensor));
 
@@ -80,7 +80,7 @@ weir_status wr_tensor_measure(const weir_tensor *tensor, bool dense, int64_t *st
 	weir_status status;
 
 	dense = dense || !tensor->strides;
-	status = check(tensor, dense);
+	status = check_tensor(tensor, dense);
 	if (status)
 		return status;
 	if (dense && !dense_strides(tensor, strides))
