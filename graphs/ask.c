@@ -182,7 +182,7 @@ bool wr_entity_lacks_room(weir_entity *entity)
 }
 
 /* For outputs that no default condition watches: a `block` queue must have room all the same (S3). */
-static void ask_room(weir_entity *entity, struct sum *sum)
+static void ask_output_room(weir_entity *entity, struct sum *sum)
 {
 	if (!wr_entity_lacks_room(entity))
 		return;
@@ -192,13 +192,13 @@ static void ask_room(weir_entity *entity, struct sum *sum)
 }
 
 /* Returns true if all its receivers (at least one) are DONE and it has no effects of its own (S5). */
-static bool all_receivers_done(weir_entity *entity)
+static bool receivers_done(weir_entity *entity)
 {
 	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
 }
 
 /* Moves one message of each connection in turn, until n have moved or all inboxes are empty. */
-static void close_fronts_in_turn(struct wr_input *input, size_t n)
+static void input_close_front_in_turn(struct wr_input *input, size_t n)
 {
 	size_t idle = 0;
 
@@ -213,26 +213,26 @@ static void close_fronts_in_turn(struct wr_input *input, size_t n)
 	}
 }
 
-static void close_front(struct wr_input *input)
+static void input_close_front(struct wr_input *input)
 {
 	if (input->set) {
 		wr_fan_in_close_fronts(input->set, input->take);
 		return;
 	}
 	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
-		close_fronts_in_turn(input, input->take);
+		input_close_front_in_turn(input, input->take);
 		return;
 	}
 	for (size_t i = 0; i < input->count; i++)
 		wr_queue_close_front(&input->connections[i]->queue, input->take);
 }
 
-static void close_fronts(weir_entity *entity)
+static void entity_close_fronts(weir_entity *entity)
 {
 	if (entity->fronts_closed)
 		return;
 	for (size_t i = 0; i < entity->input_count; i++)
-		close_front(&entity->inputs[i]);
+		input_close_front(&entity->inputs[i]);
 	entity->fronts_closed = true;
 }
 
@@ -314,7 +314,7 @@ static inline bool time_repeats(const weir_view *view, int64_t at)
  * Returns true if all connected inputs are closed and empty. During a drain such an entity that waits for a
  * time only must end: its conditions look at no sender, so it would go on for ever (S7).
  */
-static bool outlives_its_senders(const weir_view *view)
+static bool inputs_closed_and_empty(const weir_view *view)
 {
 	const weir_entity *entity = view->entity;
 
@@ -399,7 +399,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	uint32_t looks;
 
 	entity->verdict.fence_count = 0;
-	if (entity->finished || (draining && entity->root) || all_receivers_done(entity)) {
+	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
 		const char *why = draining ? "draining" : "all receivers are done";
 		entity->verdict.why = entity->finished ? "finished" : why;
 		return publish_verdict(&view, WR_NEVER, &sum);
@@ -409,14 +409,14 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (entity->has_content && !ask_content_ports(&view, &sum))
 		return publish_verdict(&view, WR_NEVER, &sum);
 	if (entity->unguarded)
-		ask_room(entity, &sum);
-	if (draining && sum.rank == RANK_TIME && outlives_its_senders(&view)) {
+		ask_output_room(entity, &sum);
+	if (draining && sum.rank == RANK_TIME && inputs_closed_and_empty(&view)) {
 		entity->verdict.why = "draining";
 		return publish_verdict(&view, WR_NEVER, &sum);
 	}
 	if (sum.rank != RANK_READY)
 		return publish_verdict(&view, WR_WAIT, &sum);
-	close_fronts(entity);
+	entity_close_fronts(entity);
 	looks = entity_looks(entity);
 	if (looks && !ask_fronts(&view, looks, &sum))
 		return publish_verdict(&view, WR_NEVER, &sum);

@@ -4,7 +4,8 @@
 #include "base/memory.h"
 #include "graphs/graph.h"
 
-static weir_status list_append(struct wr_connection ***list, size_t *count, struct wr_connection *connection)
+static weir_status append_connection(struct wr_connection ***list, size_t *count,
+				     struct wr_connection *connection)
 {
 	size_t room = *count;	/* grows by one: connections are made once, before the run */
 	weir_status status = wr_grow(list, &room, *count + 1, sizeof **list);
@@ -23,10 +24,10 @@ static weir_status attach_ends(struct wr_connection *connection)
 	weir_status status = WEIR_OK;
 
 	if (input)
-		status = list_append(&input->connections, &input->count, connection);
+		status = append_connection(&input->connections, &input->count, connection);
 	if (status || !output)
 		return status;
-	status = list_append(&output->connections, &output->count, connection);
+	status = append_connection(&output->connections, &output->count, connection);
 	if (!status)
 		sender->receivers++;
 	else if (input)

@@ -105,7 +105,7 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 	return WEIR_OK;
 }
 
-/* may_emit() was false: fails with the reason. */
+/* emit_allowed() was false: fails with the reason. */
 static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
@@ -126,7 +126,7 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
 }
 
-static bool may_emit(const weir_context *context, unsigned output, const weir_message *message)
+static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
 
@@ -170,7 +170,7 @@ static weir_status refuse_reference(const weir_context *context, unsigned output
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
 {
-	if (!may_emit(context, output, message)) {
+	if (!emit_allowed(context, output, message)) {
 		weir_status status = refuse_emit(context, output, message);
 		weir_message_unref(message);
 		return status;

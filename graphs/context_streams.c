@@ -14,18 +14,18 @@ static const char *entity_name(const weir_context *context)
 	return context->entity->plan->name;
 }
 
-typedef size_t fetch_fences(const weir_message *message, weir_fence *out, size_t room);
+typedef size_t fence_getter(const weir_message *message, weir_fence *out, size_t room);
 
 /* Copies fences of a message into entity->scratch: all, or those whose streams are carried. */
-static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fetch_fences *fetch,
+static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fence_getter *get,
 			     size_t *count)
 {
-	*count = fetch(message, entity->scratch, entity->scratch_room);
+	*count = get(message, entity->scratch, entity->scratch_room);
 	if (*count <= entity->scratch_room)
 		return WEIR_OK;
 	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
 		return WEIR_E_NOMEM;
-	*count = fetch(message, entity->scratch, entity->scratch_room);
+	*count = get(message, entity->scratch, entity->scratch_room);
 	if (*count > entity->scratch_room)	/* other holders just added some: not received here */
 		*count = entity->scratch_room;
 	return WEIR_OK;
@@ -115,7 +115,7 @@ static weir_status choose_internal(weir_entity *entity, size_t first, bool alloc
  * Keeps the ticks of an entity in order on the device, also if the internal stream differs from the last
  * tick's.
  */
-static weir_status use_internal(weir_entity *entity)
+static weir_status begin_internal(weir_entity *entity)
 {
 	struct wr_own_stream *internal = &entity->own.items[entity->own.current - 1];
 	weir_fence before = entity->own.before;
@@ -138,7 +138,7 @@ static weir_status use_internal(weir_entity *entity)
  * Makes the internal stream wait for the producers of the input (T3). Waits that are already ordered cost
  * nothing.
  */
-static weir_status wait_for_input(weir_entity *entity, size_t input)
+static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 {
 	struct wr_input *port = &entity->inputs[input];
 	weir_status status = WEIR_OK;
@@ -155,34 +155,34 @@ static weir_status wait_for_input(weir_entity *entity, size_t input)
 }
 
 /* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_stream *first_use(weir_context *context)
+__attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
 	weir_status status = choose_internal(entity, 0, true);
 
 	if (status)
 		return NULL;
-	status = use_internal(entity);
+	status = begin_internal(entity);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
-			status = wait_for_input(entity, i);
+			status = stream_wait_for_input(entity, i);
 	context->stream_used = !status;
 	return status ? NULL : entity->stream;
 }
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used ? context->entity->stream : first_use(context);
+	return context->stream_used ? context->entity->stream : context_first_stream(context);
 }
 
-static weir_status wait_once(weir_context *context, unsigned input)
+static weir_status input_wait_once(weir_context *context, unsigned input)
 {
 	weir_entity *entity = context->entity;
 	weir_status status;
 
 	if (context->stream_used || entity->inputs[input].waited)
 		return WEIR_OK;
-	status = wait_for_input(entity, input);
+	status = stream_wait_for_input(entity, input);
 	entity->inputs[input].waited = !status;
 	entity->own.partly = true;
 	return status;
@@ -212,7 +212,7 @@ static weir_status order_default_after_internal(weir_entity *entity)
 	return status ? status : order_streams(entity, entity->own.current - 1, place);
 }
 
-static weir_status refuse_input(const weir_context *context, unsigned input)
+static weir_status refuse_receive(const weir_context *context, unsigned input)
 {
 	const char *name = entity_name(context);
 
@@ -230,13 +230,13 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 	weir_status status;
 
 	if (!context->computing || input >= entity->input_count)
-		return refuse_input(context, input);
+		return refuse_receive(context, input);
 	status = choose_internal(entity, input, allocate);
 	if (status)
 		return status;
-	status = use_internal(entity);
+	status = begin_internal(entity);
 	if (!status)
-		status = wait_once(context, input);
+		status = input_wait_once(context, input);
 	if (!status && sync_to_default)
 		status = order_default_after_internal(entity);
 	if (status)
@@ -254,7 +254,7 @@ static const weir_stream *find_scratch_stream(const weir_entity *entity, size_t 
 }
 
 /* Two shares of one native stream count as one stream. */
-static bool is_listed(const weir_entity *entity, size_t f)
+static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
 {
 	const weir_stream *stream = find_scratch_stream(entity, f);
 
@@ -296,7 +296,7 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 		return 0;
 	}
 	for (size_t f = 0; f < n; f++)
-		if (find_scratch_stream(entity, f) && !is_listed(entity, f))
+		if (find_scratch_stream(entity, f) && !scratch_stream_is_listed(entity, f))
 			count += count >= room || receive_carried(entity, f, &out[count]);
 	return count;
 }
@@ -308,7 +308,7 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	weir_status status;
 
 	if (!name || !*name)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name of its own",
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name: it must not be empty",
 			       entity_name(context));
 	status = wr_own_allocate(entity, name, &own);
 	if (status)
@@ -403,7 +403,7 @@ weir_status weir_context_device_from_stream(weir_context *context, const void *n
 		}
 	}
 	return wr_fail(WEIR_E_INVALID,
-		       "%s: the native stream was not given to this entity: weir knows nothing of it",
+		       "%s: the native stream was not given to this entity: pass a handle of its streams",
 		       entity_name(context));
 }
 

@@ -6,8 +6,8 @@
  * that starts or ends the run.
  *
  * Files: entity.c makes and frees an entity, reset.c resets it before a run, ask.c asks its conditions
- * through view.c, explain.c reports why they do not hold, context.c and context_streams.c hold the calls
- * for compute, tick_end.c fences the work of a tick. The scheduler does pokes and ticks.
+ * through view.c, explain.c reports why they do not hold, context.c and context_streams.c implement the calls
+ * that an operator makes, tick_end.c fences the work of a tick. The scheduler pokes and ticks.
  */
 #ifndef WR_GRAPHS_ENTITY_H
 #define WR_GRAPHS_ENTITY_H
@@ -140,7 +140,7 @@ struct weir_entity {
 	int gate_signal;			/* enum wr_signal_kind: how implied gates wake it */
 	bool gated;				/* owner: has_content, or asked a gate in this run */
 	bool fast_last_tick;			/* owner: gated, and so fast that waking others can wait */
-	bool selects;				/* several devices: its own is made current (enter) */
+	bool selects;				/* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state);	/* of the operator */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler;	/* its run accepts or refuses pokes; NULL: none */
@@ -213,7 +213,7 @@ void wr_entity_release(weir_entity *entity);		/* unrefs the messages that the ti
 void wr_context_release_made(weir_context *context);	/* unrefs the messages it made, after fencing */
 void wr_entity_discard(weir_entity *entity);		/* unrefs emitted messages that were not delivered */
 void wr_entity_select(weir_entity *entity);		/* makes its device the thread's current one */
-/* Records the streams that were used and adds the fences to all payloads (T4). Fails: WEIR_E_NOMEM. */
+/* Records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call it again. */
 weir_status wr_entity_fence(weir_entity *entity);
 /* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);

@@ -126,7 +126,7 @@ static bool waits_for_a_poke(const weir_verdict *verdict)
 }
 
 /* Drops the fences of other conditions first. */
-static void ask_one(weir_view *view, const struct wr_condition *condition)
+static void ask_condition(weir_view *view, const struct wr_condition *condition)
 {
 	view->entity->verdict.fence_count = 0;
 	wr_condition_ask(view, condition);
@@ -136,7 +136,7 @@ static bool names_unknown_fence(weir_view *view, const struct wr_condition *cond
 {
 	weir_entity *entity = view->entity;
 
-	ask_one(view, condition);
+	ask_condition(view, condition);
 	for (size_t i = 0; i < entity->verdict.fence_count; i++)
 		if (wr_fence_query(entity->graph->system, entity->verdict.fences[i]) == WEIR_E_INVALID)
 			return true;
@@ -161,14 +161,14 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 		       entity->plan->name, name ? name : "?");
 }
 
-static bool find_outside(weir_view *view, size_t from, size_t to, const char **name, const char **why)
+static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)
 {
 	weir_entity *entity = view->entity;
 	char text[160];
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		ask_one(view, condition);
+		ask_condition(view, condition);
 		if (!waits_for_a_poke(&entity->verdict) ||
 		    condition_text(entity, condition->plan, text, sizeof text) == text)
 			continue;
@@ -183,11 +183,11 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 {
 	weir_view view = {.entity = entity};
 
-	if (find_outside(&view, 0, entity->gathering_count, condition, why))
+	if (find_outside_wait(&view, 0, entity->gathering_count, condition, why))
 		return true;
 	if (!entity->fronts_closed || some_gate_is_shut(&view))
 		return false;
-	return find_outside(&view, entity->gathering_count, entity->condition_count, condition, why);
+	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
 }
 
 static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
@@ -197,7 +197,7 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, we
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		ask_one(view, condition);
+		ask_condition(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;

@@ -108,7 +108,7 @@ static uint32_t ring_take(struct wr_fan_in *set)
 }
 
 /* Any-size port: one queue holds more than before, or is now known to be closed. */
-static void update_least(struct wr_fan_in *set, const struct wr_known *known, size_t before)
+static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *known, size_t before)
 {
 	size_t now = (size_t)known->inbox + known->front;
 
@@ -118,7 +118,7 @@ static void update_least(struct wr_fan_in *set, const struct wr_known *known, si
 		set->ended = now;
 }
 
-static void read_queue(struct wr_fan_in *set, struct wr_connection *connection)
+static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *connection)
 {
 	struct wr_known *known = &set->known[connection->place];
 	size_t before = (size_t)known->inbox + known->front;
@@ -132,7 +132,7 @@ static void read_queue(struct wr_fan_in *set, struct wr_connection *connection)
 	set->held += inbox - known->inbox;
 	known->inbox = (uint32_t)inbox;
 	if (set->each)
-		update_least(set, known, before);
+		fan_in_update_least(set, known, before);
 }
 
 /* Returns the list, oldest first. While a connection is marked, no other thread writes its link. */
@@ -157,7 +157,7 @@ static void fan_in_read_news(struct wr_fan_in *set)
 		return;
 	for (connection = fan_in_take_news(set); connection;) {
 		struct wr_connection *next = connection->next_news;	/* before its mark is reset */
-		read_queue(set, connection);
+		fan_in_read_queue(set, connection);
 		connection = next;
 	}
 }
@@ -173,7 +173,7 @@ size_t wr_fan_in_held(struct wr_fan_in *set)
 /*
  * Called after a tick, or when no queue is at `least` any more: not more often than each queue got a message.
  */
-static void find_least(struct wr_fan_in *set)
+static void fan_in_find_least(struct wr_fan_in *set)
 {
 	set->least = SIZE_MAX;
 	set->ended = SIZE_MAX;
@@ -193,7 +193,7 @@ size_t wr_fan_in_least(struct wr_fan_in *set)
 {
 	fan_in_read_news(set);
 	if (!set->least_of || !set->each)	/* other ports do not maintain it */
-		find_least(set);
+		fan_in_find_least(set);
 	return set->least;
 }
 
@@ -231,7 +231,7 @@ static int compare_places(const void *a, const void *b)
 /*
  * Compute receives the fronts in connection order. If many queues have one, a walk is cheaper than sorting.
  */
-static void sort_fronts(struct wr_fan_in *set)
+static void fan_in_sort_fronts(struct wr_fan_in *set)
 {
 	if (set->front_count < set->count / 8) {
 		qsort(set->fronts, set->front_count, sizeof *set->fronts, compare_places);
@@ -244,7 +244,7 @@ static void sort_fronts(struct wr_fan_in *set)
 }
 
 /* Clears the counts of the last tick. */
-static void forget_taken(struct wr_fan_in *set)
+static void fan_in_forget_taken(struct wr_fan_in *set)
 {
 	for (size_t i = 0; i < set->taken_count; i++)
 		set->known[set->fronts[i]].taken = 0;
@@ -254,7 +254,7 @@ static void forget_taken(struct wr_fan_in *set)
 void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 {
 	fan_in_read_news(set);
-	forget_taken(set);
+	fan_in_forget_taken(set);
 	if (set->each || n == SIZE_MAX)
 		for (size_t i = set->ring_count; i; i--)
 			move_to_front(set, ring_take(set), n);
@@ -262,7 +262,7 @@ void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 		while (n && set->ring_count)
 			n -= move_to_front(set, ring_take(set), 1);
 	if (set->front_count > 1)
-		sort_fronts(set);
+		fan_in_sort_fronts(set);
 }
 
 struct weir_message *wr_fan_in_at(struct wr_fan_in *set, size_t i)

@@ -43,7 +43,7 @@ static void flight_complete_up_to(struct wr_flight *flight, uint64_t tick)
 		flight->done = tick;
 }
 
-static bool is_listed(const weir_fence *fences, size_t count, weir_fence fence)
+static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++)
 		if (fences[i].stream == fence.stream)
@@ -57,7 +57,7 @@ enum { STREAMS = 64 };
  * Queries the last end of each stream, which covers the earlier ones. Beyond STREAMS streams the same stream
  * may be queried again.
  */
-static size_t find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
+static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
 {
 	const struct wr_flight *flight = &entity->flight;
 	weir_fence asked[STREAMS];
@@ -66,7 +66,7 @@ static size_t find_pending(const weir_entity *entity, uint64_t tick, weir_fence 
 	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
 		weir_status status;
-		if (end->tick > tick || is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
+		if (end->tick > tick || fence_is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
 			continue;
 		if (known < STREAMS)
 			asked[known] = end->fence;
@@ -90,7 +90,7 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *
 		return 0;
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
-	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : find_pending(entity, tick, out, room);
+	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : flight_find_pending(entity, tick, out, room);
 	if (!pending)
 		flight_complete_up_to(&entity->flight, tick);
 	return pending;
@@ -127,7 +127,7 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count, sizeof *flight->ends);
 }
 
-static size_t count_ended(const struct wr_own_streams *own)
+static size_t count_ended_streams(const struct wr_own_streams *own)
 {
 	size_t count = 0;
 
@@ -136,7 +136,7 @@ static size_t count_ended(const struct wr_own_streams *own)
 	return count;
 }
 
-static void note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
+static void flight_note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
 {
 	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
 
@@ -146,7 +146,7 @@ static void note_ends(struct wr_flight *flight, const struct wr_own_streams *own
 	flight->count = (size_t)(end - flight->ends) - flight->first;
 }
 
-static void update_items(weir_entity *entity)
+static void flight_update_items(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	uint64_t items = 0;
@@ -160,7 +160,7 @@ static void update_items(weir_entity *entity)
 }
 
 /* Writes the flags of the ticks that the in-flight condition waits for. */
-static void write_flags(weir_entity *entity)
+static void flight_write_flags(weir_entity *entity)
 {
 	size_t most, half;
 
@@ -196,7 +196,7 @@ static void update_most_in_flight(weir_entity *entity)
 weir_status wr_entity_note_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	size_t count = count_ended(&entity->own);
+	size_t count = count_ended_streams(&entity->own);
 	weir_status status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
 
 	if (status || !count)
@@ -206,9 +206,9 @@ weir_status wr_entity_note_flight(weir_entity *entity)
 		flight->done = flight->ticks;
 		return WEIR_OK;
 	}
-	note_ends(flight, &entity->own);
-	update_items(entity);
-	write_flags(entity);
+	flight_note_ends(flight, &entity->own);
+	flight_update_items(entity);
+	flight_write_flags(entity);
 	update_most_in_flight(entity);
 	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
 	return WEIR_OK;

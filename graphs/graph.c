@@ -123,7 +123,7 @@ static void free_outlets(weir_outlet *outlet)
 	}
 }
 
-static void finish_connections(weir_graph *graph)
+static void destroy_connections(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_connection_destroy(graph->connections[i]);
@@ -135,7 +135,7 @@ static void finish_connections(weir_graph *graph)
 	wr_free(graph->hidden);
 }
 
-static void free_kept(weir_graph *graph)
+static void free_kept_memory(weir_graph *graph)
 {
 	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
 		next = kept->next;
@@ -155,8 +155,8 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	if (status)
 		return status;
 	status = wr_graph_destroy_system(graph);
-	finish_connections(graph);
-	free_kept(graph);
+	destroy_connections(graph);
+	free_kept_memory(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_finish(&graph->entities[i]);
 	if (!status && !graph->leaks)
@@ -171,13 +171,13 @@ weir_status weir_graph_destroy(weir_graph *graph)
 
 /* --- signals of conditions and gates --- */
 
-static void bind_port(struct wr_input *input)
+static void mark_port_flagged(struct wr_input *input)
 {
 	for (size_t i = 0; i < input->count; i++)
 		input->connections[i]->flagged = true;
 }
 
-static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition)
+static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_condition *condition)
 {
 	const weir_parameter *parameter = condition->kind->parameters;
 	const weir_values *values = condition->values;
@@ -186,7 +186,7 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 		if (parameter->type != WEIR_INPUTS)
 			continue;
 		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
-			bind_port(&entity->inputs[weir_values_at(values, parameter->name, i)]);
+			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)]);
 	}
 }
 
@@ -198,7 +198,7 @@ static void bind_gates(weir_entity *entity, int signal)
 		if (!entity->inputs[i].gate)
 			continue;
 		entity->flagged = true;
-		bind_port(&entity->inputs[i]);
+		mark_port_flagged(&entity->inputs[i]);
 	}
 }
 
@@ -209,13 +209,13 @@ static void bind_entity(weir_entity *entity, int signal)
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
 		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
-		/* Never inline: the callback would be enqueued behind all ticks in flight and fire too late. */
+		/* Never inline: the callback would be enqueued behind all ticks in flight: too late. */
 		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
 			condition->signal = WR_SIGNAL_CALLBACK;
 		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_FLAG)
 			continue;
 		entity->flagged = true;
-		bind_ports(entity, condition->plan);
+		mark_ports_flagged(entity, condition->plan);
 	}
 }
 

@@ -18,7 +18,7 @@
 #define BARE (UINT64_C(1) << 63)	/* receivers get the fence, but not its stream */
 
 /* Returns false without locking if the caller is the only holder. */
-static bool lock_shared(weir_message *message)
+static bool message_lock_shared(weir_message *message)
 {
 	if (wr_message_held_once(message))
 		return false;
@@ -27,7 +27,7 @@ static bool lock_shared(weir_message *message)
 	return true;
 }
 
-static void unlock_shared(weir_message *message, bool locked)
+static void message_unlock_shared(weir_message *message, bool locked)
 {
 	if (locked)
 		wr_store_release(&message->lock, 0);
@@ -48,7 +48,7 @@ static weir_status fences_grow(struct wr_fences *fences)
 }
 
 /* `bare`: BARE or 0. The entry stays BARE only if all fences of its stream were. */
-static weir_status keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
+static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
 {
 	uint32_t count = wr_read(&fences->count);
 
@@ -73,15 +73,15 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 
 	if (fence.stream == 0)		/* no fence: counts as complete */
 		return WEIR_OK;
-	locked = lock_shared(message);
-	status = keep_latest(&message->uses, fence, 0);
+	locked = message_lock_shared(message);
+	status = fences_keep_latest(&message->uses, fence, 0);
 	if (!status && part != WR_USED)
-		status = keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
-	unlock_shared(message, locked);
+		status = fences_keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
+	message_unlock_shared(message, locked);
 	return status;
 }
 
-static weir_status refuse_without_system(weir_fence fence)
+static weir_status refuse_foreign_fence(weir_fence fence)
 {
 	return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
 		       (unsigned long long)fence.stream);
@@ -91,7 +91,7 @@ static weir_status refuse_without_system(weir_fence fence)
  * Queries the fence first: an invalid one would never complete and keep the payload for ever; a complete one
  * needs no entry.
  */
-static weir_status add_unless_complete(weir_message *message, weir_fence fence, enum wr_part part)
+static weir_status message_add_pending_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	weir_status status;
@@ -99,7 +99,7 @@ static weir_status add_unless_complete(weir_message *message, weir_fence fence, 
 	if (fence.stream == 0)
 		return WEIR_OK;
 	if (!system)
-		return refuse_without_system(fence);
+		return refuse_foreign_fence(fence);
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
@@ -108,7 +108,7 @@ static weir_status add_unless_complete(weir_message *message, weir_fence fence, 
 
 weir_status weir_message_use(weir_message *message, weir_fence fence)
 {
-	return add_unless_complete(message, fence, WR_USED);
+	return message_add_pending_fence(message, fence, WR_USED);
 }
 
 weir_status weir_message_produced(weir_message *message, weir_fence fence)
@@ -116,7 +116,7 @@ weir_status weir_message_produced(weir_message *message, weir_fence fence)
 	if (wr_message_delivered(message))
 		return wr_fail(WEIR_E_INVALID, "call weir_message_produced on a message before it is pushed "
 					       "or emitted: others may read it by now");
-	return add_unless_complete(message, fence, WR_PRODUCED);
+	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
 bool wr_message_has_fences(const weir_message *message)
@@ -143,10 +143,10 @@ static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_f
 static __attribute__((noinline)) size_t copy_producers_locking(weir_message *self, uint64_t skipped,
 								weir_fence *out, size_t room)
 {
-	bool locked = lock_shared(self);
+	bool locked = message_lock_shared(self);
 	size_t count = copy_producers(self, skipped, out, room);
 
-	unlock_shared(self, locked);
+	message_unlock_shared(self, locked);
 	return count;
 }
 
@@ -189,7 +189,7 @@ static bool producers_cover(const weir_message *message, weir_fence use)
 }
 
 /* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */
-static bool still_read(const weir_message *message)
+static bool message_still_read(const weir_message *message)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
@@ -205,7 +205,7 @@ static bool still_read(const weir_message *message)
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!wr_message_held_once(message) || still_read(message))
+	if (!wr_message_held_once(message) || message_still_read(message))
 		return false;
 	if (wr_message_delivered(message))
 		wr_store_relaxed(&((weir_message *)message)->delivered, false);

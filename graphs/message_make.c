@@ -47,7 +47,7 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 }
 
 /* Stores a new message in *out, or returns it to the pool if status is a failure. */
-static weir_status hand_out(weir_message **out, weir_message *message, weir_status status)
+static weir_status message_hand_out(weir_message **out, weir_message *message, weir_status status)
 {
 	if (status)
 		wr_pool_put(message->pool, message);
@@ -73,15 +73,16 @@ weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t by
 	if (!message)
 		return WEIR_E_NOMEM;
 	if (bytes > WR_SMALL)
-		return hand_out(out, message, allocate_payload(message, WEIR_HOST, bytes));
+		return message_hand_out(out, message, allocate_payload(message, WEIR_HOST, bytes));
 	message->payload = WR_PAYLOAD_INLINE;
 	message->data = message->small;
 	message->size = bytes;
-	return hand_out(out, message, WEIR_OK);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
 /* Copies the description, with shape and strides, into the message. */
-static void describe(weir_message *message, const weir_tensor *tensor, int device, const int64_t *strides)
+static void message_describe(weir_message *message, const weir_tensor *tensor, int device,
+			     const int64_t *strides)
 {
 	size_t n = (size_t)tensor->dimensions * sizeof(*strides);
 
@@ -113,8 +114,8 @@ weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const we
 	message->size = 0;
 	if (bytes > 0)
 		status = allocate_payload(message, device, bytes);
-	describe(message, like, device, strides);
-	return hand_out(out, message, status);
+	message_describe(message, like, device, strides);
+	return message_hand_out(out, message, status);
 }
 
 static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
@@ -128,7 +129,7 @@ static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor
 	return WEIR_OK;
 }
 
-static void set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
+static void message_set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
 {
 	message->payload = destroy ? WR_PAYLOAD_DESTROY : WR_PAYLOAD_NONE;
 	message->destroy = destroy;
@@ -152,9 +153,9 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 		return WEIR_E_NOMEM;
 	message->data = tensor->data;
 	message->size = bytes;
-	set_destroy(message, destroy, arg);
-	describe(message, tensor, tensor->device, strides);
-	return hand_out(out, message, WEIR_OK);
+	message_set_destroy(message, destroy, arg);
+	message_describe(message, tensor, tensor->device, strides);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
@@ -164,8 +165,8 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = pointer;
-	set_destroy(message, destroy, pointer);
-	return hand_out(out, message, WEIR_OK);
+	message_set_destroy(message, destroy, pointer);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
 /* --- public calls --- */

@@ -17,7 +17,7 @@ struct place_call {
 	weir_status status;
 };
 
-static void create_inside(void *arg)
+static void create_system_inside(void *arg)
 {
 	struct place_call *place_call = arg;
 
@@ -34,7 +34,7 @@ static void create_inside(void *arg)
 	graph->system = NULL;
 }
 
-static void destroy_inside(void *arg)
+static void destroy_system_inside(void *arg)
 {
 	struct place_call *place_call = arg;
 
@@ -87,7 +87,7 @@ weir_status wr_graph_destroy_system(weir_graph *graph)
 
 	if (graph->system) {
 		drop_all_held(graph);
-		status = call_in_world(graph, destroy_inside, &place_call);
+		status = call_in_world(graph, destroy_system_inside, &place_call);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
 		wr_resources_forget(graph);
@@ -156,7 +156,7 @@ weir_status wr_graph_check_released(weir_graph *graph)
 		       graph->plan->name, (unsigned long long)(held - retired));
 }
 
-static weir_status make_world(weir_graph *graph, uint64_t seed)
+static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
 {
 	graph->world = wr_sim_current();
 	if (graph->world)
@@ -193,11 +193,11 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	if (!status)
 		status = wr_graph_destroy_system(graph);
 	if (!status && simulated)
-		status = make_world(graph, seed);
+		status = make_sim_world(graph, seed);
 	if (status)
 		return status;
 	place_call.options.sim = graph->world;
-	status = call_in_world(graph, create_inside, &place_call);
+	status = call_in_world(graph, create_system_inside, &place_call);
 	if (status)
 		return status;
 	wr_free(graph->backend);
@@ -208,7 +208,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 
 /* --- public calls on the system of a graph --- */
 
-static weir_status refuse_without_system(const weir_graph *graph)
+static weir_status refuse_fence(const weir_graph *graph)
 {
 	return wr_fail(WEIR_E_INVALID, "graph %s: there are no fences of it before a scheduler is created",
 		       graph->plan->name);
@@ -219,7 +219,7 @@ weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return refuse_without_system(graph);
+		return refuse_fence(graph);
 	return wr_fence_query(graph->system, fence);
 }
 
@@ -233,7 +233,7 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return refuse_without_system(graph);
+		return refuse_fence(graph);
 	return wr_fence_wait(graph->system, fence, until);
 }
 
@@ -250,7 +250,7 @@ weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, 
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return refuse_without_system(graph);
+		return refuse_fence(graph);
 	return wr_fence_enqueue(graph->system, fence, device, native);
 }
 
@@ -263,7 +263,7 @@ struct open_call {
 	weir_status status;
 };
 
-static void open_inside(void *arg)
+static void open_stream_inside(void *arg)
 {
 	struct open_call *open_call = arg;
 	const struct wr_stream_spec spec = {.device = open_call->device};
@@ -283,8 +283,8 @@ weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out)
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
 			       graph->plan->name);
 	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, open_inside, &open_call);
+		status = wr_sim_call(graph->world, open_stream_inside, &open_call);
 	else
-		open_inside(&open_call);
+		open_stream_inside(&open_call);
 	return status ? status : open_call.status;
 }

@@ -41,7 +41,7 @@ struct wr_system *wr_pool_system(const struct wr_pool *pool)
 	return wr_load_acquire(&((struct wr_pool *)pool)->system);
 }
 
-static void init_message(struct wr_pool *pool, weir_message *message)
+static void message_init(struct wr_pool *pool, weir_message *message)
 {
 	message->pool = pool;
 	message->uses.items = message->few_uses;
@@ -50,7 +50,7 @@ static void init_message(struct wr_pool *pool, weir_message *message)
 }
 
 /* Allocates a slab of n messages and puts all of them into the shared array. */
-static weir_status grow_locked(struct wr_pool *pool, size_t n)
+static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 {
 	struct wr_slab *slab;
 
@@ -66,7 +66,7 @@ static weir_status grow_locked(struct wr_pool *pool, size_t n)
 	pool->slabs = slab;
 	pool->total += n;
 	for (size_t i = n; i-- > 0;) {
-		init_message(pool, &slab->messages[i]);
+		message_init(pool, &slab->messages[i]);
 		pool->free[pool->count++] = &slab->messages[i];
 	}
 	return WEIR_OK;
@@ -84,7 +84,7 @@ weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages)
 
 	wr_mutex_lock(&pool->lock);
 	if (pool->count < messages)
-		status = grow_locked(pool, messages - pool->count);
+		status = pool_grow_locked(pool, messages - pool->count);
 	wr_mutex_unlock(&pool->lock);
 	return status;
 }
@@ -95,7 +95,7 @@ weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache)
 	uint32_t n = 0;
 
 	wr_mutex_lock(&pool->lock);
-	if (pool->count > 0 || !grow_locked(pool, slab_size(pool->total))) {
+	if (pool->count > 0 || !pool_grow_locked(pool, slab_size(pool->total))) {
 		message = pool->free[--pool->count];
 		n = !cache ? 0 : pool->count < WR_BATCH ? (uint32_t)pool->count : WR_BATCH;
 		pool->count -= n;

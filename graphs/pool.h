@@ -1,5 +1,5 @@
 /*
- * The layout of messages and their pool. Only graphs/message*.c and graphs/pool.c include this header.
+ * The layout of messages and their pool. In the library only graphs/message*.c and graphs/pool.c include it.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only

@@ -12,7 +12,7 @@
 #include "graphs/finisher.h"
 #include "graphs/plan/values.h"
 
-static bool lacks_connection(size_t connections, const weir_port *port)
+static bool port_lacks_connection(size_t connections, const weir_port *port)
 {
 	return !connections && !(port->flags & WEIR_PORT_OPTIONAL);
 }
@@ -23,13 +23,13 @@ static weir_status check_connected(const weir_entity *entity)
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = entity->inputs[i].plan->port;
-		if (lacks_connection(entity->inputs[i].count, port))
+		if (port_lacks_connection(entity->inputs[i].count, port))
 			return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; "
 				       "connect it or give it an inlet", name, port->name);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = entity->outputs[i].plan->port;
-		if (lacks_connection(entity->outputs[i].count, port))
+		if (port_lacks_connection(entity->outputs[i].count, port))
 			return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; "
 				       "connect it or give it an outlet", name, port->name);
 	}
@@ -99,9 +99,9 @@ weir_status wr_graph_ready(weir_graph *graph)
 }
 
 /*
- * Sizes `taken` for the largest front: all that fits into the queues; a `pop` queue may hold one more.
+ * Allocates `taken` for the largest front: all that fits into the queues; a `pop` queue may hold one more.
  */
-static weir_status size_taken(struct wr_input *input)
+static weir_status alloc_taken(struct wr_input *input)
 {
 	size_t need = 0;
 
@@ -162,7 +162,7 @@ static weir_status reset_conditions(weir_entity *entity)
 }
 
 /* Returns true if a default condition, one that the description does not contain, names this output. */
-static bool has_default(const weir_entity *entity, unsigned output)
+static bool has_default_condition(const weir_entity *entity, unsigned output)
 {
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const struct wr_plan_condition *plan = entity->conditions[i].plan;
@@ -184,11 +184,11 @@ static bool input_is_named(const weir_entity *entity, unsigned input)
  * Finds the ports without a default condition (inlets, outlets, user's conditions): the review checks them
  * itself.
  */
-static void guard_ports(weir_entity *entity)
+static void find_unguarded_ports(weir_entity *entity)
 {
 	entity->unguarded = false;
 	for (uint32_t i = 0; i < entity->output_count; i++)
-		entity->unguarded |= entity->outputs[i].count && !has_default(entity, i);
+		entity->unguarded |= entity->outputs[i].count && !has_default_condition(entity, i);
 	for (uint32_t i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].count || input_is_named(entity, i))
 			continue;
@@ -268,7 +268,7 @@ static weir_status reset_entity(weir_entity *entity)
 		fed |= input->count > 0;
 		for (size_t k = 0; k < input->count; k++)
 			rooted |= input->connections[k]->initial > 0;
-		status = size_taken(input);
+		status = alloc_taken(input);
 		if (!status)
 			status = reset_set(input);
 	}
@@ -276,7 +276,7 @@ static weir_status reset_entity(weir_entity *entity)
 		entity->outputs[i].total = 0;
 		intersect_kinds(&entity->outputs[i]);
 	}
-	guard_ports(entity);
+	find_unguarded_ports(entity);
 	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
 	wr_fetch_or(&entity->looks, entity->has_content ? WR_LOOKS_CONTENT : 0);

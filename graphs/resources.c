@@ -62,7 +62,7 @@ static struct wr_partition *partition_of(const struct wr_plan *plan, uint32_t co
 	return partitions[count] ? partitions[count] : partitions[count - 1];
 }
 
-static weir_status make_pool(weir_graph *graph, size_t i, const struct pool_partitions *parts)
+static weir_status make_stream_pool(weir_graph *graph, size_t i, const struct pool_partitions *parts)
 {
 	const struct wr_plan_stream_pool *plan = &graph->plan->stream_pools[i];
 	const struct wr_stream_pool_spec spec = {
@@ -91,7 +91,7 @@ weir_status wr_resources_make(weir_graph *graph)
 		status = graph->pools ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	for (size_t i = 0; !status && i < graph->plan->stream_pool_count; i++)
-		status = make_pool(graph, i, parts);
+		status = make_stream_pool(graph, i, parts);
 	free_partition_lists(graph, parts);
 	return status;
 }

@@ -28,7 +28,7 @@ static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
 	return true;
 }
 
-static weir_status too_large(void)
+static weir_status refuse_too_large(void)
 {
 	return wr_fail(WEIR_E_INVALID, "tensor: shape times element size does not fit in 63 bits");
 }
@@ -84,17 +84,17 @@ weir_status wr_tensor_measure(const weir_tensor *tensor, bool dense, int64_t *st
 	if (status)
 		return status;
 	if (dense && !dense_strides(tensor, strides))
-		return too_large();
+		return refuse_too_large();
 	for (int i = 0; i < tensor->dimensions; i++) {
 		if (!dense)
 			strides[i] = tensor->strides[i];
 		if (tensor->shape[i] == 0)
 			empty = true;
 		else if (!multiply_add(strides[i], tensor->shape[i] - 1, last, &last))
-			return too_large();
+			return refuse_too_large();
 	}
 	if (!multiply_add(last, element, element, &size))
-		return too_large();
+		return refuse_too_large();
 	*bytes = empty ? 0 : (size_t)size;
 	return WEIR_OK;
 }

@@ -30,7 +30,7 @@ static size_t count_taken(const weir_entity *entity, const weir_message *message
 }
 
 /* Returns true if the message was delivered before and has references beside those of this tick. */
-static bool others_hold(const weir_entity *entity, const weir_message *message)
+static bool has_other_holders(const weir_entity *entity, const weir_message *message)
 {
 	return wr_message_delivered(message) &&
 	       wr_message_references(message) > count_taken(entity, message) + count_emitted(entity, message);
@@ -67,7 +67,7 @@ static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_
 	const struct wr_own_streams *own = &entity->own;
 	bool any, set = stream_was_set(own, output, place, &any);
 
-	if (others_hold(entity, message) || (any && !set))
+	if (has_other_holders(entity, message) || (any && !set))
 		return WR_USED;
 	return set ? WR_CARRIED : default_part(own, place);
 }
@@ -87,7 +87,7 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 }
 
 /* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
-static enum wr_part made_part(const weir_entity *entity, size_t place, const weir_message *made)
+static enum wr_part kept_part(const weir_entity *entity, size_t place, const weir_message *made)
 {
 	return count_emitted(entity, made) ? WR_USED : default_part(&entity->own, place);
 }
@@ -101,12 +101,12 @@ static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence 
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
 			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(made[i], fence, made_part(entity, place, made[i]));
+		status = wr_message_add_fence(made[i], fence, kept_part(entity, place, made[i]));
 	return status ? status : fence_emitted(entity, place, fence);
 }
 
 /* wr_stream_begin: from here the stream's live reference keeps the run open, no longer the worker's alone. */
-static weir_status end_stream(weir_entity *entity, size_t place)
+static weir_status fence_stream(weir_entity *entity, size_t place)
 {
 	struct wr_own_stream *own = &entity->own.items[place];
 	weir_status status;
@@ -146,7 +146,7 @@ weir_status wr_entity_fence(weir_entity *entity)
 	bool again = false;
 
 	for (size_t i = 0; i < entity->own.count; i++) {
-		weir_status one = end_stream(entity, i);
+		weir_status one = fence_stream(entity, i);
 		again |= one == WEIR_E_NOMEM;
 		status = status ? status : one;
 	}
