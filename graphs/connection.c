@@ -98,7 +98,7 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 }
 
 weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input, uint32_t capacity,
-				struct wr_connection **out)
+					  struct wr_connection **out)
 {
 	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
 	weir_status status;

@@ -18,7 +18,7 @@ typedef size_t fence_getter(const weir_message *message, weir_fence *out, size_t
 
 /* Copies fences of a message into entity->scratch: all, or those whose streams are carried. */
 static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fence_getter *get,
-			     size_t *count)
+				      size_t *count)
 {
 	*count = get(message, entity->scratch, entity->scratch_room);
 	if (*count <= entity->scratch_room)

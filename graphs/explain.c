@@ -67,7 +67,7 @@ static void explain_verdict(weir_entity *entity, const char *name, bool in_fligh
  * Writes "cuda_stream on in" to text and returns it. If the condition names no port, returns its plan->name.
  */
 static const char *condition_text(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
-			   size_t room)
+				  size_t room)
 {
 	const weir_parameter *parameter = plan->kind->parameters;
 	const weir_values *values = plan->values;

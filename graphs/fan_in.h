@@ -39,7 +39,7 @@ struct wr_known {
 
 struct wr_fan_in {
 	_Alignas(64) struct wr_connection *_Atomic news;	/* senders push, the owner takes all */
-	_Alignas(64) _Atomic size_t open;	/* connections whose sender has not closed */
+	_Alignas(64) _Atomic size_t open;	/* senders that have not closed */
 
 	/* owner */
 	_Alignas(64) struct wr_connection **connections;	/* of the port */
@@ -54,7 +54,7 @@ struct wr_fan_in {
 	size_t at_front, at_message;	/* position of the last wr_fan_in_at; the next is often after it */
 	bool each;			/* any-size port: maintains the fields below */
 	size_t least, least_of;		/* messages in the emptiest queue; number of such, 0: unknown */
-	size_t ended;			/* messages in the emptiest queue whose sender has closed */
+	size_t ended;			/* messages in the emptiest queue that its sender has closed */
 };
 
 /* Returns NULL without memory. Destroy takes NULL. */

@@ -35,7 +35,8 @@ static weir_status make_plan(struct wr_finisher *finisher, const char *port, uin
 {
 	/* `reject` wakes no sender for room. It never rejects: it holds at most what the outlet holds. */
 	finisher->input = (struct wr_plan_input){
-		.port = outlet_ports, .capacity = capacity, .take = 1, .policy = WEIR_REJECT, .connections = 1};
+		.port = outlet_ports, .capacity = capacity, .take = 1, .policy = WEIR_REJECT,
+		.connections = 1};
 	finisher->plan = (struct wr_plan_entity){.kind = &outlet_operator,
 						 .stream_pool = WR_NO_POOL,
 						 .inputs = &finisher->input,

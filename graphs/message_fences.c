@@ -141,7 +141,7 @@ static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_f
 }
 
 static __attribute__((noinline)) size_t copy_producers_locking(weir_message *self, uint64_t skipped,
-								weir_fence *out, size_t room)
+							       weir_fence *out, size_t room)
 {
 	bool locked = message_lock_shared(self);
 	size_t count = copy_producers(self, skipped, out, room);

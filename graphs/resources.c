@@ -13,7 +13,7 @@ struct pool_partitions {
 };
 
 static weir_status create_partitions(struct wr_system *system, const struct wr_plan_green_context_pool *plan,
-			  struct pool_partitions *out)
+				     struct pool_partitions *out)
 {
 	const struct wr_partitions_spec spec = {plan->name, plan->device, plan->sizes, plan->count,
 						plan->min_sm_size};
