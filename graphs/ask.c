@@ -1,11 +1,12 @@
 /*
- * May the entity tick? Its owner asks all its conditions (C2): first the gathering ones, which look at
- * inboxes; when all of them hold, the fronts are closed and the content ones look at those (C4).
+ * Decides whether an entity may tick. Its owner asks all conditions (C2): first the gathering ones, which
+ * look at inboxes; if all of them hold, it closes the fronts and asks the content ones, which look at the
+ * fronts (C4).
  *
- * AND over verdicts: any NEVER is NEVER; all READY is READY; else one unmet condition is chosen, whose
- * sources are armed. A condition that only a poke can change is preferred (no source is needed, and none
- * could help before that poke), then one from outside, then fences (those of several conditions are joined:
- * one signal), then the latest of the times.
+ * The verdicts are combined by AND. If any is NEVER, the result is NEVER; if all are READY, it is READY.
+ * Otherwise one unmet condition is chosen and its sources are armed. The order of preference: a condition
+ * that only a poke can change (no source could help before that poke), an external one, fences (those of
+ * several conditions are joined to one signal), the latest time.
  */
 #include "graphs/ask.h"
 
@@ -16,7 +17,7 @@
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
-static enum rank rank_of(const weir_verdict *verdict)
+static enum rank verdict_rank(const weir_verdict *verdict)
 {
 	if (verdict->answer == WR_READY)
 		return RANK_READY;
@@ -28,8 +29,8 @@ static enum rank rank_of(const weir_verdict *verdict)
 }
 
 /*
- * What the conditions asked so far come to. Fences lie in the entity's verdict: those of a child that is not
- * chosen are cut off again.
+ * The combined result of the conditions asked so far. Fences are collected in the entity's verdict; those of
+ * a condition that is not chosen are removed again.
  */
 struct sum {
 	enum rank rank;
@@ -40,8 +41,8 @@ struct sum {
 	const char *why, *of;
 };
 
-/* A later child is chosen: the fences of those before it would be armed for nothing. */
-static void cut_off_before(weir_verdict *verdict, size_t fences)
+/* A later condition is chosen, so the fences of the earlier ones must not be armed. */
+static void drop_earlier_fences(weir_verdict *verdict, size_t fences)
 {
 	if (!fences)
 		return;
@@ -49,17 +50,19 @@ static void cut_off_before(weir_verdict *verdict, size_t fences)
 	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
 }
 
-/* Two conditions that wait for one stream make one wait: for the later point. */
-static void join_fences(weir_verdict *verdict)
+/* Two waits for one stream become one, for the later timeline value. */
+static void verdict_join_fences(weir_verdict *verdict)
 {
 	size_t kept = verdict->fences_from;
 
 	for (size_t i = kept; i < verdict->fence_count; i++)
-		kept = wr_note_fence(verdict->fences, kept, verdict->fence_room, verdict->fences[i]);
+		kept = wr_fences_add(verdict->fences, kept, verdict->fence_room, verdict->fences[i]);
 	verdict->fence_count = kept;
 }
 
-/* Of joined waits: a flag arms what it can and leaves the rest to callback; inline must be all's wish. */
+/*
+ * A flag signal arms what it can and leaves the rest to a callback. Inline is used only if both ask for it.
+ */
 static int join_signals(int a, int b)
 {
 	if (a == WR_SIGNAL_FLAG || b == WR_SIGNAL_FLAG)
@@ -67,18 +70,19 @@ static int join_signals(int a, int b)
 	return a == b ? a : WR_SIGNAL_CALLBACK;
 }
 
-__attribute__((noinline)) static void add(struct sum *sum, weir_verdict *child, int signal, const char *of)
+__attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *child, int signal,
+						 const char *of)
 {
-	enum rank rank = rank_of(child);
+	enum rank rank = verdict_rank(child);
 	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
 
 	if (join)
-		join_fences(child);
+		verdict_join_fences(child);
 	if (rank > RANK_FENCES && rank > sum->rank)
-		cut_off_before(child, sum->fences);
+		drop_earlier_fences(child, sum->fences);
 	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
 		sum->at = join && sum->at < child->at ? sum->at : child->at;
-		/* Of the chosen one alone: a message that is missing may never come. */
+		/* Of the chosen condition only: a missing message may never come. */
 		sum->external = child->external;
 		sum->fences = child->fence_count;
 		sum->signal = join ? join_signals(sum->signal, signal) : signal;
@@ -94,8 +98,8 @@ __attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
 {
 	bool silent = view->entity->verdict.answer == WR_SILENT;
 
-	wr_view_fault(view, silent ? "gave no verdict: each ask calls one of weir_verdict_..."
-				   : "said READY or NEVER beside another verdict: one ask gives one answer");
+	wr_view_fault(view, silent ? "gave no verdict: each ask must call one of weir_verdict_..."
+				   : "said READY or NEVER beside another verdict: each ask gives one answer");
 	return false;
 }
 
@@ -108,7 +112,7 @@ weir_status wr_entity_verdict_failure(const weir_entity *entity)
 	return wr_fail(verdict->failed, "condition '%s' %s", verdict->fault_of, verdict->fault);
 }
 
-/* Asks the conditions from one to another: those of one phase lie together. False: one of them is NEVER. */
+/* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
 __attribute__((always_inline))
 static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
 {
@@ -125,30 +129,30 @@ static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum
 			sum->of = condition->plan->name;
 			return false;
 		}
-		add(sum, &entity->verdict, condition->signal, condition->plan->name);
+		add_to_sum(sum, &entity->verdict, condition->signal, condition->plan->name);
 	}
 	return true;
 }
 
-/* What was seen before is enough if it is enough: messages leave an inbox by its receiver alone. */
-static inline bool holds_enough(struct wr_queue *queue, size_t need)
+/* A tail that was read earlier may suffice: only the receiver removes messages. */
+static inline bool queue_holds(struct wr_queue *queue, size_t need)
 {
 	uint64_t head = wr_read(&queue->head);
 
 	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
 }
 
-/* Mostly of one queue that needs no lock. */
-static inline bool holds_its_need(const weir_view *view, unsigned i)
+/* The first branch is the common case: one queue that needs no lock. */
+static inline bool input_holds_need(const weir_view *view, unsigned i)
 {
 	const struct wr_input *input = &view->entity->inputs[i];
 
 	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
-		return holds_enough(&input->connections[0]->queue, input->need);
+		return queue_holds(&input->connections[0]->queue, input->need);
 	return wr_view_held(view, i) >= input->need;
 }
 
-/* A content condition implies that its port holds `need` messages (C4). False: it never will again. */
+/* A content condition implies that its port holds `need` messages (C4). Returns false if it never will. */
 static bool ask_content_ports(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
@@ -156,11 +160,11 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].content || !entity->inputs[i].count)
 			continue;
-		if (holds_its_need(view, i))
+		if (input_holds_need(view, i))
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
-		add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
+		add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
 		if (weir_view_ended(view, i, 0))
 			return false;
 	}
@@ -177,92 +181,92 @@ bool wr_entity_lacks_room(weir_entity *entity)
 	return false;
 }
 
-/* Outputs whose room no default condition watches: a `block` queue must have it all the same (S3). */
-static void ask_room(weir_entity *entity, struct sum *sum)
+/* For outputs that no default condition watches: a `block` queue must have room all the same (S3). */
+static void ask_output_room(weir_entity *entity, struct sum *sum)
 {
 	if (!wr_entity_lacks_room(entity))
 		return;
 	wr_verdict_clear(&entity->verdict);
 	weir_verdict_wait(&entity->verdict, "no room behind an output");
-	add(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
+	add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
-/* It has connected receivers, all are DONE, and what it does is for them alone (S5). */
-static bool unheard(weir_entity *entity)
+/* Returns true if all its receivers (at least one) are DONE and it has no effects of its own (S5). */
+static bool receivers_done(weir_entity *entity)
 {
 	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
 }
 
-/* Moves one message of each connection in turn, until n have moved or nobody has more. */
-static void close_in_turn(struct wr_input *input, size_t n)
+/* Moves one message of each connection in turn, until n have moved or all inboxes are empty. */
+static void input_close_front_in_turn(struct wr_input *input, size_t n)
 {
 	size_t idle = 0;
 
 	while (n && idle < input->count) {
-		struct wr_queue *queue = &input->connections[input->turn]->queue;
+		struct wr_queue *queue = &input->connections[input->next_served]->queue;
 		size_t before = wr_queue_front(queue);
 		wr_queue_close_front(queue, 1);
 		bool moved = wr_queue_front(queue) > before;
 		idle = moved ? 0 : idle + 1;
 		n -= moved;
-		input->turn = input->turn + 1 == input->count ? 0 : input->turn + 1;
+		input->next_served = input->next_served + 1 == input->count ? 0 : input->next_served + 1;
 	}
 }
 
-static void close_front(struct wr_input *input)
+static void input_close_front(struct wr_input *input)
 {
 	if (input->set) {
 		wr_fan_in_close_fronts(input->set, input->take);
 		return;
 	}
 	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
-		close_in_turn(input, input->take);
+		input_close_front_in_turn(input, input->take);
 		return;
 	}
 	for (size_t i = 0; i < input->count; i++)
 		wr_queue_close_front(&input->connections[i]->queue, input->take);
 }
 
-static void close_fronts(weir_entity *entity)
+static void entity_close_fronts(weir_entity *entity)
 {
 	if (entity->fronts_closed)
 		return;
 	for (size_t i = 0; i < entity->input_count; i++)
-		close_front(&entity->inputs[i]);
+		input_close_front(&entity->inputs[i]);
 	entity->fronts_closed = true;
 }
 
-/* True: some gate is shut. */
+/* Returns true if some gate waits. */
 static bool ask_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
-	bool shut = false;
+	bool waits = false;
 
 	entity->gated = true;
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->shut = input->gate && wr_gate_ask(view, i);
-		if (input->shut)
-			add(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
-		shut |= input->shut;
+		input->gate_waits = input->gate && wr_gate_ask(view, i);
+		if (input->gate_waits)
+			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
+		waits |= input->gate_waits;
 	}
-	return shut;
+	return waits;
 }
 
-/* Content conditions look at what is behind no shut gate. False: one of them is NEVER. */
+/* Asks the content conditions of ports without a waiting gate. Returns false if one of them is NEVER. */
 static bool ask_beside_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
-	bool goes_on = true;
+	bool met = true;
 
-	for (size_t i = entity->gathering_count; goes_on && i < entity->condition_count; i++)
+	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++)
 		if (wr_gate_lets_ask(entity, &entity->conditions[i]))
-			goes_on = ask_phase(view, i, i + 1, sum);
-	return goes_on;
+			met = ask_phase(view, i, i + 1, sum);
+	return met;
 }
 
-/* After the fronts were closed: whoever pushed what they hold has said before that it has fences (C8). */
-static inline uint32_t looks_of(weir_entity *entity)
+/* Call after closing the fronts: a sender sets FENCED before it pushes a message with fences (C8). */
+static inline uint32_t entity_looks(weir_entity *entity)
 {
 	uint32_t looks = wr_load_relaxed(&entity->looks), before = entity->looked;
 
@@ -272,7 +276,7 @@ static inline uint32_t looks_of(weir_entity *entity)
 	return before | (looks & WR_LOOKS_CONTENT);
 }
 
-/* What the fronts hold: the gates first (C8). False: NEVER. */
+/* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
 __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
@@ -283,10 +287,10 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks
 }
 
 /*
- * A time that has come is not READY: it is asked again once, at once. The same answer then would be given for
- * ever, in no time on `sim` and as fast as a core can on a real clock.
+ * A condition that names a past time instead of READY is asked again at once. If it names the same time
+ * again, it would do so for ever: in no time on `sim`, in a busy loop on a real clock. So the run fails.
  */
-__attribute__((noinline)) static bool stands_still(const weir_view *view, int64_t at)
+__attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at)
 {
 	weir_entity *entity = view->entity;
 	bool past = at <= weir_view_now(view);
@@ -297,20 +301,20 @@ __attribute__((noinline)) static bool stands_still(const weir_view *view, int64_
 	return again;
 }
 
-/* The same; mostly no time is named. */
-static inline bool stands(const weir_view *view, int64_t at)
+/* The inline part: mostly no time is named. */
+static inline bool time_repeats(const weir_view *view, int64_t at)
 {
 	if (at != INT64_MAX)
-		return stands_still(view, at);
+		return repeats_past_time(view, at);
 	view->entity->past = INT64_MAX;
 	return false;
 }
 
 /*
- * During a drain: all that it could receive has come, and it has it not. Who waits for a time alone would go
- * on for ever, for its conditions look at no sender (S7).
+ * Returns true if all connected inputs are closed and empty. During a drain such an entity that waits for a
+ * time only must end: its conditions look at no sender, so it would go on for ever (S7).
  */
-static bool outlives_its_senders(const weir_view *view)
+static bool inputs_closed_and_empty(const weir_view *view)
 {
 	const weir_entity *entity = view->entity;
 
@@ -323,7 +327,7 @@ static bool outlives_its_senders(const weir_view *view)
 	return true;
 }
 
-static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const struct sum *sum)
+static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answer, const struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	weir_verdict *verdict = &entity->verdict;
@@ -334,18 +338,18 @@ static enum wr_answer settle(const weir_view *view, enum wr_answer answer, const
 	verdict->signal = sum->signal;
 	if (answer == WR_WAIT) {
 		verdict->why = sum->why;
-		verdict->stands = stands(view, sum->at);
+		verdict->stands = time_repeats(view, sum->at);
 	}
-	/* Literals: whoever reads an old pair shows an old reason. */
+	/* Both are literals. A reader that sees a mixed pair shows an outdated reason, nothing worse. */
 	wr_store_relaxed(&entity->why, verdict->why);
 	wr_store_relaxed(&entity->why_of, sum->of);
 	return answer;
 }
 
-/* --- entities that have default conditions alone --- */
+/* --- entities with default conditions only --- */
 
-/* Likewise: room shrinks by its sender alone. */
-static inline bool has_room(struct wr_queue *queue, size_t need)
+/* As in queue_holds: only the sender uses up room, so an older head may suffice. */
+static inline bool queue_has_room(struct wr_queue *queue, size_t need)
 {
 	uint64_t tail = wr_read(&queue->tail);
 
@@ -353,14 +357,14 @@ static inline bool has_room(struct wr_queue *queue, size_t need)
 	       wr_queue_newest_room(queue, tail) >= need;
 }
 
-/* Begins as weir_view_room does. */
-static inline bool has_room_everywhere(struct wr_output *output)
+/* Begins with the connection that was full the last time, as weir_view_room does. */
+static inline bool output_has_room(struct wr_output *output)
 {
 	size_t at = output->fullest;
 
 	for (size_t i = 0; i < output->count; i++, at++) {
 		at = at < output->count ? at : 0;
-		if (!has_room(&output->connections[at]->queue, output->max_emits)) {
+		if (!queue_has_room(&output->connections[at]->queue, output->max_emits)) {
 			output->fullest = at;
 			return false;
 		}
@@ -369,26 +373,26 @@ static inline bool has_room_everywhere(struct wr_output *output)
 }
 
 /*
- * True if all gathering conditions of a plain entity hold (reset.c), in_flight apart. Then they need not be asked; what they
- * wait for otherwise, and whether it will ever come, they say themselves.
+ * Returns true if all gathering conditions of a default_only entity (reset.c) hold, in_flight excepted: then
+ * they need not be asked. Otherwise they are asked, so that they name their sources or answer NEVER.
  */
-static inline bool plainly_holds(const weir_entity *entity)
+static inline bool default_conditions_hold(const weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++)
-		if (!holds_enough(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
+		if (!queue_holds(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
 			return false;
 	for (size_t i = 0; i < entity->output_count; i++)
-		if (!has_room_everywhere(&entity->outputs[i]))
+		if (!output_has_room(&entity->outputs[i]))
 			return false;
 	return true;
 }
 
 __attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
 {
-	ask_phase(view, 0, 1, sum);	/* it is never NEVER */
+	ask_phase(view, 0, 1, sum);	/* never answers NEVER */
 }
 
-/* False: one of them is NEVER. */
+/* Returns false if one of them is NEVER. */
 __attribute__((always_inline))
 static inline bool ask_gathering(weir_view *view, struct sum *sum)
 {
@@ -396,7 +400,7 @@ static inline bool ask_gathering(weir_view *view, struct sum *sum)
 
 	if (entity->flight_full)
 		ask_in_flight(view, sum);
-	if (entity->plain && plainly_holds(entity))
+	if (entity->default_only && default_conditions_hold(entity))
 		return true;
 	return ask_phase(view, entity->in_flight ? 1 : 0, entity->gathering_count, sum);
 }
@@ -408,29 +412,29 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	uint32_t looks;
 
 	entity->verdict.fence_count = 0;
-	if (entity->finished || (draining && entity->root) || unheard(entity)) {
+	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
 		const char *why = draining ? "draining" : "all receivers are done";
 		entity->verdict.why = entity->finished ? "finished" : why;
-		return settle(&view, WR_NEVER, &sum);
+		return publish_verdict(&view, WR_NEVER, &sum);
 	}
 	if (!ask_gathering(&view, &sum))
-		return settle(&view, WR_NEVER, &sum);
+		return publish_verdict(&view, WR_NEVER, &sum);
 	if (entity->has_content && !ask_content_ports(&view, &sum))
-		return settle(&view, WR_NEVER, &sum);
+		return publish_verdict(&view, WR_NEVER, &sum);
 	if (entity->unguarded)
-		ask_room(entity, &sum);
-	if (draining && sum.rank == RANK_TIME && outlives_its_senders(&view)) {
+		ask_output_room(entity, &sum);
+	if (draining && sum.rank == RANK_TIME && inputs_closed_and_empty(&view)) {
 		entity->verdict.why = "draining";
-		return settle(&view, WR_NEVER, &sum);
+		return publish_verdict(&view, WR_NEVER, &sum);
 	}
 	if (sum.rank != RANK_READY)
-		return settle(&view, WR_WAIT, &sum);
-	close_fronts(entity);
-	looks = looks_of(entity);
+		return publish_verdict(&view, WR_WAIT, &sum);
+	entity_close_fronts(entity);
+	looks = entity_looks(entity);
 	if (looks && !ask_fronts(&view, looks, &sum))
-		return settle(&view, WR_NEVER, &sum);
+		return publish_verdict(&view, WR_NEVER, &sum);
 	if (looks && sum.rank != RANK_READY)
-		return settle(&view, WR_WAIT, &sum);
+		return publish_verdict(&view, WR_WAIT, &sum);
 	if (entity->timed)
 		entity->began = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;

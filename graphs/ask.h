@@ -1,10 +1,10 @@
-/* Asking one condition: what a review does (ask.c) and who explains it afterwards (explain.c). */
+/* Asking one condition: used by reviews (ask.c) and by explanations (explain.c). */
 #ifndef WR_GRAPHS_ASK_H
 #define WR_GRAPHS_ASK_H
 
 #include "graphs/graph.h"
 
-/* Fences that were noted stay: they are counted, and cut off, by whoever asks. */
+/* Keeps the fences of earlier conditions in the list; the caller counts and removes them. */
 static inline void wr_verdict_clear(weir_verdict *verdict)
 {
 	verdict->answer = WR_SILENT;
@@ -14,7 +14,7 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 	verdict->fences_from = verdict->fence_count;
 }
 
-/* Misuse of a view or a verdict; `fault` is a literal. The first is kept; the review fails the run. */
+/* Notes misuse of a view or a verdict, which fails the run. `fault` is a literal; the first one is kept. */
 static inline void wr_view_fault(const weir_view *view, const char *fault)
 {
 	weir_verdict *verdict = &view->entity->verdict;
@@ -26,7 +26,7 @@ static inline void wr_view_fault(const weir_view *view, const char *fault)
 	verdict->fault_of = view->condition ? view->condition->plan->name : "?";
 }
 
-/* The answer stays in the entity's verdict. */
+/* The answer is in entity->verdict. */
 static inline void wr_condition_ask(weir_view *view, const struct wr_condition *condition)
 {
 	wr_verdict_clear(&view->entity->verdict);
@@ -35,18 +35,21 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
 
-/* The implied gate of the port (C8): true: its front is not finished, and the verdict says so. */
+/* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);
-/* No gate of a port that the condition names is shut; one that names no port may look at any of them. */
+/*
+ * Returns true if the condition names a port and no port that it names has a waiting gate. A condition that
+ * names no port may read any of them, so it waits for all gates.
+ */
 bool wr_gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition);
 
 /*
- * Notes a fence in the list, one per stream, the latest. Returns the new length; what does not fit any more
- * waits for the next review.
+ * Adds a fence to the list, which keeps the latest per stream. Returns the new length. A fence without room
+ * is left out; the next review finds it again.
  */
-size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fence);
+size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence);
 
-/* What a content condition finds at a port (C4); of an any-size port each connection has as many. */
+/* Messages that a content condition finds at a port (C4); any-size port: in the emptiest connection. */
 static inline size_t wr_view_held(const weir_view *view, unsigned input)
 {
 	return weir_view_any_size(view, input) ? weir_view_least(view, input) : weir_view_count(view, input);

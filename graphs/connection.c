@@ -1,12 +1,13 @@
-/* A connection is made between two ports, or between one and an inlet or outlet; it goes with the graph. */
+/* Connections: between two ports, or between a port and an inlet or outlet. */
 #include "graphs/connection.h"
 
 #include "base/memory.h"
 #include "graphs/graph.h"
 
-static weir_status append(struct wr_connection ***list, size_t *count, struct wr_connection *connection)
+static weir_status append_connection(struct wr_connection ***list, size_t *count,
+				     struct wr_connection *connection)
 {
-	size_t room = *count;	/* grown by one: connections are made once, before the run */
+	size_t room = *count;	/* grows by one: connections are made once, before the run */
 	weir_status status = wr_grow(list, &room, *count + 1, sizeof **list);
 
 	if (!status)
@@ -14,8 +15,8 @@ static weir_status append(struct wr_connection ***list, size_t *count, struct wr
 	return status;
 }
 
-/* To the lists of both ends, or to none. */
-static weir_status attach(struct wr_connection *connection)
+/* Adds it to the lists of both ends, or to none. */
+static weir_status attach_ends(struct wr_connection *connection)
 {
 	weir_entity *sender = connection->sender, *receiver = connection->receiver;
 	struct wr_output *output = sender ? &sender->outputs[connection->output] : NULL;
@@ -23,10 +24,10 @@ static weir_status attach(struct wr_connection *connection)
 	weir_status status = WEIR_OK;
 
 	if (input)
-		status = append(&input->connections, &input->count, connection);
+		status = append_connection(&input->connections, &input->count, connection);
 	if (status || !output)
 		return status;
-	status = append(&output->connections, &output->count, connection);
+	status = append_connection(&output->connections, &output->count, connection);
 	if (!status)
 		sender->receivers++;
 	else if (input)
@@ -62,7 +63,7 @@ static weir_status list_connection(weir_graph *graph, struct wr_connection *conn
 		wr_grow(&graph->connections, &graph->connection_room, count + 1, sizeof connection);
 
 	if (!status)
-		status = attach(connection);
+		status = attach_ends(connection);
 	if (status)
 		return status;
 	graph->connections[count] = connection;
@@ -96,8 +97,8 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	return WEIR_OK;
 }
 
-weir_status wr_connection_aside(weir_entity *receiver, uint32_t input, uint32_t capacity,
-				struct wr_connection **out)
+weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input, uint32_t capacity,
+					  struct wr_connection **out)
 {
 	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
 	weir_status status;
@@ -108,7 +109,7 @@ weir_status wr_connection_aside(weir_entity *receiver, uint32_t input, uint32_t 
 	connection->receiver = receiver;
 	connection->input = input;
 	if (!status)
-		status = attach(connection);
+		status = attach_ends(connection);
 	if (status) {
 		wr_connection_destroy(connection);
 		return status;
@@ -121,7 +122,7 @@ void wr_connection_announce(struct wr_connection *connection)
 {
 	weir_entity *receiver = connection->receiver;
 
-	/* Relaxed would do: the push that follows releases it, and the front is closed by an acquire of that. */
+	/* Relaxed would suffice: the push that follows releases it, closing the front acquires that push. */
 	if (receiver && receiver->inputs[connection->input].gate &&
 	    !(wr_load_relaxed(&receiver->looks) & WR_LOOKS_FENCED))
 		wr_fetch_or(&receiver->looks, WR_LOOKS_FENCED);

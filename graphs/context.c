@@ -1,4 +1,4 @@
-/* What an operator may call in start, compute and stop: on the owner's thread, about its own entity. */
+/* The calls for an operator in start, compute and stop. Thread: owner. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -25,7 +25,7 @@ int64_t weir_context_now(const weir_context *context)
 	return wr_now();
 }
 
-/* Written before and after compute by the thread that calls it. */
+/* local->context is written by the same thread, before and after compute. */
 const char *weir_running_entity(void)
 {
 	const struct wr_local *local = wr_thread_local();
@@ -69,7 +69,7 @@ const char *weir_context_sender(const weir_context *context, unsigned input, siz
 	return port && k < port->count ? port->connections[k]->from : NULL;
 }
 
-/* --- emitting: all that can be wrong is refused by name --- */
+/* --- emitting --- */
 
 static const char *kind_word(unsigned kind)
 {
@@ -85,7 +85,7 @@ static const char *kind_word(unsigned kind)
 	}
 }
 
-/* The end that does not take this kind: the output itself, or one of its receivers. */
+/* Names the end that does not take this kind: the output itself or one of its receivers. */
 static weir_status refuse_kind(const weir_entity *entity, const struct wr_output *output, unsigned kind)
 {
 	const char *name = entity->plan->name, *port = output->plan->port->name;
@@ -105,7 +105,7 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 	return WEIR_OK;
 }
 
-/* Says what is wrong with it. */
+/* emit_allowed() was false: fails with the reason. */
 static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
@@ -114,7 +114,7 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	if (!message)
 		return wr_fail(WEIR_E_INVALID, "%s: emit needs a message", name);
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute alone", name);
+		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute only", name);
 	if (output >= entity->output_count)
 		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output,
 			       entity->output_count);
@@ -126,7 +126,7 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
 }
 
-static bool may_emit(const weir_context *context, unsigned output, const weir_message *message)
+static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
 
@@ -136,26 +136,29 @@ static bool may_emit(const weir_context *context, unsigned output, const weir_me
 	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
 }
 
-#define LOOKS 256	/* at messages of one port: a batch that is larger is looked through in part */
+#define SEARCHED_MAX 256	/* messages searched per port; the rest of a larger batch is skipped */
 
-/* References to the message that this tick holds for itself: received, made by alloc, emitted already. */
-static uint32_t held_by_tick(const weir_context *context, const weir_message *message)
+/* References to the message that belong to this tick: received, made by alloc, already emitted. */
+static uint32_t count_held_by_tick(const weir_context *context, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
 	uint32_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].taken_count && k < LOOKS; k++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
 			held += entity->inputs[i].taken[k].message == message;
 	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < LOOKS; k++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			held += entity->outputs[i].emitted[k] == message;
-	for (size_t k = 0; k < context->made_count && k < LOOKS; k++)
+	for (size_t k = 0; k < context->made_count && k < SEARCHED_MAX; k++)
 		held += context->made[k] == message;
 	return held;
 }
 
-/* Emitting takes a reference of the operator's. One that others hold, too, cannot be told from its own. */
+/*
+ * Emitting takes a reference of the operator. All references belong to the tick, so there is none to take.
+ * References of other holders cannot be told from the operator's, so the check misses those.
+ */
 static weir_status refuse_reference(const weir_context *context, unsigned output)
 {
 	const weir_entity *entity = context->entity;
@@ -167,14 +170,14 @@ static weir_status refuse_reference(const weir_context *context, unsigned output
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
 {
-	if (!may_emit(context, output, message)) {
+	if (!emit_allowed(context, output, message)) {
 		weir_status status = refuse_emit(context, output, message);
 		weir_message_unref(message);
 		return status;
 	}
 	uint32_t references = wr_message_references(message);
-	if (references <= context->held && references <= held_by_tick(context, message))
-		return refuse_reference(context, output);	/* there is none to take */
+	if (references <= context->held && references <= count_held_by_tick(context, message))
+		return refuse_reference(context, output);
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
 	context->held++;

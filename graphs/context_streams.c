@@ -1,7 +1,7 @@
 /*
- * The streams of an operator: which one is the internal one of a tick, what it waits for, and the calls
- * that give others. Everything that costs is done at most once in a tick; what was given is fenced when it
- * ends (graphs/tick_end.c).
+ * The streams of an operator: which stream is the internal one of a tick, what it waits for, and the calls
+ * that return other streams. Expensive steps are done at most once in a tick. Every stream that was returned
+ * is fenced when the tick ends (graphs/tick_end.c).
  */
 #include <string.h>
 
@@ -9,39 +9,42 @@
 #include "base/status.h"
 #include "graphs/graph.h"
 
-static const char *name_of(const weir_context *context)
+static const char *entity_name(const weir_context *context)
 {
 	return context->entity->plan->name;
 }
 
-typedef size_t fetch_fences(const weir_message *message, weir_fence *out, size_t room);
+typedef size_t fence_getter(const weir_message *message, weir_fence *out, size_t room);
 
-/* Fetches the fences of a message into the entity's scratch: all, or those whose streams travel. */
-static weir_status fences_of(weir_entity *entity, const weir_message *message, fetch_fences *fetch,
-			     size_t *count)
+/* Copies fences of a message into entity->scratch: all, or those whose streams are carried. */
+static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fence_getter *get,
+				      size_t *count)
 {
-	*count = fetch(message, entity->scratch, entity->scratch_room);
+	*count = get(message, entity->scratch, entity->scratch_room);
 	if (*count <= entity->scratch_room)
 		return WEIR_OK;
 	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
 		return WEIR_E_NOMEM;
-	*count = fetch(message, entity->scratch, entity->scratch_room);
-	if (*count > entity->scratch_room)	/* others added some: theirs, not what this tick received */
+	*count = get(message, entity->scratch, entity->scratch_room);
+	if (*count > entity->scratch_room)	/* other holders just added some: not received here */
 		*count = entity->scratch_room;
 	return WEIR_OK;
 }
 
-/* --- which is the internal one --- */
+/* --- the choice of the internal stream --- */
 
-/* The first stream that a message here brings and that works where the entity does. 0: none does. */
-static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
+/*
+ * *out: id of the first stream on the entity's device that a message of this input carries; unchanged if
+ * none.
+ */
+static weir_status find_carried_in(weir_entity *entity, size_t input, uint64_t *out)
 {
 	struct wr_system *system = entity->graph->system;
 	size_t n = 0;
 
 	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
 		const weir_message *message = entity->inputs[input].taken[k].message;
-		weir_status status = fences_of(entity, message, wr_message_carried, &n);
+		weir_status status = fetch_into_scratch(entity, message, wr_message_carried, &n);
 		if (status)
 			return status;
 		for (size_t f = 0; f < n; f++) {
@@ -56,43 +59,46 @@ static weir_status find_in(weir_entity *entity, size_t input, uint64_t *out)
 	return WEIR_OK;
 }
 
-/* The input that was asked first, then the others: whoever is asked next waits on the same stream. */
-static weir_status find_any(weir_entity *entity, size_t first, uint64_t *out)
+/*
+ * Input `first`, then the others: the inputs received next wait on the same stream. *out is 0 if there is
+ * none.
+ */
+static weir_status find_carried(weir_entity *entity, size_t first, uint64_t *out)
 {
 	weir_status status = WEIR_OK;
 
 	*out = 0;
 	if (first < entity->input_count)
-		status = find_in(entity, first, out);
+		status = find_carried_in(entity, first, out);
 	for (size_t i = 0; !status && !*out && i < entity->input_count; i++)
 		if (i != first)
-			status = find_in(entity, i, out);
+			status = find_carried_in(entity, i, out);
 	return status;
 }
 
 /*
- * For this tick: a queue that brought a message, or, where none did, the device's default stream, which
- * nothing carries.
+ * The internal stream for this tick only: one that a message carries, or, if there is none, the device's
+ * default stream, which emitted messages do not carry.
  */
-static weir_status fall_back(weir_entity *entity, size_t first)
+static weir_status use_carried_or_default(weir_entity *entity, size_t first)
 {
 	uint64_t found;
 	size_t own = 0;
-	weir_status status = find_any(entity, first, &found);
+	weir_status status = find_carried(entity, first, &found);
 
 	if (!status)
 		status = found ? wr_own_share(entity, found, &own) : WEIR_E_CLOSED;
 	if (!status)
-		wr_own_choose(entity, own, false, true);
+		wr_own_set_internal(entity, own, false, true);
 	if (status != WEIR_E_CLOSED)
 		return status;
 	status = wr_own_default(entity, &own);
 	if (!status)
-		wr_own_choose(entity, own, false, false);
+		wr_own_set_internal(entity, own, false, false);
 	return status;
 }
 
-static weir_status choose(weir_entity *entity, size_t first, bool allocate)
+static weir_status choose_internal(weir_entity *entity, size_t first, bool allocate)
 {
 	weir_status status = WEIR_OK;
 
@@ -101,15 +107,15 @@ static weir_status choose(weir_entity *entity, size_t first, bool allocate)
 	if (allocate || entity->plan->use_default_stream)
 		status = wr_own_take(entity);
 	if (!status && !entity->stream)
-		status = fall_back(entity, first);
+		status = use_carried_or_default(entity, first);
 	return status;
 }
 
 /*
- * The ticks of an entity are in order on the device, also when this one works on another stream than the
- * last one did.
+ * Keeps the ticks of an entity in order on the device, also if the internal stream differs from the last
+ * tick's.
  */
-static weir_status use_internal(weir_entity *entity)
+static weir_status begin_internal(weir_entity *entity)
 {
 	struct wr_own_stream *internal = &entity->own.items[entity->own.current - 1];
 	weir_fence before = entity->own.before;
@@ -126,10 +132,13 @@ static weir_status use_internal(weir_entity *entity)
 	return status;
 }
 
-/* --- what it waits for --- */
+/* --- what the internal stream waits for --- */
 
-/* The input's producers come first on the device (T3). Waits that are already ordered cost nothing. */
-static weir_status wait_for_input(weir_entity *entity, size_t input)
+/*
+ * Makes the internal stream wait for the producers of the input (T3). Waits that are already ordered cost
+ * nothing.
+ */
+static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 {
 	struct wr_input *port = &entity->inputs[input];
 	weir_status status = WEIR_OK;
@@ -138,49 +147,49 @@ static weir_status wait_for_input(weir_entity *entity, size_t input)
 	for (size_t k = 0; !status && k < port->taken_count; k++) {
 		if (!wr_message_has_fences(port->taken[k].message))
 			continue;
-		status = fences_of(entity, port->taken[k].message, wr_message_fences, &n);
+		status = fetch_into_scratch(entity, port->taken[k].message, wr_message_fences, &n);
 		for (size_t f = 0; !status && f < n; f++)
 			status = weir_stream_wait(entity->stream, entity->scratch[f]);
 	}
 	return status;
 }
 
-/* Out of line: the second call of a tick, and every call but the first, is a load. */
-__attribute__((noinline)) static weir_stream *first_use(weir_context *context)
+/* Out of line: every call of a tick but the first is a load. */
+__attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
-	weir_status status = choose(entity, 0, true);
+	weir_status status = choose_internal(entity, 0, true);
 
 	if (status)
 		return NULL;
-	status = use_internal(entity);
+	status = begin_internal(entity);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
-			status = wait_for_input(entity, i);
+			status = stream_wait_for_input(entity, i);
 	context->stream_used = !status;
 	return status ? NULL : entity->stream;
 }
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used ? context->entity->stream : first_use(context);
+	return context->stream_used ? context->entity->stream : context_first_stream(context);
 }
 
-static weir_status wait_once(weir_context *context, unsigned input)
+static weir_status input_wait_once(weir_context *context, unsigned input)
 {
 	weir_entity *entity = context->entity;
 	weir_status status;
 
 	if (context->stream_used || entity->inputs[input].waited)
 		return WEIR_OK;
-	status = wait_for_input(entity, input);
+	status = stream_wait_for_input(entity, input);
 	entity->inputs[input].waited = !status;
 	entity->own.partly = true;
 	return status;
 }
 
-/* `after` comes after what is on the other now. */
-static weir_status order(weir_entity *entity, size_t before, size_t after)
+/* Makes stream `after` wait for the work that is now on stream `before`. */
+static weir_status order_streams(weir_entity *entity, size_t before, size_t after)
 {
 	struct wr_own_stream *items = entity->own.items;
 	weir_fence fence;
@@ -192,20 +201,20 @@ static weir_status order(weir_entity *entity, size_t before, size_t after)
 	return status ? status : weir_stream_wait(items[after].stream, fence);
 }
 
-/* Its caller may go on with what knows of no stream but that one: in this tick it is fenced, too. */
-static weir_status have_default_wait(weir_entity *entity)
+/* For callers of code that uses only the default stream; so that stream is fenced at the end of the tick. */
+static weir_status order_default_after_internal(weir_entity *entity)
 {
-	size_t standard = 0;
-	weir_status status = wr_own_default(entity, &standard);
+	size_t place = 0;
+	weir_status status = wr_own_default(entity, &place);
 
 	if (!status)
-		entity->own.items[standard].used = true;
-	return status ? status : order(entity, entity->own.current - 1, standard);
+		entity->own.items[place].used = true;
+	return status ? status : order_streams(entity, entity->own.current - 1, place);
 }
 
-static weir_status refuse_input(const weir_context *context, unsigned input)
+static weir_status refuse_receive(const weir_context *context, unsigned input)
 {
-	const char *name = name_of(context);
+	const char *name = entity_name(context);
 
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID, "%s: streams are received in compute: "
@@ -221,15 +230,15 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 	weir_status status;
 
 	if (!context->computing || input >= entity->input_count)
-		return refuse_input(context, input);
-	status = choose(entity, input, allocate);
+		return refuse_receive(context, input);
+	status = choose_internal(entity, input, allocate);
 	if (status)
 		return status;
-	status = use_internal(entity);
+	status = begin_internal(entity);
 	if (!status)
-		status = wait_once(context, input);
+		status = input_wait_once(context, input);
 	if (!status && sync_to_default)
-		status = have_default_wait(entity);
+		status = order_default_after_internal(entity);
 	if (status)
 		return status;
 	wr_entity_select(entity);
@@ -237,20 +246,20 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 	return WEIR_OK;
 }
 
-/* --- the others --- */
+/* --- other streams --- */
 
-static const weir_stream *carried(const weir_entity *entity, size_t f)
+static const weir_stream *find_scratch_stream(const weir_entity *entity, size_t f)
 {
 	return wr_stream_find(entity->graph->system, entity->scratch[f].stream);
 }
 
-/* Two owners of one queue are one stream. */
-static bool is_listed(const weir_entity *entity, size_t f)
+/* Two shares of one native stream count as one stream. */
+static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
 {
-	const weir_stream *stream = carried(entity, f);
+	const weir_stream *stream = find_scratch_stream(entity, f);
 
 	for (size_t e = 0; e < f; e++) {
-		const weir_stream *other = carried(entity, e);
+		const weir_stream *other = find_scratch_stream(entity, e);
 		if (other && weir_stream_same(other, stream))
 			return true;
 	}
@@ -258,8 +267,8 @@ static bool is_listed(const weir_entity *entity, size_t f)
 }
 
 /*
- * The stream of a fence in the entity's scratch. False: it was given on, so its work is complete, or the
- * tick fails when it ends.
+ * *out: the entity's own stream for fence f of the scratch. Returns false if the stream was recycled, so that
+ * its work is complete, or on failure, which the end of the tick returns.
  */
 static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 {
@@ -282,12 +291,12 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 
 	if (!message || !wr_message_has_fences(message))
 		return 0;
-	if (fences_of(entity, message, wr_message_carried, &n)) {
+	if (fetch_into_scratch(entity, message, wr_message_carried, &n)) {
 		entity->own.failure = WEIR_E_NOMEM;
 		return 0;
 	}
 	for (size_t f = 0; f < n; f++)
-		if (carried(entity, f) && !is_listed(entity, f))
+		if (find_scratch_stream(entity, f) && !scratch_stream_is_listed(entity, f))
 			count += count >= room || receive_carried(entity, f, &out[count]);
 	return count;
 }
@@ -299,12 +308,12 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	weir_status status;
 
 	if (!name || !*name)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name of its own",
-			       name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name: it must not be empty",
+			       entity_name(context));
 	status = wr_own_allocate(entity, name, &own);
 	if (status)
 		return status;
-	entity->own.items[own].used = true;	/* a native handle says nothing when it is used */
+	entity->own.items[own].used = true;	/* uses of its native handle cannot be seen */
 	*out = entity->own.items[own].stream;
 	return WEIR_OK;
 }
@@ -320,20 +329,20 @@ weir_stream *weir_context_default_stream(weir_context *context)
 	return entity->own.items[own].stream;
 }
 
-/* Another's, also one that was wrapped, becomes a share of the entity's own. */
-static weir_status own_of(weir_context *context, weir_stream *stream, size_t *out)
+/* Finds the stream among the entity's own; any other, such as a wrapped one, is shared first. */
+static weir_status find_or_share(weir_context *context, weir_stream *stream, size_t *out)
 {
 	weir_entity *entity = context->entity;
 
 	if (!stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", entity_name(context));
 	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was given back",
-			       name_of(context));
+		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was released",
+			       entity_name(context));
 	return wr_own_share(entity, weir_stream_id(stream), out);
 }
 
-static weir_status set(struct wr_own_streams *own, size_t output, size_t place)
+static weir_status add_set_stream(struct wr_own_streams *own, size_t output, size_t place)
 {
 	weir_status status;
 
@@ -349,7 +358,7 @@ static weir_status set(struct wr_own_streams *own, size_t output, size_t place)
 weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream)
 {
 	weir_entity *entity = context->entity;
-	const char *name = name_of(context);
+	const char *name = entity_name(context);
 	size_t own = 0;
 	weir_status status;
 
@@ -359,9 +368,9 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	if (output >= entity->output_count)
 		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
 			       entity->output_count);
-	status = own_of(context, stream, &own);
+	status = find_or_share(context, stream, &own);
 	if (!status)
-		status = set(&entity->own, output, own);
+		status = add_set_stream(&entity->own, output, own);
 	if (!status)
 		entity->own.items[own].used = true;
 	return status;
@@ -371,14 +380,14 @@ weir_status weir_context_synchronize_streams(weir_context *context, weir_stream 
 					     weir_stream *target)
 {
 	size_t before = 0, after = 0;
-	weir_status status = own_of(context, target, &after);
+	weir_status status = find_or_share(context, target, &after);
 
 	for (size_t i = 0; !status && i < count; i++) {
 		if (!streams[i] || streams[i] == target)
 			continue;
-		status = own_of(context, streams[i], &before);
+		status = find_or_share(context, streams[i], &before);
 		if (!status)
-			status = order(context->entity, before, after);
+			status = order_streams(context->entity, before, after);
 	}
 	return status;
 }
@@ -394,8 +403,8 @@ weir_status weir_context_device_from_stream(weir_context *context, const void *n
 		}
 	}
 	return wr_fail(WEIR_E_INVALID,
-		       "%s: the native stream was not given to this entity: weir knows nothing of it",
-		       name_of(context));
+		       "%s: the native stream was not given to this entity: pass a handle of its streams",
+		       entity_name(context));
 }
 
 int weir_context_device(const weir_context *context)

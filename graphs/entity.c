@@ -1,7 +1,6 @@
 /*
- * An entity is made from its part of the plan: ports, conditions, room for the states of both tables. What
- * it does while it runs stands in ask.c, context.c, tick_end.c and own_streams.c; what a run finds set
- * anew, in reset.c.
+ * Makes an entity from its part of the plan: ports, conditions, memory for the states of its operator and its
+ * conditions.
  */
 #include "base/memory.h"
 #include "graphs/graph.h"
@@ -41,7 +40,7 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 	return WEIR_OK;
 }
 
-/* The ports of a content condition hold what they need before it is asked (C4). */
+/* Marks the ports that the condition names: each must hold `need` messages before it is asked (C4). */
 static void mark_content(weir_entity *entity, const struct wr_plan_condition *condition)
 {
 	for (unsigned i = 0; i < entity->input_count; i++)

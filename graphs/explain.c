@@ -1,7 +1,7 @@
 /*
- * Why an entity is not ready (C5): its conditions are asked once more, each alone, and each that does not
- * hold is told with its detail. Nothing of the entity changes but the verdict, which every review writes
- * anew; the fronts stay as they are, so content conditions are asked only where a review has closed them.
+ * Explains why an entity is not ready (C5): asks each condition once more and reports those that do not hold,
+ * with a detail. Of the entity only the verdict changes, which every review overwrites. The fronts do not
+ * change, so content conditions are asked only if a review has closed the fronts.
  */
 #include <stdio.h>
 
@@ -63,9 +63,11 @@ static void explain_verdict(weir_entity *entity, const char *name, bool in_fligh
 	fn(entity->plan->name, name, word, detail, arg);
 }
 
-/* "cuda_stream on in"; of a condition that names no port its name alone, which is then the result itself. */
-static const char *port_of(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
-			   size_t room)
+/*
+ * Writes "cuda_stream on in" to text and returns it. If the condition names no port, returns its plan->name.
+ */
+static const char *condition_text(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
+				  size_t room)
 {
 	const weir_parameter *parameter = plan->kind->parameters;
 	const weir_values *values = plan->values;
@@ -116,15 +118,15 @@ static void explain_gates(weir_view *view, bool *met, weir_explain_fn *fn, void 
 	}
 }
 
-/* WAIT without a source: only a poke can change that. */
+/* WAIT without a source: only a poke can change it. */
 static bool waits_for_a_poke(const weir_verdict *verdict)
 {
 	return verdict->answer == WR_WAIT && !verdict->external && !verdict->fence_count &&
 	       verdict->at == INT64_MAX;
 }
 
-/* Nothing that other conditions named is in the answer. */
-static void ask_alone(weir_view *view, const struct wr_condition *condition)
+/* Drops the fences of other conditions first. */
+static void ask_condition(weir_view *view, const struct wr_condition *condition)
 {
 	view->entity->verdict.fence_count = 0;
 	wr_condition_ask(view, condition);
@@ -134,7 +136,7 @@ static bool names_unknown_fence(weir_view *view, const struct wr_condition *cond
 {
 	weir_entity *entity = view->entity;
 
-	ask_alone(view, condition);
+	ask_condition(view, condition);
 	for (size_t i = 0; i < entity->verdict.fence_count; i++)
 		if (wr_fence_query(entity->graph->system, entity->verdict.fences[i]) == WEIR_E_INVALID)
 			return true;
@@ -159,16 +161,16 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 		       entity->plan->name, name ? name : "?");
 }
 
-static bool outside_phase(weir_view *view, size_t from, size_t to, const char **name, const char **why)
+static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)
 {
 	weir_entity *entity = view->entity;
 	char text[160];
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		ask_alone(view, condition);
+		ask_condition(view, condition);
 		if (!waits_for_a_poke(&entity->verdict) ||
-		    port_of(entity, condition->plan, text, sizeof text) == text)
+		    condition_text(entity, condition->plan, text, sizeof text) == text)
 			continue;
 		*name = condition->plan->name;
 		*why = entity->verdict.why;
@@ -181,11 +183,11 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 {
 	weir_view view = {.entity = entity};
 
-	if (outside_phase(&view, 0, entity->gathering_count, condition, why))
+	if (find_outside_wait(&view, 0, entity->gathering_count, condition, why))
 		return true;
 	if (!entity->fronts_closed || some_gate_is_shut(&view))
 		return false;
-	return outside_phase(&view, entity->gathering_count, entity->condition_count, condition, why);
+	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
 }
 
 static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
@@ -195,11 +197,11 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, we
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		ask_alone(view, condition);
+		ask_condition(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
-		explain_verdict(entity, port_of(entity, condition->plan, name, sizeof name),
+		explain_verdict(entity, condition_text(entity, condition->plan, name, sizeof name),
 				condition->plan->kind == entity->graph->plan->in_flight.kind, fn, arg);
 	}
 }

@@ -1,4 +1,4 @@
-/* The owner's side of the set, and the senders' rarer half: fan_in.h says why it is right. */
+/* The owner's side of the fan-in set and the senders' slow path. fan_in.h explains the protocol. */
 #include "graphs/fan_in.h"
 
 #include <stdlib.h>
@@ -66,7 +66,10 @@ void wr_fan_in_reset(struct wr_fan_in *set, struct wr_connection **connections, 
 
 /* --- senders --- */
 
-/* Many push and one takes all: what a failed exchange compares with may have gone and come, and is right. */
+/*
+ * Many threads push, one takes the whole list: if `first` was taken and inserted again meanwhile, the link is
+ * right.
+ */
 void wr_fan_in_insert(struct wr_connection *connection)
 {
 	struct wr_fan_in *set = connection->set;
@@ -104,8 +107,8 @@ static uint32_t ring_take(struct wr_fan_in *set)
 	return place;
 }
 
-/* One of an any-size port has more than before, or is known to be closed. */
-static void note_each(struct wr_fan_in *set, const struct wr_known *known, size_t before)
+/* Any-size port: one queue holds more than before, or is now known to be closed. */
+static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *known, size_t before)
 {
 	size_t now = (size_t)known->inbox + known->front;
 
@@ -115,7 +118,7 @@ static void note_each(struct wr_fan_in *set, const struct wr_known *known, size_
 		set->ended = now;
 }
 
-static void look_at(struct wr_fan_in *set, struct wr_connection *connection)
+static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *connection)
 {
 	struct wr_known *known = &set->known[connection->place];
 	size_t before = (size_t)known->inbox + known->front;
@@ -129,11 +132,11 @@ static void look_at(struct wr_fan_in *set, struct wr_connection *connection)
 	set->held += inbox - known->inbox;
 	known->inbox = (uint32_t)inbox;
 	if (set->each)
-		note_each(set, known, before);
+		fan_in_update_least(set, known, before);
 }
 
-/* The oldest first. Those in it are marked: until then nobody else touches where they are linked. */
-static struct wr_connection *take_news(struct wr_fan_in *set)
+/* Returns the list, oldest first. While a connection is marked, no other thread writes its link. */
+static struct wr_connection *fan_in_take_news(struct wr_fan_in *set)
 {
 	struct wr_connection *newest = wr_exchange(&set->news, NULL), *oldest = NULL;
 
@@ -146,29 +149,31 @@ static struct wr_connection *take_news(struct wr_fan_in *set)
 	return oldest;
 }
 
-static void look(struct wr_fan_in *set)
+static void fan_in_read_news(struct wr_fan_in *set)
 {
 	struct wr_connection *connection;
 
 	if (!wr_load_acquire(&set->news))
 		return;
-	for (connection = take_news(set); connection;) {
-		struct wr_connection *next = connection->next_news;	/* before its mark goes */
-		look_at(set, connection);
+	for (connection = fan_in_take_news(set); connection;) {
+		struct wr_connection *next = connection->next_news;	/* before its mark is reset */
+		fan_in_read_queue(set, connection);
 		connection = next;
 	}
 }
 
 size_t wr_fan_in_held(struct wr_fan_in *set)
 {
-	look(set);
+	fan_in_read_news(set);
 	return set->held;
 }
 
-/* --- owner: the least filled queue of an any-size port --- */
+/* --- owner: the emptiest queue of an any-size port --- */
 
-/* After a tick, or when the last of the least has got more: so not more often than each queue had a message. */
-static void find_least(struct wr_fan_in *set)
+/*
+ * Called after a tick, or when no queue is at `least` any more: not more often than each queue got a message.
+ */
+static void fan_in_find_least(struct wr_fan_in *set)
 {
 	set->least = SIZE_MAX;
 	set->ended = SIZE_MAX;
@@ -186,9 +191,9 @@ static void find_least(struct wr_fan_in *set)
 
 size_t wr_fan_in_least(struct wr_fan_in *set)
 {
-	look(set);
-	if (!set->least_of || !set->each)	/* of another port it is not kept: nobody needs it often */
-		find_least(set);
+	fan_in_read_news(set);
+	if (!set->least_of || !set->each)	/* other ports do not maintain it */
+		fan_in_find_least(set);
 	return set->least;
 }
 
@@ -200,7 +205,7 @@ bool wr_fan_in_ended(struct wr_fan_in *set, size_t needed)
 
 /* --- owner: fronts --- */
 
-static size_t move(struct wr_fan_in *set, uint32_t place, size_t n)
+static size_t move_to_front(struct wr_fan_in *set, uint32_t place, size_t n)
 {
 	struct wr_known *known = &set->known[place];
 
@@ -216,18 +221,20 @@ static size_t move(struct wr_fan_in *set, uint32_t place, size_t n)
 	return n;
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
 	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
 
 	return (first > second) - (first < second);
 }
 
-/* Compute gets them connection by connection: where many have some, a walk is cheaper than sorting. */
-static void sort_fronts(struct wr_fan_in *set)
+/*
+ * Compute receives the fronts in connection order. If many queues have one, a walk is cheaper than sorting.
+ */
+static void fan_in_sort_fronts(struct wr_fan_in *set)
 {
 	if (set->front_count < set->count / 8) {
-		qsort(set->fronts, set->front_count, sizeof *set->fronts, by_place);
+		qsort(set->fronts, set->front_count, sizeof *set->fronts, compare_places);
 		return;
 	}
 	set->front_count = 0;
@@ -236,8 +243,8 @@ static void sort_fronts(struct wr_fan_in *set)
 			set->fronts[set->front_count++] = (uint32_t)i;
 }
 
-/* Of the tick before. */
-static void forget_taken(struct wr_fan_in *set)
+/* Clears the counts of the last tick. */
+static void fan_in_forget_taken(struct wr_fan_in *set)
 {
 	for (size_t i = 0; i < set->taken_count; i++)
 		set->known[set->fronts[i]].taken = 0;
@@ -246,16 +253,16 @@ static void forget_taken(struct wr_fan_in *set)
 
 void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 {
-	look(set);
-	forget_taken(set);
+	fan_in_read_news(set);
+	fan_in_forget_taken(set);
 	if (set->each || n == SIZE_MAX)
 		for (size_t i = set->ring_count; i; i--)
-			move(set, ring_take(set), n);
+			move_to_front(set, ring_take(set), n);
 	else
 		while (n && set->ring_count)
-			n -= move(set, ring_take(set), 1);
+			n -= move_to_front(set, ring_take(set), 1);
 	if (set->front_count > 1)
-		sort_fronts(set);
+		fan_in_sort_fronts(set);
 }
 
 struct weir_message *wr_fan_in_at(struct wr_fan_in *set, size_t i)

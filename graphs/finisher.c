@@ -7,9 +7,10 @@
 #include "graphs/plan/registry.h"
 #include "graphs/plan/values.h"
 
-static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_port outlet_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 
-static const weir_operator kind = {.size = sizeof(weir_operator), .name = "outlet", .inputs = inputs};
+static const weir_operator outlet_operator = {
+	.size = sizeof(weir_operator), .name = "outlet", .inputs = outlet_ports};
 
 /* {"type": "cuda_stream", "port": "in"}, with the scheduler's signal. */
 static weir_status plan_condition(struct wr_plan_condition *condition)
@@ -30,12 +31,13 @@ static weir_status plan_condition(struct wr_plan_condition *condition)
 	return values && ports && condition->name ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-static weir_status plan(struct wr_finisher *finisher, const char *port, uint32_t capacity)
+static weir_status make_plan(struct wr_finisher *finisher, const char *port, uint32_t capacity)
 {
-	/* `reject` never rejects: it holds what the outlet holds. It wakes no sender for room. */
+	/* `reject` wakes no sender for room. It never rejects: it holds at most what the outlet holds. */
 	finisher->input = (struct wr_plan_input){
-		.port = &inputs[0], .capacity = capacity, .take = 1, .policy = WEIR_REJECT, .connections = 1};
-	finisher->plan = (struct wr_plan_entity){.kind = &kind,
+		.port = outlet_ports, .capacity = capacity, .take = 1, .policy = WEIR_REJECT,
+		.connections = 1};
+	finisher->plan = (struct wr_plan_entity){.kind = &outlet_operator,
 						 .stream_pool = WR_NO_POOL,
 						 .inputs = &finisher->input,
 						 .input_count = 1,
@@ -53,12 +55,12 @@ weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const 
 
 	if (!finisher)
 		return WEIR_E_NOMEM;
-	status = plan(finisher, port, capacity);
+	status = make_plan(finisher, port, capacity);
 	if (!status)
 		status = wr_entity_fill(&finisher->entity, graph, (uint32_t)wr_graph_all(graph),
 					&finisher->plan);
 	if (!status)
-		status = wr_connection_aside(&finisher->entity, 0, capacity, &finisher->connection);
+		status = wr_connection_create_unlisted(&finisher->entity, 0, capacity, &finisher->connection);
 	if (!status)
 		status = wr_grow(&graph->hidden, &graph->hidden_room, graph->hidden_count + 1,
 				 sizeof *graph->hidden);

@@ -1,12 +1,11 @@
 /*
- * The finisher of an outlet (B2): an entity that nobody wrote. It has one input and no output; what comes there
- * is what the outlet got while work on the device was still making it, in the same order. Its only condition
- * is a cuda_stream, so gates, tokens, failure and explaining are those of every entity; its tick tells the
- * outlet that the oldest of them is finished.
+ * The finisher of an outlet (B2): a hidden entity with one input and no output. It receives the messages that
+ * the outlet got while the device was still working on them, in the same order. Its only condition is a
+ * cuda_stream, so it uses the gates, tokens, failures and explanations of any entity. Its tick tells the
+ * outlet that the oldest of these messages is finished.
  *
- * It stands behind the plan's entities: its id is larger than theirs, it has no name to be found by and is in
- * no list of counts. Its connection is in none either: its sender is the outlet's, which is not its sender,
- * since room and endings are the outlet's affair.
+ * Its id is larger than those of the plan's entities. It cannot be found by name and is in no list of
+ * counters; nor is its connection, which has no sender, since room and closing belong to the outlet.
  */
 #ifndef WR_GRAPHS_FINISHER_H
 #define WR_GRAPHS_FINISHER_H
@@ -14,7 +13,7 @@
 #include "graphs/graph.h"
 
 struct wr_finisher {
-	weir_entity entity;		/* must be first: compute finds the finisher by its context's entity */
+	weir_entity entity;		/* must be first: compute casts its entity to the finisher */
 	weir_outlet *outlet;
 	struct wr_connection *connection;
 	struct wr_plan_entity plan;
@@ -23,13 +22,13 @@ struct wr_finisher {
 };
 
 /*
- * For an outlet of that port ("blur.out") that holds so many messages; compute is the scheduler's. The graph
- * has room for it, but does not run it before it was given it. Fails: WEIR_E_NOMEM.
+ * For an outlet of `port` ("blur.out") that holds up to `capacity` messages; `compute` is the scheduler's.
+ * Makes room for it in the graph, which runs it only after wr_finisher_give. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const char *port, uint32_t capacity,
 			     weir_status (*compute)(weir_context *context, void *state));
-/* Cannot fail. The last one that was made. */
+/* Gives the finisher that was made last to the outlet's graph. Cannot fail. */
 void wr_finisher_give(struct wr_finisher *finisher, weir_outlet *outlet);
-void wr_finisher_destroy(struct wr_finisher *finisher);		/* NULL is fine; one that was not given */
+void wr_finisher_destroy(struct wr_finisher *finisher);		/* takes NULL */
 
 #endif

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "graphs/graph.h"
 
-#define FEW_ITEMS 8	/* a tick may enqueue without the bound being looked at */
-#define ALL_ITEMS 512	/* of an entity, in flight: half of what the driver's launch queue holds */
-#define LEAST 2		/* ticks in flight, however much they enqueue: one works while the next is enqueued */
-#define GUESSED 8	/* so many may be counted as in flight before the device is asked */
+#define FEW_ITEMS 8	/* ticks that enqueue up to this many items do not lower the bound */
+#define ALL_ITEMS 512	/* items of an entity in flight: half of the driver's launch queue */
+#define LEAST 2		/* the bound is never lower: one tick works while the next is enqueued */
+#define GUESSED 8	/* up to this many ticks count as in flight without asking the device */
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
@@ -33,7 +33,7 @@ size_t wr_flight_most(const struct wr_flight *flight)
 
 /* --- what is complete --- */
 
-static void forget(struct wr_flight *flight, uint64_t tick)
+static void flight_complete_up_to(struct wr_flight *flight, uint64_t tick)
 {
 	while (flight->count && flight->ends[flight->first].tick <= tick) {
 		flight->first++;
@@ -43,7 +43,7 @@ static void forget(struct wr_flight *flight, uint64_t tick)
 		flight->done = tick;
 }
 
-static bool is_listed(const weir_fence *fences, size_t count, weir_fence fence)
+static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++)
 		if (fences[i].stream == fence.stream)
@@ -53,8 +53,11 @@ static bool is_listed(const weir_fence *fences, size_t count, weir_fence fence)
 
 enum { STREAMS = 64 };
 
-/* The last end of each stream stands for those before it: one question a stream, as far as there is room. */
-static size_t find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
+/*
+ * Queries the last end of each stream, which covers the earlier ones. Beyond STREAMS streams the same stream
+ * may be queried again.
+ */
+static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
 {
 	const struct wr_flight *flight = &entity->flight;
 	weir_fence asked[STREAMS];
@@ -63,13 +66,13 @@ static size_t find_pending(const weir_entity *entity, uint64_t tick, weir_fence 
 	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
 		weir_status status;
-		if (end->tick > tick || is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
+		if (end->tick > tick || fence_is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
 			continue;
 		if (known < STREAMS)
 			asked[known] = end->fence;
 		known++;
 		status = wr_fence_query(entity->graph->system, end->fence);
-		if (!status || status == WEIR_E_DEVICE)	/* a lost device: whatever comes next says why */
+		if (!status || status == WEIR_E_DEVICE)	/* lost device: the next call on it fails */
 			continue;
 		if (pending < room)
 			out[pending] = end->fence;
@@ -87,13 +90,13 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *
 		return 0;
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
-	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : find_pending(entity, tick, out, room);
+	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : flight_find_pending(entity, tick, out, room);
 	if (!pending)
-		forget(&entity->flight, tick);
+		flight_complete_up_to(&entity->flight, tick);
 	return pending;
 }
 
-/* --- what is seen of it --- */
+/* --- for conditions --- */
 
 uint64_t weir_view_device_ticks(const weir_view *view)
 {
@@ -112,8 +115,8 @@ size_t weir_view_max_in_flight(const weir_view *view)
 
 /* --- noting --- */
 
-/* What is left is moved to the front once as much lies before it: no more often than it grows. */
-static weir_status make_room(struct wr_flight *flight, size_t count)
+/* The live ends move to the start once half of the array precedes them, so the cost per end is constant. */
+static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 {
 	if (flight->first + flight->count + count <= flight->room)
 		return WEIR_OK;
@@ -124,7 +127,7 @@ static weir_status make_room(struct wr_flight *flight, size_t count)
 	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count, sizeof *flight->ends);
 }
 
-static size_t count_ended(const struct wr_own_streams *own)
+static size_t count_ended_streams(const struct wr_own_streams *own)
 {
 	size_t count = 0;
 
@@ -133,7 +136,7 @@ static size_t count_ended(const struct wr_own_streams *own)
 	return count;
 }
 
-static void note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
+static void flight_note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
 {
 	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
 
@@ -143,7 +146,7 @@ static void note_ends(struct wr_flight *flight, const struct wr_own_streams *own
 	flight->count = (size_t)(end - flight->ends) - flight->first;
 }
 
-static void note_items(weir_entity *entity)
+static void flight_update_items(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	uint64_t items = 0;
@@ -156,8 +159,8 @@ static void note_items(weir_entity *entity)
 	flight->largest = flight->ticks;
 }
 
-/* The condition waits for these ticks alone. */
-static void write_flags(weir_entity *entity)
+/* Writes the flags of the ticks that the in-flight condition waits for. */
+static void flight_write_flags(weir_entity *entity)
 {
 	size_t most, half;
 
@@ -173,10 +176,10 @@ static void write_flags(weir_entity *entity)
 }
 
 /*
- * The high-water mark. Nobody may have asked for long, so the device is, in the middle of what is not known;
- * rarely, since it costs as much as a record.
+ * Updates the high-water mark. `done` may be old, so the device is asked about the middle of the unknown
+ * ticks; only for a new maximum above GUESSED, since a query costs as much as a record.
  */
-static void note_most(weir_entity *entity)
+static void update_most_in_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->done;
@@ -193,8 +196,8 @@ static void note_most(weir_entity *entity)
 weir_status wr_entity_note_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	size_t count = count_ended(&entity->own);
-	weir_status status = count && flight->bound ? make_room(flight, count) : WEIR_OK;
+	size_t count = count_ended_streams(&entity->own);
+	weir_status status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
 
 	if (status || !count)
 		return status;
@@ -203,10 +206,10 @@ weir_status wr_entity_note_flight(weir_entity *entity)
 		flight->done = flight->ticks;
 		return WEIR_OK;
 	}
-	note_ends(flight, &entity->own);
-	note_items(entity);
-	write_flags(entity);
-	note_most(entity);
+	flight_note_ends(flight, &entity->own);
+	flight_update_items(entity);
+	flight_write_flags(entity);
+	update_most_in_flight(entity);
 	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
 	return WEIR_OK;
 }

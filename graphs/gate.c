@@ -1,11 +1,11 @@
 /*
- * Implied gates (C8): what a host port gives to compute is finished. A gate belongs to its port: it asks for no
- * number of messages, and is asked when the front is closed, before content conditions look at it. Where
- * no message with fences was pushed no gate is asked: weir_entity.looks.
+ * Implied gates (C8): messages of a host port reach compute only when they are finished. A gate belongs to
+ * its port. It requires no number of messages and is asked after the front was closed, before content
+ * conditions. If no message with fences was pushed in this run, no gate is asked (weir_entity.looks).
  */
 #include "graphs/ask.h"
 
-enum { FENCES = 64 };	/* of one port in one wait: the turn of more comes when these are done */
+enum { FENCES = 64 };	/* of one port in one wait; further fences are waited for when these are complete */
 
 bool wr_gate_ask(weir_view *view, unsigned input)
 {
@@ -23,12 +23,12 @@ bool wr_gate_ask(weir_view *view, unsigned input)
 
 bool wr_gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition)
 {
-	bool names = false, shut = false;
+	bool names = false, waits = false;
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		bool here = wr_condition_names(condition->plan, i, true);
 		names |= here;
-		shut |= here && entity->inputs[i].shut;
+		waits |= here && entity->inputs[i].gate_waits;
 	}
-	return names && !shut;
+	return names && !waits;
 }

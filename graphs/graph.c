@@ -1,5 +1,5 @@
 /*
- * The graph: a plan becomes wired entities. Building is a list of steps; destroy takes whatever is there.
+ * The graph: makes the entities and connections of a plan.
  */
 #include "graphs/graph.h"
 
@@ -83,7 +83,7 @@ weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
 	if (!status)
 		status = make_connections(graph);
 	if (status) {
-		weir_graph_destroy(graph); /* takes any half-built graph */
+		weir_graph_destroy(graph); /* takes a half-built graph */
 		return status;
 	}
 	*out = graph;
@@ -123,7 +123,7 @@ static void free_outlets(weir_outlet *outlet)
 	}
 }
 
-static void finish_connections(weir_graph *graph)
+static void destroy_connections(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_connection_destroy(graph->connections[i]);
@@ -135,7 +135,7 @@ static void finish_connections(weir_graph *graph)
 	wr_free(graph->hidden);
 }
 
-static void free_kept(weir_graph *graph)
+static void free_kept_memory(weir_graph *graph)
 {
 	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
 		next = kept->next;
@@ -151,16 +151,16 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return WEIR_OK;
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
-	status = wr_graph_released(graph);
+	status = wr_graph_check_released(graph);
 	if (status)
 		return status;
-	status = wr_graph_displace(graph);
-	finish_connections(graph);
-	free_kept(graph);
+	status = wr_graph_destroy_system(graph);
+	destroy_connections(graph);
+	free_kept_memory(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_finish(&graph->entities[i]);
 	if (!status && !graph->leaks)
-		wr_pool_destroy(graph->pool);	/* else leaked with what the GPU may touch (E4) */
+		wr_pool_destroy(graph->pool);	/* else leaked, with what the GPU may touch (E4) */
 	wr_free(graph->entities);
 	wr_names_finish(&graph->names);
 	wr_free(graph->backend);
@@ -169,15 +169,15 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	return status;
 }
 
-/* --- which signals watch what --- */
+/* --- signals of conditions and gates --- */
 
-static void bind_port(struct wr_input *input)
+static void mark_port_flagged(struct wr_input *input)
 {
 	for (size_t i = 0; i < input->count; i++)
 		input->connections[i]->flagged = true;
 }
 
-static void bind_ports(weir_entity *entity, const struct wr_plan_condition *condition)
+static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_condition *condition)
 {
 	const weir_parameter *parameter = condition->kind->parameters;
 	const weir_values *values = condition->values;
@@ -186,11 +186,11 @@ static void bind_ports(weir_entity *entity, const struct wr_plan_condition *cond
 		if (parameter->type != WEIR_INPUTS)
 			continue;
 		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
-			bind_port(&entity->inputs[weir_values_at(values, parameter->name, i)]);
+			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)]);
 	}
 }
 
-/* Implied gates are signalled as a `cuda_stream` without a signal of its own is (C8). */
+/* Implied gates use the signal of a `cuda_stream` that names none (C8). */
 static void bind_gates(weir_entity *entity, int signal)
 {
 	entity->gate_signal = signal;
@@ -198,7 +198,7 @@ static void bind_gates(weir_entity *entity, int signal)
 		if (!entity->inputs[i].gate)
 			continue;
 		entity->flagged = true;
-		bind_port(&entity->inputs[i]);
+		mark_port_flagged(&entity->inputs[i]);
 	}
 }
 
@@ -209,13 +209,13 @@ static void bind_entity(weir_entity *entity, int signal)
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
 		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
-		/* Never inline: the callback would stand behind the ticks that it is to let go on. */
+		/* Never inline: the callback would be enqueued behind all ticks in flight: too late. */
 		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
 			condition->signal = WR_SIGNAL_CALLBACK;
 		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_FLAG)
 			continue;
 		entity->flagged = true;
-		bind_ports(entity, condition->plan);
+		mark_ports_flagged(entity, condition->plan);
 	}
 }
 
@@ -231,13 +231,13 @@ void wr_graph_bind(weir_graph *graph, int signal)
 
 /* --- "name.port" --- */
 
-static weir_status find(weir_graph *graph, const char *text, weir_entity **entity, const char **port)
+static weir_status find_entity(weir_graph *graph, const char *text, weir_entity **entity, const char **port)
 {
 	const char *dot = strchr(text, '.');
 	char name[80];
 
 	if (!dot || (size_t)(dot - text) >= sizeof name)
-		return wr_fail(WEIR_E_INVALID, "'%s' is no port: write entity.port", text);
+		return wr_fail(WEIR_E_INVALID, "'%s' does not name a port: write entity.port", text);
 	snprintf(name, sizeof name, "%.*s", (int)(dot - text), text);
 	*entity = weir_graph_entity(graph, name);
 	if (!*entity)
@@ -249,7 +249,7 @@ static weir_status find(weir_graph *graph, const char *text, weir_entity **entit
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input)
 {
 	const char *port;
-	weir_status status = find(graph, text, entity, &port);
+	weir_status status = find_entity(graph, text, entity, &port);
 
 	if (status)
 		return status;
@@ -266,7 +266,7 @@ weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output)
 {
 	const char *port;
-	weir_status status = find(graph, text, entity, &port);
+	weir_status status = find_entity(graph, text, entity, &port);
 
 	if (status)
 		return status;

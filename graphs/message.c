@@ -1,15 +1,16 @@
 /*
- * A message is a count, a payload, and two sets of fences (message_fences.c). Here it is counted, looked at
- * and given back; message_make.c makes them.
+ * References of messages, their getters, and their release. message_make.c makes messages, message_fences.c
+ * keeps their fences.
  *
- * The last unref finds one of three cases. Nothing to give back: into the cache of the worker, a handful of
- * instructions. A payload that nobody on the GPU reads: it goes back at once. A use set: wr_defer_free lists
- * the message, and it goes back when the whole set is complete; until then it is alive for wr_pool_live.
+ * The last unref has three cases. Without anything to release the message goes to the worker's cache, in a
+ * few instructions. A payload that the GPU does not use is released at once. A payload with a use set goes to
+ * wr_defer_free(), which releases it when all fences of the set are complete; until then wr_pool_live counts
+ * the message.
  *
- * User destructors never run on the driver's thread (B3). A message whose use set is not complete is handed
- * to the retire list, where a worker, or the destroy after the run, finds it. The list will not have one
- * with nothing to wait for: then the destructor runs at once, on whoever dropped the last reference, a
- * foreign thread, too; as it does without a system.
+ * User destructors never run on the driver's thread (B3). If the use set is not complete, a worker, or the
+ * destroy after the run, takes the message from the deferred-free list and runs the destructor. If there is
+ * nothing to wait for, or no system, the list refuses the message and the destructor runs at once, on the
+ * thread that dropped the last reference, which need not be a worker.
  */
 #include "graphs/pool.h"
 
@@ -21,7 +22,7 @@
 
 void wr_message_ref_many(weir_message *message, uint32_t n)
 {
-	/* Relaxed: who adds holds one already, and hands the new ones on by something that orders. */
+	/* Relaxed: the caller holds a reference already and passes the new ones on with release order. */
 	wr_add_relaxed(&message->references, n);
 }
 
@@ -31,8 +32,8 @@ weir_message *weir_message_ref(weir_message *message)
 	return message;
 }
 
-/* Gives the payload back, then the message. Nobody holds it, nothing on the GPU touches it; no lock. */
-static void finish(weir_message *message)
+/* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
+static void message_recycle(weir_message *message)
 {
 	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;
 
@@ -50,19 +51,19 @@ static void finish(weir_message *message)
 		message->destroy(message->arg);
 		break;
 	}
-	/* Relaxed: its next owner gets it from this thread's cache or by the pool's lock. */
+	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
 	wr_pool_put(message->pool, message);
 }
 
-static void release(struct wr_deferred_free *retired)
+static void release_deferred(struct wr_deferred_free *deferred)
 {
-	finish((weir_message *)((char *)retired - offsetof(weir_message, retired)));
+	message_recycle((weir_message *)((char *)deferred - offsetof(weir_message, deferred)));
 }
 
-/* The slow way of a last unref: true if the retire list has the message from now on. */
-static bool listed(weir_message *message)
+/* Returns true if the deferred-free list took the message. */
+static bool message_defer(weir_message *message)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	uint32_t uses = wr_read(&message->uses.count);
@@ -71,25 +72,25 @@ static bool listed(weir_message *message)
 
 	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
 		return false;
-	message->retired = (struct wr_deferred_free){
+	message->deferred = (struct wr_deferred_free){
 		.fences = message->uses.items,
 		.count = uses,
-		.release = release,
+		.release = release_deferred,
 		.destructor = destructor,
 		.foreign = !local || local->pool != message->pool,
 	};
-	return !wr_defer_free(system, &message->retired);
+	return !wr_defer_free(system, &message->deferred);
 }
 
-/* Not inlined: the way of a message that has nothing to give back stays short. */
-__attribute__((noinline)) static void let_go(weir_message *message)
+/* Not inlined: keeps the common case of weir_message_unref short. */
+__attribute__((noinline)) static void message_release(weir_message *message)
 {
-	if (!listed(message))
-		finish(message);
+	if (!message_defer(message))
+		message_recycle(message);
 }
 
-/* It has gone back to the pool already. Its memory is there for as long as the graph: nothing is torn. */
-__attribute__((noinline)) static void misused(weir_message *message)
+/* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
+__attribute__((noinline)) static void note_misuse(weir_message *message)
 {
 	const struct wr_local *local = wr_thread_local();
 
@@ -116,24 +117,24 @@ void weir_message_unref(weir_message *message)
 	if (!message)
 		return;
 	/*
-	 * The last holder must see what the others did to the payload. If it finds 1 it is the last one: no
-	 * read-modify-write.
+	 * Acquire: the last holder must see what the others did to the payload. A count of 1 is that of the
+	 * last holder, which needs no read-modify-write.
 	 */
 	before = wr_load_acquire(&message->references);
 	if (before != 1)
 		before = wr_sub_acq_rel(&message->references, 1);
 	if (before != 1) {
 		if (!before)
-			misused(message);
+			note_misuse(message);
 		return;
 	}
 	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
 		wr_pool_put(message->pool, message);
 	else
-		let_go(message);
+		message_release(message);
 }
 
-/* --- looking at one --- */
+/* --- getters --- */
 
 uint32_t wr_message_references(const weir_message *message)
 {

@@ -1,4 +1,4 @@
-/* Messages: pooled, counted, with their payload and its fences (T4). */
+/* Messages: pooled and reference-counted, with a payload and its fences (T4). */
 #ifndef WR_GRAPHS_MESSAGE_H
 #define WR_GRAPHS_MESSAGE_H
 
@@ -7,34 +7,36 @@
 
 #define WR_WORKERS_MAX 64
 
-/* What base/thread.h keeps per thread for a worker: set by the scheduler, NULL on foreign threads. */
+/* The thread-local of a worker (base/thread.h): set by the scheduler, NULL on other threads. */
 struct wr_local {
 	unsigned index;			/* 0..WR_WORKERS_MAX-1 */
-	const void *pool;		/* of its graph: the cache `index` is this thread's alone */
-	weir_context *context;		/* of the tick that runs now, until its inputs are released */
+	const void *pool;		/* of its graph: only this thread uses cache `index` of it */
+	weir_context *context;		/* of the running tick, until its inputs are released */
 };
 
 /*
- * The messages of one graph: a cache per worker (no lock), one shared list behind a lock for all other
- * threads and for balance.
+ * The messages of one graph: a cache per worker (no lock), and one shared list behind a lock for all other
+ * threads and to balance the caches.
  */
 struct wr_pool;
 weir_status wr_pool_create(struct wr_pool **out);
-/* NULL: unbound; then there is host memory alone. */
+/* Without a system (NULL) payloads are in host memory only. */
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
 struct wr_system *wr_pool_system(const struct wr_pool *pool);
-/* Messages that exist, also on a retire list; exact when nobody works. */
-uint64_t wr_pool_live(const struct wr_pool *pool);
-void wr_pool_destroy(struct wr_pool *pool);		/* asserts that none is alive */
 /*
- * Fails with WEIR_E_INVALID if a reference was dropped that there was not since the last call; *by: in whose
- * tick, NULL if in none.
+ * Messages that exist, including those in the deferred-free list; exact while no other thread uses the pool.
+ */
+uint64_t wr_pool_live(const struct wr_pool *pool);
+void wr_pool_destroy(struct wr_pool *pool);		/* asserts that no message is alive */
+/*
+ * Fails with WEIR_E_INVALID if a message was unreferenced too often since the last call; *by: the entity
+ * whose tick did it, or NULL.
  */
 weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by);
-/* Makes sure that so many messages lie ready: no malloc in steady state. */
+/* Allocates until at least `messages` are free, so that the steady state calls no malloc. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
 
-/* graphs/graph.c: the pool of a graph, for the public creators. */
+/* In graphs/graph.c. */
 struct wr_pool *wr_graph_pool(weir_graph *graph);
 
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
@@ -46,27 +48,27 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);
-uint32_t wr_message_references(const weir_message *message);	/* a snapshot; exact for the only holders */
+uint32_t wr_message_references(const weir_message *message);	/* exact if the caller holds all of them */
 struct wr_pool *wr_message_pool(const weir_message *message);
-/* From here on others may hold it: before its first push. Thread: who holds all references. */
+/* Marks it as delivered: others may hold it. Call before its first push. Thread: holds all references. */
 void wr_message_deliver(weir_message *message);
-/* That happened, and weir_message_unique has not told anybody yes since. */
-bool wr_message_out(const weir_message *message);
+/* Returns true if it was delivered and weir_message_unique has not returned true since. */
+bool wr_message_delivered(const weir_message *message);
 
 /*
- * What the work before a fence did with a message, and how far that goes (T4, T7). PRODUCED: its fence travels
- * with the message, so that gates and device waits see it, but its stream does not: nobody who receives the
- * message is given that one. CARRIED: the stream does, too.
+ * How the work before a fence concerns a message (T4, T7). USED: the fence joins the use set only. PRODUCED:
+ * the fence also travels with the message, so that gates and device waits see it, but receivers are not given
+ * its stream. CARRIED: receivers are given the stream, too.
  */
 enum wr_part { WR_USED, WR_CARRIED, WR_PRODUCED };
 /*
- * Adds `fence` to the use set and, unless it was only USED, to the message's producers (the latest per stream is
- * kept; once carried, always carried). Thread: a holder. Fails: WEIR_E_NOMEM.
+ * Adds `fence` to the use set and, unless part is USED, to the producers. Keeps the latest fence per stream;
+ * a stream once carried stays carried. Thread: holds a reference. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part);
-/* Producers' fences, one per stream; a load when there are none. Gives their count, writes at most room. */
+/* The producers' fences, one per stream. Returns their count, writes at most `room`. */
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room);
-/* Of those the ones whose streams travel. */
+/* Those among them whose stream is carried. */
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
 

@@ -1,4 +1,6 @@
-/* Messages are made: one of the pool, a payload, and of a tensor a description of the message's own. */
+/*
+ * Makes messages: takes one from the pool and adds the payload and, for a tensor, a copy of its description.
+ */
 #include <string.h>
 
 #include "base/memory.h"
@@ -6,22 +8,22 @@
 #include "graphs/pool.h"
 #include "graphs/tensor.h"
 
-static weir_message *make(struct wr_pool *pool, unsigned kind)
+static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 {
 	weir_message *message = wr_pool_get(pool);
 
 	if (!message)
 		return NULL;
-	wr_store_relaxed(&message->references, 1);	/* nobody else knows it yet */
+	wr_store_relaxed(&message->references, 1);	/* no other thread has it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
-	wr_store_relaxed(&message->out, false);
+	wr_store_relaxed(&message->delivered, false);
 	message->data = NULL;
 	return message;
 }
 
-/* Pinned or device memory if there is a system, else the host's. */
-static weir_status allocate(weir_message *message, int device, size_t bytes)
+/* Allocates pinned or device memory from the system; without a system, host memory. */
+static weir_status allocate_payload(weir_message *message, int device, size_t bytes)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	weir_status status = WEIR_OK;
@@ -44,8 +46,8 @@ static weir_status allocate(weir_message *message, int device, size_t bytes)
 	return status;
 }
 
-/* Hands a new message out, or takes it back. */
-static weir_status hand_out(weir_message **out, weir_message *message, weir_status status)
+/* Stores a new message in *out, or returns it to the pool if status is a failure. */
+static weir_status message_hand_out(weir_message **out, weir_message *message, weir_status status)
 {
 	if (status)
 		wr_pool_put(message->pool, message);
@@ -56,7 +58,7 @@ static weir_status hand_out(weir_message **out, weir_message *message, weir_stat
 
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 {
-	weir_message *message = make(pool, WEIR_EMPTY);
+	weir_message *message = message_new(pool, WEIR_EMPTY);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -66,20 +68,21 @@ weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes)
 {
-	weir_message *message = make(pool, WEIR_BYTES);
+	weir_message *message = message_new(pool, WEIR_BYTES);
 
 	if (!message)
 		return WEIR_E_NOMEM;
 	if (bytes > WR_SMALL)
-		return hand_out(out, message, allocate(message, WEIR_HOST, bytes));
+		return message_hand_out(out, message, allocate_payload(message, WEIR_HOST, bytes));
 	message->payload = WR_PAYLOAD_INLINE;
 	message->data = message->small;
 	message->size = bytes;
-	return hand_out(out, message, WEIR_OK);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
-/* Makes the message own its description of the tensor: shape and strides are copied. */
-static void describe(weir_message *message, const weir_tensor *tensor, int device, const int64_t *strides)
+/* Copies the description, with shape and strides, into the message. */
+static void message_describe(weir_message *message, const weir_tensor *tensor, int device,
+			     const int64_t *strides)
 {
 	size_t n = (size_t)tensor->dimensions * sizeof(*strides);
 
@@ -105,14 +108,14 @@ weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const we
 
 	if (status)
 		return status;
-	message = make(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->size = 0;
 	if (bytes > 0)
-		status = allocate(message, device, bytes);
-	describe(message, like, device, strides);
-	return hand_out(out, message, status);
+		status = allocate_payload(message, device, bytes);
+	message_describe(message, like, device, strides);
+	return message_hand_out(out, message, status);
 }
 
 static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
@@ -126,7 +129,7 @@ static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor
 	return WEIR_OK;
 }
 
-static void set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
+static void message_set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
 {
 	message->payload = destroy ? WR_PAYLOAD_DESTROY : WR_PAYLOAD_NONE;
 	message->destroy = destroy;
@@ -145,28 +148,28 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 		status = check_wrapped(pool, tensor, bytes);
 	if (status)
 		return status;
-	message = make(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = tensor->data;
 	message->size = bytes;
-	set_destroy(message, destroy, arg);
-	describe(message, tensor, tensor->device, strides);
-	return hand_out(out, message, WEIR_OK);
+	message_set_destroy(message, destroy, arg);
+	message_describe(message, tensor, tensor->device, strides);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
 {
-	weir_message *message = make(pool, WEIR_USER);
+	weir_message *message = message_new(pool, WEIR_USER);
 
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = pointer;
-	set_destroy(message, destroy, pointer);
-	return hand_out(out, message, WEIR_OK);
+	message_set_destroy(message, destroy, pointer);
+	return message_hand_out(out, message, WEIR_OK);
 }
 
-/* --- the public calls name the graph --- */
+/* --- public calls --- */
 
 weir_status weir_message_empty(weir_message **out, weir_graph *graph)
 {

@@ -6,13 +6,13 @@
 #include "base/status.h"
 #include "graphs/graph.h"
 
-static weir_status make_room(struct wr_own_streams *own)
+static weir_status make_room_for_stream(struct wr_own_streams *own)
 {
 	return wr_grow(&own->items, &own->room, own->count + 1, sizeof *own->items);
 }
 
-/* There is room. */
-static size_t add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
+/* The caller has made room. */
+static size_t own_add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
 {
 	own->items[own->count] = (struct wr_own_stream){
 		.stream = stream,
@@ -22,7 +22,7 @@ static size_t add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
 	return own->count++;
 }
 
-void wr_own_choose(weir_entity *entity, size_t place, bool for_run, bool carried)
+void wr_own_set_internal(weir_entity *entity, size_t place, bool for_run, bool carried)
 {
 	struct wr_own_streams *own = &entity->own;
 
@@ -32,20 +32,20 @@ void wr_own_choose(weir_entity *entity, size_t place, bool for_run, bool carried
 	entity->stream = own->items[place].stream;
 }
 
-static weir_status take(weir_entity *entity, struct wr_stream_pool *pool, size_t *out)
+static weir_status own_take_from_pool(weir_entity *entity, struct wr_stream_pool *pool, size_t *out)
 {
 	weir_stream *stream;
-	weir_status status = make_room(&entity->own);
+	weir_status status = make_room_for_stream(&entity->own);
 
 	if (!status)
 		status = wr_stream_pool_take(pool, entity->plan->name, &stream);
 	if (!status)
-		*out = add(&entity->own, stream, 0);
+		*out = own_add(&entity->own, stream, 0);
 	return status;
 }
 
-/* A look that costs nothing: an entity that goes without asks in every tick. */
-static bool exhausted(const weir_entity *entity, const struct wr_stream_pool *pool)
+/* A cheap test: an entity that got no stream comes here in every tick. */
+static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_pool *pool)
 {
 	uint32_t max = entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size;
 
@@ -58,14 +58,14 @@ weir_status wr_own_take(weir_entity *entity)
 	size_t place = 0;
 	weir_status status;
 
-	if (!entity->plan->use_default_stream && (!pool || exhausted(entity, pool)))
+	if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
 		return WEIR_OK;
 	if (entity->plan->use_default_stream)
 		status = wr_own_default(entity, &place);
 	else
-		status = take(entity, pool, &place);
+		status = own_take_from_pool(entity, pool, &place);
 	if (!status)
-		wr_own_choose(entity, place, true, true);
+		wr_own_set_internal(entity, place, true, true);
 	return status == WEIR_E_BUSY ? WEIR_OK : status;
 }
 
@@ -86,7 +86,7 @@ weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
 			       "%s: no stream for '%s': it has no stream pool: name one in its resources",
 			       entity->plan->name, name);
 	copy = wr_strdup(name);
-	status = copy ? take(entity, pool, out) : WEIR_E_NOMEM;
+	status = copy ? own_take_from_pool(entity, pool, out) : WEIR_E_NOMEM;
 	if (status)
 		wr_free(copy);
 	else
@@ -105,11 +105,11 @@ weir_status wr_own_default(weir_entity *entity, size_t *out)
 	weir_status status = WEIR_OK;
 
 	if (!own->default_stream) {
-		status = make_room(own);
+		status = make_room_for_stream(own);
 		if (!status)
 			status = wr_stream_default(entity->graph->system, plan->device, plan->name, &stream);
 		if (!status)
-			own->default_stream = add(own, stream, 0) + 1;
+			own->default_stream = own_add(own, stream, 0) + 1;
 	}
 	if (!status)
 		*out = own->default_stream - 1;
@@ -117,10 +117,9 @@ weir_status wr_own_default(weir_entity *entity, size_t *out)
 }
 
 /*
- * By the id, which costs a comparison each; by the queue itself only if another of its owners brings it for
- * the first time.
+ * First by id, which is cheap. By native stream only when an id of another owner appears for the first time.
  */
-static size_t find(struct wr_own_streams *own, uint64_t id, const weir_stream *stream)
+static size_t own_find(struct wr_own_streams *own, uint64_t id, const weir_stream *stream)
 {
 	for (size_t i = 0; i < own->count; i++)
 		if (own->items[i].of == id || own->items[i].last.stream == id)
@@ -138,24 +137,24 @@ weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
 {
 	struct wr_own_streams *own = &entity->own;
 	const weir_stream *stream = wr_stream_find(entity->graph->system, id);
-	size_t place = stream ? find(own, id, stream) : WR_NO_OWN;
+	size_t place = stream ? own_find(own, id, stream) : WR_NO_OWN;
 	weir_status status = WEIR_OK;
 	weir_stream *share;
 
 	if (place == WR_NO_OWN) {
-		status = make_room(own);
+		status = make_room_for_stream(own);
 		if (!status)
 			status = wr_stream_share_of(entity->graph->system, id, entity->plan->name, &share);
 		if (!status)
-			place = add(own, share, id);
+			place = own_add(own, share, id);
 	}
 	if (!status)
 		*out = place;
 	return status;
 }
 
-/* Whoever enqueued made it dirty; who then recorded by himself moved its point. */
-bool wr_own_touched(const struct wr_own_stream *own)
+/* Enqueued work makes the stream dirty; if the operator then recorded a fence, the timeline value moved. */
+bool wr_own_has_unfenced_work(const struct wr_own_stream *own)
 {
 	return own->used || wr_stream_dirty(own->stream) ||
 	       wr_stream_recorded(own->stream) != own->last.point;
@@ -163,10 +162,10 @@ bool wr_own_touched(const struct wr_own_stream *own)
 
 weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out)
 {
-	bool touched = wr_own_touched(own);
+	bool unfenced = wr_own_has_unfenced_work(own);
 	weir_status status = weir_stream_record(own->stream, out);
 
-	if (!status && !touched)
+	if (!status && !unfenced)
 		own->last = *out;
 	return status;
 }
@@ -183,7 +182,7 @@ void wr_entity_close_streams(weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
-	for (size_t i = own->count; i--;) {	/* shares before what they may be shares of */
+	for (size_t i = own->count; i--;) {	/* shares before the streams that they share */
 		wr_stream_close(own->items[i].stream);
 		wr_free(own->items[i].name);
 	}

@@ -1,10 +1,10 @@
 /*
- * The streams that an entity works on: its internal one, those that it allocated by name, and its own
- * shares of streams that messages, wrappers or the device brought. One identity for each queue of the
- * device, so that points and live references stay one owner's.
+ * The streams that an entity works on: its internal stream, those that it allocated by name, and its shares
+ * of streams that came with messages, from wrappers or as the device's default. An entity has one stream id
+ * per native stream, so timeline values and live references have one owner.
  *
- * All of them are of one run: taken at first use, given back when the operator has stopped. Thread of
- * everything here: the entity's owner.
+ * They are taken at first use and released when the operator has stopped. Thread, for all functions: the
+ * entity's owner.
  */
 #ifndef WR_GRAPHS_OWN_STREAMS_H
 #define WR_GRAPHS_OWN_STREAMS_H
@@ -15,11 +15,11 @@
 
 struct wr_own_stream {
 	weir_stream *stream;
-	uint64_t of;			/* by which id of another owner's it was found last; 0: by none */
-	char *name;			/* of weir_context_allocate_stream; NULL */
-	bool used;			/* in this tick: it is fenced, also if nothing was enqueued */
-	bool ended;			/* was fenced at the end of the last tick: `last` */
-	weir_fence last;		/* up to here it is fenced: whatever came later has to be */
+	uint64_t of;			/* share: another owner's id that last led to it; 0: none */
+	char *name;			/* of weir_context_allocate_stream; else NULL */
+	bool used;			/* in this tick: it is fenced even if nothing was enqueued */
+	bool ended;			/* the end of the last tick recorded `last` */
+	weir_fence last;		/* later work on the stream is not fenced yet */
 };
 
 struct wr_set_stream {
@@ -29,40 +29,43 @@ struct wr_set_stream {
 struct wr_own_streams {
 	struct wr_own_stream *items;
 	size_t count, room;
-	size_t named;			/* of the first so many the profilers know */
-	size_t current;		/* 1 + the place of this tick's, entity->stream; 0: none yet */
-	size_t default_stream;		/* 1 + the place of the device's default stream; 0: not asked for */
-	weir_fence before;		/* where the internal one of the last tick that had one ended */
-	bool for_run;			/* the internal one is the entity's for the run; else for this tick */
-	bool carried;			/* what is emitted carries the internal one */
-	bool entered;			/* in this tick: the internal one comes after the last tick's */
-	bool partly;			/* some inputs were received: wr_input.waited */
-	struct wr_set_stream *sets;	/* of this tick */
-	weir_status failure;		/* of a call that could not say so: the tick's end does */
+	size_t named;			/* items[0..named) have a name in profilers */
+	size_t current;			/* 1 + index of the internal stream, entity->stream; 0: none yet */
+	size_t default_stream;		/* 1 + index of the device's default stream; 0: not requested */
+	weir_fence before;		/* end of the last tick that had an internal stream, on that stream */
+	bool for_run;			/* the internal stream stays for the run; else for this tick only */
+	bool carried;			/* emitted messages carry the internal stream */
+	bool entered;			/* in this tick: the internal stream waits for `before` */
+	bool partly;			/* in this tick: some wr_input.waited is set */
+	struct wr_set_stream *sets;	/* of this tick: weir_context_set_stream */
+	weir_status failure;		/* of a call that returns no status; the end of the tick returns it */
 	size_t set_count, set_room;
 };
 
 /*
- * The entity's internal stream, if there is one to be had: from its pool, or its device's default one where
- * it wants that. OK without any (entity->stream is NULL): no pool, or an exhausted one. Not on hot paths.
+ * Takes the entity's internal stream from its pool, or the default stream of its device if the plan says so.
+ * With no pool or an exhausted one it returns OK and leaves entity->stream NULL. Not for hot paths.
  */
 weir_status wr_own_take(weir_entity *entity);
-/* One more of its pool, by a name. Fails: WEIR_E_BUSY, WEIR_E_UNSUPPORTED, with a text. */
+/*
+ * Returns the stream of this name, taking it from the pool at the first call. Fails: WEIR_E_BUSY,
+ * WEIR_E_UNSUPPORTED.
+ */
 weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out);
 weir_status wr_own_default(weir_entity *entity, size_t *out);		/* the default stream of its device */
 /*
- * The entity's own identity of the queue that this id's stream is. Made once, then remembered. Fails:
- * WEIR_E_CLOSED (no text): given back.
+ * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
+ * without a text, if the id was recycled.
  */
 weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out);
-/* Makes one of them the internal one, of this tick or for the run. */
-void wr_own_choose(weir_entity *entity, size_t own, bool for_run, bool carried);
-/* There may be work on it that `last` does not cover. */
-bool wr_own_touched(const struct wr_own_stream *own);
-/* A fence for others to wait for; the tick's end does as without it. */
+/* Makes items[own] the internal stream, of this tick or for the run. */
+void wr_own_set_internal(weir_entity *entity, size_t own, bool for_run, bool carried);
+/* Returns true if there may be work on it that `last` does not cover. */
+bool wr_own_has_unfenced_work(const struct wr_own_stream *own);
+/* Records a fence for others to wait for; the end of the tick still fences the same work. */
 weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out);
-/* Everything recorded on any of them was seen complete (queries). */
+/* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_idle(weir_entity *entity);
-void wr_entity_close_streams(weir_entity *entity);	/* gives all back */
+void wr_entity_close_streams(weir_entity *entity);
 
 #endif

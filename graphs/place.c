@@ -1,7 +1,6 @@
 /*
- * Where a graph runs: its system, and, for `sim`, the world that the system lives in. Made for the first
- * scheduler; kept for the next one if that asks for the same (streams and memory stay warm), else replaced;
- * gone with the graph.
+ * The system of a graph and, for `sim`, the simulated world of that system. Created for the first scheduler;
+ * kept for the next one if it asks for the same backend, so that streams and memory stay warm; else replaced.
  */
 #include <string.h>
 
@@ -12,52 +11,52 @@
 #include "base/thread.h"
 #include "graphs/finisher.h"
 
-struct placing {
+struct place_call {
 	weir_graph *graph;
 	struct wr_system_options options;
 	weir_status status;
 };
 
-static void create_inside(void *arg)
+static void create_system_inside(void *arg)
 {
-	struct placing *placing = arg;
+	struct place_call *place_call = arg;
 
-	weir_graph *graph = placing->graph;
+	weir_graph *graph = place_call->graph;
 
-	placing->status = wr_system_create(&graph->system, &placing->options);
-	if (placing->status)
+	place_call->status = wr_system_create(&graph->system, &place_call->options);
+	if (place_call->status)
 		return;
-	placing->status = wr_resources_make(graph);
-	if (!placing->status)
+	place_call->status = wr_resources_make(graph);
+	if (!place_call->status)
 		return;
 	wr_resources_forget(graph);
-	(void)wr_system_destroy(graph->system);	/* nothing has run on it; last_error says already why */
+	(void)wr_system_destroy(graph->system);	/* nothing ran on it; the last error is set already */
 	graph->system = NULL;
 }
 
-static void destroy_inside(void *arg)
+static void destroy_system_inside(void *arg)
 {
-	struct placing *placing = arg;
+	struct place_call *place_call = arg;
 
-	wr_system_run_deferred_frees(placing->graph->system, true);
-	placing->status = wr_system_destroy(placing->graph->system);
+	wr_system_run_deferred_frees(place_call->graph->system, true);
+	place_call->status = wr_system_destroy(place_call->graph->system);
 }
 
-static weir_status in_world(weir_graph *graph, void (*fn)(void *arg), struct placing *placing)
+static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struct place_call *place_call)
 {
 	weir_status status = WEIR_OK;
 
 	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, fn, placing);
+		status = wr_sim_call(graph->world, fn, place_call);
 	else
-		fn(placing);
-	return status ? status : placing->status;
+		fn(place_call);
+	return status ? status : place_call->status;
 }
 
-/* Whatever the graph itself holds of the system's memory and streams. */
-static void settle_inside(void *arg)
+/* Tries again to fence what entities kept for want of memory. */
+static void fence_pending_inside(void *arg)
 {
-	weir_graph *graph = ((struct placing *)arg)->graph;
+	weir_graph *graph = ((struct place_call *)arg)->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (graph->entities[i].fences_pending && wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
@@ -65,14 +64,14 @@ static void settle_inside(void *arg)
 }
 
 /*
- * After this nothing of the graph's own needs the system: a device that still works on a payload keeps it
- * on the retire list.
+ * Drops all messages and streams that the graph itself holds. Payloads that the device still uses go to the
+ * deferred-free list.
  */
-static void let_go(weir_graph *graph)
+static void drop_all_held(weir_graph *graph)
 {
-	struct placing placing = {.graph = graph};
+	struct place_call place_call = {.graph = graph};
 
-	in_world(graph, settle_inside, &placing);
+	call_in_world(graph, fence_pending_inside, &place_call);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
 	for (size_t i = 0; i < graph->hidden_count; i++)
@@ -81,14 +80,14 @@ static void let_go(weir_graph *graph)
 		wr_entity_close_streams(&graph->entities[i]);
 }
 
-weir_status wr_graph_displace(weir_graph *graph)
+weir_status wr_graph_destroy_system(weir_graph *graph)
 {
-	struct placing placing = {.graph = graph};
+	struct place_call place_call = {.graph = graph};
 	weir_status status = WEIR_OK;
 
 	if (graph->system) {
-		let_go(graph);
-		status = in_world(graph, destroy_inside, &placing);
+		drop_all_held(graph);
+		status = call_in_world(graph, destroy_system_inside, &place_call);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
 		wr_resources_forget(graph);
@@ -105,12 +104,12 @@ weir_status wr_graph_displace(weir_graph *graph)
 enum { SIM_STEPS = 1000 };
 
 /*
- * In a simulated world time stands still between runs: what its device still works on would be held for ever.
- * There it gets some of its time.
+ * Simulated time stands still between runs, so payloads in use by the simulated device would stay for ever:
+ * this lets some simulated time pass.
  */
-static void look_inside(void *arg)
+static void run_deferred_frees_inside(void *arg)
 {
-	weir_graph *graph = ((struct placing *)arg)->graph;
+	weir_graph *graph = ((struct place_call *)arg)->graph;
 
 	wr_system_run_deferred_frees(graph->system, true);
 	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
@@ -120,18 +119,18 @@ static void look_inside(void *arg)
 }
 
 /*
- * Payloads lie in the system's memory: it is not replaced under those that somebody holds or that a device
- * still works on.
+ * Payloads are in the system's memory, so the system must not be replaced while the program holds messages or
+ * the device uses them. Fails: WEIR_E_BUSY.
  */
-static weir_status nobody_holds(weir_graph *graph)
+static weir_status check_none_held(weir_graph *graph)
 {
-	struct placing placing = {.graph = graph};
+	struct place_call place_call = {.graph = graph};
 	uint64_t held;
 
 	if (!graph->system)
 		return WEIR_OK;
-	let_go(graph);
-	in_world(graph, look_inside, &placing);
+	drop_all_held(graph);
+	call_in_world(graph, run_deferred_frees_inside, &place_call);
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
@@ -140,13 +139,13 @@ static weir_status nobody_holds(weir_graph *graph)
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
 }
 
-weir_status wr_graph_released(weir_graph *graph)
+weir_status wr_graph_check_released(weir_graph *graph)
 {
 	uint64_t held, retired;
 
 	if (!graph->pool)
-		return WEIR_OK;	/* half built: nobody has had a message */
-	let_go(graph);
+		return WEIR_OK;	/* half built: there was no message yet */
+	drop_all_held(graph);
 	if (graph->leaks)
 		return WEIR_OK;
 	retired = graph->system ? wr_system_deferred_frees(graph->system) : 0;
@@ -157,20 +156,23 @@ weir_status wr_graph_released(weir_graph *graph)
 		       graph->plan->name, (unsigned long long)(held - retired));
 }
 
-static weir_status make_world(weir_graph *graph, uint64_t seed)
+static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
 {
 	graph->world = wr_sim_current();
 	if (graph->world)
 		return WEIR_OK;
 	graph->owns_world = true;
 	weir_status status = wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
-	if (!status)	/* a run may be long: its ticks take time, so deadlines come */
+	if (!status)	/* no limit: a run may be long, and it reaches its deadlines, since ticks take time */
 		wr_sim_set_limit(graph->world, UINT64_MAX);
 	return status;
 }
 
-/* Its system is what is asked for and still works. One in a simulated world is used once. */
-static bool lies_on(const weir_graph *graph, const char *backend)
+/*
+ * Returns true if the present system has this backend and has not failed. One in a simulated world is used
+ * once.
+ */
+static bool can_keep_system(const weir_graph *graph, const char *backend)
 {
 	return graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
 	       !strcmp(graph->backend, backend);
@@ -178,24 +180,24 @@ static bool lies_on(const weir_graph *graph, const char *backend)
 
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
 {
-	struct placing placing = {
+	struct place_call place_call = {
 		.graph = graph,
 		.options = {.backend = backend, .seed = seed, .devices = graph->plan->devices},
 	};
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	if (!simulated && lies_on(graph, backend))
+	if (!simulated && can_keep_system(graph, backend))
 		return WEIR_OK;
-	status = nobody_holds(graph);
+	status = check_none_held(graph);
 	if (!status)
-		status = wr_graph_displace(graph);
+		status = wr_graph_destroy_system(graph);
 	if (!status && simulated)
-		status = make_world(graph, seed);
+		status = make_sim_world(graph, seed);
 	if (status)
 		return status;
-	placing.options.sim = graph->world;
-	status = in_world(graph, create_inside, &placing);
+	place_call.options.sim = graph->world;
+	status = call_in_world(graph, create_system_inside, &place_call);
 	if (status)
 		return status;
 	wr_free(graph->backend);
@@ -204,11 +206,11 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-/* --- public calls that name the graph and mean its system --- */
+/* --- public calls on the system of a graph --- */
 
-static weir_status no_fence_yet(const weir_graph *graph)
+static weir_status refuse_fence(const weir_graph *graph)
 {
-	return wr_fail(WEIR_E_INVALID, "graph %s: no fence is its own before it has a scheduler",
+	return wr_fail(WEIR_E_INVALID, "graph %s: there are no fences of it before a scheduler is created",
 		       graph->plan->name);
 }
 
@@ -217,7 +219,7 @@ weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return no_fence_yet(graph);
+		return refuse_fence(graph);
 	return wr_fence_query(graph->system, fence);
 }
 
@@ -227,18 +229,18 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID,
-			       "a worker must not wait for a fence; gate the entity with cuda_stream");
+			       "a worker must not wait for a fence: gate the entity with cuda_stream");
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return no_fence_yet(graph);
+		return refuse_fence(graph);
 	return wr_fence_wait(graph->system, fence, until);
 }
 
 weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native)
 {
 	if (!graph->system)
-		return wr_fail(WEIR_E_INVALID, "graph %s: streams are wrapped after a scheduler was made",
+		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before wrapping a stream",
 			       graph->plan->name);
 	return wr_stream_wrap(graph->system, device, native, out);
 }
@@ -248,41 +250,41 @@ weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, 
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
 	if (!graph->system)
-		return no_fence_yet(graph);
+		return refuse_fence(graph);
 	return wr_fence_enqueue(graph->system, fence, device, native);
 }
 
 /* --- a stream for the program --- */
 
-struct opening {
+struct open_call {
 	weir_graph *graph;
 	int device;
 	weir_stream **out;
 	weir_status status;
 };
 
-static void open_inside(void *arg)
+static void open_stream_inside(void *arg)
 {
-	struct opening *opening = arg;
-	const struct wr_stream_spec spec = {.device = opening->device};
+	struct open_call *open_call = arg;
+	const struct wr_stream_spec spec = {.device = open_call->device};
 
-	opening->status = wr_stream_open(opening->graph->system, &spec, "the program", opening->out);
+	open_call->status = wr_stream_open(open_call->graph->system, &spec, "the program", open_call->out);
 }
 
 weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out)
 {
-	struct opening opening = {graph, device, out, WEIR_OK};
+	struct open_call open_call = {graph, device, out, WEIR_OK};
 	weir_status status = WEIR_OK;
 
 	if (wr_thread_local())
-		return wr_fail(WEIR_E_INVALID, "a worker asks weir_context_allocate_stream for one more stream: "
-					       "weir_graph_stream is for a program outside of ticks");
+		return wr_fail(WEIR_E_INVALID, "weir_graph_stream must not be called on a worker: "
+					       "call weir_context_allocate_stream");
 	if (!graph->system)
-		return wr_fail(WEIR_E_INVALID, "graph %s: a program's stream is made after a scheduler was made",
+		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
 			       graph->plan->name);
 	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, open_inside, &opening);
+		status = wr_sim_call(graph->world, open_stream_inside, &open_call);
 	else
-		open_inside(&opening);
-	return status ? status : opening.status;
+		open_stream_inside(&open_call);
+	return status ? status : open_call.status;
 }

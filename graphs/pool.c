@@ -41,7 +41,7 @@ struct wr_system *wr_pool_system(const struct wr_pool *pool)
 	return wr_load_acquire(&((struct wr_pool *)pool)->system);
 }
 
-static void make(struct wr_pool *pool, weir_message *message)
+static void message_init(struct wr_pool *pool, weir_message *message)
 {
 	message->pool = pool;
 	message->uses.items = message->few_uses;
@@ -49,8 +49,8 @@ static void make(struct wr_pool *pool, weir_message *message)
 	message->uses.room = message->producers.room = WR_FEW;
 }
 
-/* A slab of n more messages, all of them into the shared array. */
-static weir_status grow_locked(struct wr_pool *pool, size_t n)
+/* Allocates a slab of n messages and puts all of them into the shared array. */
+static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 {
 	struct wr_slab *slab;
 
@@ -66,13 +66,13 @@ static weir_status grow_locked(struct wr_pool *pool, size_t n)
 	pool->slabs = slab;
 	pool->total += n;
 	for (size_t i = n; i-- > 0;) {
-		make(pool, &slab->messages[i]);
+		message_init(pool, &slab->messages[i]);
 		pool->free[pool->count++] = &slab->messages[i];
 	}
 	return WEIR_OK;
 }
 
-/* Doubling, so that a graph that holds many messages gets them in few blocks. */
+/* The total doubles, so that a graph with many messages has few slabs. */
 static size_t slab_size(size_t total)
 {
 	return total < SLAB_LEAST ? SLAB_LEAST : total > SLAB_MOST ? SLAB_MOST : total;
@@ -84,7 +84,7 @@ weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages)
 
 	wr_mutex_lock(&pool->lock);
 	if (pool->count < messages)
-		status = grow_locked(pool, messages - pool->count);
+		status = pool_grow_locked(pool, messages - pool->count);
 	wr_mutex_unlock(&pool->lock);
 	return status;
 }
@@ -95,7 +95,7 @@ weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache)
 	uint32_t n = 0;
 
 	wr_mutex_lock(&pool->lock);
-	if (pool->count > 0 || !grow_locked(pool, slab_size(pool->total))) {
+	if (pool->count > 0 || !pool_grow_locked(pool, slab_size(pool->total))) {
 		message = pool->free[--pool->count];
 		n = !cache ? 0 : pool->count < WR_BATCH ? (uint32_t)pool->count : WR_BATCH;
 		pool->count -= n;
@@ -133,7 +133,7 @@ uint64_t wr_pool_live(const struct wr_pool *pool)
 	return live;
 }
 
-static void free_grown(const struct wr_fences *fences)
+static void free_grown_fences(const struct wr_fences *fences)
 {
 	if (fences->room > WR_FEW)
 		wr_free(fences->items);
@@ -142,8 +142,8 @@ static void free_grown(const struct wr_fences *fences)
 static void free_slab(struct wr_slab *slab)
 {
 	for (size_t i = 0; i < slab->count; i++) {
-		free_grown(&slab->messages[i].uses);
-		free_grown(&slab->messages[i].producers);
+		free_grown_fences(&slab->messages[i].uses);
+		free_grown_fences(&slab->messages[i].producers);
 	}
 	wr_free(slab);
 }

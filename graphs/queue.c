@@ -1,16 +1,16 @@
 /*
- * Positions count messages for ever and are 64 bits wide; position & mask is the slot. head <= look <=
- * tail: the front is [head, look), the inbox [look, tail).
+ * Positions are 64 bits wide and never wrap; position & mask is the slot. head <= look <= tail: the front is
+ * [head, look), the inbox [look, tail).
  *
  * `block`, `reject` and `fault`: the sender writes the slot at tail, then tail (release); the receiver that
  * reads tail (acquire) sees the slot. The receiver empties slots, then writes head (release); the sender
- * that reads head (acquire) may fill them again. `look` is between the receiver and itself. Each side keeps
- * what it last read of the other and reads again only when that is not enough; who asks for the room gets
- * the newest, since he may park on the answer.
+ * that reads head (acquire) may fill them again. Only the receiver uses `look`. Each side caches the other's
+ * position and reads it again only when the cached one does not suffice; wr_queue_room() always reads it,
+ * since the sender may park on the answer.
  *
- * `pop`: the sender moves head, look and the slots too, so everything goes under the lock, looking
- * included. Messages are unreferenced after it: that may run a user's destructor. To evict the oldest of
- * the inbox, the shorter of front and inbox moves up or down by one slot.
+ * `pop`: the sender moves head, look and slots, too, so every access takes the lock. Messages are
+ * unreferenced after the lock was released, since that may run a user's destructor. To evict the oldest
+ * message of the inbox, the shorter of front and inbox moves by one slot.
  */
 #include "graphs/queue.h"
 
@@ -21,15 +21,15 @@
 #include "base/status.h"
 #include "weir.h"
 
-_Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's line");
-_Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's line");
+_Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's fields begin a cache line");
+_Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's begin another one");
 
 static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 {
 	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
 
 #ifdef WR_SEAM
-	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING fills both ends: that breaks no memory */
+	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
 #endif
 	while (n < need)
 		n *= 2;
@@ -58,8 +58,8 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 }
 
 /*
- * For onlookers: writes nothing (tail_seen is the receiver's). The head first: it never passes a tail that
- * was read after it.
+ * For any thread, so it writes nothing (tail_seen is the receiver's). Reads head first: head never exceeds a
+ * tail that is read later.
  */
 size_t wr_queue_snapshot(const struct wr_queue *queue)
 {
@@ -67,11 +67,11 @@ size_t wr_queue_snapshot(const struct wr_queue *queue)
 	uint64_t head = wr_load_acquire(&own->head), filled = wr_load_acquire(&own->tail) - head;
 	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
 
-	return filled < most ? (size_t)filled : most;	/* many came and went between the two loads */
+	return filled < most ? (size_t)filled : most;	/* messages may pass between the two loads */
 }
 
-/* Unrefs all that is in it and makes it empty. The caller is the only one who touches the queue. */
-static size_t discard(struct wr_queue *queue)
+/* Unrefs all messages and returns their number. No other thread uses the queue. */
+static size_t queue_discard(struct wr_queue *queue)
 {
 	uint64_t head = wr_read(&queue->head), tail = wr_load_acquire(&queue->tail);
 	size_t n = (size_t)(tail - head);
@@ -88,7 +88,7 @@ void wr_queue_finish(struct wr_queue *queue)
 {
 	if (!queue->slots)
 		return;
-	discard(queue);
+	queue_discard(queue);
 	if (wr_queue_evicts(queue))
 		wr_mutex_finish(&queue->lock);
 	wr_free(queue->slots);
@@ -97,7 +97,7 @@ void wr_queue_finish(struct wr_queue *queue)
 
 size_t wr_queue_reset(struct wr_queue *queue)
 {
-	size_t n = discard(queue);
+	size_t n = queue_discard(queue);
 	struct wr_queue_counters *counters = &queue->counters;
 
 	wr_store_relaxed(&counters->pushed, 0);
@@ -110,8 +110,8 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	return n;
 }
 
-/* Takes the oldest of all out; NULL: empty. */
-static struct weir_message *take_oldest(struct wr_queue *queue)
+/* Removes and returns the oldest message; NULL: empty. */
+static struct weir_message *queue_take_oldest(struct wr_queue *queue)
 {
 	struct weir_message *message = NULL;
 	uint64_t head;
@@ -147,8 +147,8 @@ enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *mess
 	return WR_PUSH_DROPPED;
 }
 
-/* Takes the oldest message out of the inbox, which is not empty, and closes the gap from its shorter side. */
-static struct weir_message *evict_locked(struct wr_queue *queue)
+/* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
+static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 {
 	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look), tail = wr_read(&queue->tail);
 	struct weir_message *oldest = wr_queue_slot(queue, look)->message;
@@ -166,8 +166,8 @@ static struct weir_message *evict_locked(struct wr_queue *queue)
 	return oldest;
 }
 
-/* Returns what had to go, or NULL. */
-static struct weir_message *push_evicting(struct wr_queue *queue, struct wr_slot filled)
+/* Returns the evicted message or NULL. */
+static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
 {
 	struct weir_message *evicted = NULL;
 	uint64_t tail;
@@ -175,7 +175,7 @@ static struct weir_message *push_evicting(struct wr_queue *queue, struct wr_slot
 	wr_mutex_lock(&queue->lock);
 	tail = wr_read(&queue->tail);
 	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->look))
-		evicted = evict_locked(queue);
+		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail);	/* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = filled;
 	wr_store_release(&queue->tail, tail + 1);
@@ -188,7 +188,7 @@ static struct weir_message *push_evicting(struct wr_queue *queue, struct wr_slot
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
 {
-	struct weir_message *evicted = push_evicting(queue, filled);
+	struct weir_message *evicted = queue_push_evicting(queue, filled);
 
 	if (evicted)
 		weir_message_unref(evicted);
@@ -200,7 +200,7 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 {
 	*left = NULL;
 	if (wr_queue_evicts(queue)) {
-		*left = push_evicting(queue, (struct wr_slot){.message = message});
+		*left = queue_push_evicting(queue, (struct wr_slot){.message = message});
 		return WR_PUSHED;
 	}
 	if (queue->policy == WEIR_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
@@ -218,7 +218,7 @@ void wr_queue_close(struct wr_queue *queue)
 
 size_t wr_queue_take_back(struct wr_queue *queue)
 {
-	size_t n = discard(queue);
+	size_t n = queue_discard(queue);
 
 	wr_count(&queue->counters.taken_back, n);
 	return n;
@@ -226,7 +226,7 @@ size_t wr_queue_take_back(struct wr_queue *queue)
 
 struct weir_message *wr_queue_take_one_back(struct wr_queue *queue)
 {
-	struct weir_message *message = take_oldest(queue);
+	struct weir_message *message = queue_take_oldest(queue);
 
 	wr_count(&queue->counters.taken_back, message != NULL);
 	return message;
@@ -266,7 +266,7 @@ struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
 	return found;
 }
 
-/* The seeded bug: what compute receives is not what the conditions saw, but the newest of the inbox. */
+/* Seeded bug: compute receives the newest messages of the inbox instead of those that the conditions saw. */
 void wr_queue_swap_with_newest(struct wr_queue *queue)
 {
 	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look);
@@ -281,13 +281,13 @@ void wr_queue_swap_with_newest(struct wr_queue *queue)
 	}
 }
 
-/* No more than it saw at first: the sender may still be pushing, and takes the rest back. */
+/* Drops at most the messages present at the call: the sender may still push, and takes back the rest. */
 size_t wr_queue_drop(struct wr_queue *queue)
 {
 	size_t seen = wr_queue_count(queue), n = 0;
 	struct weir_message *message;
 
-	while (n < seen && (message = take_oldest(queue))) {
+	while (n < seen && (message = queue_take_oldest(queue))) {
 		weir_message_unref(message);
 		n++;
 	}
@@ -297,7 +297,7 @@ size_t wr_queue_drop(struct wr_queue *queue)
 
 size_t wr_queue_abandon(struct wr_queue *queue)
 {
-	size_t n = discard(queue);
+	size_t n = queue_discard(queue);
 
 	wr_count(&queue->counters.abandoned, n);
 	return n;
@@ -305,7 +305,7 @@ size_t wr_queue_abandon(struct wr_queue *queue)
 
 struct weir_message *wr_queue_abandon_one(struct wr_queue *queue)
 {
-	struct weir_message *message = take_oldest(queue);
+	struct weir_message *message = queue_take_oldest(queue);
 
 	wr_count(&queue->counters.abandoned, message != NULL);
 	return message;

@@ -1,9 +1,10 @@
 /*
- * A queue of one connection (DESIGN C4): its only sender fills the inbox, its only receiver moves messages
- * from the inbox to the front and, at its tick, takes the front. Room = capacity - inbox - front: freed by
- * the take, not by looking. `block`, `reject` and `fault` need no lock: there the sender only adds. `pop`
- * evicts, under the queue's lock, as does closing its front. Sender side: one thread at a time (the
- * sender's owner, or the holder of the inlet's lock). Receiver side: likewise.
+ * The queue of one connection (C4). Its only sender fills the inbox; its only receiver moves messages from
+ * the inbox to the front and, at its tick, takes the front. Room = capacity - inbox - front: the take frees
+ * it, closing the front does not. `block`, `reject` and `fault` need no lock, since the sender only adds.
+ * `pop` evicts under the queue's lock, and closing its front takes that lock, too. Each side is one thread
+ * at a time: the owner of the sender (or the holder of the inlet's lock), the owner of the receiver (or the
+ * holder of the outlet's lock).
  */
 #ifndef WR_GRAPHS_QUEUE_H
 #define WR_GRAPHS_QUEUE_H
@@ -20,34 +21,33 @@ struct wr_slot {
 };
 
 /*
- * What the sender writes and what the receiver writes lie on different lines (if the queue lies on one:
- * allocate it aligned to 64); the boundary goes through the counters, between the sender's three and the
- * receiver's.
+ * The sender's fields and the receiver's are on different cache lines, provided that the queue is aligned to
+ * 64. The boundary runs through the counters: the first three are the sender's, the others the receiver's.
  */
 struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
-	struct wr_slot *slots;		/* mask + 1 >= capacity of them; `pop`: capacity + 1 */
+	struct wr_slot *slots;		/* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
 	char apart[40];
 
-	_Atomic uint64_t tail;		/* sender: pushed up to here */
+	_Atomic uint64_t tail;		/* sender: end of the pushed messages */
 	uint64_t head_seen;		/* sender: head is at least this */
 	_Atomic bool closed;		/* sender: no push will follow; stored after the last push */
 	char apart_too[16];
 	struct wr_queue_counters counters;
-	_Atomic uint64_t head;		/* receiver (pop: whoever has the lock): taken up to here */
-	_Atomic uint64_t look;		/* receiver: the front is [head, look) */
+	_Atomic uint64_t head;		/* receiver (pop: the holder of the lock): end of the taken ones */
+	_Atomic uint64_t look;		/* receiver (pop: likewise): the front is [head, look) */
 	uint64_t tail_seen;		/* receiver: tail is at least this */
 
-	struct wr_mutex lock;		/* pop alone: guards head, look, tail and the slots between them */
+	struct wr_mutex lock;		/* pop only: guards head, look, tail and the slots between them */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
-void wr_queue_finish(struct wr_queue *queue);		/* unrefs what is left; a zeroed one is fine */
-size_t wr_queue_snapshot(const struct wr_queue *queue);	/* how many it holds, roughly. Thread: any */
+void wr_queue_finish(struct wr_queue *queue);		/* unrefs what is left; takes a zeroed one */
+size_t wr_queue_snapshot(const struct wr_queue *queue);	/* approximate message count. Thread: any */
 /*
- * Before a run, alone: discards leftovers (unref) and clears counters and `closed`. Returns how many were
- * discarded.
+ * Before a run, when no other thread uses the queue: unrefs leftovers, clears counters and `closed`. Returns
+ * the number of leftovers.
  */
 size_t wr_queue_reset(struct wr_queue *queue);
 
@@ -55,46 +55,47 @@ size_t wr_queue_reset(struct wr_queue *queue);
 enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
 
 /*
- * Takes the message unless FULL (a `block` queue without room) or FAULT. DROPPED: `reject` dropped this one
- * (unref'd, counted pushed and dropped); `pop` evicts the oldest of the inbox (unref'd after the critical
- * section) and answers PUSHED. With a full front `pop` admits one more.
+ * Takes the message, unless it returns FULL (a `block` queue without room) or FAULT. DROPPED: the `reject`
+ * queue is full; the message was unref'd and counted as pushed and dropped. A full `pop` queue evicts the
+ * oldest message of the inbox, unrefs it after the critical section and returns PUSHED; if the inbox is
+ * empty, it admits one more.
  */
 static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message);
 /*
- * The same for a sender that holds a lock: what is dropped or evicted is handed out in *left (NULL:
- * nothing), to be unref'd after it (S11).
+ * The same for a sender that holds a lock: the dropped or evicted message is stored in *left (NULL: none);
+ * the caller unrefs it after releasing its lock (S11).
  */
 enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message,
 				 struct weir_message **left);
-/* `block`: least sure room; other policies SIZE_MAX. */
+/* `block`: room that stays until the next push; other policies: SIZE_MAX. */
 static inline size_t wr_queue_room(struct wr_queue *queue);
 void wr_queue_close(struct wr_queue *queue);
 /*
- * The receiver is DONE and has dropped what it saw: takes back all that is left, counted. From then on the
- * sender alone touches the queue.
+ * After the receiver became DONE and dropped the messages that it saw: unrefs and counts the rest. From then
+ * on only the sender touches the queue.
  */
 size_t wr_queue_take_back(struct wr_queue *queue);
-/* The oldest, handed out; NULL: empty. */
+/* The same for one message: returns the oldest, not unref'd; NULL: empty. */
 struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);
 
 /* --- receiver --- */
-static inline bool wr_queue_closed(struct wr_queue *queue);	/* read it before the count (S5) */
+static inline bool wr_queue_closed(struct wr_queue *queue);	/* call it before wr_queue_count (S5) */
 static inline size_t wr_queue_count(struct wr_queue *queue);	/* inbox + front */
 size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
-struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i);	/* i-th of the front */
-/* The tick takes the front: moves it to out[0..front), counts delivered, frees the room. Returns how many. */
+struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i);	/* i-th message of the front */
+/* Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
-/* Became DONE: unrefs inbox and front, counted `closed`. */
+/* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
 size_t wr_queue_drop(struct wr_queue *queue);
-/* After the run, alone: what is left is counted abandoned and unref'd. */
+/* After the run, when no other thread uses the queue: unrefs the rest and counts it as abandoned. */
 size_t wr_queue_abandon(struct wr_queue *queue);
-/* The oldest, handed out; NULL: empty. */
+/* The same for one message: returns the oldest, not unref'd; NULL: empty. */
 struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
-/* --- what every review and every tick does, inline: queue.c says why the orders are enough --- */
+/* --- inline, since every review and tick calls it; queue.c explains the memory orders --- */
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
 enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message);
@@ -122,7 +123,7 @@ static inline struct wr_slot *wr_queue_slot(const struct wr_queue *queue, uint64
 	return &queue->slots[position & queue->mask];
 }
 
-/* Reads the receiver's position: acquire, since the slots before it may be filled again. */
+/* Acquire: the slots before head may be filled again. */
 static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 {
 	uint64_t filled;
@@ -154,7 +155,7 @@ static inline size_t wr_queue_room(struct wr_queue *queue)
 
 static inline bool wr_queue_closed(struct wr_queue *queue)
 {
-	/* Acquire: the last push is seen by the count that follows. */
+	/* Acquire: the count that follows sees the last push. */
 	return wr_load_acquire(&queue->closed);
 }
 
@@ -163,7 +164,7 @@ static inline uint64_t wr_queue_newest_tail(struct wr_queue *queue)
 	return queue->tail_seen = wr_load_acquire(&queue->tail);
 }
 
-/* One load after the other: only the lock keeps them together in a `pop` queue. */
+/* Two loads: in a `pop` queue only the lock makes them consistent. */
 static inline size_t wr_queue_count(struct wr_queue *queue)
 {
 	uint64_t tail, head;
@@ -184,7 +185,7 @@ static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 	tail = queue->tail_seen;
 	if (wr_queue_evicts(queue) || tail - look < n)
 		tail = wr_queue_newest_tail(queue);
-	/* Relaxed: the receiver's own; a next owner gets it by the entity's state. */
+	/* Relaxed: only the receiver uses it; entity->state hands it to the next owner. */
 	wr_store_relaxed(&queue->look, tail - look < n ? tail : look + n);
 	wr_queue_unlock(queue);
 }

@@ -1,8 +1,8 @@
 /*
- * Before a run everything of the last one is set anew, so that each begins alike (S8): queues hold the
- * initial messages and nothing else, states of operators and conditions are zero and started, counters
- * begin at 0. Which ports nobody watches is found out here, too, since inlets and outlets come after the
- * graph was made. Thread of all of it: who starts or ends the run, alone.
+ * Resets a graph before a run, so that all runs begin alike (S8): queues hold the initial messages only,
+ * states of operators and conditions are zeroed, conditions are started, counters are 0. Also finds the ports
+ * that no condition names, since inlets and outlets are made after the graph. Thread: the one that starts or
+ * ends the run; no worker runs.
  */
 #include <limits.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "graphs/finisher.h"
 #include "graphs/plan/values.h"
 
-static bool lacks_connection(size_t connections, const weir_port *port)
+static bool port_lacks_connection(size_t connections, const weir_port *port)
 {
 	return !connections && !(port->flags & WEIR_PORT_OPTIONAL);
 }
@@ -23,20 +23,20 @@ static weir_status check_connected(const weir_entity *entity)
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = entity->inputs[i].plan->port;
-		if (lacks_connection(entity->inputs[i].count, port))
+		if (port_lacks_connection(entity->inputs[i].count, port))
 			return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; "
 				       "connect it or give it an inlet", name, port->name);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = entity->outputs[i].plan->port;
-		if (lacks_connection(entity->outputs[i].count, port))
+		if (port_lacks_connection(entity->outputs[i].count, port))
 			return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; "
 				       "connect it or give it an outlet", name, port->name);
 	}
 	return WEIR_OK;
 }
 
-static weir_status blame(weir_graph *graph, const weir_entity *entity, weir_status status)
+static weir_status blame_entity(weir_graph *graph, const weir_entity *entity, weir_status status)
 {
 	graph->blamed = status ? entity : NULL;
 	return status;
@@ -60,28 +60,32 @@ static bool has_outlet(const weir_graph *graph, const struct wr_plan_end *end)
 	return false;
 }
 
-static weir_status lacks(weir_graph *graph, const struct wr_plan_end *end, const char *port, const char *what,
-			 const char *remedy)
+static weir_status refuse_end(weir_graph *graph, const struct wr_plan_end *end, const char *port,
+			      const char *what, const char *remedy)
 {
 	const weir_entity *entity = &graph->entities[end->entity];
 
-	return blame(graph, entity, wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s",
-					    entity->plan->name, port, what, remedy));
+	return blame_entity(graph, entity,
+			    wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s",
+				    entity->plan->name, port, what, remedy));
 }
 
-/* What the graph names is the program's to make: without it the run would wait for ever, or lose all results. */
+/*
+ * The program must make the inlets and outlets that the plan names, or the run would never end or lose its
+ * results.
+ */
 static weir_status check_named(weir_graph *graph)
 {
 	const struct wr_plan *plan = graph->plan;
 
 	for (size_t i = 0; i < plan->inlet_count; i++)
 		if (!has_inlet(graph, &plan->inlets[i]))
-			return lacks(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name, "inlet",
-				     "feed it (weir_graph_inlet)");
+			return refuse_end(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name,
+					  "inlet", "feed it (weir_graph_inlet)");
 	for (size_t i = 0; i < plan->outlet_count; i++)
 		if (!has_outlet(graph, &plan->outlets[i]))
-			return lacks(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name, "outlet",
-				     "take from it (weir_graph_outlet)");
+			return refuse_end(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name,
+					  "outlet", "take from it (weir_graph_outlet)");
 	return WEIR_OK;
 }
 
@@ -90,14 +94,14 @@ weir_status wr_graph_ready(weir_graph *graph)
 	weir_status status = check_named(graph);
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
-		status = blame(graph, &graph->entities[i], check_connected(&graph->entities[i]));
+		status = blame_entity(graph, &graph->entities[i], check_connected(&graph->entities[i]));
 	return status;
 }
 
 /*
- * The largest front: one take, or, per connection, all that fits into it (a `pop` queue may hold one more).
+ * Allocates `taken` for the largest front: all that fits into the queues; a `pop` queue may hold one more.
  */
-static weir_status size_taken(struct wr_input *input)
+static weir_status alloc_taken(struct wr_input *input)
 {
 	size_t need = 0;
 
@@ -110,7 +114,8 @@ static weir_status size_taken(struct wr_input *input)
 	return input->taken && input->taken_by ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-static weir_status start_condition(const weir_entity *entity, const struct wr_plan_condition *plan, void *state)
+static weir_status start_condition(const weir_entity *entity, const struct wr_plan_condition *plan,
+				   void *state)
 {
 	weir_status status;
 
@@ -122,7 +127,7 @@ static weir_status start_condition(const weir_entity *entity, const struct wr_pl
 	return wr_fail(status, "%s: condition '%s': %s", entity->plan->name, plan->name, weir_last_error());
 }
 
-/* Inlets may have come since the last run. */
+/* The set may have to grow: inlets may have been made since the last run. */
 static weir_status reset_set(struct wr_input *input)
 {
 	if (input->set && input->set->count != input->count) {
@@ -156,8 +161,8 @@ static weir_status reset_conditions(weir_entity *entity)
 	return status;
 }
 
-/* Is there a default condition (one that nobody wrote) for this output? */
-static bool has_default(const weir_entity *entity, unsigned output)
+/* Returns true if a default condition, one that the description does not contain, names this output. */
+static bool has_default_condition(const weir_entity *entity, unsigned output)
 {
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const struct wr_plan_condition *plan = entity->conditions[i].plan;
@@ -167,7 +172,7 @@ static bool has_default(const weir_entity *entity, unsigned output)
 	return false;
 }
 
-static bool is_named(const weir_entity *entity, unsigned input)
+static bool input_is_named(const weir_entity *entity, unsigned input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (wr_condition_names(entity->conditions[i].plan, input, true))
@@ -175,14 +180,17 @@ static bool is_named(const weir_entity *entity, unsigned input)
 	return false;
 }
 
-/* Inlets, outlets, conditions of the user's own: what no default covers is asked for all the same. */
-static void guard_ports(weir_entity *entity)
+/*
+ * Finds the ports without a default condition (inlets, outlets, user's conditions): the review checks them
+ * itself.
+ */
+static void find_unguarded_ports(weir_entity *entity)
 {
 	entity->unguarded = false;
 	for (uint32_t i = 0; i < entity->output_count; i++)
-		entity->unguarded |= entity->outputs[i].count && !has_default(entity, i);
+		entity->unguarded |= entity->outputs[i].count && !has_default_condition(entity, i);
 	for (uint32_t i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].count || is_named(entity, i))
+		if (!entity->inputs[i].count || input_is_named(entity, i))
 			continue;
 		entity->inputs[i].content = true;
 		entity->has_content = true;
@@ -197,25 +205,25 @@ static bool is_default(const struct wr_plan_condition *condition)
 	       (!strcmp(kind, "message_available") || !strcmp(kind, "downstream_message_affordable"));
 }
 
-/* What the default conditions ask of it can be seen at its queues, and no queue needs its lock for that. */
-static bool is_plain(const weir_entity *entity)
+/* Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. */
+static bool has_default_conditions_only(const weir_entity *entity)
 {
 	size_t first = entity->in_flight ? 1 : 0;
 
 	if (first == entity->gathering_count)
-		return false;	/* nothing is asked anyway */
+		return false;	/* there is nothing to ask */
 	for (size_t i = first; i < entity->gathering_count; i++)
 		if (!is_default(entity->conditions[i].plan))
 			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
-		if (entity->inputs[i].count != 1 || entity->inputs[i].set ||	/* small sets: in the test build alone */
+		if (entity->inputs[i].count != 1 || entity->inputs[i].set ||	/* small set: tests only */
 		    wr_queue_evicts(&entity->inputs[i].connections[0]->queue))
 			return false;
 	return true;
 }
 
-/* A port that names no kinds takes all. */
-static void settle_kinds(struct wr_output *output)
+/* A port that names no kinds accepts all. */
+static void intersect_kinds(struct wr_output *output)
 {
 	output->kinds = output->plan->port->kinds ? output->plan->port->kinds : UINT_MAX;
 	for (size_t i = 0; i < output->count; i++) {
@@ -226,7 +234,7 @@ static void settle_kinds(struct wr_output *output)
 	}
 }
 
-/* One by one: onlookers may be reading them. */
+/* One by one, since other threads may read them. */
 static void reset_counters(struct wr_entity_counters *counters)
 {
 	wr_store_relaxed(&counters->ticks, 0);
@@ -256,20 +264,20 @@ static weir_status reset_entity(weir_entity *entity)
 
 	for (size_t i = 0; !status && i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->turn = 0;
+		input->next_served = 0;
 		fed |= input->count > 0;
 		for (size_t k = 0; k < input->count; k++)
 			rooted |= input->connections[k]->initial > 0;
-		status = size_taken(input);
+		status = alloc_taken(input);
 		if (!status)
 			status = reset_set(input);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		entity->outputs[i].total = 0;
-		settle_kinds(&entity->outputs[i]);
+		intersect_kinds(&entity->outputs[i]);
 	}
-	guard_ports(entity);
-	entity->plain = is_plain(entity);
+	find_unguarded_ports(entity);
+	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
 	wr_fetch_or(&entity->looks, entity->has_content ? WR_LOOKS_CONTENT : 0);
 	entity->looked = 0;
@@ -304,10 +312,10 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 		wr_store(&graph->entities[i].looks, 0);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
-	for (size_t i = 0; !status && i < graph->hidden_count; i++)	/* the outlet's, counted there */
+	for (size_t i = 0; !status && i < graph->hidden_count; i++)	/* the outlet's queue counts these */
 		status = wr_connection_reset(graph->hidden[i]->connection, graph->pool, &(size_t){0});
 	for (size_t i = 0; !status && i < wr_graph_all(graph); i++)
-		status = blame(graph, wr_graph_at(graph, i), reset_entity(wr_graph_at(graph, i)));
+		status = blame_entity(graph, wr_graph_at(graph, i), reset_entity(wr_graph_at(graph, i)));
 	return status;
 }
 

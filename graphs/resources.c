@@ -1,20 +1,19 @@
 /*
- * The resources of a placed graph: partitions of its devices and pools of streams, as the plan names them.
- * They belong to the system and go with it; the graph only remembers which pool is which. Made all or none:
- * who fails says which resource could not be had.
+ * The resources of a graph with a system: the partitions of its devices and its stream pools, as in the plan.
+ * The system owns them; the graph keeps pointers to the pools, in plan order.
  */
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/graph.h"
 
-/* What is made of one green context pool: its partitions, then the remainder. */
-struct divided {
+/* The partitions of one green context pool, then the remainder. */
+struct pool_partitions {
 	struct wr_partition **partitions;
 	uint32_t *sms;
 };
 
-static weir_status divide(struct wr_system *system, const struct wr_plan_green_context_pool *plan,
-			  struct divided *out)
+static weir_status create_partitions(struct wr_system *system, const struct wr_plan_green_context_pool *plan,
+				     struct pool_partitions *out)
 {
 	const struct wr_partitions_spec spec = {plan->name, plan->device, plan->sizes, plan->count,
 						plan->min_sm_size};
@@ -26,7 +25,7 @@ static weir_status divide(struct wr_system *system, const struct wr_plan_green_c
 	return wr_partitions_create(system, &spec, out->partitions, out->sms);
 }
 
-static weir_status divide_all(weir_graph *graph, struct divided **out)
+static weir_status create_all_partitions(weir_graph *graph, struct pool_partitions **out)
 {
 	const struct wr_plan *plan = graph->plan;
 	weir_status status = WEIR_OK;
@@ -35,27 +34,27 @@ static weir_status divide_all(weir_graph *graph, struct divided **out)
 	if (!*out)
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; !status && i < plan->green_context_pool_count; i++)
-		status = divide(graph->system, &plan->green_context_pools[i], &(*out)[i]);
+		status = create_partitions(graph->system, &plan->green_context_pools[i], &(*out)[i]);
 	return status;
 }
 
-static void forget_divided(const weir_graph *graph, struct divided *divided)
+static void free_partition_lists(const weir_graph *graph, struct pool_partitions *parts)
 {
-	for (size_t i = 0; divided && i < graph->plan->green_context_pool_count; i++) {
-		wr_free(divided[i].partitions);
-		wr_free(divided[i].sms);
+	for (size_t i = 0; parts && i < graph->plan->green_context_pool_count; i++) {
+		wr_free(parts[i].partitions);
+		wr_free(parts[i].sms);
 	}
-	wr_free(divided);
+	wr_free(parts);
 }
 
-/* -1: the remainder, or the last partition if nothing remains. */
+/* Index -1 is the remainder, or the last partition if nothing remains. */
 static struct wr_partition *partition_of(const struct wr_plan *plan, uint32_t context,
-					 const struct divided *divided)
+					 const struct pool_partitions *parts)
 {
 	if (context == WR_NO_CONTEXT)
 		return NULL;
 	const struct wr_plan_green_context *own = &plan->green_contexts[context];
-	struct wr_partition **partitions = divided[own->pool].partitions;
+	struct wr_partition **partitions = parts[own->pool].partitions;
 	size_t count = plan->green_context_pools[own->pool].count;
 
 	if (own->index >= 0)
@@ -63,7 +62,7 @@ static struct wr_partition *partition_of(const struct wr_plan *plan, uint32_t co
 	return partitions[count] ? partitions[count] : partitions[count - 1];
 }
 
-static weir_status make_pool(weir_graph *graph, size_t i, const struct divided *divided)
+static weir_status make_stream_pool(weir_graph *graph, size_t i, const struct pool_partitions *parts)
 {
 	const struct wr_plan_stream_pool *plan = &graph->plan->stream_pools[i];
 	const struct wr_stream_pool_spec spec = {
@@ -71,7 +70,7 @@ static weir_status make_pool(weir_graph *graph, size_t i, const struct divided *
 		.streams = {.device = plan->device,
 			    .flags = plan->flags,
 			    .priority = plan->priority,
-			    .partition = partition_of(graph->plan, plan->green_context, divided)},
+			    .partition = partition_of(graph->plan, plan->green_context, parts)},
 		.reserved = plan->reserved_size,
 		.max = plan->max_size,
 	};
@@ -84,16 +83,16 @@ static weir_status make_pool(weir_graph *graph, size_t i, const struct divided *
 
 weir_status wr_resources_make(weir_graph *graph)
 {
-	struct divided *divided = NULL;
-	weir_status status = divide_all(graph, &divided);
+	struct pool_partitions *parts = NULL;
+	weir_status status = create_all_partitions(graph, &parts);
 
 	if (!status) {
 		graph->pools = wr_alloc(graph->plan->stream_pool_count + 1, sizeof(struct wr_stream_pool *));
 		status = graph->pools ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	for (size_t i = 0; !status && i < graph->plan->stream_pool_count; i++)
-		status = make_pool(graph, i, divided);
-	forget_divided(graph, divided);
+		status = make_stream_pool(graph, i, parts);
+	free_partition_lists(graph, parts);
 	return status;
 }
 

@@ -19,7 +19,7 @@ static bool known_type(const weir_tensor *tensor)
 	return false;
 }
 
-/* a * b + c of numbers that are not negative; false: it does not fit. */
+/* *out = a * b + c, all of them not negative. Returns false on overflow. */
 static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
 {
 	if (a != 0 && b > (INT64_MAX - c) / a)
@@ -28,12 +28,12 @@ static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
 	return true;
 }
 
-static weir_status too_large(void)
+static weir_status refuse_too_large(void)
 {
 	return wr_fail(WEIR_E_INVALID, "tensor: shape times element size does not fit in 63 bits");
 }
 
-static weir_status check(const weir_tensor *tensor, bool dense)
+static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 {
 	weir_status status = wr_struct_check("weir_tensor", tensor->size, sizeof(*tensor));
 
@@ -80,21 +80,21 @@ weir_status wr_tensor_measure(const weir_tensor *tensor, bool dense, int64_t *st
 	weir_status status;
 
 	dense = dense || !tensor->strides;
-	status = check(tensor, dense);
+	status = check_tensor(tensor, dense);
 	if (status)
 		return status;
 	if (dense && !dense_strides(tensor, strides))
-		return too_large();
+		return refuse_too_large();
 	for (int i = 0; i < tensor->dimensions; i++) {
 		if (!dense)
 			strides[i] = tensor->strides[i];
 		if (tensor->shape[i] == 0)
 			empty = true;
 		else if (!multiply_add(strides[i], tensor->shape[i] - 1, last, &last))
-			return too_large();
+			return refuse_too_large();
 	}
 	if (!multiply_add(last, element, element, &size))
-		return too_large();
+		return refuse_too_large();
 	*bytes = empty ? 0 : (size_t)size;
 	return WEIR_OK;
 }

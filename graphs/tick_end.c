@@ -1,9 +1,9 @@
 /*
- * What a tick did on the device is fenced when it ends: one fence for each stream that was used, in the use
- * set of every payload that the tick took, made or emitted (T4). What is emitted carries the internal
- * stream, or those that were set for its output; of the other streams of the tick only the fences go with it (T7).
+ * The end of a tick: records one fence for each stream that the tick used and adds it to the use set of every
+ * payload that the tick took, made or emitted (T4). Emitted messages carry the internal stream, or the
+ * streams set for their output; of the other streams they get the fences only (T7).
  *
- * Without memory for a fence all of it is to be done again: the marks of the tick stay until it was.
+ * If there is no memory for a fence, the marks of the tick stay, and the next call does all of it again.
  */
 #include "base/log.h"
 #include "base/memory.h"
@@ -29,15 +29,15 @@ static size_t count_taken(const weir_entity *entity, const weir_message *message
 	return count;
 }
 
-/* Others than this tick: it was delivered before, by whomever, and has more holders than the tick itself. */
-static bool others_hold(const weir_entity *entity, const weir_message *message)
+/* Returns true if the message was delivered before and has references beside those of this tick. */
+static bool has_other_holders(const weir_entity *entity, const weir_message *message)
 {
-	return wr_message_out(message) &&
+	return wr_message_delivered(message) &&
 	       wr_message_references(message) > count_taken(entity, message) + count_emitted(entity, message);
 }
 
-/* Whether a stream was set for the output, and whether this one was. */
-static bool was_set(const struct wr_own_streams *own, size_t output, size_t place, bool *any)
+/* Returns true if the stream at `place` was set for the output; *any: some stream was. */
+static bool stream_was_set(const struct wr_own_streams *own, size_t output, size_t place, bool *any)
 {
 	*any = false;
 	for (size_t i = 0; i < own->set_count; i++) {
@@ -50,24 +50,26 @@ static bool was_set(const struct wr_own_streams *own, size_t output, size_t plac
 	return false;
 }
 
-static enum wr_part part_by_itself(const struct wr_own_streams *own, size_t place)
+static enum wr_part default_part(const struct wr_own_streams *own, size_t place)
 {
 	return own->carried && place + 1 == own->current ? WR_CARRIED : WR_PRODUCED;
 }
 
 /*
- * A message that was made here was produced here, in this tick or before. One that is passed on was only
- * read, unless nobody else holds it (then it may have been written in place): its other receivers must not
- * wait for our reading, nor find a fence of which no signal will tell them, whatever was set.
+ * A message that this entity made was produced by it, in this tick or before. A message that it passes on was
+ * only read, unless no other reference exists: then it may have been written in place. For a message that was
+ * only read the fence joins the use set alone, even if a stream was set: its other receivers must not wait
+ * for this reading, nor find a fence for which no signal will wake them.
  */
-static enum wr_part part_of(const weir_entity *entity, size_t output, size_t place, const weir_message *message)
+static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_t place,
+				 const weir_message *message)
 {
 	const struct wr_own_streams *own = &entity->own;
-	bool any, set = was_set(own, output, place, &any);
+	bool any, set = stream_was_set(own, output, place, &any);
 
-	if (others_hold(entity, message) || (any && !set))
+	if (has_other_holders(entity, message) || (any && !set))
 		return WR_USED;
-	return set ? WR_CARRIED : part_by_itself(own, place);
+	return set ? WR_CARRIED : default_part(own, place);
 }
 
 static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence fence)
@@ -77,16 +79,17 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 	for (size_t i = 0; !status && i < entity->output_count; i++) {
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			status = wr_message_add_fence(message, fence, part_of(entity, i, place, message));
+			status = wr_message_add_fence(message, fence,
+						      emitted_part(entity, i, place, message));
 		}
 	}
 	return status;
 }
 
-/* What was made and is kept may be emitted by a later tick, which knows nothing of this one's work. */
-static enum wr_part part_later(const weir_entity *entity, size_t place, const weir_message *made)
+/* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
+static enum wr_part kept_part(const weir_entity *entity, size_t place, const weir_message *made)
 {
-	return count_emitted(entity, made) ? WR_USED : part_by_itself(&entity->own, place);
+	return count_emitted(entity, made) ? WR_USED : default_part(&entity->own, place);
 }
 
 static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence fence)
@@ -98,27 +101,27 @@ static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence 
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
 			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(made[i], fence, part_later(entity, place, made[i]));
+		status = wr_message_add_fence(made[i], fence, kept_part(entity, place, made[i]));
 	return status ? status : fence_emitted(entity, place, fence);
 }
 
-/* Up to here the worker's own live reference held the run; from here the stream's does. */
-static weir_status end_stream(weir_entity *entity, size_t place)
+/* wr_stream_begin: from here the stream's live reference keeps the run open, no longer the worker's alone. */
+static weir_status fence_stream(weir_entity *entity, size_t place)
 {
 	struct wr_own_stream *own = &entity->own.items[place];
 	weir_status status;
 
 	own->ended = false;
-	if (!wr_own_touched(own))
+	if (!wr_own_has_unfenced_work(own))
 		return WEIR_OK;
-	own->used = true;	/* also next time, if this one fails */
+	own->used = true;	/* so that a failed call is repeated */
 	wr_stream_begin(own->stream);
 	status = weir_stream_record(own->stream, &own->last);
 	own->ended = !status;
 	return status ? status : fence_payloads(entity, place, own->last);
 }
 
-static void forget_tick(weir_entity *entity)
+static void end_tick(weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
@@ -143,14 +146,14 @@ weir_status wr_entity_fence(weir_entity *entity)
 	bool again = false;
 
 	for (size_t i = 0; i < entity->own.count; i++) {
-		weir_status one = end_stream(entity, i);
+		weir_status one = fence_stream(entity, i);
 		again |= one == WEIR_E_NOMEM;
 		status = status ? status : one;
 	}
 	if (again)
 		return WEIR_E_NOMEM;
-	forget_tick(entity);
-	/* Before delivery: an only receiver is the only holder. */
+	end_tick(entity);
+	/* Before delivery, so that a single receiver is the only holder. */
 	wr_context_release_made(&entity->context);
 	status = status ? status : entity->own.failure;
 	entity->own.failure = WEIR_OK;
@@ -168,9 +171,8 @@ weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
 }
 
 /*
- * Without memory for the fence nobody would know when the device is done with the payloads. They stay where
- * they are, and the run ends; the next time (a stop function, another run) the fence is tried again, at the
- * latest when the graph goes.
+ * Without the fence it is unknown when the device is done with the payloads. So they are kept and the run
+ * ends; the fence is tried again at the next stop function or run, at the latest when the graph is destroyed.
  */
 weir_status wr_entity_settle(weir_entity *entity)
 {
@@ -178,8 +180,8 @@ weir_status wr_entity_settle(weir_entity *entity)
 
 	if (status == WEIR_E_NOMEM) {
 		if (!entity->fences_pending)
-			wr_log(WEIR_LOG_WARN, "%s: no memory to note what its stream still uses; "
-			       "its messages are kept", entity->plan->name);
+			wr_log(WEIR_LOG_WARN, "%s: no memory for a fence: the messages of its last tick "
+			       "are kept", entity->plan->name);
 		entity->fences_pending = true;
 		return status;
 	}
@@ -189,7 +191,7 @@ weir_status wr_entity_settle(weir_entity *entity)
 	return status;
 }
 
-/* --- what a tick held is let go --- */
+/* --- dropping the messages of a tick --- */
 
 void wr_context_release_made(weir_context *context)
 {

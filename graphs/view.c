@@ -1,7 +1,7 @@
 /*
- * The view and the verdict: what a condition sees and how it answers (C1). A view names one entity and one
- * of its conditions for the time of one call; it reads words that others write (queues' ends, `told`,
- * `gone`) and never writes any.
+ * The view, which a condition reads, and the verdict, by which it answers (C1). A view names one entity and
+ * one of its conditions during one call. It reads fields that other threads write (ends of queues, `told`,
+ * `gone`) and writes none of them.
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 
 int64_t weir_view_now(const weir_view *view)
 {
-	weir_view *own = (weir_view *)view;	/* read once a review, and only if asked for (C3) */
+	weir_view *own = (weir_view *)view;	/* the clock is read once per review, on demand (C3) */
 
 	if (!own->has_now) {
 		own->now = wr_now();
@@ -34,12 +34,13 @@ void weir_view_count_lost(const weir_view *view, uint64_t ticks)
 	wr_count(&view->entity->counters.lost, ticks);
 }
 
-/* False: the entity has no such port, which fails the run by the condition's name. */
+/* Returns false if the entity has no such port; that fails the run and names the condition. */
 static inline bool has_input(const weir_view *view, unsigned input)
 {
 	if (__builtin_expect(input < view->entity->input_count, 1))
 		return true;
-	wr_view_fault(view, "asked about an input that the entity does not have: take the index from weir_values_int");
+	wr_view_fault(view, "asked about an input that the entity does not have: "
+			    "take the index from weir_values_int");
 	return false;
 }
 
@@ -47,11 +48,12 @@ static inline bool has_output(const weir_view *view, unsigned output)
 {
 	if (__builtin_expect(output < view->entity->output_count, 1))
 		return true;
-	wr_view_fault(view, "asked about an output that the entity does not have: take the index from weir_values_int");
+	wr_view_fault(view, "asked about an output that the entity does not have: "
+			    "take the index from weir_values_int");
 	return false;
 }
 
-static size_t count_of(const struct wr_input *input)
+static size_t count_messages(const struct wr_input *input)
 {
 	size_t count = 0;
 
@@ -70,7 +72,7 @@ size_t weir_view_count(const weir_view *view, unsigned input)
 		return 0;
 	if (WR_BUG(CLOSED_AFTER_COUNT) && view->counted)
 		return view->early_count;
-	return count_of(&view->entity->inputs[input]);
+	return count_messages(&view->entity->inputs[input]);
 }
 
 size_t weir_view_least(const weir_view *view, unsigned input)
@@ -122,13 +124,13 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 
 	if (WR_BUG(CLOSED_AFTER_COUNT)) {
 		weir_view *own = (weir_view *)view;
-		own->early_count = count_of(port);
+		own->early_count = count_messages(port);
 		own->counted = true;
 	}
 	return all_closed(port);
 }
 
-/* Closed before the count (S5): the last message may come between the two. */
+/* Reads `closed` before the count (S5): the last message may arrive between the two. */
 static bool queue_ended(struct wr_queue *queue, size_t needed)
 {
 	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? wr_queue_count(queue) : 0;
@@ -140,11 +142,11 @@ static bool queue_ended(struct wr_queue *queue, size_t needed)
 
 static bool all_ended(const struct wr_input *port, size_t needed)
 {
-	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_of(port) : 0;
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_messages(port) : 0;
 
 	if (!all_closed(port))
 		return false;
-	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_of(port)) < needed;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_messages(port)) < needed;
 }
 
 bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
@@ -162,17 +164,17 @@ bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 	return false;
 }
 
-/* A connection without a receiver always has room (S5). */
-static size_t room_of(struct wr_connection *connection)
+/* A connection whose receiver is DONE always has room (S5). */
+static size_t connection_room(struct wr_connection *connection)
 {
-	bool unheard = connection->taken_over || wr_load_acquire(&connection->gone);
+	bool done = connection->taken_over || wr_load_acquire(&connection->gone);
 
-	return unheard ? SIZE_MAX : wr_queue_room(&connection->queue);
+	return done ? SIZE_MAX : wr_queue_room(&connection->queue);
 }
 
 /*
- * Begins with the connection that was full the last time: each receiver that frees room pokes the sender, and a
- * look at all connections for each of them would make a round of N receivers cost N * N looks.
+ * Begins with the connection that was full the last time. Each receiver that frees room pokes the sender; if the
+ * sender then checked all of its N connections, one round of N receivers would cost N * N checks.
  */
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
@@ -183,7 +185,7 @@ size_t weir_view_room(const weir_view *view, unsigned output)
 
 	for (size_t i = 0; i < port->count && least; i++, at++) {
 		at = at < port->count ? at : 0;
-		size_t room = room_of(port->connections[at]);
+		size_t room = connection_room(port->connections[at]);
 		if (room >= least)
 			continue;
 		least = room;
@@ -202,7 +204,7 @@ weir_told weir_view_told(const weir_view *view)
 	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
 }
 
-static size_t front_of(const struct wr_input *port)
+static size_t count_front(const struct wr_input *port)
 {
 	size_t front = 0;
 
@@ -215,11 +217,11 @@ static size_t front_of(const struct wr_input *port)
 
 size_t weir_view_front(const weir_view *view, unsigned input)
 {
-	return has_input(view, input) ? front_of(&view->entity->inputs[input]) : 0;
+	return has_input(view, input) ? count_front(&view->entity->inputs[input]) : 0;
 }
 
-/* NULL: it is not in the front. */
-static inline const weir_message *message_of(const struct wr_input *port, size_t i)
+/* Returns NULL if the front has no i-th message. */
+static inline const weir_message *front_message(const struct wr_input *port, size_t i)
 {
 	if (port->set)
 		return wr_fan_in_at(port->set, i);
@@ -235,10 +237,10 @@ static inline const weir_message *message_of(const struct wr_input *port, size_t
 
 const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
 {
-	return has_input(view, input) ? message_of(&view->entity->inputs[input], i) : NULL;
+	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fence)
+size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (out[i].stream == fence.stream) {
@@ -251,8 +253,8 @@ size_t wr_note_fence(weir_fence *out, size_t count, size_t room, weir_fence fenc
 	return count < room ? count + 1 : count;
 }
 
-static size_t note_pending(const weir_view *view, const weir_message *message, weir_fence *out, size_t count,
-			   size_t room)
+static size_t add_pending_fences(const weir_view *view, const weir_message *message, weir_fence *out,
+				 size_t count, size_t room)
 {
 	weir_entity *entity = view->entity;
 	size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
@@ -266,9 +268,9 @@ static size_t note_pending(const weir_view *view, const weir_message *message, w
 	}
 	for (size_t i = 0; i < n; i++) {
 		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
-		/* A lost device: compute refuses. Cannot be asked: arming says why. */
+		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
 		if (status && status != WEIR_E_DEVICE)
-			count = wr_note_fence(out, count, room, entity->scratch[i]);
+			count = wr_fences_add(out, count, room, entity->scratch[i]);
 	}
 	return count;
 }
@@ -280,18 +282,18 @@ size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out,
 	if (!has_input(view, input) || !view->entity->graph->system)
 		return 0;
 	const struct wr_input *port = &view->entity->inputs[input];
-	for (size_t i = 0, front = front_of(port); i < front; i++) {
-		const weir_message *message = message_of(port, i);
+	for (size_t i = 0, front = count_front(port); i < front; i++) {
+		const weir_message *message = front_message(port, i);
 		if (wr_message_has_fences(message))
-			count = note_pending(view, message, out, count, room);
+			count = add_pending_fences(view, message, out, count, room);
 	}
 	return count;
 }
 
 /* --- the verdict --- */
 
-/* The sources of a wait add up; beside READY or NEVER a wait is misuse. */
-static void say_wait(weir_verdict *verdict)
+/* The sources of a wait add up; a wait together with READY or NEVER is misuse. */
+static void verdict_add_wait(weir_verdict *verdict)
 {
 	if (verdict->answer != WR_WAIT)
 		verdict->answer = verdict->answer == WR_SILENT ? WR_WAIT : WR_MISUSED;
@@ -310,13 +312,13 @@ void weir_verdict_never(weir_verdict *verdict, const char *why)
 
 void weir_verdict_wait(weir_verdict *verdict, const char *why)
 {
-	say_wait(verdict);
+	verdict_add_wait(verdict);
 	verdict->why = why;
 }
 
 void weir_verdict_until(weir_verdict *verdict, int64_t at)
 {
-	say_wait(verdict);
+	verdict_add_wait(verdict);
 	verdict->at = at < verdict->at ? at : verdict->at;
 }
 
@@ -324,16 +326,17 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 {
 	size_t from = verdict->fences_from;
 
-	say_wait(verdict);
+	verdict_add_wait(verdict);
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
 		verdict->failed = WEIR_E_NOMEM;
-	else	/* among its own: what other conditions wait for may not be armed in the end */
-		verdict->fence_count = from + wr_note_fence(verdict->fences + from, verdict->fence_count - from,
-							    verdict->fence_room - from, fence);
+	else	/* merges only with fences of this condition: those of others may not be armed in the end */
+		verdict->fence_count =
+			from + wr_fences_add(verdict->fences + from, verdict->fence_count - from,
+					     verdict->fence_room - from, fence);
 }
 
 void weir_verdict_external(weir_verdict *verdict)
 {
-	say_wait(verdict);
+	verdict_add_wait(verdict);
 	verdict->external = true;
 }
