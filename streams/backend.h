@@ -49,12 +49,13 @@ struct wr_backend {
 	 * stream is complete; never after the device was lost. Thread of fn: device.
 	 */
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
-	bool (*capturing)(void *self, int device, void *stream);		/* NULL: never */
+	bool (*capturing)(void *self, int device, void *stream); /* NULL: never */
 	/*
 	 * Writes a completion flag: `word` (in memory of alloc(WEIR_HOST)) is
 	 * set to value once all earlier work of the stream is complete.
 	 */
-	weir_status (*write_flag)(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
+	weir_status (*write_flag)(void *self, int device, void *stream, _Atomic uint32_t *word,
+				  uint32_t value);
 	/* Fails: WEIR_E_UNSUPPORTED, naming the device. NULL: every device can */
 	weir_status (*can_write_flag)(void *self, int device);
 	bool spins; /* the poller may spin on a flag: the work needs no core of this machine */

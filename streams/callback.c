@@ -56,8 +56,8 @@ static weir_status callback_enqueue(struct wr_system *system, void *native, stru
 
 	if (!status)
 		status = wr_system_check(system,
-					system->backend->call(system->native, signal->device, native,
-							      wr_token_fire, wr_token_argument(token)));
+					 system->backend->call(system->native, signal->device, native,
+							       wr_token_fire, wr_token_argument(token)));
 	if (status)
 		signal_disarm(signal, token);
 	else
@@ -98,9 +98,9 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 		status = wr_fence_find(system, fences[i], &stream);
 		if (!status && stream && fences[i].point > wr_load(&stream->completed))
 			status = wr_system_check(
-				system,
-				system->backend->wait(system->native, signal_stream->device, signal_stream->native,
-						      wr_stream_point(stream, fences[i].point)->event));
+				system, system->backend->wait(
+						system->native, signal_stream->device, signal_stream->native,
+						wr_stream_point(stream, fences[i].point)->event));
 	}
 	return status;
 }
@@ -113,8 +113,9 @@ static bool signal_stream_write_flag(struct wr_system *system, struct wr_signal_
 	if (!signal_stream->word)
 		return false;
 	signal_stream->flag_value++;
-	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device, signal_stream->native,
-						     signal_stream->word, signal_stream->flag_value));
+	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device,
+							    signal_stream->native, signal_stream->word,
+							    signal_stream->flag_value));
 }
 
 static void order_unclaim(struct wr_signals *signals, const struct wr_order *order)
@@ -125,8 +126,8 @@ static void order_unclaim(struct wr_signals *signals, const struct wr_order *ord
 	wr_mutex_unlock(&signals->lock);
 }
 
-static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
-				  wr_token *out)
+static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
+					struct wr_order *order, wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -163,7 +164,8 @@ static weir_status order_claim(struct wr_signals *signals, struct wr_order *orde
 	} else {
 		signals->outstanding[order->device] += order->bounded;
 		if (!order->inlined)
-			order->signal_stream = wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
+			order->signal_stream =
+				wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
 		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
@@ -285,10 +287,10 @@ weir_status wr_signal_expect(weir_stream *stream)
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 	struct wr_order order = {.entity = WR_NO_ENTITY,
-			      .fences = &fence,
-			      .count = 1,
-			      .device = stream->spec.device,
-			      .stream = stream};
+				 .fences = &fence,
+				 .count = 1,
+				 .device = stream->spec.device,
+				 .stream = stream};
 	bool dropped = false;
 	wr_token token;
 	weir_status status;

@@ -155,7 +155,7 @@ static weir_status cuda_event_create(void *self, int device, void **out)
 		return status;
 	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
 	status = wr_cuda_check(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-		       "cudaEventCreateWithFlags");
+			       "cudaEventCreateWithFlags");
 	wr_cuda_leave(scope);
 	if (!status)
 		*out = event;

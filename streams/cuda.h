@@ -17,7 +17,7 @@
 
 /* A function is NULL if this driver lacks it. */
 struct wr_cuda_driver {
-	int version;			/* 13000 is 13.0 */
+	int version; /* 13000 is 13.0 */
 	PFN_cuStreamWriteValue32_v11070 write;
 	PFN_cuDeviceGet_v2000 device;
 	PFN_cuDeviceGetDevResource_v12040 resource;
@@ -32,8 +32,8 @@ enum wr_cuda_writes_flags { WR_CUDA_FLAGS_UNKNOWN, WR_CUDA_WRITES_FLAGS, WR_CUDA
 
 struct wr_cuda_device {
 	_Atomic bool ready;
-	_Atomic int writes_flags;		/* enum wr_cuda_writes_flags */
-	cudaEvent_t probe;		/* never recorded */
+	_Atomic int writes_flags; /* enum wr_cuda_writes_flags */
+	cudaEvent_t probe;        /* never recorded */
 };
 
 struct wr_cuda {

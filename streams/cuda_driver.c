@@ -100,11 +100,11 @@ static cudaError_t flag_try(struct wr_cuda *cuda)
 
 static weir_status fail_no_flags(const struct wr_cuda *cuda, int device)
 {
-	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "cuda: device %d cannot write flags from a stream (driver %d.%d %s): use signal 'callback'",
-		       device, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10,
-		       cuda->driver.write ? "refuses cuStreamWriteValue32 there"
-					  : "has no cuStreamWriteValue32");
+	return wr_fail(
+		WEIR_E_UNSUPPORTED,
+		"cuda: device %d cannot write flags from a stream (driver %d.%d %s): use signal 'callback'",
+		device, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10,
+		cuda->driver.write ? "refuses cuStreamWriteValue32 there" : "has no cuStreamWriteValue32");
 }
 
 static weir_status flag_try_once(struct wr_cuda *cuda, int device)
@@ -116,7 +116,8 @@ static weir_status flag_try_once(struct wr_cuda *cuda, int device)
 	wr_cuda_leave(scope);
 	if (status == WEIR_E_DEVICE || status == WEIR_E_NOMEM)
 		return status; /* not an answer about flags */
-	wr_store(&cuda->devices[device].writes_flags, status ? WR_CUDA_WRITES_NO_FLAGS : WR_CUDA_WRITES_FLAGS);
+	wr_store(&cuda->devices[device].writes_flags,
+		 status ? WR_CUDA_WRITES_NO_FLAGS : WR_CUDA_WRITES_FLAGS);
 	return status ? fail_no_flags(cuda, device) : WEIR_OK;
 }
 

@@ -40,7 +40,8 @@ static bool entry_seen(struct wr_system *system, const struct wr_deferred_free *
 
 static void entry_put_locked(struct wr_system *system, struct wr_deferred_free *entry, bool ready)
 {
-	struct wr_deferred_free **list = ready ? &system->deferred_frees.ready : &system->deferred_frees.listed;
+	struct wr_deferred_free **list =
+		ready ? &system->deferred_frees.ready : &system->deferred_frees.listed;
 
 	entry->next = *list;
 	*list = entry;
@@ -164,7 +165,8 @@ bool wr_deferred_frees_look(struct wr_system *system, bool destructors)
 	struct wr_waker *waker;
 	bool incomplete;
 
-	if (!wr_load(&system->deferred_frees.count) && !(destructors && wr_system_deferred_frees_ready(system)))
+	if (!wr_load(&system->deferred_frees.count) &&
+	    !(destructors && wr_system_deferred_frees_ready(system)))
 		return false;
 	waker = wr_system_enter(system);
 	incomplete = list_process(system, waker, false, destructors);

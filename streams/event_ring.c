@@ -15,7 +15,7 @@ struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uin
 	ring->first = first;
 	for (ring->size = 0; ring->size < size; ring->size++)
 		if (wr_system_check(system, system->backend->event_create(system->native, stream->spec.device,
-									 &ring->points[ring->size].event)))
+									  &ring->points[ring->size].event)))
 			break;
 	if (ring->size == size)
 		return ring;
@@ -94,7 +94,8 @@ static struct wr_event_ring *ring_enlarge(weir_stream *stream, uint64_t size, ui
 
 weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 {
-	uint64_t size = wr_load(&stream->ring)->size, wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
+	uint64_t size = wr_load(&stream->ring)->size,
+		 wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
 
 	while (size < wanted)
 		size *= 2;

@@ -113,7 +113,8 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
 
-	return !wr_fence_find(system, fence, &stream) && (!stream || fence.point <= wr_load(&stream->completed));
+	return !wr_fence_find(system, fence, &stream) &&
+	       (!stream || fence.point <= wr_load(&stream->completed));
 }
 
 /*

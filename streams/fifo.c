@@ -145,7 +145,7 @@ static weir_status stream_make(struct wr_host_pool *pool, struct wr_host_stream 
 }
 
 weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
-			 struct wr_host_stream **out)
+				struct wr_host_stream **out)
 {
 	struct wr_host_pool *pool = partition ? partition : fifo->device[device];
 	weir_status status;

@@ -23,9 +23,9 @@ struct wr_fifo_rules {
 	bool (*after_fault)(void *arg);        /* host callbacks are made even after a fault */
 };
 
-struct wr_fifo;		/* the devices of a system */
-struct wr_host_stream;  /* an in-order queue */
-struct wr_host_event;		/* an event */
+struct wr_fifo;        /* the devices of a system */
+struct wr_host_stream; /* an in-order queue */
+struct wr_host_event;  /* an event */
 
 #define WR_FIFO_DEVICES 64
 
@@ -48,7 +48,7 @@ weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec 
  * stream: they wait for each other, so one common order is correct. wr_host_stream_destroy keeps that stream.
  */
 weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
-			 struct wr_host_stream **out);
+				struct wr_host_stream **out);
 void wr_host_stream_destroy(struct wr_host_stream *stream);
 weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out);
 void wr_host_event_destroy(struct wr_host_event *event);

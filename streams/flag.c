@@ -29,7 +29,7 @@ static weir_status words_add_page(struct wr_system *system)
 	if (!page)
 		return WEIR_E_NOMEM;
 	status = wr_system_check(system, system->backend->alloc(system->native, WEIR_HOST,
-							       WR_WORDS * sizeof *page->at, &memory));
+								WR_WORDS * sizeof *page->at, &memory));
 	if (status) {
 		wr_free(page);
 		return status;
@@ -95,8 +95,9 @@ static weir_status device_check_flags(struct wr_system *system, int device)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "signal 'flag': the %s backend cannot write flags: use 'callback'",
 			       backend->name);
-	return backend->can_write_flag ? wr_system_check(system, backend->can_write_flag(system->native, device))
-				 : WEIR_OK;
+	return backend->can_write_flag
+		       ? wr_system_check(system, backend->can_write_flag(system->native, device))
+		       : WEIR_OK;
 }
 
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
@@ -158,9 +159,10 @@ weir_status wr_flag_write(weir_stream *stream)
 		return WEIR_OK;
 	word_catch_up(stream, point);
 	wr_store(&stream->flag_after_record, true);
-	status = wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
-							      wr_load(&stream->native),
-							      wr_load(&stream->word), (uint32_t)point));
+	status =
+		wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
+								    wr_load(&stream->native),
+								    wr_load(&stream->word), (uint32_t)point));
 	if (!status) {
 		wr_store(&wr_stream_point(stream, point)->flag_value, true);
 		wr_store(&stream->flag_value, point);

@@ -120,7 +120,8 @@ static weir_status host_call(void *self, int device, void *stream, void (*fn)(vo
 	return wr_host_stream_call(stream, fn, arg);
 }
 
-static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word,
+				   uint32_t value)
 {
 	(void)self;
 	(void)device;

@@ -60,8 +60,8 @@ static weir_status query_signal_stream(struct wr_signal *signal, wr_token token)
 
 	if (signal->probed == token)
 		return wr_system_check(system, system->backend->query(system->native, signal_stream->event));
-	if (!wr_system_check(system, system->backend->record(system->native, signal_stream->device, signal_stream->native,
-							    signal_stream->event)))
+	if (!wr_system_check(system, system->backend->record(system->native, signal_stream->device,
+							     signal_stream->native, signal_stream->event)))
 		signal->probed = token;
 	return WEIR_E_BUSY;
 }
