@@ -52,7 +52,7 @@ struct wr_cuda_scope {
 	bool restore; /* restore the mode */
 };
 
-/* cuda.c */
+/* --- cuda.c --- */
 /* Brackets a CUDA call: sets capture mode and current device. device < 0: the call does not depend on it. */
 struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device);
 /*
@@ -67,7 +67,7 @@ weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *w
 weir_status wr_cuda_fail(cudaError_t error, const char *what);
 bool wr_cuda_lost(struct wr_cuda *cuda);
 
-/* cuda_device.c */
+/* --- cuda_device.c --- */
 weir_status wr_cuda_open(void **out, const struct wr_system_options *options, char *where, size_t room);
 void wr_cuda_close(void *self);
 /*
@@ -76,7 +76,7 @@ void wr_cuda_close(void *self);
  */
 weir_status wr_cuda_ready(struct wr_cuda *cuda, int device);
 
-/* cuda_driver.c */
+/* --- cuda_driver.c --- */
 void wr_cuda_driver_find(struct wr_cuda_driver *driver);
 weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
 weir_status wr_cuda_can_write_flag(void *self, int device);

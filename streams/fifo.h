@@ -12,8 +12,8 @@ enum wr_work { WR_WORK_KERNEL, WR_WORK_COPY, WR_WORK_CALL, WR_WORK_FLAG, WR_WORK
 enum wr_fate { WR_FATE_RUN, WR_FATE_FAULT, WR_FATE_LOSE, WR_FATE_TWICE };
 
 /*
- * How simulated work differs from real work; NULL for real work. Called
- * with the lock held: they must not switch fibers.
+ * How simulated work differs from real work; NULL for real work. The functions
+ * are called with the lock held and must not switch fibers.
  */
 struct wr_fifo_rules {
 	int64_t (*now)(void *arg);

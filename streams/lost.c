@@ -1,6 +1,6 @@
 /*
  * Lost callbacks. A callback is lost if the work that its signal waits for has been complete for a second,
- * the signal has not fired, and the stream that carries the callback has gone past it.
+ * the signal has not fired, and an event recorded behind the callback is complete.
  *
  * Without the last condition the callback is only late: its enqueueing still blocks (F16), a user's long host
  * function occupies the thread that makes the calls, all threads of the host backend are in long kernels, or
@@ -193,7 +193,8 @@ weir_status wr_flags_find_lost(struct wr_system *system, int64_t now)
 		if (!flag_is_lost(stream, now))
 			continue;
 		wr_fail(WEIR_E_DEVICE,
-			"flag lost: the work of '%s' has been complete for 1 s, and later work is, too",
+			"flag lost: the work of '%s' and later work have been complete for 1 s, its flag was "
+			"not written",
 			wr_load(&stream->owner));
 		wr_system_fail(system, weir_last_error());
 		return WEIR_E_DEVICE;
