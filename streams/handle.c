@@ -32,6 +32,6 @@ weir_status weir_stream_unwrap(weir_stream *stream)
 {
 	if (stream && wr_load(&stream->system->running))
 		return wr_fail(WEIR_E_BUSY,
-			       "operators may use the wrapped stream during a run: end the run first");
+			       "a run is on and its operators may use the wrapped stream: end the run first");
 	return wr_stream_unwrap(stream);
 }
