@@ -1,7 +1,4 @@
-/*
- * Which backend a system has: by name, or the first that this machine can have. What each of them is stands
- * in its own table.
- */
+/* Chooses and opens the backend of a system: by name, or the first that this machine supports. */
 #include "streams/backend.h"
 
 #include <string.h>
@@ -10,9 +7,9 @@
 #include "base/status.h"
 #include "streams/system.h"
 
-static weir_status unknown(const char *name)
+static weir_status fail_unknown_backend(const char *name)
 {
-	return wr_fail(WEIR_E_INVALID, "backend '%s' is not known: auto, cuda, host or sim", name);
+	return wr_fail(WEIR_E_INVALID, "backend '%s' is unknown: use auto, cuda, host or sim", name);
 }
 
 static weir_status open_backend(struct wr_system *system, const struct wr_backend *backend,
@@ -33,7 +30,7 @@ static weir_status open_cuda(struct wr_system *system, const struct wr_system_op
 #endif
 }
 
-/* Who asks for cuda by name has no use for the difference: there is no device for him. */
+/* With cuda asked for by name there is no fallback, so "no device here" is a device error as well. */
 static weir_status open_named_cuda(struct wr_system *system, const struct wr_system_options *options)
 {
 	weir_status status = open_cuda(system, options);
@@ -73,5 +70,5 @@ weir_status wr_system_open_backend(struct wr_system *system, const struct wr_sys
 		return open_backend(system, &wr_backend_host, options);
 	if (!strcmp(name, "sim"))
 		return open_backend(system, &wr_backend_sim, options);
-	return unknown(name);
+	return fail_unknown_backend(name);
 }

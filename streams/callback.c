@@ -1,22 +1,21 @@
 /*
- * Signals by host callback (G2, G3): `callback`, on a signal stream, a native stream of its own that waits for the
- * fences; `callback_inline`, on the stream that all of them lie on; and the loop's own for the end of a
- * stream.
+ * Signals by host callback (G2, G3). `callback` uses a signal stream, a native stream that waits for the
+ * fences; `callback_inline` uses the stream on which all the fences were recorded. wr_signal_expect arms one
+ * for the loop.
  *
- * In this order: what could refuse is asked while nothing is enqueued; a place within the bound is claimed,
- * or one in the FIFO of refused entities is taken; the signal stream is made to wait; the token is armed; the
- * callback is enqueued. From then on it may come, also before its enqueueing has returned (F05), and the
- * signal may be somebody else's: only the token, a value, is touched after that. What fails on the way undoes
- * the steps before; a signal stream that may wait for something goes to draining.
+ * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
+ * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. The callback
+ * may run before the call that enqueues it has returned (F05), and then the signal may already be armed
+ * again, so after (5) only the token, a value, is used. A failure undoes the earlier steps; a signal stream
+ * that may already wait for a fence goes to the draining list.
  *
- * A callback on the stream itself must not fall into a capture of the user's (G3). Only a stream whose native
- * handle was never given out carries one, and the first call that gives it out waits until nobody is on the
- * way to enqueue there: who enqueues counts in (`entering`), then looks at `exposed`; who gives out sets
- * `exposed`, then looks at the count; all seq_cst.
+ * An inline callback must not be captured into a user's CUDA graph (G3). It is therefore enqueued only on a
+ * stream whose native handle was never given out: the arming thread increments `entering`, then reads
+ * `exposed`; the call that gives the handle out sets `exposed`, then waits for `entering` to be 0 (all
+ * seq_cst).
  *
- * No lock is held in a call of the backend; signals->lock guards the claim alone. A signal that fails to be
- * enqueued and one that the failure of the system ends are told apart by the token's end: whoever ends it has
- * the signal.
+ * No lock is held in a call of the backend; signals->lock guards the claim alone. If enqueueing fails while
+ * the system fails, the thread that ends the token owns the signal.
  */
 #include "base/status.h"
 #include "streams/signal.h"
@@ -24,8 +23,8 @@
 
 /* --- enqueueing --- */
 
-/* Nothing was enqueued. If somebody else ended the token (the system failed), the loop gives it back. */
-static void disarm(struct wr_signal *signal, wr_token token)
+/* Undoes the arming. If the failure of the system ended the token first, the loop releases the signal. */
+static void signal_disarm(struct wr_signal *signal, wr_token token)
 {
 	struct wr_system *system = signal->system;
 
@@ -35,7 +34,7 @@ static void disarm(struct wr_signal *signal, wr_token token)
 	wr_signal_stream_detach(system, wr_signal_release(signal));
 }
 
-/* The signal may be armed anew by now: a later token stays. */
+/* Keeps the maximum: the signal may be armed with a later token by now. */
 static void note_enqueued(struct wr_signal *signal, wr_token token)
 {
 	wr_token known = wr_load(&signal->enqueued);
@@ -44,22 +43,23 @@ static void note_enqueued(struct wr_signal *signal, wr_token token)
 		;
 }
 
-/* The last step: from here on the callback may come, also before this returns (F05). */
-static weir_status enqueue(struct wr_system *system, void *native, struct wr_signal *signal, wr_token *out)
+/* The last step: the callback may run before this returns (F05). */
+static weir_status callback_enqueue(struct wr_system *system, void *native, struct wr_signal *signal,
+				    wr_token *out)
 {
 	wr_token token = wr_load(&signal->token);
 	/*
-	 * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees
-	 * the token.
+	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
+	 * system sees the token.
 	 */
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 
 	if (!status)
 		status = wr_system_check(system,
-					system->backend->call(system->native, signal->device, native,
-							      wr_token_fire, wr_token_argument(token)));
+					 system->backend->call(system->native, signal->device, native,
+							       wr_token_fire, wr_token_argument(token)));
 	if (status)
-		disarm(signal, token);
+		signal_disarm(signal, token);
 	else
 		note_enqueued(signal, token);
 	if (!status)
@@ -69,10 +69,10 @@ static weir_status enqueue(struct wr_system *system, void *native, struct wr_sig
 }
 
 /*
- * All of them were recorded here. A stream that is in a capture by now refuses none: its points were recorded
- * before, so the signal stream may wait for their events. *device: of the first.
+ * Returns WEIR_OK if all fences were recorded in this system; *device is that of the first. A stream that is
+ * being captured is fine: its fences were recorded before, so the signal stream may wait for their events.
  */
-static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+static weir_status fences_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
 {
 	weir_status status = WEIR_OK;
 
@@ -87,8 +87,8 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 	return status;
 }
 
-static weir_status wait_for(struct wr_system *system, const struct wr_signal_stream *signal_stream,
-			    const weir_fence *fences, size_t n)
+static weir_status signal_stream_wait(struct wr_system *system, const struct wr_signal_stream *signal_stream,
+				      const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
 
@@ -98,26 +98,27 @@ static weir_status wait_for(struct wr_system *system, const struct wr_signal_str
 		status = wr_fence_find(system, fences[i], &stream);
 		if (!status && stream && fences[i].point > wr_load(&stream->completed))
 			status = wr_system_check(
-				system,
-				system->backend->wait(system->native, signal_stream->device, signal_stream->native,
-						      wr_stream_point(stream, fences[i].point)->event));
+				system, system->backend->wait(
+						system->native, signal_stream->device, signal_stream->native,
+						wr_stream_point(stream, fences[i].point)->event));
 	}
 	return status;
 }
 
-/* Whether the word will tell. */
-static bool write_flag(struct wr_system *system, struct wr_signal_stream *signal_stream)
+/* Returns true if the signal stream's flag will show that its waits are over. */
+static bool signal_stream_write_flag(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	const struct wr_backend *backend = system->backend;
 
 	if (!signal_stream->word)
 		return false;
 	signal_stream->flag_value++;
-	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device, signal_stream->native,
-						     signal_stream->word, signal_stream->flag_value));
+	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device,
+							    signal_stream->native, signal_stream->word,
+							    signal_stream->flag_value));
 }
 
-static void unclaim(struct wr_signals *signals, const struct wr_order *order)
+static void order_unclaim(struct wr_signals *signals, const struct wr_order *order)
 {
 	wr_mutex_lock(&signals->lock);
 	if (order->bounded)
@@ -125,8 +126,8 @@ static void unclaim(struct wr_signals *signals, const struct wr_order *order)
 	wr_mutex_unlock(&signals->lock);
 }
 
-static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
-				  wr_token *out)
+static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
+					struct wr_order *order, wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -135,24 +136,24 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 	if (!order->signal_stream)
 		status = wr_signal_stream_make(system, order->device, &order->signal_stream);
 	if (!status)
-		status = wait_for(system, order->signal_stream, order->fences, order->count);
+		status = signal_stream_wait(system, order->signal_stream, order->fences, order->count);
 	if (!status)
-		order->proven = write_flag(system, order->signal_stream);
+		order->proven = signal_stream_write_flag(system, order->signal_stream);
 	if (!status)
 		status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
-		return enqueue(system, order->signal_stream->native, signal, out);
+		return callback_enqueue(system, order->signal_stream->native, signal, out);
 	wr_signal_stream_detach(system, order->signal_stream);
-	unclaim(signals, order);
+	order_unclaim(signals, order);
 	return status;
 }
 
 /*
- * Counts against the bound, or enters the FIFO. *dropped: an earlier place in it was given up; its reference
- * is the caller's.
+ * Claims a place within the bound and a ready signal stream, or enters the FIFO of refused entities
+ * (WEIR_E_BUSY). Sets *dropped if the entity left the FIFO: the caller must drop the reference held there.
  */
-static weir_status claim(struct wr_signals *signals, struct wr_order *order, struct wr_waker *waker,
-			 bool *dropped)
+static weir_status order_claim(struct wr_signals *signals, struct wr_order *order, struct wr_waker *waker,
+			       bool *dropped)
 {
 	weir_status status = WEIR_OK;
 	bool entered = false;
@@ -163,20 +164,22 @@ static weir_status claim(struct wr_signals *signals, struct wr_order *order, str
 	} else {
 		signals->outstanding[order->device] += order->bounded;
 		if (!order->inlined)
-			order->signal_stream = wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
+			order->signal_stream =
+				wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
 		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
-		waker->take(waker); /* under the lock: before anybody can find the entry and drop it */
+		waker->take(waker); /* under the lock: another thread may drop it right after */
 	wr_mutex_unlock(&signals->lock);
 	return status;
 }
 
-/* The order is claimed or refused; what the claim gave back is dropped. */
-static weir_status claim_for_run(struct wr_system *system, struct wr_waker *waker, struct wr_order *order)
+/* order_claim, and drops the reference of an entry that left the FIFO. */
+static weir_status order_claim_for_run(struct wr_system *system, struct wr_waker *waker,
+				       struct wr_order *order)
 {
 	bool dropped = false;
-	weir_status status = claim(&system->signals, order, waker, &dropped);
+	weir_status status = order_claim(&system->signals, order, waker, &dropped);
 
 	if (status == WEIR_E_BUSY)
 		wr_system_added(system);
@@ -201,19 +204,20 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = check(system, fences, n, &order.device);
+		status = fences_check(system, fences, n, &order.device);
 	if (!status)
-		status = claim_for_run(system, waker, &order);
+		status = order_claim_for_run(system, waker, &order);
 	return status ? status : arm_on_signal_stream(system, waker, &order, out);
 }
 
 /* --- on the stream itself --- */
 
 /*
- * The stream that all pending ones of the fences lie on, whatever their identities; NULL: there are several,
- * or none is pending.
+ * *out: the stream on whose native stream all pending fences were recorded; NULL if there are several, or no
+ * fence is pending.
  */
-static weir_status find_only(struct wr_system *system, const weir_fence *fences, size_t n, weir_stream **out)
+static weir_status find_common_stream(struct wr_system *system, const weir_fence *fences, size_t n,
+				      weir_stream **out)
 {
 	weir_status status = WEIR_OK;
 
@@ -234,8 +238,8 @@ static weir_status find_only(struct wr_system *system, const weir_fence *fences,
 }
 
 /*
- * `inlined` keeps the identity from being given on while its callback is outstanding, since lost.c looks at
- * its later points.
+ * While the callback is outstanding `inlined` keeps the stream's id from being recycled: lost.c queries later
+ * fences of that id.
  */
 static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				 wr_token *out)
@@ -247,9 +251,9 @@ static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *wake
 	wr_fetch_add(&stream->inlined, 1);
 	status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
-		return enqueue(system, wr_load(&stream->native), signal, out);
+		return callback_enqueue(system, wr_load(&stream->native), signal, out);
 	wr_fetch_sub(&stream->inlined, 1);
-	unclaim(&system->signals, order);
+	order_unclaim(&system->signals, order);
 	return status;
 }
 
@@ -263,37 +267,37 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = find_only(system, fences, n, &order.stream);
+		status = find_common_stream(system, fences, n, &order.stream);
 	if (status || !order.stream)
 		return status ? status : WEIR_E_UNSUPPORTED;
 	order.device = order.stream->spec.device;
 	root = wr_load(&order.stream->root);
 	wr_fetch_add(&root->entering, 1);
-	status = wr_load(&root->exposed) ? WEIR_E_UNSUPPORTED : claim_for_run(system, waker, &order);
+	status = wr_load(&root->exposed) ? WEIR_E_UNSUPPORTED : order_claim_for_run(system, waker, &order);
 	if (!status)
 		status = arm_on_stream(system, waker, &order, out);
 	wr_fetch_sub(&root->entering, 1);
 	return status;
 }
 
-/* Outside of the bound: at most one for each point that a stream ended with. */
+/* Not counted against the bound: there is at most one for the last fence of each stream. */
 weir_status wr_signal_expect(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 	struct wr_order order = {.entity = WR_NO_ENTITY,
-			      .fences = &fence,
-			      .count = 1,
-			      .device = stream->spec.device,
-			      .stream = stream};
+				 .fences = &fence,
+				 .count = 1,
+				 .device = stream->spec.device,
+				 .stream = stream};
 	bool dropped = false;
 	wr_token token;
 	weir_status status;
 
 	if (!waker || stream->expected == fence.point)
 		return WEIR_OK;
-	claim(&system->signals, &order, waker, &dropped);
+	order_claim(&system->signals, &order, waker, &dropped);
 	status = arm_on_signal_stream(system, waker, &order, &token);
 	if (!status)
 		stream->expected = fence.point;

@@ -1,15 +1,14 @@
 /*
  * CUDA as a backend: the runtime API, linked statically.
  *
- * Every call that could disturb another thread's stream capture is made in RELAXED capture mode, which is put
- * back after it. The current device is changed only where a call depends on it and there are several, and put
- * back as well. Contexts are made on a thread of ours: it has all POSIX signals blocked, and the driver's
- * threads inherit that.
+ * Every call that could disturb another thread's stream capture is made in RELAXED capture mode; the mode is
+ * restored after it. The current device is changed only if a call depends on it and there are several; it is
+ * restored as well. Contexts are made on a thread of the library (cuda_device.c).
  *
- * Whether an error is sticky is asked, not looked up: an event of ours that was never recorded answers
- * "complete" on a healthy device and the sticky error on a lost one. cudaGetLastError is no answer: it clears
- * itself; it is called for that alone. After a sticky error no CUDA call is made any more; what the driver
- * holds is left to the end of the process.
+ * Whether an error is sticky is found by a query: an event that was never recorded returns cudaSuccess on a
+ * healthy device and the sticky error on a lost one. cudaGetLastError cannot tell; it is called only to clear
+ * the thread's error. After a sticky error no CUDA call is made any more; what the driver holds is freed with
+ * the process.
  */
 #include "streams/cuda.h"
 
@@ -19,58 +18,58 @@
 
 /* --- around a call --- */
 
-struct wr_cuda_around wr_cuda_enter(struct wr_cuda *cuda, int device)
+struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device)
 {
-	static _Thread_local bool relaxed; /* a worker is so for good: there are many calls in a tick */
-	struct wr_cuda_around around = {cudaStreamCaptureModeRelaxed, -1, !relaxed};
+	static _Thread_local bool relaxed; /* a worker stays relaxed: it makes many calls in a tick */
+	struct wr_cuda_scope scope = {cudaStreamCaptureModeRelaxed, -1, !relaxed};
 	int current;
 
-	assert(!wr_mutex_held()); /* the driver may block, and a callback may want the lock (F15) */
-	if (around.restore)
-		cudaThreadExchangeStreamCaptureMode(&around.mode);
+	assert(!wr_mutex_held()); /* the driver may block, and a callback may need the lock (F15) */
+	if (scope.restore)
+		cudaThreadExchangeStreamCaptureMode(&scope.mode);
 	if (!relaxed && wr_thread_local()) {
 		relaxed = true;
-		around.restore = false;
+		scope.restore = false;
 	}
 	if (device < 0 || cuda->count == 1 || cudaGetDevice(&current) || current == device)
-		return around;
-	around.before = current;
+		return scope;
+	scope.before = current;
 	cudaSetDevice(device);
-	return around;
+	return scope;
 }
 
-struct wr_cuda_around wr_cuda_enter_driver(struct wr_cuda *cuda, int device)
+struct wr_cuda_scope wr_cuda_enter_driver(struct wr_cuda *cuda, int device)
 {
-	struct wr_cuda_around around = wr_cuda_enter(cuda, device);
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
 
 	cudaSetDevice(device);
-	return around;
+	return scope;
 }
 
-void wr_cuda_leave(struct wr_cuda_around around)
+void wr_cuda_leave(struct wr_cuda_scope scope)
 {
-	if (around.before >= 0)
-		cudaSetDevice(around.before);
-	if (around.restore)
-		cudaThreadExchangeStreamCaptureMode(&around.mode);
+	if (scope.before >= 0)
+		cudaSetDevice(scope.before);
+	if (scope.restore)
+		cudaThreadExchangeStreamCaptureMode(&scope.mode);
 }
 
 /* --- errors --- */
 
-static bool all_answer(struct wr_cuda *cuda)
+static bool devices_healthy(struct wr_cuda *cuda)
 {
-	bool well = true;
+	bool healthy = true;
 
-	for (int i = 0; i < cuda->count && well; i++)
+	for (int i = 0; i < cuda->count && healthy; i++)
 		if (wr_load(&cuda->devices[i].ready)) {
 			cudaError_t error = cudaEventQuery(cuda->devices[i].probe);
 
-			well = error == cudaSuccess || error == cudaErrorNotReady;
+			healthy = error == cudaSuccess || error == cudaErrorNotReady;
 		}
-	return well;
+	return healthy;
 }
 
-weir_status wr_cuda_refused(cudaError_t error, const char *what)
+weir_status wr_cuda_fail(cudaError_t error, const char *what)
 {
 	weir_status status = error == cudaErrorMemoryAllocation ? WEIR_E_NOMEM : WEIR_E_FAILED;
 
@@ -78,16 +77,16 @@ weir_status wr_cuda_refused(cudaError_t error, const char *what)
 }
 
 /*
- * Called between enter and leave. What one call alone has met is forgotten by the thread, or the next
- * launcher on it would find it there and report it as its own.
+ * An error that is not sticky is cleared from the thread, or the next launcher on it would find it there and
+ * report it as its own.
  */
-weir_status wr_cuda_judge(struct wr_cuda *cuda, cudaError_t error, const char *what)
+weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *what)
 {
 	if (error == cudaSuccess)
 		return WEIR_OK;
-	if (error == cudaErrorMemoryAllocation || all_answer(cuda)) {
+	if (error == cudaErrorMemoryAllocation || devices_healthy(cuda)) {
 		cudaGetLastError();
-		return wr_cuda_refused(error, what);
+		return wr_cuda_fail(error, what);
 	}
 	wr_store(&cuda->lost, true);
 	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error),
@@ -106,7 +105,7 @@ static int cuda_devices(void *self)
 	return ((struct wr_cuda *)self)->count;
 }
 
-/* A priority outside of the device's range is clamped by CUDA itself. */
+/* CUDA clamps a priority outside the device's range. */
 static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
 				      void **out)
 {
@@ -119,10 +118,10 @@ static weir_status cuda_stream_create(void *self, int device, unsigned flags, in
 		return status;
 	if (partition)
 		return wr_cuda_green_stream(cuda, device, flags, priority, partition, out);
-	struct wr_cuda_around around = wr_cuda_enter(cuda, device);
-	status = wr_cuda_judge(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
 			       "cudaStreamCreateWithPriority");
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	if (!status)
 		*out = stream;
 	return status;
@@ -141,9 +140,9 @@ static void cuda_stream_destroy(void *self, void *stream)
 {
 	if (wr_cuda_lost(self) || stream == cudaStreamLegacy)
 		return;
-	struct wr_cuda_around around = wr_cuda_enter(self, -1);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
 	cudaStreamDestroy(stream);
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 }
 
 static weir_status cuda_event_create(void *self, int device, void **out)
@@ -154,10 +153,10 @@ static weir_status cuda_event_create(void *self, int device, void **out)
 
 	if (status)
 		return status;
-	struct wr_cuda_around around = wr_cuda_enter(cuda, device);
-	status = wr_cuda_judge(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-		       "cudaEventCreateWithFlags");
-	wr_cuda_leave(around);
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	status = wr_cuda_check(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+			       "cudaEventCreateWithFlags");
+	wr_cuda_leave(scope);
 	if (!status)
 		*out = event;
 	return status;
@@ -167,39 +166,39 @@ static void cuda_event_destroy(void *self, void *event)
 {
 	if (wr_cuda_lost(self))
 		return;
-	struct wr_cuda_around around = wr_cuda_enter(self, -1);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
 	cudaEventDestroy(event);
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 }
 
 static weir_status cuda_record(void *self, int device, void *stream, void *event)
 {
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	weir_status status = wr_cuda_judge(self, cudaEventRecord(event, stream), "cudaEventRecord");
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaEventRecord(event, stream), "cudaEventRecord");
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	return status;
 }
 
-/* Whatever it is but OK and NotReady, the event of a healthy stream does not answer it. */
+/* The event of a healthy stream returns only cudaSuccess or cudaErrorNotReady. */
 static weir_status cuda_query(void *self, void *event)
 {
-	struct wr_cuda_around around = wr_cuda_enter(self, -1);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
 	cudaError_t error = cudaEventQuery(event);
 	weir_status status =
-		error == cudaErrorNotReady ? WEIR_E_BUSY : wr_cuda_judge(self, error, "cudaEventQuery");
+		error == cudaErrorNotReady ? WEIR_E_BUSY : wr_cuda_check(self, error, "cudaEventQuery");
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	return status;
 }
 
 static weir_status cuda_wait(void *self, int device, void *stream, void *event)
 {
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
 	weir_status status =
-		wr_cuda_judge(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+		wr_cuda_check(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	return status;
 }
 
@@ -212,44 +211,45 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 
 	(void)bytes;
 	if (!kernel->cuda)
-		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for CUDA", kernel->name);
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	cudaGetLastError(); /* launchers return what they find there: nothing older than they are */
-	status = wr_cuda_judge(self, (cudaError_t)kernel->cuda(stream, arguments), kernel->name);
-	wr_cuda_leave(around);
+		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for CUDA: set weir_kernel.cuda",
+			       kernel->name);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaGetLastError(); /* a launcher returns the thread's last error: clear older ones */
+	status = wr_cuda_check(self, (cudaError_t)kernel->cuda(stream, arguments), kernel->name);
+	wr_cuda_leave(scope);
 	return status;
 }
 
 static weir_status cuda_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	weir_status status = wr_cuda_judge(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
 					   "cudaMemcpyAsync");
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	return status;
 }
 
 static weir_status cuda_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
-	weir_status status = wr_cuda_judge(self, cudaLaunchHostFunc(stream, fn, arg), "cudaLaunchHostFunc");
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaLaunchHostFunc(stream, fn, arg), "cudaLaunchHostFunc");
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	return status;
 }
 
 /*
- * The legacy default stream cannot be asked while another one is captured: then it is no place for a signal
- * either.
+ * While another stream is captured the legacy default stream cannot be queried (StreamCaptureImplicit); no
+ * signal may be enqueued on it either, so it counts as captured.
  */
 static bool cuda_capturing(void *self, int device, void *stream)
 {
 	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
 	cudaError_t error = cudaStreamIsCapturing(stream, &capture);
 
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	if (error == cudaErrorStreamCaptureImplicit)
 		cudaGetLastError();
 	return error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone;
@@ -265,13 +265,13 @@ static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
 
 	if (status)
 		return status;
-	struct wr_cuda_around around = wr_cuda_enter(cuda, device);
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
 	if (device == WEIR_HOST)
-		status = wr_cuda_judge(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
+		status = wr_cuda_check(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
 				       "cudaHostAlloc");
 	else
-		status = wr_cuda_judge(cuda, cudaMalloc(&memory, bytes), "cudaMalloc");
-	wr_cuda_leave(around);
+		status = wr_cuda_check(cuda, cudaMalloc(&memory, bytes), "cudaMalloc");
+	wr_cuda_leave(scope);
 	if (!status)
 		*out = memory;
 	return status;
@@ -281,12 +281,12 @@ static void cuda_release(void *self, int device, void *memory)
 {
 	if (wr_cuda_lost(self))
 		return;
-	struct wr_cuda_around around = wr_cuda_enter(self, device);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
 	if (device == WEIR_HOST)
 		cudaFreeHost(memory);
 	else
 		cudaFree(memory);
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 }
 
 static void cuda_select(void *self, int device)
@@ -296,7 +296,7 @@ static void cuda_select(void *self, int device)
 	cudaSetDevice(device);
 }
 
-/* A sticky error ends all work of its context. */
+/* A sticky error has ended all work of its context. */
 static bool cuda_quiet(void *self)
 {
 	return wr_cuda_lost(self);

@@ -1,9 +1,9 @@
 /*
- * What the files of the CUDA backend share: cuda.c (the table), cuda_device.c (contexts), cuda_green.c (green
- * contexts), cuda_driver.c (what only the driver's own interface has). They alone see CUDA's headers.
+ * Shared by the files of the CUDA backend: cuda.c (the table), cuda_device.c (contexts), cuda_green.c (green
+ * contexts), cuda_driver.c (functions of the driver API). Only these include CUDA's headers.
  *
- * The driver's functions are looked up by the runtime: nothing links to libcuda, and an older driver lacks
- * them one by one. Their results have the numbers of cudaError_t.
+ * Driver functions are looked up through the runtime: nothing links to libcuda, and an older driver may lack
+ * some of them. A CUresult has the number of the matching cudaError_t.
  */
 #ifndef WR_STREAMS_CUDA_H
 #define WR_STREAMS_CUDA_H
@@ -15,9 +15,9 @@
 #include "base/thread.h"
 #include "streams/backend.h"
 
-/* NULL: this driver has none. */
+/* A function is NULL if this driver lacks it. */
 struct wr_cuda_driver {
-	int version;			/* 13000 is 13.0 */
+	int version; /* 13000 is 13.0 */
 	PFN_cuStreamWriteValue32_v11070 write;
 	PFN_cuDeviceGet_v2000 device;
 	PFN_cuDeviceGetDevResource_v12040 resource;
@@ -32,50 +32,51 @@ enum wr_cuda_writes_flags { WR_CUDA_FLAGS_UNKNOWN, WR_CUDA_WRITES_FLAGS, WR_CUDA
 
 struct wr_cuda_device {
 	_Atomic bool ready;
-	_Atomic int writes_flags;		/* enum wr_cuda_writes_flags */
-	cudaEvent_t probe;		/* never recorded */
+	_Atomic int writes_flags; /* enum wr_cuda_writes_flags */
+	cudaEvent_t probe;        /* never recorded */
 };
 
 struct wr_cuda {
 	int count;
 	_Atomic bool lost;
-	/* somebody makes a stream of a green context: its handle is one thread's at a time */
-	_Atomic bool greening;
-	struct wr_mutex lock;	/* making contexts, one at a time: held by callers of nobody else's locks */
+	/* a thread creates a stream of a green context: CUDA allows one at a time per context */
+	_Atomic bool creating_green_stream;
+	struct wr_mutex lock; /* serializes making contexts; callers hold no other lock */
 	struct wr_cuda_driver driver;
 	struct wr_cuda_device devices[];
 };
 
-struct wr_cuda_around {
+struct wr_cuda_scope {
 	enum cudaStreamCaptureMode mode;
-	int before;			/* device; -1: not changed */
-	bool restore;			/* the mode */
+	int before;   /* the device to restore, or -1 */
+	bool restore; /* restore the mode */
 };
 
-/* cuda.c. device < 0: the call does not depend on the current one. */
-struct wr_cuda_around wr_cuda_enter(struct wr_cuda *cuda, int device);
+/* --- cuda.c --- */
+/* Brackets a CUDA call: sets capture mode and current device. device < 0: the call does not depend on it. */
+struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device);
 /*
- * The same for calls of the driver's interface, which need a
- * current context where the runtime would make one so.
+ * The same for driver calls: they need a current context, which
+ * a runtime call would set by itself.
  */
-struct wr_cuda_around wr_cuda_enter_driver(struct wr_cuda *cuda, int device);
-void wr_cuda_leave(struct wr_cuda_around around);
-/* Between enter and leave. */
-weir_status wr_cuda_judge(struct wr_cuda *cuda, cudaError_t error, const char *what);
-/* Puts what concerns one call alone into words. */
-weir_status wr_cuda_refused(cudaError_t error, const char *what);
+struct wr_cuda_scope wr_cuda_enter_driver(struct wr_cuda *cuda, int device);
+void wr_cuda_leave(struct wr_cuda_scope scope);
+/* Turns the result of a call into a status; asks the devices if it is sticky. Between enter and leave. */
+weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *what);
+/* Fails for an error that concerns one call alone. */
+weir_status wr_cuda_fail(cudaError_t error, const char *what);
 bool wr_cuda_lost(struct wr_cuda *cuda);
 
-/* cuda_device.c */
+/* --- cuda_device.c --- */
 weir_status wr_cuda_open(void **out, const struct wr_system_options *options, char *where, size_t room);
 void wr_cuda_close(void *self);
 /*
- * A context costs time and memory: a device gets one when it
- * is first used. Thread: any that holds no lock.
+ * Makes the device's context if it has none: a context costs time
+ * and memory. Thread: any that holds no lock.
  */
 weir_status wr_cuda_ready(struct wr_cuda *cuda, int device);
 
-/* cuda_driver.c */
+/* --- cuda_driver.c --- */
 void wr_cuda_driver_find(struct wr_cuda_driver *driver);
 weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
 weir_status wr_cuda_can_write_flag(void *self, int device);

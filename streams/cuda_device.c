@@ -1,6 +1,7 @@
 /*
- * The devices of the CUDA backend: how many there are, and their contexts, which are made when a device is
- * first used, on a thread of ours: it has all POSIX signals blocked, and the driver's threads inherit that.
+ * The devices of the CUDA backend: their number, and their contexts. A context is made when its device is
+ * first used, on a thread of the library: that has all POSIX signals blocked, and the driver's threads
+ * inherit its signal mask.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,20 +18,20 @@ struct initialization {
 	cudaError_t error;
 };
 
-static void CUDART_CB nothing(void *arg)
+static void CUDART_CB do_nothing(void *arg)
 {
 	(void)arg;
 }
 
-/* One host function, so that the driver's callback thread exists and inherits this thread's signal mask. */
-static cudaError_t first_call(void)
+/* Runs one host function, so that the driver starts its callback thread with this thread's signal mask. */
+static cudaError_t callback_thread_start(void)
 {
 	cudaStream_t stream;
 	cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
 
 	if (error)
 		return error;
-	error = cudaLaunchHostFunc(stream, nothing, NULL);
+	error = cudaLaunchHostFunc(stream, do_nothing, NULL);
 	if (!error)
 		error = cudaStreamSynchronize(stream);
 	cudaStreamDestroy(stream);
@@ -38,10 +39,10 @@ static cudaError_t first_call(void)
 }
 
 /*
- * Without it copies from one to the other go through the
- * host, and that is all: nothing of this is an error.
+ * Lets `device` access the memory of `other`. Failure is no error:
+ * copies between them then go through the host.
  */
-static void let_reach(int device, int other)
+static void peer_enable(int device, int other)
 {
 	int can = 0;
 
@@ -50,17 +51,17 @@ static void let_reach(int device, int other)
 	cudaGetLastError();
 }
 
-static void join_others(struct wr_cuda *cuda, int device)
+static void peers_enable(struct wr_cuda *cuda, int device)
 {
 	for (int other = 0; other < cuda->count; other++)
 		if (wr_load(&cuda->devices[other].ready)) {
-			let_reach(other, device);
-			let_reach(device, other);
+			peer_enable(other, device);
+			peer_enable(device, other);
 		}
 }
 
-/* On a thread of its own; beside it another one may capture. */
-static void initialize(void *arg)
+/* Runs on its own thread, in relaxed mode: another thread may be capturing. */
+static void context_make(void *arg)
 {
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	struct initialization *self = arg;
@@ -71,14 +72,14 @@ static void initialize(void *arg)
 	if (!self->error)
 		self->error = cudaFree(NULL);
 	if (!self->error)
-		self->error = first_call();
+		self->error = callback_thread_start();
 	if (!self->error)
 		self->error = cudaEventCreateWithFlags(&device->probe, cudaEventDisableTiming);
 	if (!self->error)
-		join_others(self->cuda, self->device);
+		peers_enable(self->cuda, self->device);
 }
 
-static weir_status initialize_locked(struct wr_cuda *cuda, int number)
+static weir_status context_make_locked(struct wr_cuda *cuda, int number)
 {
 	struct initialization initialization = {cuda, number, cudaSuccess};
 	struct wr_thread thread;
@@ -86,13 +87,13 @@ static weir_status initialize_locked(struct wr_cuda *cuda, int number)
 
 	if (wr_load(&cuda->devices[number].ready))
 		return WEIR_OK;
-	status = wr_thread_start(&thread, "weir-cuda", initialize, &initialization);
+	status = wr_thread_start(&thread, "weir-cuda", context_make, &initialization);
 	if (status)
 		return status;
 	wr_thread_join(&thread);
 	if (initialization.error)
-		return wr_fail(number ? WEIR_E_FAILED : WEIR_E_DEVICE, /* of several, the others go on */
-			       "cuda: device %d cannot be used: %s; backend 'host' needs none", number,
+		return wr_fail(number ? WEIR_E_FAILED : WEIR_E_DEVICE, /* the other devices can go on */
+			       "cuda: device %d cannot be used: %s; use backend 'host'", number,
 			       cudaGetErrorString(initialization.error));
 	wr_store(&cuda->devices[number].ready, true);
 	return WEIR_OK;
@@ -105,52 +106,51 @@ weir_status wr_cuda_ready(struct wr_cuda *cuda, int device)
 	if (device < 0 || wr_load(&cuda->devices[device].ready))
 		return WEIR_OK;
 	wr_mutex_lock(&cuda->lock);
-	status = initialize_locked(cuda, device);
+	status = context_make_locked(cuda, device);
 	wr_mutex_unlock(&cuda->lock);
 	return status;
 }
 
 /* --- open, close --- */
 
-struct inquiry {
+struct query {
 	int count;
 	cudaError_t error;
 };
 
-/* On a thread of ours, too: already asking for the number of devices initialises the driver. */
-static void inquire(void *arg)
+/* Runs on a thread of the library, too: cudaGetDeviceCount initialises the driver. */
+static void device_count_run(void *arg)
 {
-	struct inquiry *inquiry = arg;
+	struct query *query = arg;
 
-	inquiry->error = cudaGetDeviceCount(&inquiry->count);
+	query->error = cudaGetDeviceCount(&query->count);
 }
 
-/* As opposed to a device that is there and does not work. */
-static bool none_here(const struct inquiry *inquiry)
+/* Returns false if there is a device that does not work. */
+static bool no_device_here(const struct query *query)
 {
-	if (!inquiry->error)
-		return !inquiry->count;
-	return inquiry->error == cudaErrorNoDevice || inquiry->error == cudaErrorInsufficientDriver ||
-	       inquiry->error == cudaErrorStubLibrary;
+	if (!query->error)
+		return !query->count;
+	return query->error == cudaErrorNoDevice || query->error == cudaErrorInsufficientDriver ||
+	       query->error == cudaErrorStubLibrary;
 }
 
-static weir_status count_devices(int *count)
+static weir_status device_count(int *count)
 {
-	struct inquiry inquiry = {0, cudaSuccess};
+	struct query query = {0, cudaSuccess};
 	struct wr_thread thread;
-	weir_status status = wr_thread_start(&thread, "weir-cuda", inquire, &inquiry);
+	weir_status status = wr_thread_start(&thread, "weir-cuda", device_count_run, &query);
 
 	if (status)
 		return status;
 	wr_thread_join(&thread);
-	if (none_here(&inquiry))
+	if (no_device_here(&query))
 		return wr_fail(WEIR_E_UNSUPPORTED, "cuda: no device: %s",
-			       cudaGetErrorString(inquiry.error ? inquiry.error : cudaErrorNoDevice));
-	if (inquiry.error)
-		return wr_fail(WEIR_E_DEVICE,
-			       "cuda: the devices cannot be used: %s (%s); backend 'host' needs none",
-			       cudaGetErrorString(inquiry.error), cudaGetErrorName(inquiry.error));
-	*count = inquiry.count;
+			       cudaGetErrorString(query.error ? query.error : cudaErrorNoDevice));
+	if (query.error)
+		return wr_fail(WEIR_E_DEVICE, "cuda: the devices cannot be used: %s (%s); use backend 'host'",
+			       cudaGetErrorString(query.error), cudaGetErrorName(query.error));
+	*count = query.count;
 	return WEIR_OK;
 }
 
@@ -165,8 +165,8 @@ void wr_cuda_close(void *self)
 	wr_free(cuda);
 }
 
-/* Appends "NVIDIA H200" or "2 x NVIDIA H200"; what finds no room is cut. */
-static void append(char *where, size_t room, int alike, const char *name, bool first)
+/* Appends "NVIDIA H200" or "2 x NVIDIA H200", truncated to the room left. */
+static void append_name(char *where, size_t room, int alike, const char *name, bool first)
 {
 	size_t used = strlen(where);
 
@@ -176,7 +176,7 @@ static void append(char *where, size_t room, int alike, const char *name, bool f
 		snprintf(where + used, room - used, "%s%s", first ? "" : ", ", name);
 }
 
-static weir_status describe(int count, char *where, size_t room)
+static weir_status describe_devices(int count, char *where, size_t room)
 {
 	struct cudaDeviceProp properties, last;
 	int alike = 0, names = 0;
@@ -186,22 +186,22 @@ static weir_status describe(int count, char *where, size_t room)
 		cudaError_t error = cudaGetDeviceProperties(&properties, i);
 
 		if (error)
-			return wr_cuda_refused(error, "cudaGetDeviceProperties");
+			return wr_cuda_fail(error, "cudaGetDeviceProperties");
 		if (alike && strcmp(properties.name, last.name)) {
-			append(where, room, alike, last.name, !names++);
+			append_name(where, room, alike, last.name, !names++);
 			alike = 0;
 		}
 		last = properties;
 		alike++;
 	}
-	append(where, room, alike, last.name, !names);
+	append_name(where, room, alike, last.name, !names);
 	return WEIR_OK;
 }
 
 weir_status wr_cuda_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
 	int count = 0;
-	weir_status status = count_devices(&count);
+	weir_status status = device_count(&count);
 	struct wr_cuda *cuda;
 
 	(void)options;
@@ -218,7 +218,7 @@ weir_status wr_cuda_open(void **out, const struct wr_system_options *options, ch
 	}
 	status = wr_cuda_ready(cuda, 0);
 	if (!status)
-		status = describe(count, where, room);
+		status = describe_devices(count, where, room);
 	if (!status)
 		wr_cuda_driver_find(&cuda->driver);
 	if (status)

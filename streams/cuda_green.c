@@ -1,11 +1,10 @@
 /*
- * Green contexts: a device's multiprocessors in partitions that share none.
+ * Green contexts: disjoint partitions of a device's multiprocessors (SMs).
  *
- * A device gives them out in grains: what comes when one is asked for (8 on compute capability 9.0). It is
- * split once, into as many grains as all partitions together need, and a partition is a context over some of
- * these: resources may be joined if they come from one split, while what a split gave may not be split again.
- * Whoever wants more than all grains that are left, but not more than all multiprocessors, gets the rest that
- * makes no grain, too.
+ * SMs are given out in grains, the smallest group that a split yields (8 on compute capability 9.0). The
+ * device is split once, into as many grains as all partitions together need, and a partition is a context
+ * over some of them: resources of one split may be joined, but not split again. A partition that needs more
+ * than the grains left, but not more than the SMs left, also gets the rest that fills no grain.
  */
 #include <string.h>
 
@@ -17,45 +16,45 @@ struct pool {
 	const struct wr_cuda_driver *driver;
 	const struct wr_partitions_spec *spec;
 	CUdevice device;
-	CUdevResource whole, rest;	/* rest: what was not split off */
-	CUdevResource *grains;		/* those that were, in order; then the rest, if a partition has it */
-	unsigned grain, most;		/* how large; how many there are */
-	unsigned *counts;		/* of each partition, in grains, the rest counting as one */
-	unsigned used;
+	CUdevResource whole, rest; /* rest: the SMs that were not split off */
+	CUdevResource *grains;     /* split off, in order; then the rest, if a partition uses it */
+	unsigned grain, most;      /* SMs in a grain; grains of the device */
+	unsigned *counts;          /* grains of each partition; the rest counts as one */
+	unsigned used;             /* grains */
 	bool rest_used;
-	const char *call;		/* that failed, with error */
+	const char *call; /* the call that failed with `error` */
 	CUresult error;
 };
 
-static bool failed(struct pool *pool, CUresult error, const char *call)
+static bool call_failed(struct pool *pool, CUresult error, const char *call)
 {
 	pool->error = error;
 	pool->call = call;
 	return error != CUDA_SUCCESS;
 }
 
-/* --- what there is --- */
+/* --- measuring --- */
 
-static void look(struct pool *pool)
+static void pool_measure(struct pool *pool)
 {
 	const struct wr_cuda_driver *driver = pool->driver;
 	CUdevResource one;
 	unsigned groups = 1;
 
-	if (failed(pool, driver->device(&pool->device, pool->spec->device), "cuDeviceGet") ||
-	    failed(pool, driver->resource(pool->device, &pool->whole, CU_DEV_RESOURCE_TYPE_SM),
-		   "cuDeviceGetDevResource") ||
-	    failed(pool, driver->split(&one, &groups, &pool->whole, NULL, 0, 1),
-		   "cuDevSmResourceSplitByCount"))
+	if (call_failed(pool, driver->device(&pool->device, pool->spec->device), "cuDeviceGet") ||
+	    call_failed(pool, driver->resource(pool->device, &pool->whole, CU_DEV_RESOURCE_TYPE_SM),
+			"cuDeviceGetDevResource") ||
+	    call_failed(pool, driver->split(&one, &groups, &pool->whole, NULL, 0, 1),
+			"cuDevSmResourceSplitByCount"))
 		return;
 	pool->grain = groups && one.sm.smCount ? one.sm.smCount : pool->whole.sm.smCount;
-	failed(pool, driver->split(NULL, &pool->most, &pool->whole, NULL, 0, pool->grain),
-	       "cuDevSmResourceSplitByCount");
+	call_failed(pool, driver->split(NULL, &pool->most, &pool->whole, NULL, 0, pool->grain),
+		    "cuDevSmResourceSplitByCount");
 }
 
-/* --- who gets what --- */
+/* --- assigning grains --- */
 
-static weir_status too_large(const struct pool *pool, size_t i, unsigned left)
+static weir_status fail_too_large(const struct pool *pool, size_t i, unsigned left)
 {
 	return wr_fail(WEIR_E_INVALID,
 		       "green_context_pool '%s': partition %zu wants %u SMs, but only %u of device %d's %u "
@@ -64,7 +63,7 @@ static weir_status too_large(const struct pool *pool, size_t i, unsigned left)
 		       pool->whole.sm.smCount, pool->grain);
 }
 
-static weir_status too_small(const struct pool *pool, size_t i)
+static weir_status fail_too_small(const struct pool *pool, size_t i)
 {
 	const struct wr_partitions_spec *spec = pool->spec;
 
@@ -75,16 +74,16 @@ static weir_status too_small(const struct pool *pool, size_t i)
 		       pool->whole.sm.smCount, pool->grain);
 }
 
-static weir_status place(struct pool *pool, size_t i)
+static weir_status partition_place(struct pool *pool, size_t i)
 {
 	unsigned size = pool->spec->sizes[i], all = pool->whole.sm.smCount;
 	unsigned left = pool->rest_used ? 0 : all - pool->used * pool->grain;
 	unsigned count = size / pool->grain + (size % pool->grain != 0);
 
 	if (!size || size < pool->spec->minimum)
-		return too_small(pool, i);
+		return fail_too_small(pool, i);
 	if (size > left)
-		return too_large(pool, i, left);
+		return fail_too_large(pool, i, left);
 	if (count > pool->most - pool->used) {
 		count = pool->most - pool->used;
 		pool->rest_used = true;
@@ -94,46 +93,49 @@ static weir_status place(struct pool *pool, size_t i)
 	return WEIR_OK;
 }
 
-static weir_status place_all(struct pool *pool)
+static weir_status partitions_place(struct pool *pool)
 {
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < pool->spec->count && !status; i++)
-		status = place(pool, i);
+		status = partition_place(pool, i);
 	return status;
 }
 
-/* --- making them --- */
+/* --- creating the contexts --- */
 
-static void split(struct pool *pool)
+static void pool_split(struct pool *pool)
 {
 	unsigned groups = pool->used;
 
 	if (!groups) {
 		pool->rest = pool->whole;
 	} else {
-		if (failed(pool, pool->driver->split(pool->grains, &groups, &pool->whole, &pool->rest, 0,
-						     pool->grain),
-			   "cuDevSmResourceSplitByCount"))
+		if (call_failed(pool,
+				pool->driver->split(pool->grains, &groups, &pool->whole, &pool->rest, 0,
+						    pool->grain),
+				"cuDevSmResourceSplitByCount"))
 			return;
 		if (groups < pool->used)
-			failed(pool, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-			       "cuDevSmResourceSplitByCount");
+			call_failed(pool, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+				    "cuDevSmResourceSplitByCount");
 	}
 	if (pool->rest_used)
 		pool->grains[pool->used] = pool->rest;
 }
 
-static void make(struct pool *pool, CUdevResource *resources, unsigned count, void **out, uint32_t *sms)
+static void green_context_make(struct pool *pool, CUdevResource *resources, unsigned count, void **out,
+			       uint32_t *sms)
 {
 	CUdevResourceDesc description;
 	CUgreenCtx context;
 
-	if (failed(pool, pool->driver->describe(&description, resources, count),
-		   "cuDevResourceGenerateDesc") ||
-	    failed(pool, pool->driver->green_create(&context, description, pool->device,
-						    CU_GREEN_CTX_DEFAULT_STREAM),
-		   "cuGreenCtxCreate"))
+	if (call_failed(pool, pool->driver->describe(&description, resources, count),
+			"cuDevResourceGenerateDesc") ||
+	    call_failed(pool,
+			pool->driver->green_create(&context, description, pool->device,
+						   CU_GREEN_CTX_DEFAULT_STREAM),
+			"cuGreenCtxCreate"))
 		return;
 	*out = context;
 	*sms = 0;
@@ -141,8 +143,8 @@ static void make(struct pool *pool, CUdevResource *resources, unsigned count, vo
 		*sms += resources[i].sm.smCount;
 }
 
-/* A rest that is too small for a context of its own is none. */
-static void make_rest(struct pool *pool, void **out, uint32_t *sms)
+/* A rest that is too small for a context of its own counts as no remainder. */
+static void remainder_make(struct pool *pool, void **out, uint32_t *sms)
 {
 	bool any = !pool->rest_used && pool->rest.type == CU_DEV_RESOURCE_TYPE_SM && pool->rest.sm.smCount;
 
@@ -150,23 +152,23 @@ static void make_rest(struct pool *pool, void **out, uint32_t *sms)
 	*sms = 0;
 	if (!any)
 		return;
-	make(pool, &pool->rest, 1, out, sms);
+	green_context_make(pool, &pool->rest, 1, out, sms);
 	if (pool->error && pool->rest.sm.smCount < pool->grain)
 		pool->error = CUDA_SUCCESS;
 }
 
-static void make_all(struct pool *pool, void **out, uint32_t *sms)
+static void partitions_make(struct pool *pool, void **out, uint32_t *sms)
 {
 	size_t count = pool->spec->count, made = 0;
 	unsigned at = 0;
 
-	split(pool);
+	pool_split(pool);
 	for (; made < count && !pool->error; made++) {
-		make(pool, pool->grains + at, pool->counts[made], &out[made], &sms[made]);
+		green_context_make(pool, pool->grains + at, pool->counts[made], &out[made], &sms[made]);
 		at += pool->counts[made];
 	}
 	if (!pool->error)
-		make_rest(pool, &out[count], &sms[count]);
+		remainder_make(pool, &out[count], &sms[count]);
 	else if (made)
 		made--; /* the one that failed */
 	for (size_t i = 0; pool->error && i < made; i++)
@@ -174,30 +176,30 @@ static void make_all(struct pool *pool, void **out, uint32_t *sms)
 }
 
 /* Between enter and leave. */
-static weir_status divide(struct wr_cuda *cuda, struct pool *pool, void **out, uint32_t *sms)
+static weir_status pool_divide(struct wr_cuda *cuda, struct pool *pool, void **out, uint32_t *sms)
 {
 	weir_status status;
 
-	look(pool);
+	pool_measure(pool);
 	if (pool->error)
-		return wr_cuda_judge(cuda, (cudaError_t)pool->error, pool->call);
-	status = place_all(pool);
+		return wr_cuda_check(cuda, (cudaError_t)pool->error, pool->call);
+	status = partitions_place(pool);
 	if (status)
 		return status;
 	pool->grains = wr_alloc(pool->used + 1, sizeof *pool->grains);
 	if (!pool->grains)
 		return WEIR_E_NOMEM;
-	make_all(pool, out, sms);
-	return wr_cuda_judge(cuda, (cudaError_t)pool->error, pool->call);
+	partitions_make(pool, out, sms);
+	return wr_cuda_check(cuda, (cudaError_t)pool->error, pool->call);
 }
 
 /* --- the table --- */
 
-static weir_status refuse(const struct wr_cuda *cuda, const char *name)
+static weir_status fail_no_green(const struct wr_cuda *cuda, const char *name)
 {
 	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "green_context_pool '%s': driver %d.%d has no green contexts, 12.5 and later have",
-		       name, cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);
+		       "green_context_pool '%s': driver %d.%d has no green contexts; use 12.5 or later", name,
+		       cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);
 }
 
 static bool has_green(const struct wr_cuda_driver *driver)
@@ -216,13 +218,13 @@ weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spe
 	if (status)
 		return status;
 	if (!has_green(&cuda->driver))
-		return refuse(cuda, spec->name);
+		return fail_no_green(cuda, spec->name);
 	pool.counts = wr_alloc(spec->count + 1, sizeof *pool.counts);
 	if (!pool.counts)
 		return WEIR_E_NOMEM;
-	struct wr_cuda_around around = wr_cuda_enter_driver(cuda, spec->device);
-	status = divide(cuda, &pool, out, sms);
-	wr_cuda_leave(around);
+	struct wr_cuda_scope scope = wr_cuda_enter_driver(cuda, spec->device);
+	status = pool_divide(cuda, &pool, out, sms);
+	wr_cuda_leave(scope);
 	wr_free(pool.grains);
 	wr_free(pool.counts);
 	return status;
@@ -234,27 +236,27 @@ void wr_cuda_partition_destroy(void *self, void *partition)
 
 	if (wr_cuda_lost(cuda))
 		return;
-	struct wr_cuda_around around = wr_cuda_enter(cuda, -1);
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, -1);
 	cuda->driver.green_destroy(partition);
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 }
 
 /*
- * CUDA wants one thread at a time. No lock: the driver may
- * block here (rule S11), and whoever else comes is as rare.
+ * CUDA allows one thread at a time here. A spin instead of a lock: the
+ * driver may block (S11), and streams are rarely created at once.
  */
-static CUresult make_stream(struct wr_cuda *cuda, CUstream *stream, CUgreenCtx context, int priority)
+static CUresult green_stream_make(struct wr_cuda *cuda, CUstream *stream, CUgreenCtx context, int priority)
 {
 	CUresult error;
 
-	while (wr_exchange(&cuda->greening, true))
+	while (wr_exchange(&cuda->creating_green_stream, true))
 		wr_thread_yield();
 	error = cuda->driver.green_stream(stream, context, CU_STREAM_NON_BLOCKING, priority);
-	wr_exchange(&cuda->greening, false);
+	wr_exchange(&cuda->creating_green_stream, false);
 	return error;
 }
 
-/* A priority outside of the device's range is clamped by the driver. */
+/* The driver clamps a priority outside the device's range. */
 weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority,
 				 void *partition, void **out)
 {
@@ -262,12 +264,13 @@ weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flag
 	weir_status status;
 
 	if (flags & WEIR_STREAM_BLOCKING)
-		return wr_fail(WEIR_E_INVALID,
-			       "the streams of a green context are non-blocking: it takes no blocking ones");
-	struct wr_cuda_around around = wr_cuda_enter_driver(cuda, device);
-	status = wr_cuda_judge(cuda, (cudaError_t)make_stream(cuda, &stream, partition, priority),
+		return wr_fail(
+			WEIR_E_INVALID,
+			"the streams of a green context are always non-blocking: remove flag 'blocking'");
+	struct wr_cuda_scope scope = wr_cuda_enter_driver(cuda, device);
+	status = wr_cuda_check(cuda, (cudaError_t)green_stream_make(cuda, &stream, partition, priority),
 			       "cuGreenCtxStreamCreate");
-	wr_cuda_leave(around);
+	wr_cuda_leave(scope);
 	if (!status)
 		*out = stream;
 	return status;

@@ -1,11 +1,11 @@
 /*
- * The retire list (T4): payloads whose last reference is gone, but whose readers on the device may not be
- * done.
+ * The deferred-free list (T4): payloads without references that the device may still use.
  *
- * Whoever looks takes the whole list off, asks the device without a lock, releases what is complete and puts
- * the rest back. An entry holds a live reference if it was listed by a worker of the run, who holds one
- * himself; a foreign thread, or a worker of another run, cannot take any. A forfeit meanwhile finds the
- * entries gone: it counts itself, and whoever puts them back sees that and gives theirs up, too.
+ * To process the list a thread takes all of it, queries the device without a lock, releases the entries that
+ * are complete and puts the others back. An entry holds a live reference only if a worker of the run added
+ * it: the worker holds one itself, while a foreign thread or a worker of another run must not take one. If
+ * references are dropped (`ref_drops`) while the entries are off the list, the thread that puts them back
+ * sees the changed count and drops theirs.
  */
 #include "base/bug.h"
 #include "streams/system.h"
@@ -20,7 +20,7 @@ void wr_deferred_frees_finish(struct wr_system *system)
 	wr_mutex_finish(&system->deferred_frees.lock);
 }
 
-static bool complete(struct wr_system *system, const struct wr_deferred_free *entry)
+static bool entry_complete(struct wr_system *system, const struct wr_deferred_free *entry)
 {
 	if (WR_BUG(PAYLOAD_EARLY))
 		return true;
@@ -30,7 +30,7 @@ static bool complete(struct wr_system *system, const struct wr_deferred_free *en
 	return true;
 }
 
-static bool seen(struct wr_system *system, const struct wr_deferred_free *entry)
+static bool entry_seen(struct wr_system *system, const struct wr_deferred_free *entry)
 {
 	for (size_t i = 0; i < entry->count; i++)
 		if (!wr_fence_seen(system, entry->fences[i]))
@@ -38,9 +38,10 @@ static bool seen(struct wr_system *system, const struct wr_deferred_free *entry)
 	return true;
 }
 
-static void put_locked(struct wr_system *system, struct wr_deferred_free *entry, bool ready)
+static void entry_put_locked(struct wr_system *system, struct wr_deferred_free *entry, bool ready)
 {
-	struct wr_deferred_free **list = ready ? &system->deferred_frees.ready : &system->deferred_frees.listed;
+	struct wr_deferred_free **list =
+		ready ? &system->deferred_frees.ready : &system->deferred_frees.listed;
 
 	entry->next = *list;
 	*list = entry;
@@ -52,14 +53,14 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 	struct wr_waker *waker;
 
 	entry->referenced = false;
-	if (seen(system, entry) || complete(system, entry))
+	if (entry_seen(system, entry) || entry_complete(system, entry))
 		return true;
 	waker = wr_thread_local() && !entry->foreign ? wr_load(&system->waker) : NULL;
 	if (waker)
 		waker->take(waker);
 	entry->referenced = waker != NULL;
 	wr_mutex_lock(&system->deferred_frees.lock);
-	put_locked(system, entry, false);
+	entry_put_locked(system, entry, false);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	wr_system_added(system);
 	return false;
@@ -77,8 +78,8 @@ bool wr_system_deferred_frees_ready(const struct wr_system *system)
 	return wr_load(&((struct wr_system *)system)->deferred_frees.ready_count) > 0;
 }
 
-/* Takes the list off; *ref drops: as of now. */
-static struct wr_deferred_free *take(struct wr_system *system, bool ready, uint64_t *ref_drops)
+/* Takes the whole list; *ref_drops is the count at that moment. */
+static struct wr_deferred_free *list_take(struct wr_system *system, bool ready, uint64_t *ref_drops)
 {
 	struct wr_deferred_free *list = NULL;
 
@@ -97,7 +98,7 @@ static struct wr_deferred_free *take(struct wr_system *system, bool ready, uint6
 	return list;
 }
 
-static void give_up(struct wr_deferred_free *entry, struct wr_waker *waker)
+static void entry_drop_ref(struct wr_deferred_free *entry, struct wr_waker *waker)
 {
 	bool referenced = entry->referenced;
 
@@ -106,26 +107,26 @@ static void give_up(struct wr_deferred_free *entry, struct wr_waker *waker)
 		waker->drop(waker);
 }
 
-static void put_back(struct wr_system *system, struct wr_deferred_free *entry, bool ready, uint64_t ref_drops,
-		     struct wr_waker *waker)
+static void entry_put_back(struct wr_system *system, struct wr_deferred_free *entry, bool ready,
+			   uint64_t ref_drops, struct wr_waker *waker)
 {
 	bool refs_dropped;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	refs_dropped = ref_drops != system->deferred_frees.ref_drops;
 	if (!refs_dropped)
-		put_locked(system, entry, ready);
+		entry_put_locked(system, entry, ready);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	if (!refs_dropped)
 		return;
-	give_up(entry, waker);
+	entry_drop_ref(entry, waker);
 	wr_mutex_lock(&system->deferred_frees.lock);
-	put_locked(system, entry, ready);
+	entry_put_locked(system, entry, ready);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 }
 
-/* The memory is back before the reference is dropped (S4); the entry is gone with it. */
-static void release(struct wr_deferred_free *entry, struct wr_waker *waker)
+/* Frees the payload, which embeds the entry, before it drops the reference (S4). */
+static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker)
 {
 	bool referenced = entry->referenced;
 
@@ -134,47 +135,48 @@ static void release(struct wr_deferred_free *entry, struct wr_waker *waker)
 		waker->drop(waker);
 }
 
-/* True: some are not complete yet. */
-static bool look(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
+/* Returns true if some entries are not complete yet. */
+static bool list_process(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
 {
 	uint64_t ref_drops;
-	bool told = false, kept = false;
-	struct wr_deferred_free *entry = take(system, ready, &ref_drops);
+	bool destructors_left = false, incomplete = false;
+	struct wr_deferred_free *entry = list_take(system, ready, &ref_drops);
 
 	while (entry) {
 		struct wr_deferred_free *next = entry->next;
-		bool done = ready || complete(system, entry);
+		bool done = ready || entry_complete(system, entry);
 
 		if (done && (destructors || !entry->destructor))
-			release(entry, waker);
+			entry_release(entry, waker);
 		else
-			put_back(system, entry, done, ref_drops, waker);
-		told |= done && !destructors;
-		kept |= !done;
+			entry_put_back(system, entry, done, ref_drops, waker);
+		destructors_left |= done && !destructors;
+		incomplete |= !done;
 		entry = next;
 	}
-	/* Whoever looks need not be the loop, which sends a worker to the destructors. */
-	if (told && waker && wr_system_deferred_frees_ready(system))
+	/* The loop makes a worker run the destructors. */
+	if (destructors_left && waker && wr_system_deferred_frees_ready(system))
 		waker->kick(waker);
-	return kept;
+	return incomplete;
 }
 
 bool wr_deferred_frees_look(struct wr_system *system, bool destructors)
 {
 	struct wr_waker *waker;
-	bool kept;
+	bool incomplete;
 
-	if (!wr_load(&system->deferred_frees.count) && !(destructors && wr_system_deferred_frees_ready(system)))
+	if (!wr_load(&system->deferred_frees.count) &&
+	    !(destructors && wr_system_deferred_frees_ready(system)))
 		return false;
 	waker = wr_system_enter(system);
-	kept = look(system, waker, false, destructors);
+	incomplete = list_process(system, waker, false, destructors);
 	if (destructors && wr_system_deferred_frees_ready(system))
-		look(system, waker, true, true);
+		list_process(system, waker, true, true);
 	wr_system_leave(system);
-	return kept;
+	return incomplete;
 }
 
-/* While the list was taken off, the watch may have found it empty, and rest. */
+/* The watch may have stopped because it found the list empty while it was taken: restart it. */
 void wr_system_run_deferred_frees(struct wr_system *system, bool destructors)
 {
 	if (wr_deferred_frees_look(system, destructors))

@@ -37,45 +37,45 @@ int64_t wr_estimate_late(const struct wr_estimate *estimate)
 	return clamp(estimate->mean + 2 * estimate->deviation, 0, WR_ESTIMATE_MOST);
 }
 
-/* --- when to look --- */
+/* --- when to check --- */
 
-#define AT_ONCE    (20 * US)	/* no sleep is worth less */
-#define SPIN       (100 * US)	/* this long a core may be burnt, or: */
-#define SPIN_PART  16		/* such a part of what it takes */
-#define LOOKS      16		/* in the time in which it may end, where that is too long to spin */
+#define MIN_SLEEP (20 * US)  /* shorter sleeps are not worth it */
+#define SPIN      (100 * US) /* longest window to spin through, or */
+#define SPIN_PART 16         /* this fraction of the mean, if longer */
+#define CHECKS    16         /* spread over a window too long to spin through */
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* So that looking costs little against what was waited already. */
-static int64_t later(int64_t since, int64_t now)
+/* Backs off in proportion to the time waited so far. */
+static int64_t backed_off(int64_t since, int64_t now)
 {
-	return now + clamp((now - since) / LOOKS, 5 * US, 1000 * US);
+	return now + clamp((now - since) / CHECKS, 5 * US, 1000 * US);
 }
 
 /*
- * Before it can have ended: asleep. While it may end: spinning if that is
- * short, else looking now and then. After it: ever less often.
+ * Sleeps until completion becomes likely; then spins if the window is short,
+ * else checks at intervals; after the window it backs off.
  */
-static int64_t by_estimate(const struct wr_waiting *wait, int64_t now, int64_t margin)
+static int64_t next_by_estimate(const struct wr_waiting *wait, int64_t now, int64_t margin)
 {
 	int64_t begin = wait->since + wait->early, end = wait->since + wait->late, window = end - begin;
-	bool short_enough = window <= larger(SPIN, wait->mean / SPIN_PART);
+	bool short_enough = window <= larger_of(SPIN, wait->mean / SPIN_PART);
 
-	if (begin - now > margin + AT_ONCE)
+	if (begin - now > margin + MIN_SLEEP)
 		return begin - margin;
 	if (now > end + 50 * US)
-		return later(wait->since, now);
-	return short_enough ? now : now + clamp(window / LOOKS, AT_ONCE, 1000 * US);
+		return backed_off(wait->since, now);
+	return short_enough ? now : now + clamp(window / CHECKS, MIN_SLEEP, 1000 * US);
 }
 
 int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin)
 {
 	if (!spins)
-		return later(wait->asked, now);
+		return backed_off(wait->asked, now);
 	if (!wait->known)
-		return now - wait->asked <= 50 * US ? now : later(wait->asked, now);
-	return by_estimate(wait, now, margin);
+		return now - wait->asked <= 50 * US ? now : backed_off(wait->asked, now);
+	return next_by_estimate(wait, now, margin);
 }

@@ -1,7 +1,7 @@
 /*
- * How long something takes, learned from how long it took: a smoothed mean and mean deviation, as TCP keeps
- * them of round trips (RFC 6298). And when to look whether it is done, for a poller that shall neither be
- * late nor burn a core. Pure functions.
+ * Estimates durations from samples, with a smoothed mean and mean deviation as TCP does for round trips
+ * (RFC 6298), and derives when a poller should check next so that it is neither late nor burns a core. Pure
+ * functions.
  */
 #ifndef WR_STREAMS_ESTIMATE_H
 #define WR_STREAMS_ESTIMATE_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WR_ESTIMATE_MOST INT64_C(10000000000)	/* samples are bounded to [0, 10 s] */
+#define WR_ESTIMATE_MOST INT64_C(10000000000) /* samples are clamped to [0, 10 s] */
 
 struct wr_estimate {
 	int64_t mean, deviation;
@@ -17,24 +17,24 @@ struct wr_estimate {
 };
 
 void wr_estimate_learn(struct wr_estimate *estimate, int64_t sample);
-/* The sample is not known better than this: what was expected is believed as far as it can be. */
+/* For a sample known only as a range: uses the value of the range that is closest to the mean. */
 void wr_estimate_learn_between(struct wr_estimate *estimate, int64_t least, int64_t most);
-/* Hardly ever done before: mean - 2 deviations, at least half the mean. */
+/* Completion is unlikely before this: mean - 2 deviations, at least half the mean. */
 int64_t wr_estimate_early(const struct wr_estimate *estimate);
-/* Hardly ever done after: mean + 2 deviations. */
+/* Completion is unlikely after this: mean + 2 deviations. */
 int64_t wr_estimate_late(const struct wr_estimate *estimate);
 
-/* Somebody who waits. */
+/* A wait for one completion. */
 struct wr_waiting {
-	int64_t since;			/* when what he waits for began */
-	int64_t asked;			/* when he began to wait */
-	bool known;			/* whether the two below are */
-	int64_t early, mean, late;	/* how long it takes, as learned */
+	int64_t since;             /* when the work began */
+	int64_t asked;             /* when the wait began */
+	bool known;                /* the estimates below are valid */
+	int64_t early, mean, late; /* estimated duration of the work */
 };
 
 /*
- * When to look again at what was not done at `now`: `now` is at once. spins: looking all the time is worth it
- * when the end is near. margin: how late a sleep may end.
+ * Returns when to check again for work that was not complete at `now`; `now` means at once. spins: polling
+ * without a pause is worth a core when completion is near. margin: by how much a sleep may overrun.
  */
 int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin);
 

@@ -1,6 +1,6 @@
 /*
- * The events of a stream: a ring of points, followed by a larger one when it is full. The old ones answer for
- * the points below its first.
+ * The events of a stream: a ring with one event per timeline value. A full ring is replaced by a larger one;
+ * the older rings keep the values below the new ring's `first`.
  */
 #include "base/memory.h"
 #include "streams/system.h"
@@ -15,7 +15,7 @@ struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uin
 	ring->first = first;
 	for (ring->size = 0; ring->size < size; ring->size++)
 		if (wr_system_check(system, system->backend->event_create(system->native, stream->spec.device,
-									 &ring->points[ring->size].event)))
+									  &ring->points[ring->size].event)))
 			break;
 	if (ring->size == size)
 		return ring;
@@ -49,13 +49,13 @@ struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
 	return &ring->points[point % ring->size];
 }
 
-/* A later point that was rung says when that one is complete, which may be long after this one. */
+/* Needs a write for this very value: that of a later value may come long after this one is complete. */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t point)
 {
 	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_point(stream, point)->flag_value);
 }
 
-static bool complete(weir_stream *stream, uint64_t point)
+static bool value_complete(weir_stream *stream, uint64_t point)
 {
 	weir_fence fence = {wr_load(&stream->id), point};
 
@@ -63,23 +63,23 @@ static bool complete(weir_stream *stream, uint64_t point)
 }
 
 /*
- * A place whose event stands for nobody who still waits, or NULL: BUSY, or the device failed. Asking the
- * device costs as much as the record: where nobody else does, a point half a ring later is asked for first,
- * which answers for all up to there.
+ * Returns the place for the new value if its event can be recorded again: its old value is complete. Returns
+ * NULL if that is pending or the device failed. A query costs as much as a record, so the value half a ring
+ * later is queried first: if that is complete, half a ring of places is free.
  */
-static struct wr_point *free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
+static struct wr_point *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
 {
 	struct wr_point *place = &ring->points[point % ring->size];
 	uint64_t old = wr_load(&place->point);
 
 	if (!old || old == point || old <= wr_load(&stream->completed))
 		return place;
-	if (complete(stream, old + ring->size / 2) || complete(stream, old))
+	if (value_complete(stream, old + ring->size / 2) || value_complete(stream, old))
 		return place;
 	return NULL;
 }
 
-static struct wr_event_ring *enlarge(weir_stream *stream, uint64_t size, uint64_t first)
+static struct wr_event_ring *ring_enlarge(weir_stream *stream, uint64_t size, uint64_t first)
 {
 	struct wr_event_ring *larger = wr_event_ring_make(stream, size, first);
 
@@ -94,11 +94,13 @@ static struct wr_event_ring *enlarge(weir_stream *stream, uint64_t size, uint64_
 
 weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 {
-	uint64_t size = wr_load(&stream->ring)->size, wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
+	uint64_t size = wr_load(&stream->ring)->size,
+		 wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
 
 	while (size < wanted)
 		size *= 2;
-	if (size == wr_load(&stream->ring)->size || enlarge(stream, size, wr_load(&stream->submitted) + 1))
+	if (size == wr_load(&stream->ring)->size ||
+	    ring_enlarge(stream, size, wr_load(&stream->submitted) + 1))
 		return WEIR_OK;
 	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
 }
@@ -106,10 +108,10 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point)
 {
 	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
-	struct wr_point *place = free_place(stream, ring, point);
+	struct wr_point *place = ring_free_place(stream, ring, point);
 
 	if (place || wr_system_failed(stream->system))
 		return place;
-	larger = enlarge(stream, ring->size * 2, point);
+	larger = ring_enlarge(stream, ring->size * 2, point);
 	return larger ? &larger->points[point % larger->size] : NULL;
 }

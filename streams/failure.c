@@ -1,15 +1,16 @@
 /*
- * The failure of a system (E2, E3): a device is lost, for good. Whoever meets it first writes the report,
- * then says so, then ends all signals, so that each entity that waits is poked and finds it out.
+ * The failure of a system (E2, E3): a device is lost for good. The first thread that meets the error writes
+ * the report, sets `failed`, then ends all signals, so that every waiting entity is poked and sees the
+ * failure.
  *
- * The report: the device's error and the suspects. After a fault even completed events return the error, so
- * suspects are all streams with work that was not seen complete before; one is accused only if it is the only
- * one.
+ * The report names the device's error and the suspects. After a fault even completed events return the error,
+ * so every stream with work that was not seen complete before is a suspect; one is accused only if it is the
+ * only one.
  *
- * Three words, each of which only grows: `failing` is won by one thread, which alone writes the report;
- * `failed` is set after that, seq_cst, so that who arms a token and reads it afterwards either sees it or is
- * seen by the one who ends all tokens; who sees it, by an acquiring load at least, may read the report, which
- * is never changed again.
+ * Two flags, each set once. One thread wins `failing`, and it alone writes the report. It then sets `failed`
+ * (seq_cst): a thread that arms a token and then reads `failed` either sees it, or its token is seen by the
+ * thread that ends all tokens. A thread that has read `failed` with at least acquire may read the report,
+ * which does not change any more.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +29,14 @@ struct suspect {
 	int64_t at;
 };
 
-struct line_up {
+struct suspect_list {
 	struct suspect oldest[SUSPECTS];
 	size_t count;
 };
 
 /*
- * Since when it has had work that was not seen complete; INT64_MAX: enqueued and not recorded yet; -1: it has
- * none.
+ * When the oldest work that was not seen complete was recorded; INT64_MAX if there is only unrecorded work;
+ * -1 if there is none.
  */
 static int64_t busy_since(weir_stream *stream)
 {
@@ -46,16 +47,16 @@ static int64_t busy_since(weir_stream *stream)
 	return wr_load(&stream->dirty) ? INT64_MAX : -1;
 }
 
-static void insert(struct line_up *line_up, struct suspect suspect)
+static void suspect_insert(struct suspect_list *suspects, struct suspect suspect)
 {
-	size_t i = line_up->count < SUSPECTS ? line_up->count : SUSPECTS;
+	size_t i = suspects->count < SUSPECTS ? suspects->count : SUSPECTS;
 
-	line_up->count++;
-	for (; i > 0 && line_up->oldest[i - 1].at > suspect.at; i--)
+	suspects->count++;
+	for (; i > 0 && suspects->oldest[i - 1].at > suspect.at; i--)
 		if (i < SUSPECTS)
-			line_up->oldest[i] = line_up->oldest[i - 1];
+			suspects->oldest[i] = suspects->oldest[i - 1];
 	if (i < SUSPECTS)
-		line_up->oldest[i] = suspect;
+		suspects->oldest[i] = suspect;
 }
 
 static size_t append_suspect(char *text, size_t room, const struct suspect *suspect, int64_t now, bool first)
@@ -67,26 +68,26 @@ static size_t append_suspect(char *text, size_t room, const struct suspect *susp
 	return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static void write_suspects(struct wr_system *system, const struct line_up *line_up, size_t at)
+static void report_append_suspects(struct wr_system *system, const struct suspect_list *suspects, size_t at)
 {
 	int64_t now = wr_now();
 	char *text = system->failure;
 	size_t room = sizeof system->failure;
 
-	if (line_up->count == 1) {
-		snprintf(system->accused, sizeof system->accused, "%s", line_up->oldest[0].name);
+	if (suspects->count == 1) {
+		snprintf(system->accused, sizeof system->accused, "%s", suspects->oldest[0].name);
 		snprintf(text + at, room - at, "; the work of '%s' was not complete", system->accused);
 		return;
 	}
-	for (size_t i = 0; i < line_up->count && i < SUSPECTS; i++)
-		at += append_suspect(text + at, room - at, &line_up->oldest[i], now, i == 0);
-	if (line_up->count > SUSPECTS)
-		snprintf(text + at, room - at, " and %zu more", line_up->count - SUSPECTS);
+	for (size_t i = 0; i < suspects->count && i < SUSPECTS; i++)
+		at += append_suspect(text + at, room - at, &suspects->oldest[i], now, i == 0);
+	if (suspects->count > SUSPECTS)
+		snprintf(text + at, room - at, " and %zu more", suspects->count - SUSPECTS);
 }
 
-static void describe(struct wr_system *system, const char *what)
+static void report_write(struct wr_system *system, const char *what)
 {
-	struct line_up line_up = {.count = 0};
+	struct suspect_list suspects = {.count = 0};
 
 	snprintf(system->failure, sizeof system->failure, "%s", what);
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
@@ -94,16 +95,16 @@ static void describe(struct wr_system *system, const char *what)
 		struct suspect suspect = {wr_load(&stream->owner), busy_since(stream)};
 
 		if (suspect.at >= 0)
-			insert(&line_up, suspect);
+			suspect_insert(&suspects, suspect);
 	}
-	write_suspects(system, &line_up, strlen(system->failure));
+	report_append_suspects(system, &suspects, strlen(system->failure));
 }
 
 /* --- failing --- */
 
 /*
- * Whoever comes second waits for the few stores of the first: returning before `failed` is set, he would go
- * on with what is not complete, or report the failure as his own.
+ * A thread that comes second waits until the first has written the report: if it returned before `failed` is
+ * set, its caller would go on with work that is not complete, or report the failure as its own.
  */
 void wr_system_fail(struct wr_system *system, const char *what)
 {
@@ -114,7 +115,7 @@ void wr_system_fail(struct wr_system *system, const char *what)
 			wr_thread_yield();
 		return;
 	}
-	describe(system, what);
+	report_write(system, what);
 	wr_store(&system->failed, true);
 	waker = wr_system_enter(system);
 	wr_signals_fail(system, waker);
@@ -135,9 +136,9 @@ weir_status wr_system_check(struct wr_system *system, weir_status status)
 	return status;
 }
 
-/* --- hearing of it --- */
+/* --- queries --- */
 
-/* Acquires the report: whoever wants ticked of the failure so may read it. */
+/* Acquire: after true the caller may read the report. */
 bool wr_system_failed(const struct wr_system *system)
 {
 	return wr_load_acquire(&((struct wr_system *)system)->failed);

@@ -1,29 +1,29 @@
 /*
- * Fences: values that name a point of a stream. `seen`, the highest point known to be complete, answers most
- * questions with a load.
+ * Fences: a fence names a timeline value (`point`) of a stream. `completed`, the highest value known to be
+ * complete, answers most queries with one load.
  *
- * A point's event may be recorded again for a later point while somebody asks about it. The place's `point`
- * is changed before that, and only once the old point was seen complete: whoever finds another point there
- * after asking knows the answer is OK.
+ * An event may be recorded again for a later value while another thread queries it for the old one. The
+ * owner changes the place's `point` before that, and only once the old value was seen complete. So if `point`
+ * differs after the query, the old value is complete.
  */
 #include "base/clock.h"
 #include "base/status.h"
 #include "streams/system.h"
 
-/* --- finding --- */
+/* --- lookup --- */
 
-static uint32_t index_of(weir_fence fence)
+static uint32_t fence_index(weir_fence fence)
 {
 	return fence.stream & 0xffff;
 }
 
-/* Whether the id was given out by this system, to a stream that has another id by now. */
-static bool was_ours(struct wr_system *system, weir_fence fence)
+/* Returns true if this system gave out the id; its stream may have been recycled since. */
+static bool fence_is_ours(struct wr_system *system, weir_fence fence)
 {
 	uint64_t serial = fence.stream >> 16 & 0xffffffff;
 
 	return fence.stream >> 48 == system->serial && serial && serial <= wr_load(&system->serials) &&
-	       index_of(fence) < wr_load(&system->count);
+	       fence_index(fence) < wr_load(&system->count);
 }
 
 weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out)
@@ -33,20 +33,20 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	*out = NULL;
 	if (!fence.stream && !fence.point)
 		return WEIR_OK;
-	if (!fence.point || !was_ours(system, fence))
+	if (!fence.point || !fence_is_ours(system, fence))
 		return wr_fail(WEIR_E_INVALID, "fence {%#llx, %llu} was never recorded in this graph",
 			       (unsigned long long)fence.stream, (unsigned long long)fence.point);
-	stream = wr_stream_at(system, index_of(fence));
+	stream = wr_stream_at(system, fence_index(fence));
 	if (wr_load(&stream->id) != fence.stream)
-		return WEIR_OK; /* it was drained before another took its place */
+		return WEIR_OK; /* the id was recycled, and a stream is drained before that */
 	if (fence.point > wr_load(&stream->submitted))
-		return wr_fail(WEIR_E_INVALID, "point %llu of the stream of '%s' was never recorded",
+		return wr_fail(WEIR_E_INVALID, "timeline value %llu of the stream of '%s' was never recorded",
 			       (unsigned long long)fence.point, wr_load(&stream->owner));
 	*out = stream;
 	return WEIR_OK;
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 void wr_stream_saw(weir_stream *stream, uint64_t point)
 {
@@ -57,14 +57,15 @@ void wr_stream_saw(weir_stream *stream, uint64_t point)
 	wr_stream_drop_ref_if_complete(stream);
 }
 
-/* ns: a word that was told to come to a point and has not is believed so long; then the device is asked. */
-#define TRUST 50000000
+/* ns: after this long without the flag written, the device is queried as well. */
+#define FLAG_TIMEOUT 50000000
 
 /*
- * The word has come to the point, or was told to come to it: nobody has to ask the device. False: it must be
- * asked. A word that was told of a later point only can say yes, but not no.
+ * Returns true if the flag alone answers: it was written up to the value (*status stays OK), or a write for
+ * this very value is still pending (BUSY). Returns false if the device must be queried. A pending write for a
+ * later value only says nothing about this one.
  */
-static bool word_answers(weir_stream *stream, uint64_t point, weir_status *status)
+static bool flag_answers(weir_stream *stream, uint64_t point, weir_status *status)
 {
 	_Atomic uint32_t *word = wr_load(&stream->word);
 	struct wr_point *place = wr_stream_point(stream, point);
@@ -73,13 +74,13 @@ static bool word_answers(weir_stream *stream, uint64_t point, weir_status *statu
 		return false;
 	if ((int32_t)(wr_load(word) - (uint32_t)point) >= 0)
 		return true;
-	if (!wr_stream_has_flag(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= TRUST)
+	if (!wr_stream_has_flag(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= FLAG_TIMEOUT)
 		return false;
 	*status = WEIR_E_BUSY;
 	return true;
 }
 
-static weir_status ask(weir_stream *stream, uint64_t point)
+static weir_status stream_query(weir_stream *stream, uint64_t point)
 {
 	struct wr_system *system = stream->system;
 	struct wr_point *place = wr_stream_point(stream, point);
@@ -87,7 +88,7 @@ static weir_status ask(weir_stream *stream, uint64_t point)
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (word_answers(stream, point, &status))
+	if (flag_answers(stream, point, &status))
 		;
 	else if (wr_load(&place->point) == point)
 		status = wr_system_check(system, system->backend->query(system->native, place->event));
@@ -105,21 +106,21 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 
 	if (status || !stream || fence.point <= wr_load(&stream->completed))
 		return status;
-	return ask(stream, fence.point);
+	return stream_query(stream, fence.point);
 }
 
 bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
 
-	return !wr_fence_find(system, fence, &stream) && (!stream || fence.point <= wr_load(&stream->completed));
+	return !wr_fence_find(system, fence, &stream) &&
+	       (!stream || fence.point <= wr_load(&stream->completed));
 }
 
 /*
- * A fence that names no work of this system (INVALID) holds nothing; a question that could not be answered
- * says nothing: the work may go on. On a lost device nothing completes any more; there it is enough that
- * nothing runs. A system may also have failed though its device goes on (a lost callback): then the device is
- * asked all the same.
+ * A fence that names no work of this system (INVALID) protects no memory; after any other failed query the
+ * work may still run. On a lost device nothing completes any more, so it is enough that nothing runs there.
+ * If the system failed while its device goes on (a lost callback), the device is queried all the same.
  */
 bool wr_fence_over(struct wr_system *system, weir_fence fence)
 {
@@ -137,28 +138,28 @@ bool wr_fence_over(struct wr_system *system, weir_fence fence)
 
 /* --- waiting --- */
 
-struct question {
+struct wait_query {
 	struct wr_system *system;
 	weir_fence fence;
 	weir_status status;
 };
 
-static bool answered(void *arg)
+static bool query_answered(void *arg)
 {
-	struct question *question = arg;
+	struct wait_query *query = arg;
 
-	question->status = wr_fence_query(question->system, question->fence);
-	return question->status != WEIR_E_BUSY;
+	query->status = wr_fence_query(query->system, query->fence);
+	return query->status != WEIR_E_BUSY;
 }
 
 weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until)
 {
-	struct question question = {system, fence, WEIR_E_BUSY};
+	struct wait_query query = {system, fence, WEIR_E_BUSY};
 
-	if (!answered(&question))
-		wr_system_sleep_until(system, answered, &question, until);
-	if (question.status != WEIR_E_BUSY)
-		return question.status;
+	if (!query_answered(&query))
+		wr_system_sleep_until(system, query_answered, &query, until);
+	if (query.status != WEIR_E_BUSY)
+		return query.status;
 	return wr_fail(WEIR_E_TIMEOUT, "the work of '%s' is not complete yet",
 		       wr_fence_producer(system, fence, NULL));
 }

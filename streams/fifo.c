@@ -1,11 +1,10 @@
 /*
- * Queues and events: what is enqueued, and who waits for whom. Who runs it: runners.c.
+ * Host streams and events: enqueueing, and parking streams that wait. The workers that run them: runners.c.
  *
- * A mark counts: `recorded` when a record is enqueued, `reached` when it has run. Query and wait are about
- * `recorded` as it was when they were called, as with CUDA's events.
+ * An event counts its records: `recorded` when one is enqueued, `reached` when it has run. Query and wait
+ * refer to `recorded` at the time of the call, as with CUDA events.
  *
- * A kernel's failure is sticky: `fault` is set, nothing more is run and no call is made, until everything is
- * destroyed.
+ * A failed kernel is sticky, as on CUDA: from then on no task is run and no host callback is made.
  */
 #include "streams/fifo.h"
 
@@ -16,74 +15,74 @@
 #include "base/status.h"
 #include "streams/runners.h"
 
-/* --- who is ready --- */
+/* --- ready and parked streams --- */
 
-void wr_host_stream_ready_locked(struct wr_host_stream *line)
+void wr_host_stream_ready_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_pool *group = line->group;
-	const struct wr_fifo_rules *rules = line->fifo->rules;
-	void *arg = line->fifo->arg;
+	struct wr_host_pool *pool = stream->group;
+	const struct wr_fifo_rules *rules = stream->fifo->rules;
+	void *arg = stream->fifo->arg;
 
-	line->due = rules ? wr_time_add(rules->now(arg), rules->delay(arg, line->first->work)) : 0;
-	line->next = NULL;
-	line->busy = true;
-	*group->ready_end = line;
-	group->ready_end = &line->next;
+	stream->due = rules ? wr_time_add(rules->now(arg), rules->delay(arg, stream->first->work)) : 0;
+	stream->next = NULL;
+	stream->busy = true;
+	*pool->ready_end = stream;
+	pool->ready_end = &stream->next;
 }
 
-struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *group, struct wr_host_stream **at)
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at)
 {
-	struct wr_host_stream *line = *at;
+	struct wr_host_stream *stream = *at;
 
-	*at = line->next;
+	*at = stream->next;
 	if (!*at)
-		group->ready_end = at;
-	return line;
+		pool->ready_end = at;
+	return stream;
 }
 
-/* Its runners are told by whoever made it so, once he has left the lock. */
-static void stir_locked(struct wr_host_pool *group)
+/* The worker that made a stream of another pool ready wakes that pool once it has left the lock. */
+static void pool_stir_locked(struct wr_host_pool *pool)
 {
-	if (group->stirred)
+	if (pool->stirred)
 		return;
-	group->stirred = true;
-	group->fifo->stirred++;
+	pool->stirred = true;
+	pool->fifo->stirred++;
 }
 
-static void release_parked_locked(struct wr_host_event *mark, const struct wr_host_pool *here)
+static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
 {
-	struct wr_host_stream **at = &mark->parked, *line;
+	struct wr_host_stream **at = &event->parked, *stream;
 
-	while ((line = *at) != NULL) {
-		if (line->first->mark.count > mark->reached) {
-			at = &line->next;
+	while ((stream = *at) != NULL) {
+		if (stream->first->mark.count > event->reached) {
+			at = &stream->next;
 			continue;
 		}
-		*at = line->next;
-		wr_host_stream_ready_locked(line);
-		if (line->group != here)
-			stir_locked(line->group);
+		*at = stream->next;
+		wr_host_stream_ready_locked(stream);
+		if (stream->group != here)
+			pool_stir_locked(stream->group);
 	}
 }
 
-bool wr_host_stream_park_locked(struct wr_host_stream *line)
+bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *mark = line->first->mark.mark;
+	struct wr_host_event *event = stream->first->mark.mark;
 
-	if (mark->reached >= line->first->mark.count)
+	if (event->reached >= stream->first->mark.count)
 		return false;
-	line->next = mark->parked;
-	mark->parked = line;
+	stream->next = event->parked;
+	event->parked = stream;
 	return true;
 }
 
-void wr_host_stream_reach_locked(struct wr_host_stream *line)
+void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *mark = line->first->mark.mark;
+	struct wr_host_event *event = stream->first->mark.mark;
 
-	if (mark->reached < line->first->mark.count)
-		mark->reached = line->first->mark.count;
-	release_parked_locked(mark, line->group);
+	if (event->reached < stream->first->mark.count)
+		event->reached = stream->first->mark.count;
+	event_unpark_locked(event, stream->group);
 }
 
 /* --- tasks --- */
@@ -101,24 +100,24 @@ struct wr_task *wr_task_locked(struct wr_fifo *fifo)
 	return task;
 }
 
-static void append_locked(struct wr_host_stream *line, struct wr_task *task)
+static void stream_append_locked(struct wr_host_stream *stream, struct wr_task *task)
 {
-	if (line->first)
-		line->last->next = task;
+	if (stream->first)
+		stream->last->next = task;
 	else
-		line->first = task;
-	line->last = task;
-	if (!line->busy)
-		wr_host_stream_ready_locked(line);
+		stream->first = task;
+	stream->last = task;
+	if (!stream->busy)
+		wr_host_stream_ready_locked(stream);
 }
 
-void wr_host_stream_pop_locked(struct wr_host_stream *line)
+void wr_host_stream_pop_locked(struct wr_host_stream *stream)
 {
-	struct wr_task *task = line->first;
+	struct wr_task *task = stream->first;
 
-	line->first = task->next;
-	task->next = line->fifo->spare;
-	line->fifo->spare = task;
+	stream->first = task->next;
+	task->next = stream->fifo->spare;
+	stream->fifo->spare = task;
 }
 
 void wr_tasks_free(struct wr_task *task)
@@ -131,85 +130,86 @@ void wr_tasks_free(struct wr_task *task)
 	}
 }
 
-/* --- lines and marks --- */
+/* --- streams and events --- */
 
-static weir_status make(struct wr_host_pool *group, struct wr_host_stream **out)
+static weir_status stream_make(struct wr_host_pool *pool, struct wr_host_stream **out)
 {
-	struct wr_host_stream *line = wr_alloc(1, sizeof *line);
+	struct wr_host_stream *stream = wr_alloc(1, sizeof *stream);
 
-	if (!line)
+	if (!stream)
 		return WEIR_E_NOMEM;
-	line->fifo = group->fifo;
-	line->group = group;
-	*out = line;
+	stream->fifo = pool->fifo;
+	stream->group = pool;
+	*out = stream;
 	return WEIR_OK;
 }
 
 weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
-			 struct wr_host_stream **out)
+				struct wr_host_stream **out)
 {
-	struct wr_host_pool *group = partition ? partition : fifo->device[device];
+	struct wr_host_pool *pool = partition ? partition : fifo->device[device];
 	weir_status status;
 
 	if (partition && flags & WEIR_STREAM_BLOCKING)
-		return wr_fail(WEIR_E_INVALID,
-			       "the streams of a green context are non-blocking: it takes no blocking ones");
-	status = wr_host_pool_start(group);
+		return wr_fail(
+			WEIR_E_INVALID,
+			"the streams of a green context are always non-blocking: remove flag 'blocking'");
+	status = wr_host_pool_start(pool);
 	if (status)
 		return status;
 	if (!(flags & WEIR_STREAM_BLOCKING))
-		return make(group, out);
-	*out = &group->standing;
+		return stream_make(pool, out);
+	*out = &pool->standing;
 	return WEIR_OK;
 }
 
 /*
- * After a fault the line may still stand in the ready list. A runner may still be on its way back from a
- * call, though all that the call was to tell is known: its last touch of the line is waited for.
+ * Waits until no worker uses the stream: one may still be returning from a host callback whose effect is
+ * already known. After a fault the stream may still be in the ready list.
  */
-void wr_host_stream_destroy(struct wr_host_stream *line)
+void wr_host_stream_destroy(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = line->fifo;
+	struct wr_fifo *fifo = stream->fifo;
 
-	if (line == &line->group->standing)
+	if (stream == &stream->group->standing)
 		return;
 	wr_mutex_lock(&fifo->lock);
 	fifo->leaving++;
-	while (line->running)
+	while (stream->running)
 		wr_cond_wait(&fifo->returned, &fifo->lock, WR_FOREVER);
 	fifo->leaving--;
-	for (struct wr_host_stream **at = &line->group->ready; *at; at = &(*at)->next)
-		if (*at == line) {
-			wr_host_stream_unlink_locked(line->group, at);
+	for (struct wr_host_stream **at = &stream->group->ready; *at; at = &(*at)->next)
+		if (*at == stream) {
+			wr_host_stream_unlink_locked(stream->group, at);
 			break;
 		}
 	wr_mutex_unlock(&fifo->lock);
-	wr_tasks_free(line->first);
-	wr_free(line);
+	wr_tasks_free(stream->first);
+	wr_free(stream);
 }
 
 weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out)
 {
-	struct wr_host_event *mark = wr_alloc(1, sizeof *mark);
+	struct wr_host_event *event = wr_alloc(1, sizeof *event);
 
-	if (!mark)
+	if (!event)
 		return WEIR_E_NOMEM;
-	mark->fifo = fifo;
-	*out = mark;
+	event->fifo = fifo;
+	*out = event;
 	return WEIR_OK;
 }
 
-void wr_host_event_destroy(struct wr_host_event *mark)
+void wr_host_event_destroy(struct wr_host_event *event)
 {
-	wr_free(mark);
+	wr_free(event);
 }
 
 /* --- enqueueing --- */
 
-/* Gives a task to fill, with the lock held; NULL: it is not held. */
-static struct wr_task *begin(struct wr_host_stream *line, enum wr_work work, weir_status *status)
+/* Returns a task to fill, with the lock held; on failure NULL, without it. */
+static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
 {
-	struct wr_fifo *fifo = line->fifo;
+	struct wr_fifo *fifo = stream->fifo;
 	struct wr_task *task;
 	bool faulted;
 
@@ -226,109 +226,110 @@ static struct wr_task *begin(struct wr_host_stream *line, enum wr_work work, wei
 	return task;
 }
 
-static weir_status end(struct wr_host_stream *line, struct wr_task *task)
+static weir_status enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
 {
-	struct wr_fifo *fifo = line->fifo;
-	bool was_busy = line->busy;
-	struct wr_host_worker *runner;
+	struct wr_fifo *fifo = stream->fifo;
+	bool was_busy = stream->busy;
+	struct wr_host_worker *worker;
 
-	append_locked(line, task);
-	runner = was_busy ? NULL : wr_host_pool_wake_locked(line->group);
+	stream_append_locked(stream, task);
+	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->group);
 	wr_mutex_unlock(&fifo->lock);
-	if (runner)
-		wr_unpark(&runner->parker);
+	if (worker)
+		wr_unpark(&worker->parker);
 	return WEIR_OK;
 }
 
-weir_status wr_host_stream_kernel(struct wr_host_stream *line, const weir_kernel *kernel, const void *arguments,
-			   size_t bytes)
+weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,
+				  const void *arguments, size_t bytes)
 {
 	weir_status status;
 	struct wr_task *task;
 
 	if (!kernel->host)
-		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for the host", kernel->name);
-	task = begin(line, WR_WORK_KERNEL, &status);
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
+	task = enqueue_begin(stream, WR_WORK_KERNEL, &status);
 	if (!task)
 		return status;
 	task->kernel.host = kernel->host;
 	task->kernel.name = kernel->name;
 	if (bytes)
 		memcpy(task->kernel.arguments, arguments, bytes);
-	return end(line, task);
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_copy(struct wr_host_stream *line, void *to, const void *from, size_t bytes)
+weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_COPY, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_COPY, &status);
 
 	if (!task)
 		return status;
 	task->copy.to = to;
 	task->copy.from = from;
 	task->copy.bytes = bytes;
-	return end(line, task);
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_call(struct wr_host_stream *line, void (*fn)(void *), void *arg)
+weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_CALL, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_CALL, &status);
 
 	if (!task)
 		return status;
 	task->call.fn = fn;
 	task->call.arg = arg;
-	return end(line, task);
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_write_flag(struct wr_host_stream *line, _Atomic uint32_t *word, uint32_t value)
+weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_FLAG, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_FLAG, &status);
 
 	if (!task)
 		return status;
 	task->flag.word = word;
 	task->flag.value = value;
-	return end(line, task);
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_record(struct wr_host_stream *line, struct wr_host_event *mark)
+weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_RECORD, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_RECORD, &status);
 
 	if (!task)
 		return status;
-	task->mark.mark = mark;
-	task->mark.count = ++mark->recorded;
-	return end(line, task);
+	task->mark.mark = event;
+	task->mark.count = ++event->recorded;
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_wait(struct wr_host_stream *line, struct wr_host_event *mark)
+weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event)
 {
 	weir_status status;
-	struct wr_task *task = begin(line, WR_WORK_WAIT, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_WAIT, &status);
 
 	if (!task)
 		return status;
-	task->mark.mark = mark;
-	task->mark.count = mark->recorded;
-	return end(line, task);
+	task->mark.mark = event;
+	task->mark.count = event->recorded;
+	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_event_query(struct wr_host_event *mark)
+weir_status wr_host_event_query(struct wr_host_event *event)
 {
-	struct wr_fifo *fifo = mark->fifo;
+	struct wr_fifo *fifo = event->fifo;
 	bool reached, faulted;
 
 	wr_mutex_lock(&fifo->lock);
-	reached = mark->reached >= mark->recorded;
+	reached = event->reached >= event->recorded;
 	faulted = fifo->faulted;
 	wr_mutex_unlock(&fifo->lock);
 	if (faulted)
-		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault); /* sticky, also for what is complete (E3) */
+		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault); /* even if the record has run (E3) */
 	return reached ? WEIR_OK : WEIR_E_BUSY;
 }

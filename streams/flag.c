@@ -1,15 +1,15 @@
 /*
- * Flags (G4): the device writes the number of a point into a word of the stream's, once a point. Who
- * watches the words is poller.c; here they are made, given out, and rung.
+ * Completion flags (G4): the device writes a fence's timeline value into a word of the stream, at most once
+ * per value. This file makes the words, gives them to streams and enqueues the writes; poller.c polls them.
  *
- * Words are compared by the signed difference of 32 bits. They are given out for good, in pages of pinned
- * memory that are freed with the system: a stream that is opened again counts on. A word that a stream did
- * not use for long (WR_WORD_SPAN) is brought up to date before the next ring.
+ * Words are compared by their signed 32-bit difference. They are in pages of pinned memory that are freed
+ * with the system. A recycled stream keeps its word, and its values go on counting. A word that was not
+ * written for a long time (WR_WORD_SPAN) is caught up before the next write.
  *
- * A word has one writer at a time: who gives it out, before anybody knows it; then the device, in stream
- * order; and between two rings that are far apart the stream's owner, when nothing is under way. The device
- * writes it when all that came before on the stream can be seen by the host: whoever reads that it has come
- * to a point sees the work of that point.
+ * A word has one writer at a time: the thread that gives it out, before others see it; then the device, in
+ * stream order; and the stream's owner when it catches the word up, while no write is pending. The device
+ * writes it once all earlier work of the stream is visible to the host, so a thread that reads the value also
+ * sees the results of that work.
  */
 #include "streams/flag.h"
 
@@ -19,7 +19,7 @@
 
 /* --- words --- */
 
-static weir_status add_page(struct wr_system *system)
+static weir_status words_add_page(struct wr_system *system)
 {
 	struct wr_flag_words *words = &system->flag_words;
 	struct wr_words_page *page = wr_alloc(1, sizeof *page);
@@ -29,7 +29,7 @@ static weir_status add_page(struct wr_system *system)
 	if (!page)
 		return WEIR_E_NOMEM;
 	status = wr_system_check(system, system->backend->alloc(system->native, WEIR_HOST,
-							       WR_WORDS * sizeof *page->at, &memory));
+								WR_WORDS * sizeof *page->at, &memory));
 	if (status) {
 		wr_free(page);
 		return status;
@@ -43,7 +43,7 @@ static weir_status add_page(struct wr_system *system)
 	return WEIR_OK;
 }
 
-static _Atomic uint32_t *next_word(struct wr_flag_words *words)
+static _Atomic uint32_t *word_next(struct wr_flag_words *words)
 {
 	_Atomic uint32_t *word = NULL;
 
@@ -54,29 +54,29 @@ static _Atomic uint32_t *next_word(struct wr_flag_words *words)
 	return word;
 }
 
-static weir_status take_word(struct wr_system *system, _Atomic uint32_t **out)
+static weir_status word_take(struct wr_system *system, _Atomic uint32_t **out)
 {
-	_Atomic uint32_t *word = next_word(&system->flag_words);
+	_Atomic uint32_t *word = word_next(&system->flag_words);
 
 	while (!word) {
-		weir_status status = add_page(system);
+		weir_status status = words_add_page(system);
 
 		if (status)
 			return status;
-		word = next_word(&system->flag_words);
+		word = word_next(&system->flag_words);
 	}
 	*out = word;
 	return WEIR_OK;
 }
 
-static weir_status give_word(weir_stream *stream)
+static weir_status stream_give_word(weir_stream *stream)
 {
 	_Atomic uint32_t *word;
-	weir_status status = take_word(stream->system, &word);
+	weir_status status = word_take(stream->system, &word);
 
 	if (status)
 		return status;
-	stream->flag_missed.point = wr_load(&stream->completed); /* nobody looks before there is a word */
+	stream->flag_missed.point = wr_load(&stream->completed); /* read by lost.c only after the word */
 	wr_store(word, (uint32_t)stream->flag_missed.point);
 	wr_store(&stream->word, word);
 	return WEIR_OK;
@@ -84,30 +84,32 @@ static weir_status give_word(weir_stream *stream)
 
 weir_status wr_flag_open(weir_stream *stream)
 {
-	return wr_load(&stream->system->flag_words.on) ? give_word(stream) : WEIR_OK;
+	return wr_load(&stream->system->flag_words.on) ? stream_give_word(stream) : WEIR_OK;
 }
 
-static weir_status check_device(struct wr_system *system, int device)
+static weir_status device_check_flags(struct wr_system *system, int device)
 {
 	const struct wr_backend *backend = system->backend;
 
 	if (!backend->write_flag)
 		return wr_fail(WEIR_E_UNSUPPORTED,
-			       "signal 'flag': the %s backend has none: use 'callback'", backend->name);
-	return backend->can_write_flag ? wr_system_check(system, backend->can_write_flag(system->native, device))
-				 : WEIR_OK;
+			       "signal 'flag': the %s backend cannot write flags: use 'callback'",
+			       backend->name);
+	return backend->can_write_flag
+		       ? wr_system_check(system, backend->can_write_flag(system->native, device))
+		       : WEIR_OK;
 }
 
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
 {
-	weir_status status = check_device(system, device);
+	weir_status status = device_check_flags(system, device);
 
 	*out = NULL;
 	if (!status)
-		status = take_word(system, out);
+		status = word_take(system, out);
 	if (!status)
 		wr_store(*out, 0);
-	return status == WEIR_E_DEVICE ? status : WEIR_OK;	/* without one the device is asked */
+	return status == WEIR_E_DEVICE ? status : WEIR_OK; /* without a word the device is queried */
 }
 
 weir_status wr_flag_check(struct wr_system *system)
@@ -115,19 +117,19 @@ weir_status wr_flag_check(struct wr_system *system)
 	weir_status status = WEIR_OK;
 
 	for (int device = 0; device < system->devices && !status; device++)
-		status = check_device(system, device);
+		status = device_check_flags(system, device);
 	if (!status && !wr_exchange(&system->flag_words.on, true))
-		status = add_page(system);
+		status = words_add_page(system);
 	return status;
 }
 
-/* --- ringing --- */
+/* --- writing --- */
 
 /*
- * The last write was long ago: a later record is complete, so
- * it has been made, and nothing else writes there now.
+ * Catches the word up if its last write was long ago. A later record is
+ * complete, so that write has been made and none is pending.
  */
-static void bring_up_to_date(weir_stream *stream, uint64_t point)
+static void word_catch_up(weir_stream *stream, uint64_t point)
 {
 	uint64_t flag_value = wr_load(&stream->flag_value), seen = wr_load(&stream->completed);
 
@@ -135,12 +137,12 @@ static void bring_up_to_date(weir_stream *stream, uint64_t point)
 		wr_store(wr_load(&stream->word), (uint32_t)seen);
 }
 
-/* Right after a record the stream cannot be in a capture; later somebody may have begun one. */
-static bool may_write_flag(weir_stream *stream)
+/* Right after a record the stream cannot be in a capture; once it is dirty again it may be. */
+static bool stream_can_write_flag(weir_stream *stream)
 {
 	if (!stream->system->backend->write_flag || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
 		return false;
-	return wr_load(&stream->word) || !give_word(stream);
+	return wr_load(&stream->word) || !stream_give_word(stream);
 }
 
 weir_status wr_flag_write(weir_stream *stream)
@@ -153,13 +155,14 @@ weir_status wr_flag_write(weir_stream *stream)
 		return WEIR_OK;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (!may_write_flag(stream))
+	if (!stream_can_write_flag(stream))
 		return WEIR_OK;
-	bring_up_to_date(stream, point);
+	word_catch_up(stream, point);
 	wr_store(&stream->flag_after_record, true);
-	status = wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
-							      wr_load(&stream->native),
-							      wr_load(&stream->word), (uint32_t)point));
+	status =
+		wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
+								    wr_load(&stream->native),
+								    wr_load(&stream->word), (uint32_t)point));
 	if (!status) {
 		wr_store(&wr_stream_point(stream, point)->flag_value, true);
 		wr_store(&stream->flag_value, point);

@@ -1,10 +1,9 @@
 /*
- * Groups of runners: a few for each device, and as many as it was given for each partition; and the life of
- * the whole that they make up.
+ * Host pools: one with a few workers per device, and one per partition with as many workers as the partition
+ * has SMs; and creating and destroying the fifo that owns them.
  *
- * Groups are added, never taken away: a partition's lives as long as the fifo. In a world all runners are
- * started at once, since only a fiber can start a fiber; threads are started when the first line of their
- * group is opened.
+ * A pool lives as long as the fifo. In a simulation all workers are started at once, since only a fiber can
+ * start a fiber; threads are started when the first stream of their pool is opened.
  */
 #include "streams/runners.h"
 
@@ -13,54 +12,50 @@
 
 enum { RUNNERS_MAX = 64, PARTITION_MAX = 1024 };
 
-static weir_status start_locked(struct wr_host_pool *group)
+static weir_status pool_start_locked(struct wr_host_pool *pool)
 {
 	weir_status status = WEIR_OK;
 
-	for (unsigned i = 0; i < group->size && !status; i++) {
-		status = wr_host_worker_start(group, i);
-		group->started += !status;
+	for (unsigned i = 0; i < pool->size && !status; i++) {
+		status = wr_host_worker_start(pool, i);
+		pool->started += !status;
 	}
-	return group->started ? WEIR_OK : status; /* fewer are enough */
+	return pool->started ? WEIR_OK : status; /* fewer are enough */
 }
 
-weir_status wr_host_pool_start(struct wr_host_pool *group)
+weir_status wr_host_pool_start(struct wr_host_pool *pool)
 {
 	weir_status status = WEIR_OK;
 
-	wr_mutex_lock(&group->fifo->lock);
-	if (!group->started)
-		status = start_locked(group);
-	wr_mutex_unlock(&group->fifo->lock);
+	wr_mutex_lock(&pool->fifo->lock);
+	if (!pool->started)
+		status = pool_start_locked(pool);
+	wr_mutex_unlock(&pool->fifo->lock);
 	return status;
 }
 
-/*
- * In a world only a fiber can start a fiber, so there it is
- * done at once; threads wait until there is a line.
- */
-static weir_status make_group(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_host_pool **out)
+static weir_status pool_make(struct wr_fifo *fifo, unsigned size, unsigned room, struct wr_host_pool **out)
 {
-	struct wr_host_pool *group = wr_alloc(1, sizeof *group + room * sizeof *group->runners);
+	struct wr_host_pool *pool = wr_alloc(1, sizeof *pool + room * sizeof *pool->runners);
 
-	if (!group)
+	if (!pool)
 		return WEIR_E_NOMEM;
-	group->fifo = fifo;
-	group->size = size;
-	group->room = room;
-	group->ready_end = &group->ready;
-	group->standing.fifo = fifo;
-	group->standing.group = group;
+	pool->fifo = fifo;
+	pool->size = size;
+	pool->room = room;
+	pool->ready_end = &pool->ready;
+	pool->standing.fifo = fifo;
+	pool->standing.group = pool;
 	wr_mutex_lock(&fifo->lock);
-	group->next = fifo->groups;
-	fifo->groups = group;
+	pool->next = fifo->groups;
+	fifo->groups = pool;
 	wr_mutex_unlock(&fifo->lock);
-	*out = group;
-	return fifo->rules ? wr_host_pool_start(group) : WEIR_OK;
+	*out = pool;
+	return fifo->rules ? wr_host_pool_start(pool) : WEIR_OK;
 }
 
-/* Threads there are enough of; what is refused elsewhere is refused here, and what nobody can mean. */
-static weir_status check(const struct wr_partitions_spec *spec)
+/* Sizes that a device would refuse are refused here too, and sizes that make no sense as threads. */
+static weir_status partitions_check(const struct wr_partitions_spec *spec)
 {
 	for (size_t i = 0; i < spec->count; i++) {
 		if (!spec->sizes[i] || spec->sizes[i] < spec->minimum)
@@ -70,7 +65,7 @@ static weir_status check(const struct wr_partitions_spec *spec)
 		if (spec->sizes[i] > PARTITION_MAX)
 			return wr_fail(WEIR_E_INVALID,
 				       "green_context_pool '%s': partition %zu wants %u SMs; "
-				       "here they are threads, at most %d",
+				       "on the host an SM is a thread, at most %d",
 				       spec->name, i, spec->sizes[i], PARTITION_MAX);
 	}
 	return WEIR_OK;
@@ -79,41 +74,41 @@ static weir_status check(const struct wr_partitions_spec *spec)
 weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out,
 			  uint32_t *sms)
 {
-	struct wr_host_pool *rest = fifo->device[spec->device];
-	weir_status status = check(spec);
+	struct wr_host_pool *remainder = fifo->device[spec->device];
+	weir_status status = partitions_check(spec);
 
 	for (size_t i = 0; i < spec->count && !status; i++) {
-		struct wr_host_pool *group = NULL;
+		struct wr_host_pool *pool = NULL;
 
-		status = make_group(fifo, spec->sizes[i], spec->sizes[i], &group);
-		out[i] = group;
+		status = pool_make(fifo, spec->sizes[i], spec->sizes[i], &pool);
+		out[i] = pool;
 		sms[i] = spec->sizes[i];
 	}
-	out[spec->count] = rest;
-	sms[spec->count] = rest->size;
+	out[spec->count] = remainder;
+	sms[spec->count] = remainder->size;
 	return status;
 }
 
 /* --- life --- */
 
-static weir_status make_devices(struct wr_fifo *fifo, int devices, unsigned size)
+static weir_status device_pools_make(struct wr_fifo *fifo, int devices, unsigned size)
 {
 	unsigned room = fifo->rules ? RUNNERS_MAX : size;
 	weir_status status = WEIR_OK;
 
 	for (; fifo->devices < devices && !status; fifo->devices++)
-		status = make_group(fifo, size, room, &fifo->device[fifo->devices]);
+		status = pool_make(fifo, size, room, &fifo->device[fifo->devices]);
 	return status ? status : wr_host_pool_start(fifo->device[0]);
 }
 
-weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
+weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned workers,
 			   const struct wr_fifo_rules *rules, void *arg)
 {
 	struct wr_fifo *fifo;
 	weir_status status;
 
 	if (devices < 1 || devices > WR_FIFO_DEVICES)
-		return wr_fail(WEIR_E_INVALID, "%d devices: 1 to %d can be had", devices, WR_FIFO_DEVICES);
+		return wr_fail(WEIR_E_INVALID, "%d devices: ask for 1 to %d", devices, WR_FIFO_DEVICES);
 	fifo = wr_alloc(1, sizeof *fifo);
 	if (!fifo)
 		return WEIR_E_NOMEM;
@@ -127,7 +122,7 @@ weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
 		wr_free(fifo);
 		return status;
 	}
-	status = make_devices(fifo, devices, runners < RUNNERS_MAX ? runners : RUNNERS_MAX);
+	status = device_pools_make(fifo, devices, workers < RUNNERS_MAX ? workers : RUNNERS_MAX);
 	if (status) {
 		wr_fifo_destroy(fifo);
 		return status;
@@ -136,28 +131,28 @@ weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned runners,
 	return WEIR_OK;
 }
 
-static void end_runners(struct wr_fifo *fifo)
+static void workers_join(struct wr_fifo *fifo)
 {
 	wr_mutex_lock(&fifo->lock);
 	fifo->stopping = true;
 	wr_mutex_unlock(&fifo->lock);
-	for (struct wr_host_pool *group = fifo->groups; group; group = group->next)
-		for (unsigned i = 0; i < group->started; i++)
-			wr_unpark(&group->runners[i].parker);
-	for (struct wr_host_pool *group = fifo->groups; group; group = group->next)
-		for (unsigned i = 0; i < group->started; i++)
-			wr_thread_join(&group->runners[i].thread);
+	for (struct wr_host_pool *pool = fifo->groups; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_unpark(&pool->runners[i].parker);
+	for (struct wr_host_pool *pool = fifo->groups; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_thread_join(&pool->runners[i].thread);
 }
 
 void wr_fifo_destroy(struct wr_fifo *fifo)
 {
 	if (!fifo)
 		return;
-	end_runners(fifo);
-	for (struct wr_host_pool *group = fifo->groups, *next; group; group = next) {
-		next = group->next;
-		wr_tasks_free(group->standing.first);
-		wr_free(group);
+	workers_join(fifo);
+	for (struct wr_host_pool *pool = fifo->groups, *next; pool; pool = next) {
+		next = pool->next;
+		wr_tasks_free(pool->standing.first);
+		wr_free(pool);
 	}
 	wr_tasks_free(fifo->spare);
 	wr_cond_finish(&fifo->returned);

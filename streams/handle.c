@@ -1,7 +1,4 @@
-/*
- * What the rooms above ask of a stream beside its work, and
- * the caller's leave-taking from one that was wrapped.
- */
+/* What the rooms above read of a stream beside its work, and unwrapping by the user. */
 #include "base/status.h"
 #include "streams/system.h"
 
@@ -27,14 +24,14 @@ void wr_system_run(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
 	if (on)
-		wr_store(&system->short_timeout, false); /* that was about the run before */
+		wr_store(&system->short_timeout, false); /* it belonged to the last run */
 }
 
-/* An operator may have it in hand at any moment of a run. */
+/* Refused during a run: an operator may use the stream at any moment. */
 weir_status weir_stream_unwrap(weir_stream *stream)
 {
 	if (stream && wr_load(&stream->system->running))
 		return wr_fail(WEIR_E_BUSY,
-			       "a run is on, whose operators may use the wrapped stream: end it first");
+			       "a run is on and its operators may use the wrapped stream: end the run first");
 	return wr_stream_unwrap(stream);
 }

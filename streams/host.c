@@ -1,4 +1,4 @@
-/* The host as a device: streams are in-order queues on a few threads, device memory is host memory. */
+/* The host as a device: streams are in-order queues that a few threads run, device memory is host memory. */
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -53,7 +53,7 @@ static weir_status host_partitions_create(void *self, const struct wr_partitions
 	return wr_fifo_split(self, spec, out, sms);
 }
 
-/* Its runners end with the device. */
+/* The partition's workers end with the device. */
 static void host_partition_destroy(void *self, void *partition)
 {
 	(void)self;
@@ -120,7 +120,8 @@ static weir_status host_call(void *self, int device, void *stream, void (*fn)(vo
 	return wr_host_stream_call(stream, fn, arg);
 }
 
-static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word,
+				   uint32_t value)
 {
 	(void)self;
 	(void)device;

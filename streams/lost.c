@@ -1,17 +1,17 @@
 /*
- * Lost callbacks: the work that a signal waits for has been complete for a second, it has not fired, and the
- * stream that carries the callback has come past it.
+ * Lost callbacks. A callback is lost if the work that its signal waits for has been complete for a second,
+ * the signal has not fired, and an event recorded behind the callback is complete.
  *
- * Without the last it is only late: enqueueing it still blocks (F16), a long host function of somebody else's
- * occupies the thread that makes the calls, all threads of the host backend are in long kernels, the process
- * was stopped (F36). Then the entity is poked in its place, which is always right, and nothing has failed.
+ * Without the last condition the callback is only late: its enqueueing still blocks (F16), a user's long host
+ * function occupies the thread that makes the calls, all threads of the host backend are in long kernels, or
+ * the process was stopped (F36). Then the entity is poked in the callback's place, which is always correct,
+ * and nothing fails.
  *
- * Thread: the loop, which alone gives such signals back, so that one which has waited for long stays what it
- * is meanwhile.
+ * Thread: the loop. It alone releases such signals, so a signal does not change while this file examines it.
  *
- * Lost rings: a word has not come to a point for a second though a later record of its stream is complete.
- * Without a later record nobody knows; whoever waits is told all the same, since the watch has seen the work
- * complete.
+ * Lost flags. A flag is lost if it has not been written for a second although a later record of its stream is
+ * complete. Without a later record this cannot be decided; waiting entities are poked all the same, since the
+ * watch has seen the work complete.
  */
 #include "base/log.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@
 
 #define LOST_AFTER 1000000000
 
-static bool all_complete(struct wr_system *system, const weir_fence *fences, size_t n)
+static bool fences_complete(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (wr_fence_query(system, fences[i]))
@@ -29,7 +29,9 @@ static bool all_complete(struct wr_system *system, const weir_fence *fences, siz
 	return true;
 }
 
-/* A copy of its fences, if it is armed for long: asking the device goes without the lock. Free with wr_free.
+/*
+ * Returns a copy of the fences of a signal that was armed long ago, else NULL. A copy, because the device is
+ * queried without the lock. The caller frees it with wr_free.
  */
 static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 {
@@ -46,29 +48,30 @@ static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 	return copy;
 }
 
-struct look {
+struct lost_search {
 	int64_t now;
 	bool lost;
 };
 
-static weir_status ask_signal_stream(struct wr_signal *signal, wr_token token)
+static weir_status query_signal_stream(struct wr_signal *signal, wr_token token)
 {
 	struct wr_system *system = signal->system;
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	if (signal->probed == token)
 		return wr_system_check(system, system->backend->query(system->native, signal_stream->event));
-	if (!wr_system_check(system, system->backend->record(system->native, signal_stream->device, signal_stream->native,
-							    signal_stream->event)))
+	if (!wr_system_check(system, system->backend->record(system->native, signal_stream->device,
+							     signal_stream->native, signal_stream->event)))
 		signal->probed = token;
 	return WEIR_E_BUSY;
 }
 
 /*
- * Inline: a point tells whose record began after the enqueueing had returned. One record may be on its way
- * when the last point is read here: so the one after that. While there is none that is complete nobody knows.
+ * For an inline callback: a complete record proves that the stream went past the callback if the record began
+ * after the enqueueing had returned. One record may be in progress when `submitted` is read here, so only a
+ * record after the next one counts. BUSY while there is none.
  */
-static weir_status ask_stream(struct wr_signal *signal, wr_token token)
+static weir_status query_stream(struct wr_signal *signal, wr_token token)
 {
 	weir_stream *stream = signal->stream;
 	weir_fence last = {wr_load(&stream->id), wr_load(&stream->submitted)};
@@ -80,96 +83,100 @@ static weir_status ask_stream(struct wr_signal *signal, wr_token token)
 	return last.point > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
 }
 
-static bool went_past(struct wr_signal *signal, wr_token token)
+static bool stream_went_past(struct wr_signal *signal, wr_token token)
 {
 	if (wr_load(&signal->enqueued) != token)
 		return false;
-	return signal->signal_stream ? !ask_signal_stream(signal, token) : !ask_stream(signal, token);
+	return signal->signal_stream ? !query_signal_stream(signal, token) : !query_stream(signal, token);
 }
 
-/* Inline: what its producer enqueued since comes first, and is not finished yet. */
-static bool stands_behind_work(const struct wr_signal *signal)
+/* Returns true if an inline callback waits for other, unfinished work of its stream. */
+static bool signal_is_behind_work(const struct wr_signal *signal)
 {
 	weir_stream *stream = signal->stream;
 
 	return !signal->signal_stream && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
 }
 
-/* Asked again once, which is always right; nothing is wrong where other work of the stream comes first. */
-static void call_late(struct wr_signal *signal, wr_token token, const char *producer)
+/* Pokes the entity, once per token. No warning if other work of the stream comes first. */
+static void signal_poke_late(struct wr_signal *signal, wr_token token, const char *producer)
 {
 	if (signal->late == token)
 		return;
 	signal->late = token;
-	if (!stands_behind_work(signal))
-		wr_log(WEIR_LOG_WARN, "the work of '%s' has been complete for 1 s, and its callback is not made "
-		       "yet: the thread that makes them is busy, or too many streams are", producer);
+	if (!signal_is_behind_work(signal))
+		wr_log(WEIR_LOG_WARN,
+		       "the work of '%s' has been complete for 1 s, and its callback has not run "
+		       "yet: the thread that runs callbacks is busy, or too many streams are",
+		       producer);
 	if (signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity);
 }
 
-static void decide(struct wr_signal *signal, struct look *look, wr_token token, weir_fence fence)
+static void signal_decide(struct wr_signal *signal, struct lost_search *search, wr_token token,
+			  weir_fence fence)
 {
 	const char *producer = wr_fence_producer(signal->system, fence, NULL);
-	bool probed = signal->probed == token, past = went_past(signal, token);
+	bool probed = signal->probed == token, past = stream_went_past(signal, token);
 
-	if (!wr_token_outstanding(token) || look->lost)
+	if (!wr_token_outstanding(token) || search->lost)
 		return;
-	look->lost = past;
+	search->lost = past;
 	if (past)
 		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s", producer);
 	else if (probed)
-		call_late(signal, token, producer);
+		signal_poke_late(signal, token, producer);
 }
 
-static void look_at(struct wr_signal *signal, void *arg)
+static void signal_find_lost(struct wr_signal *signal, void *arg)
 {
-	struct look *look = arg;
+	struct lost_search *search = arg;
 	struct wr_system *system = signal->system;
 	wr_token token = wr_load(&signal->token);
 	size_t n;
-	weir_fence *fences = token && wr_token_outstanding(token) ? copy_fences(signal, look->now, &n) : NULL;
+	weir_fence *fences =
+		token && wr_token_outstanding(token) ? copy_fences(signal, search->now, &n) : NULL;
 
 	if (!fences)
 		return;
-	if (!all_complete(system, fences, n))
+	if (!fences_complete(system, fences, n))
 		signal->complete_at = 0;
 	else if (!signal->complete_at)
-		signal->complete_at = look->now;
-	else if (look->now - signal->complete_at >= LOST_AFTER)
-		decide(signal, look, token, fences[0]);
+		signal->complete_at = search->now;
+	else if (search->now - signal->complete_at >= LOST_AFTER)
+		signal_decide(signal, search, token, fences[0]);
 	wr_free(fences);
 }
 
 weir_status wr_signals_look(struct wr_system *system, int64_t now)
 {
-	struct look look = {now, false};
+	struct lost_search search = {now, false};
 
 	if (wr_load(&system->signals.pending))
-		wr_signals_each(system, look_at, &look);
-	if (look.lost)
+		wr_signals_each(system, signal_find_lost, &search);
+	if (search.lost)
 		wr_system_fail(system, weir_last_error());
 	return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_OK;
 }
 
 /* --- flags --- */
 
-static bool came_to(weir_stream *stream, uint64_t point)
+static bool flag_reached(weir_stream *stream, uint64_t point)
 {
 	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)point) >= 0;
 }
 
-static bool missed(weir_stream *stream, int64_t now)
+static bool flag_is_lost(weir_stream *stream, int64_t now)
 {
 	uint64_t seen, point;
 	bool far;
 
 	if (!wr_load(&stream->word))
-		return false; /* until then `missed` is the owner's */
+		return false; /* until then flag_missed is the owner's */
 	seen = wr_load(&stream->completed);
 	point = stream->flag_missed.point;
 	far = seen > point && seen - point > WR_WORD_SPAN;
-	if (far || came_to(stream, point)) {
+	if (far || flag_reached(stream, point)) {
 		stream->flag_missed.point = wr_load(&stream->flag_value);
 		stream->flag_missed.since = 0;
 	} else if (seen > point && !stream->flag_missed.since) {
@@ -183,10 +190,11 @@ weir_status wr_flags_find_lost(struct wr_system *system, int64_t now)
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (!missed(stream, now))
+		if (!flag_is_lost(stream, now))
 			continue;
 		wr_fail(WEIR_E_DEVICE,
-			"flag lost: the work of '%s' has been complete for 1 s, and later work is, too",
+			"flag lost: the work of '%s' and later work have been complete for 1 s, its flag was "
+			"not written",
 			wr_load(&stream->owner));
 		wr_system_fail(system, weir_last_error());
 		return WEIR_E_DEVICE;
