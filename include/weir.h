@@ -1,23 +1,22 @@
 /*
  * weir.h: an event-driven scheduler for GPU pipelines.
  *
- * This header is the reference manual. It goes in the order in which data meets it: status, kinds (operators,
- * conditions), registry, description, graph, messages, streams, what an operator may call, running, counts.
+ * This header is the reference manual. Its order: status, kinds (operators, conditions), registry,
+ * description, graph, messages, streams, what an operator may call, inlets and outlets, running, counts.
  *
- * How to read it.
- *   gives / **out   the caller owns the result and destroys it
- *   takes           the library owns the argument from then on
- *   borrows         only for the call, or as long as it says
- *   getter          the parent owns what is returned
+ * Words used below:
+ *   gives, **out    the caller owns the result and destroys it
+ *   takes           the library owns the argument after the call
+ *   borrows         the callee uses it during the call only, or for as long as the comment says
+ *   getter          the returned object belongs to its parent
  *   Thread:         any | owner (the thread inside start, compute or stop of that entity) | worker
  *                   | device (the driver's thread)
  *
  * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the
- * caller fills begins with `size` (= sizeof it), and one without it is refused by name; zero is the default of
- * every other field. A function that
- * returns weir_status fails with a negative one, leaves **out untouched then, and says in words why:
- * weir_last_error(). No pointer may be NULL where it is not said; a stream that somebody could not get is
- * refused with what he was told.
+ * caller fills begins with `size` (its sizeof); a struct without it is refused by name. Zero is the default
+ * of every other field. A function that returns weir_status returns a negative one on failure, leaves **out
+ * untouched, and sets weir_last_error(). A pointer may be NULL only where the comment says so. Passing the
+ * NULL of a stream call that failed makes the next call fail with the same error.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -42,7 +41,7 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION "0.1.0"
-#define WEIR_ABI 2u		/* grows when a table below changes so that older plugins cannot be loaded */
+#define WEIR_ABI 2u		/* incremented when a change of the tables below breaks older plugins */
 
 /* ---------------------------------------------------------------------------------------------- status -- */
 
@@ -68,30 +67,31 @@ typedef enum {
 } weir_status;
 
 WEIR_API const char *weir_status_text(weir_status status);	/* never NULL */
-/* This thread's last failure, one line; "" if there was none. Borrowed until the next one. */
+/* This thread's last failure, one line; "" if there was none. Borrowed until this thread's next failure. */
 WEIR_API const char *weir_last_error(void);
 /*
- * Text of others fit for a line on a terminal: control characters (C0, DEL, C1), marks that turn the direction of
- * writing, spaces of no width and bytes that are no UTF-8 are written as \n, \u009b, \xff; all else, backslashes
- * too, stays as it is. Writes whole characters, at most room bytes (at least 16) with the NUL, and returns how many
- * without it; *text is then at its end, or where the next call goes on. Errors, reports, outcomes and explanations
- * of weir have been through it; files' names that it was given have not. Thread: any.
+ * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
+ * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
+ * everything else, backslashes too, stays as it is. Writes whole characters and a NUL, at most room bytes
+ * (room is at least 16), and returns the number of bytes without the NUL. *text then points at its end, or at
+ * where the next call continues. weir's errors, reports, outcomes and explanations are escaped already; file
+ * names that the caller passed in are not. Thread: any.
  */
 WEIR_API size_t weir_text_shown(char *out, size_t room, const char **text);
-/* Of the library that runs: WEIR_VERSION of its header. */
+/* The WEIR_VERSION that the running library was built with. */
 WEIR_API const char *weir_version(void);
 
 typedef enum { WEIR_LOG_ERROR = 1, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG } weir_log_level;
 /*
- * One line of what the library does, without a newline, borrowed for the call; at: ns, the clock of the run.
- * Thread: any, also a worker, several at once; no lock of the library is held. It must not block for long, and
- * not call weir_log_set.
+ * Receives one log line, without a newline, borrowed for the call; at: ns, the clock of the run. Must not
+ * block for long and must not call weir_log_set. No lock of the library is held. Thread: any, also workers,
+ * several at once.
  */
 typedef void weir_log_fn(weir_log_level level, int64_t at, const char *line, void *arg);
 /*
- * From now on the library tells fn what it does, in the whole process, instead of whom it told before; NULL:
- * nobody, as in the beginning. When it returns, the function before is not running and will not be called.
- * Thread: any but within fn. Fails: WEIR_E_NOMEM.
+ * Sets the log function of the whole process and replaces the one before. NULL, the initial state, turns
+ * logging off. When it returns, the previous function is not running and is not called again. Thread: any,
+ * but not from inside fn. Fails: WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_log_set(weir_log_fn *fn, void *arg);
 
@@ -112,8 +112,7 @@ typedef struct weir_verdict weir_verdict;
 typedef struct weir_values weir_values;
 
 /*
- * A point in a stream. A plain value that may outlive its
- * stream; {0, 0} is none, which counts as complete.
+ * A point in a stream: a plain value that may outlive its stream. {0, 0} is no fence and counts as complete.
  */
 typedef struct {
 	uint64_t stream, point;
@@ -149,9 +148,9 @@ typedef struct {
 } weir_parameter;
 
 /*
- * What a kind's start reads its parameters from: all declared ones, defaults filled in, types and bounds
- * checked. A name that the table does not declare, or a call of another type, gives 0, false or "", and the
- * start fails when it returns: WEIR_E_INVALID, by the name of the entity and the parameter.
+ * The parameters that a kind's start reads: all declared ones, defaults filled in, types and bounds checked.
+ * A call with an undeclared name or the wrong type returns 0, false or "", and the start then fails with
+ * WEIR_E_INVALID, naming the entity and the parameter.
  */
 WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
 WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
@@ -163,7 +162,10 @@ WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
 /* Index of the i-th port. */
 WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
 
-/* Reads "10ms", "1.5s", "5min" as a graph file's scheduler does: gives ns. Thread: any. Fails: WEIR_E_INVALID. */
+/*
+ * Parses a duration as graph files write it ("10ms", "1.5s", "5min"): gives ns. Thread: any. Fails:
+ * WEIR_E_INVALID.
+ */
 WEIR_API weir_status weir_duration_read(const char *text, int64_t *out);
 
 /* ------------------------------------------------------------------------------------ kinds: operators -- */
@@ -173,25 +175,26 @@ enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEI
 /* Kinds of messages, as a mask; 0 = any. */
 enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };
 typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
-#define WEIR_ALL UINT32_MAX		/* take: as many as there are */
+#define WEIR_ALL UINT32_MAX		/* take: all messages that are queued */
 
 /*
- * A port. OPTIONAL: may stay unconnected; what is emitted there is then dropped and counted; an unconnected
- * optional input is always empty. ANY_SIZE (inputs): any number of connections, each with a queue of its own;
- * `take` counts per queue.
+ * A port. OPTIONAL: may stay unconnected. Messages emitted on an unconnected output are dropped and counted;
+ * an unconnected optional input is always empty. ANY_SIZE (inputs): any number of connections, each with its
+ * own queue; `take` counts per queue.
  *
- * An input port is a *host* port: what compute receives from it is finished. While the device still works on
- * a message that the next tick would take there, the entity waits, and no worker does (its *implied gate*;
- * docs/conditions.md). DEVICE (inputs): compute does not look at the payloads itself, or orders itself by
- * weir_context_stream and its like; then there is no gate. WEIR_OPERATOR_STREAM sets DEVICE for all inputs,
- * HOST takes it back for one. A graph file has the last word: "gate" of a port.
+ * By default an input port is a *host* port: what compute receives from it is finished. While the device
+ * still works on a message that the next tick would take, the entity waits (its *implied gate*;
+ * docs/conditions.md); no thread waits. DEVICE (inputs): compute does not read the payloads on the host, or
+ * orders its work behind them with weir_context_stream and similar calls; such a port has no gate.
+ * WEIR_OPERATOR_STREAM sets DEVICE for all inputs, HOST clears it for one. "gate" of a port in a graph file
+ * overrides all of these.
  */
 typedef struct {
 	size_t size;
 	const char *name;	/* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
 	unsigned flags;
-	unsigned kinds;		/* a connection whose two ends have no kind in common is refused;
-				   so is, in a run, a message of any other kind */
+	unsigned kinds;		/* mask of accepted kinds. Refused: a connection between ports with no
+				   kind in common and, in a run, a message of another kind */
 	uint32_t capacity;	/* inputs: messages per connection; 0 = 1; at most 65536 */
 	uint32_t take;		/* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
 	uint32_t max_emits;	/* outputs: messages that one tick may emit; 0 = 1 */
@@ -200,12 +203,12 @@ typedef struct {
 } weir_port;
 
 /*
- * Flags. STREAM: every tick uses weir_context_stream; the stream is made before the first tick, and
- * inputs without WEIR_PORT_HOST are device ports. EFFECTS: it
- * has effects of its own (a file, a line of text), beside what it emits: it does not end because all receivers
- * of its outputs are done, but with its inputs; what it emits then is dropped and counted `closed`. Without the
- * flag it ends as soon as it is told that nobody receives any more, with what its inputs still hold; how many
- * of those it received before is chance. A graph file can say otherwise of an entity ("effects").
+ * Flags. STREAM: every tick uses weir_context_stream; the stream is taken before the first tick, and inputs
+ * without WEIR_PORT_HOST are device ports. EFFECTS: the operator does more than emit (it writes a file,
+ * prints). Its entity ends when its inputs end, even if all receivers of its outputs are done; what it emits
+ * for them is dropped and counted `closed`. Without the flag an entity ends once all its receivers are done,
+ * and drops what its inputs still hold; how many messages it received before that depends on timing. A graph
+ * file can override the flag for an entity ("effects").
  */
 enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
 
@@ -213,14 +216,14 @@ enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
  *   start    once per run, before the first tick
  *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
- *            the run. A failure without words (a bare `return WEIR_E_IO`) gets plain ones; a status above 0
- *            is refused
- *   stop     once per run that started, after the entity's streams have drained: late, if the run was cut
- *            short and they work on, by the thread that starts the next run or destroys the scheduler; never
- *            if the device hangs
+ *            the run. A failure without a text (a bare `return WEIR_E_IO`) gets a default text; a status
+ *            above 0 is refused
+ *   stop     once per run that started, after the entity's streams have drained. If the run was cut short and
+ *            they are still busy, the thread that starts the next run or destroys the scheduler calls it. It
+ *            is never called if the device hangs
  * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
- * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). One of the three at
- * a time per entity. NULL = nothing to do.
+ * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
+ * of the three runs at a time. NULL: nothing to do.
  */
 typedef struct {
 	size_t size;
@@ -239,8 +242,7 @@ typedef struct {
 typedef enum { WEIR_GATHERING, WEIR_CONTENT } weir_phase;
 
 /*
- * What is told to a condition from outside: weir_entity_tell.
- * NOTHING until it is told something in this run or before it.
+ * What weir_entity_tell told a condition. NOTHING until the first tell in this run or before its start.
  */
 typedef enum {
 	WEIR_TOLD_NOTHING,
@@ -252,21 +254,22 @@ typedef enum {
 } weir_told;
 
 /*
- * A condition: a const table, asked by the entity's only owner. `ask` looks at the view and fills the
- * verdict; it holds no thread, arms no timer, takes no lock, reads no clock, and asking again is always
- * right. A gathering condition looks at how many messages wait, at time, at what was told; a content
- * condition looks into the messages that the next tick will receive: it is asked only when all gathering
- * conditions hold, and what it saw is what compute receives. start: once per run, before the first ask (state
- * is zeroed before). ticked: after each successful compute; when that tick began says weir_view_began. flags:
- * TIMELESS: its ticked asks for no time, so the clock need not be read when a tick begins.
+ * A condition: a const table. Only the thread that owns the entity calls it. `ask` reads the view and fills
+ * the verdict; it blocks no thread, arms no timer, takes no lock and reads no clock, and it may be called
+ * again at any time. A gathering condition looks at the number of queued messages, at time, and at what was
+ * told. A content condition looks into the messages that the next tick will receive: it is asked only when
+ * all gathering conditions hold, and compute receives exactly what it saw. start: once per run, before the
+ * first ask, with a zeroed state. ticked: after each successful compute; weir_view_began returns when that
+ * tick began. flags, TIMELESS: its ticked does not use the time, so the clock need not be read when a tick
+ * begins.
  */
 enum { WEIR_CONDITION_TIMELESS = 1 };
 typedef struct {
 	size_t size;
 	const char *name, *help;
 	size_t state_size;
-	const weir_parameter *parameters;	/* a parameter of type WEIR_INPUT(S)/WEIR_OUTPUT(S) says
-						   which ports it stands for */
+	const weir_parameter *parameters;	/* those of type WEIR_INPUT(S)/WEIR_OUTPUT(S) name the
+						   ports that the condition is about */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
@@ -276,109 +279,108 @@ typedef struct {
 
 /* The view: ports by index. Only inside ask and ticked. */
 
-/* The clock is read once, and only if a condition asks. In ticked: after compute. */
+/*
+ * Time of this review; the clock is read once, and only if a condition asks. In ticked: the time after
+ * compute.
+ */
 WEIR_API int64_t weir_view_now(const weir_view *view);
 /*
- * Only inside ticked: when the tick began, which is what weir_view_now says in the review that found all
- * conditions READY. How long compute took is not in it. 0 for a TIMELESS condition.
+ * Only inside ticked: when the tick began, before compute. Equals weir_view_now of the review that found all
+ * conditions READY. 0 for a TIMELESS condition.
  */
 WEIR_API int64_t weir_view_began(const weir_view *view);
 /* When the run began, on the same clock. */
 WEIR_API int64_t weir_view_started(const weir_view *view);
-/* Only inside ticked: so many ticks that were due will never come (weir_entity_counts.lost). */
+/* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
 WEIR_API void weir_view_count_lost(const weir_view *view, uint64_t ticks);
-/* Messages of all its queues: inbox + front. */
+/* Messages in all queues of the port: inbox + front. */
 WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
-/* Of its least filled queue. */
+/* Messages in the port's least filled queue. */
 WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
 /* Messages a tick needs: the port's take, 1 for WEIR_ALL. */
 WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
-/* All senders are closed; ask BEFORE the count. */
+/* True if all senders have closed. Call it BEFORE the count: a sender may push, then close, in between. */
 WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
 /*
- * It will never again have `needed` messages (0: what a tick needs, weir_view_take): of an any-size port, where
- * each queue must have that many, one sender has closed and its queue has fewer; of another port all senders have
- * closed and their queues have fewer together. Looks at the closing before it counts, so it may be asked in any
- * order with the calls above. False for a port without connection.
+ * True if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where each
+ * queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all senders
+ * have closed and the queues together have fewer. Reads "closed" before it counts, so its order with the
+ * calls above does not matter. False for an unconnected port.
  */
 WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
-/* Least room of its live `block` queues; SIZE_MAX: no limit. */
+/* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
 /* The port's max_emits. */
 WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
-/* This condition's word from outside. */
+/* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(const weir_view *view);
 
 /*
- * The entity's own ticks that used the device, its *device ticks*, numbered from 1 in each run; max_in_flight
- * bounds how many of them are on their way. What is asked of a device is asked by tick_pending alone.
+ * *Device ticks* are the entity's ticks that used the device, numbered from 1 in each run; max_in_flight
+ * bounds how many are incomplete. Of the calls below only tick_pending queries the device.
  */
 
-/* How many there were in this run. */
+/* Device ticks of this run so far. */
 WEIR_API uint64_t weir_view_device_ticks(const weir_view *view);
-/* How many there are from the oldest that is not known to be complete. */
+/* Device ticks from the oldest one not known to be complete up to the latest. */
 WEIR_API size_t weir_view_in_flight(const weir_view *view);
-/* The entity's max_in_flight, less while its ticks enqueue very much; 0: no bound. */
+/* The entity's max_in_flight; less while its ticks enqueue many items. 0: no bound. */
 WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
 /*
- * Fences that the ends of the device ticks up to this one recorded and that are not seen complete: returns
- * how many, writes at most `room` of them, one per stream (the latest). Without a bound none are kept: 0.
+ * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
+ * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
  */
 WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room);
 
-/* Content conditions only: the front of the port, what the next tick receives. */
+/* Content conditions only: the number of messages in the port's front, which the next tick receives. */
 WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
 WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
 /*
- * Fences of the front not seen complete: returns how many, writes
- * at most `room` of them, one per stream (the latest).
+ * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
  */
 WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room);
 
 /*
- * The verdict: each ask gives exactly one of ready, never, wait; the sources of a wait add up. None, or ready
- * or never beside another, fails the run by the condition's name, and so does a port that is out of range.
- * `why` is borrowed for ever (a literal). Times are absolute.
+ * The verdict: each ask gives exactly one of ready, never, wait; several wait calls add up their wake
+ * sources. No verdict, or ready or never combined with another, fails the run and names the condition; so
+ * does a port index out of range. `why` must stay valid for ever (a literal). Times are absolute.
  */
 WEIR_API void weir_verdict_ready(weir_verdict *verdict);
 WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
-/* Wait, without a source: until somebody pokes. */
+/* Wait without a wake source: until the entity is poked. */
 WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
 /*
- * Wait; ask again at this time. One that is not after weir_view_now is asked
- * again once; the same time named again fails the run: say READY when now >= at.
+ * Wait; ask again at this time. If `at` is not after weir_view_now, the condition is asked again once; if it
+ * names such a time again, the run fails. Give ready when now >= at.
  */
 WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
-/* Wait; ask again when it is complete. One that was never recorded in this graph fails the run. */
+/* Wait; ask again when the fence is complete. A fence that was never recorded in this graph fails the run. */
 WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
-/* Wait for something outside: holds the run open. */
+/* Wait for something outside weir; keeps the run open. */
 WEIR_API void weir_verdict_external(weir_verdict *verdict);
 
 /* ----------------------------------------------------------------------------- registry: kinds by name -- */
 
 /*
- * A registry holds operators and conditions by name: the built-ins and what is added. Everywhere below NULL
- * means the built-ins alone. A registry must outlive the graphs that were made with it; tables that are added
- * are borrowed until it is destroyed.
+ * A registry holds operators and conditions by name: the built-ins and the added ones. A NULL registry below
+ * means the built-ins only. A registry must outlive the graphs made with it, and borrows the added tables
+ * until it is destroyed.
  */
 WEIR_API weir_status weir_registry_create(weir_registry **out);
-/*
- * Fails: WEIR_E_INVALID for a bad table (size, name, ports)
- * or a name that is taken. Thread: one at a time.
- */
+/* Fails: WEIR_E_INVALID for a bad table (size, name, ports) or a name in use. Thread: one at a time. */
 WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
 WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
 /*
  * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a
- * regular file, owned by root or the caller, not writable by all; a name without '/' is a file of the working
- * directory, never of the linker's paths. A program that is linked with the static library exports its
- * symbols to plugins (-rdynamic), or they do not load. ABI number and struct sizes are checked before its
- * first function is called. It stays loaded until the registry is destroyed.
+ * regular file, owned by root or the caller, not world-writable; a name without '/' is looked up in the
+ * working directory, not in the linker's search path. A program linked with the static library must export
+ * its symbols (-rdynamic), or plugins do not load. ABI number and struct sizes are checked before any
+ * function of the plugin is called. It stays loaded until the registry is destroyed.
  */
 WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
-/* NULL after the last; sorted by name. */
+/* The i-th in order of names; NULL after the last. */
 WEIR_API const weir_operator *weir_registry_operator(const weir_registry *registry, size_t i);
 WEIR_API const weir_condition *weir_registry_condition(const weir_registry *registry, size_t i);
 WEIR_API void weir_registry_destroy(weir_registry *registry);
@@ -389,7 +391,7 @@ typedef struct {
 	weir_status (*add)(weir_registry *registry);
 } weir_plugin_info;
 
-/* Once in a plugin, C, C++ or CUDA C++: exports its `weir_plugin`, also where symbols are hidden. */
+/* Exports `weir_plugin`, even with hidden visibility. Use it once per plugin, in C, C++ or CUDA C++. */
 #define WEIR_PLUGIN(function)                                                                              \
 	WEIR_C WEIR_API const weir_plugin_info weir_plugin;                                                \
 	const weir_plugin_info weir_plugin = {                                                             \
@@ -399,22 +401,22 @@ typedef struct {
 /* ------------------------------------------------------------------------- description: the plain data -- */
 
 /*
- * A description says what a graph is: docs/graph-format.md. Reading one opens no device, starts no thread.
- * One that was read and one that was made by calls mean the same.
+ * A description declares a graph: docs/graph-format.md. It can be read from JSON or built by calls, with the
+ * same result. Reading one opens no device and starts no thread.
  */
 typedef struct {
 	size_t size;
-	int number;			/* of W012, explained in docs/errors.md */
+	int number;			/* 12 for W012; docs/errors.md explains each */
 	const char *file, *pointer;	/* the file's name or NULL; JSON pointer ("/entities/2/operator") */
-	unsigned line, column;		/* from 1; 0: not from a text */
+	unsigned line, column;		/* from 1; 0: not read from a text */
 	const char *text;		/* one line: what is wrong and the remedy */
 	bool warning;
 } weir_report;
 typedef void weir_report_fn(const weir_report *report, void *arg);	/* borrows the report for the call */
 
 /*
- * A syntax error is reported too (fn may be NULL); last_error has the
- * first line. Fails: WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM.
+ * Syntax errors are reported to fn as well (it may be NULL); weir_last_error() returns the first one. Fails:
+ * WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn,
 					   void *arg);
@@ -427,10 +429,9 @@ WEIR_API weir_status weir_description_add(weir_description *description, const c
 WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
 					      const char *to);
 /*
- * Resources by name, and who uses them (docs/graph-format.md, "resources"). A stream pool: streams of one
- * device, shared by the entities that use it. A green context pool: a device's multiprocessors in partitions,
- * the remainder being one of its own; a green context names one of them. green_context: of a stream pool; the
- * name of a green context, or of a green context pool, whose default it then is; NULL: none.
+ * Named resources and their use by entities (docs/graph-format.md, "resources"). A stream pool holds streams
+ * of one device, shared by the entities that use it. A green context pool divides a device's multiprocessors
+ * into partitions; the remainder is one more partition. A green context names one of them.
  */
 enum { WEIR_STREAM_BLOCKING = 1 };	/* flags of a stream pool: its streams and CUDA's
 					   legacy default stream wait for each other */
@@ -438,11 +439,12 @@ typedef struct {
 	size_t size;
 	int device;		/* a GPU's index */
 	unsigned flags;
-	int priority;		/* CUDA's: lower is more urgent; outside of
-				   the device's range it is clamped */
+	int priority;		/* as in CUDA: lower is more urgent; clamped
+				   to the device's range */
 	uint32_t reserved_size;	/* streams made before the first tick; UINT32_MAX: none; 0: 1 */
 	uint32_t max_size;	/* streams at most; 0: no bound */
-	const char *green_context;
+	const char *green_context;	/* a green context, or a green context pool for its
+					   default context; NULL: none */
 	bool is_default;	/* entities that name no pool use it */
 } weir_stream_pool;
 typedef struct {
@@ -452,8 +454,8 @@ typedef struct {
 	const uint32_t *sms_per_partition;
 	size_t num_partitions;
 	uint32_t min_sm_size;		/* the least size of a partition; 0: 2 */
-	uint32_t default_context;	/* which partition is the pool's default, counted from 1; 0:
-					   the remainder, or the last one if nothing remains */
+	uint32_t default_context;	/* the pool's default partition, counted from 1; 0: the
+					   remainder, or the last one if nothing remains */
 	bool is_default;		/* entities that name no pool and no
 					   context use its default context */
 } weir_green_context_pool;
@@ -462,33 +464,32 @@ WEIR_API weir_status weir_description_add_stream_pool(weir_description *descript
 WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
 							     const weir_green_context_pool *pool);
 #define WEIR_REMAINDER (-2)
-/* index: of a partition; -1: the pool's default; WEIR_REMAINDER: what remains beside those that are listed. */
+/* index: of a partition; -1: the pool's default; WEIR_REMAINDER: what the listed partitions leave. */
 WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
 							const char *pool, int index);
-/* Once per resource. */
+/* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);
 /*
- * Puts a JSON value at a JSON pointer, making what is missing on the
- * way ("/scheduler/workers", "4"). "-" appends to a list.
+ * Puts a JSON value at a JSON pointer ("/scheduler/workers", "4") and creates missing parents. "-" appends to
+ * a list.
  */
 WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer,
 					  const char *json);
 /*
- * Sets "entity.param=value" (value: JSON, or else taken as a
- * string). Fails: WEIR_E_INVALID, naming the nearest entity.
+ * Applies "entity.param=value". A value that is not JSON is taken as a string. Fails: WEIR_E_INVALID,
+ * suggesting the entity with the nearest name.
  */
 WEIR_API weir_status weir_description_set(weir_description *description, const char *assignment);
 /*
- * Checks everything that can be known without running; all
- * errors and warnings in one go, in the order of the text.
+ * Checks all that can be checked without running. Reports all errors and warnings, in the order of the text.
  */
 WEIR_API weir_status weir_description_check(const weir_description *description,
 					    const weir_registry *registry, weir_report_fn *fn, void *arg);
 typedef enum { WEIR_AS_TEXT, WEIR_AS_JSON, WEIR_AS_DOT } weir_format;
 /*
- * Gives the resolved graph, defaults filled in, as text
- * that ends with a newline; free with weir_text_free.
+ * Gives the resolved graph, defaults filled in, as text that ends with a newline; free it with
+ * weir_text_free.
  */
 WEIR_API weir_status weir_description_print(const weir_description *description,
 					    const weir_registry *registry, weir_format format, char **out);
@@ -498,44 +499,45 @@ WEIR_API void weir_description_destroy(weir_description *description);
 /* --------------------------------------------------------------------------- graph: the wired entities -- */
 
 /*
- * Borrows the registry while the graph lives; copies what it needs of the
- * description. Fails: WEIR_E_INVALID (first error), WEIR_E_NOMEM.
+ * Borrows the registry while the graph lives; copies what it needs of the description. Fails: WEIR_E_INVALID
+ * (weir_last_error() has the first error), WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
 				       const weir_description *description);
 /* Read + create with the built-ins. */
 WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);
-/* Getter; NULL: none of that name. */
+/* Getter; NULL if there is no entity of that name. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
 WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);	/* getter: its table */
 /* Getter: its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
 /*
- * Fails: WEIR_E_BUSY while a scheduler has it, or while the program holds messages of it: the graph stays,
- * unref them and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which was
- * leaked on purpose. NULL is fine.
+ * NULL is allowed. Fails: WEIR_E_BUSY: a scheduler uses the graph, or the program holds messages of it. The
+ * graph stays; destroy the scheduler, unref the messages, and call again. WEIR_E_ABANDONED: a hung GPU may
+ * still touch memory, which was leaked on purpose.
  */
 WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
 
 /*
- * Asks for a review of the entity. Outside a run refused (WEIR_E_CLOSED),
- * nothing changes. Thread: any, also a signal handler.
+ * Asks for a review of the entity. Thread: any, also a POSIX signal handler. Fails: WEIR_E_CLOSED outside a
+ * run; nothing changes then.
  */
 WEIR_API weir_status weir_entity_poke(weir_entity *entity);
 /*
- * Tells the entity's condition of that name (its type, if it was given none) something, and pokes. Kept if no
- * run is on; forgotten when a run ends. Thread: any. Fails: WEIR_E_INVALID: no such condition.
+ * Tells a condition of the entity something and pokes the entity. condition: its name, or its type if it has
+ * no name. Outside a run the value is kept for the next run; it is forgotten when a run ends. Thread: any.
+ * Fails: WEIR_E_INVALID: no such condition.
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
-/* Tells its `boolean` condition READY or WAIT. */
+/* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
 WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
 /*
- * A tensor in DLPack's terms. strides in elements, NULL = dense and
- * row-major. device: -1 = host memory, else a GPU's index.
+ * A tensor in DLPack's terms. strides: in elements; NULL: dense and row-major. device: WEIR_HOST or a GPU's
+ * index.
  */
 typedef struct {
 	size_t size;
@@ -549,67 +551,69 @@ typedef struct {
 #define WEIR_HOST (-1)
 
 /*
- * A message: a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. Immutable once
- * emitted, except by whoever holds the only reference. Messages of a graph are pooled: none may outlive it.
- * Making one: Thread: any, but not while a scheduler is created for the graph: it may replace what failed.
+ * A message is a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. It is
+ * immutable once emitted, unless weir_message_unique returns true. Messages are pooled by their graph and
+ * must not outlive it. Creating one: Thread: any, but not while a scheduler is being created for the graph,
+ * since that may replace a failed backend.
  */
 WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
-/* Host memory; weir_message_data to fill it. */
+/* Bytes of host memory, not cleared; fill them through weir_message_data. */
 WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);
 /*
- * A new tensor like `like` (its data and strides are ignored); memory of like->device: zero-cost
- * pooled, not cleared. Fails: WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape). Before a scheduler
- * was created only WEIR_HOST works.
+ * Gives a dense tensor with the shape, type and device of `like` (data and strides are ignored). The memory
+ * comes from a pool and is not cleared. Before a scheduler was created only WEIR_HOST works. Fails:
+ * WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape).
  */
 WEIR_API weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like);
 /*
- * Wraps a caller's memory. destroy(arg) runs once, when host and GPU are done with it: on a worker, on the
- * caller's thread that drops the last reference, or, for what a run or a graph leaves, on the thread that
- * ends it. Never on the driver's.
+ * Wraps the caller's memory. destroy(arg) runs once, when host and GPU no longer use it: on a worker, on the
+ * caller's thread that drops the last reference, or, for messages left by a run or a graph, on the thread
+ * that ends it. It never runs on the driver's thread.
  */
 WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
 				       void (*destroy)(void *arg), void *arg);
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer,
 				       void (*destroy)(void *pointer));
 WEIR_API weir_message *weir_message_ref(weir_message *message);	/* returns it */
-/* NULL is fine. One too many is seen where it can be, and fails the run. */
+/* NULL is allowed. An unref too many is detected where possible and fails the run. */
 WEIR_API void weir_message_unref(weir_message *message);
 /*
- * The caller holds the only reference, and no work that others enqueued still reads it: he may write in
- * place, after its producers. Ask before, each time: the yes is how weir knows who wrote.
+ * Returns true if the caller holds the only reference and no work enqueued by others still reads the payload.
+ * The caller may then write in place, ordered after the message's producers. Call it before each write: after
+ * a true answer weir counts the caller as a producer of the payload.
  */
 WEIR_API bool weir_message_unique(const weir_message *message);
 /* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER. */
 WEIR_API unsigned weir_message_kind(const weir_message *message);
-/* Getter; NULL if it is none. */
+/* Getter; NULL if the payload is not a tensor. */
 WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);
 /* Bytes, the tensor's data, or the user's pointer; NULL if empty. */
 WEIR_API void *weir_message_data(const weir_message *message);
 /* Bytes of data; 0 for a user's pointer. */
 WEIR_API size_t weir_message_size(const weir_message *message);
 /*
- * The work behind `fence` (of a stream that weir does not know
- * was used) reads the payload: it outlives that work.
+ * Declares that the work before `fence` reads the payload, so that the payload outlives that work. Needed for
+ * streams whose use weir does not see.
  */
 WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
 /*
- * For a program outside of ticks: the work behind `fence` produces the payload. Gates and device waits of whoever
- * receives it see that, and the payload outlives it; nobody has to wait before the push. Several fences add
- * up, the latest of each stream. What a tick enqueues on streams of weir's is noted without a word. Fails:
- * WEIR_E_INVALID: never recorded, or the message was pushed or emitted (and is not the caller's alone again by
- * weir_message_unique).
+ * For a program outside of ticks: declares that the work before `fence` produces the payload, so that the
+ * program need not wait before the push. Gates and device waits of the receivers wait for the fence, and the
+ * payload outlives the work. Calls add up; of each stream the latest fence counts. Ticks do not need it: weir
+ * knows what they enqueue on its own streams. Fails: WEIR_E_INVALID: the fence was never recorded, or the
+ * message was pushed or emitted and weir_message_unique has not returned true since.
  */
 WEIR_API weir_status weir_message_produced(weir_message *message, weir_fence fence);
-/* Who produced it: returns how many there are. */
+/* The fences of the work that produces the payload: returns how many, writes at most `room` of them. */
 WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);
 
 /* ------------------------------------------------------------------------------------- streams, fences -- */
 
 /*
- * A kernel: what it does on the host and how it is launched on CUDA. host: runs on a thread of the backend,
- * returns 0, or not: the stream has faulted, as after a CUDA error. cuda: enqueues on the cudaStream_t,
- * returns a cudaError_t; a capture that it begins it also ends. A kernel without a form for the backend is
- * refused.
+ * A kernel: a function for the host and one that launches it on CUDA. host: runs on a thread of the backend
+ * and returns 0; any other value faults the stream as a CUDA error does. cuda: enqueues on the cudaStream_t
+ * and returns a cudaError_t; a capture that it begins it must also end. A kernel without the function that
+ * the backend needs is refused.
  */
 typedef struct {
 	size_t size;
@@ -619,7 +623,10 @@ typedef struct {
 } weir_kernel;
 
 #define WEIR_ARGUMENTS_MAX 256		/* bytes */
-/* Copies the arguments. Of these two, record and wait: fails with WEIR_E_INVALID for a NULL stream. */
+/*
+ * Enqueues the kernel; copies the arguments. Fails, like copy, record and wait: WEIR_E_INVALID: a NULL
+ * stream.
+ */
 WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 					size_t bytes);
 /* Asynchronous; host memory should be pinned (weir's own is). */
@@ -627,229 +634,235 @@ WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void 
 WEIR_API void *weir_stream_native(const weir_stream *stream);	/* cudaStream_t on CUDA, else NULL */
 WEIR_API int weir_stream_device(const weir_stream *stream);
 WEIR_API uint64_t weir_stream_id(const weir_stream *stream);	/* never reused */
-/* One queue of the device, whoever works on it: one cudaStream_t. */
+/* Returns true if both are the same queue of the device (the same cudaStream_t), even with different ids. */
 WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);
 /*
- * Makes a stream of the caller's known (NULL: CUDA's legacy default stream of that device); the native one
- * must outlive the graph, or be unwrapped. It may go to set_stream and synchronize_streams below and so
- * travel with messages. What the caller enqueues on it outside of a tick is not fenced by itself: record it
- * and tell the messages (weir_message_use). Needs a scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA. A
- * native stream that was destroyed may only be unwrapped, between runs. What else becomes of it is undefined,
- * for CUDA cannot tell: the run may end with an error, or the process with a crash.
+ * Makes a stream of the caller known to weir (native NULL: CUDA's legacy default stream of that device). The
+ * native stream must outlive the graph or be unwrapped first. The wrapped one may be passed to set_stream and
+ * synchronize_streams below and so travel with messages. Work that the caller enqueues on it outside of a
+ * tick is not fenced automatically: record it and pass the fence to weir_message_use. Needs a scheduler.
+ * Fails: WEIR_E_UNSUPPORTED without CUDA. After the native stream was destroyed, unwrapping it between runs
+ * is the only legal call: CUDA cannot detect a destroyed stream, so any other use is undefined (an error or a
+ * crash).
  */
 WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
 /*
- * The native stream is the caller's alone again. Fails: WEIR_E_BUSY: a run is
- * on, or work that was recorded on it is not complete. NULL is fine.
+ * Ends weir's use of the native stream. NULL is allowed. Fails: WEIR_E_BUSY: a run is on, or work recorded on
+ * the stream is not complete.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 /*
- * A stream of weir's own for a program outside of ticks, on every backend: to launch, copy, wait and record on,
- * one thread at a time. Its fences go to weir_message_produced and weir_message_use. It lives as long as the
- * graph is on its backend (on `sim`: as its scheduler); make one and keep it. On `sim` each call goes into the
- * simulated world, whose time goes on meanwhile, in a run or outside of one. Needs a scheduler. Fails:
- * WEIR_E_INVALID: no such device, or called on a worker.
+ * Gives a stream for a program outside of ticks, on every backend: to launch, copy, wait and record, one
+ * thread at a time. Pass its fences to weir_message_produced and weir_message_use. The graph owns the stream,
+ * which lives as long as the graph stays on its backend (on `sim`: as long as the scheduler); create one and
+ * keep it. On `sim` each call advances the simulated time, inside or outside of a run. Needs a scheduler.
+ * Fails: WEIR_E_INVALID: no such device, or called on a worker.
  */
 WEIR_API weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out);
 /*
- * On the device: later work of the stream waits for what the caller's cudaEvent_t was recorded after.
- * Source: cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED without CUDA.
+ * Makes later work of the stream wait, on the device, for the caller's cudaEvent_t. Source:
+ * cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED without CUDA.
  */
 WEIR_API weir_status weir_stream_wait_native(weir_stream *stream, void *event);
-/* A fence after all that was enqueued. */
+/* Gives a fence after all work enqueued so far. */
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
-/* On the device; later work waits; elided where already ordered. */
+/*
+ * Makes later work of the stream wait, on the device, for the fence; omitted where the order already holds.
+ */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
  * OK: complete. WEIR_E_BUSY: not yet. WEIR_E_INVALID: never recorded, or
  * of another graph. WEIR_E_DEVICE: the device failed. Thread: any.
  */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
-/* Negative: for ever; refused on a worker (WEIR_E_INVALID). */
+/* Blocks until the fence is complete; negative: no timeout. Refused on a worker (WEIR_E_INVALID). */
 WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
 /*
- * On the device: later work of the caller's cudaStream_t (NULL: the legacy default one) waits for the fence; nothing
- * if it is complete. So who takes from an early outlet goes on without waiting on the host; that it reads the
- * payload it says by weir_message_use. Source: cudaStreamWaitEvent. Thread: any. Fails: WEIR_E_UNSUPPORTED without
- * CUDA; as weir_fence_query.
+ * Makes later work of the caller's cudaStream_t (NULL: the legacy default stream) wait, on the device, for
+ * the fence; does nothing if it is complete. Lets the taker of an early outlet continue without a wait on the
+ * host; it declares its reading by weir_message_use. Source: cudaStreamWaitEvent. Thread: any. Fails:
+ * WEIR_E_UNSUPPORTED without CUDA; else as weir_fence_query.
  */
 WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
-WEIR_API void weir_sleep(int64_t ns);	/* on the clock of the run the caller belongs to: virtual
-					   on `sim`. Also inside a kernel's host form */
+WEIR_API void weir_sleep(int64_t ns);	/* by the clock of the caller's run: virtual on `sim`.
+					   Also inside a kernel's host function */
 
 /* ---------------------------------------------------- what an operator calls. Thread: owner, that call -- */
 
 WEIR_API weir_graph *weir_context_graph(weir_context *context);
 WEIR_API weir_entity *weir_context_entity(weir_context *context);
-/* Ticks of this entity in this run before this one. */
+/* Number of this tick: the entity's ticks in this run before it. */
 WEIR_API uint64_t weir_context_tick(const weir_context *context);
 WEIR_API int64_t weir_context_now(const weir_context *context);		/* the run's clock */
 /*
- * The name of the entity whose compute the calling thread is in; NULL: in none. Borrowed while its graph
- * lives. Thread: any, also in a POSIX signal handler: it takes no lock and allocates nothing, so a handler of
- * SIGSEGV can say whose compute it was.
+ * The name of the entity whose compute the calling thread runs; NULL outside of compute. Borrowed while its
+ * graph lives. Takes no lock and allocates nothing, so that a SIGSEGV handler can name the entity. Thread:
+ * any, also in a POSIX signal handler.
  */
 WEIR_API const char *weir_running_entity(void);
 WEIR_API bool weir_context_stopping(const weir_context *context);	/* a drain is on */
-/* Messages received by this tick, all queues. */
+/* Messages received by this tick on the input, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
-/* Borrowed until compute returns. */
+/* The i-th of them. Borrowed until compute returns. */
 WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);
 /*
- * How many of them came by the k-th connection of the port (they are
- * listed connection by connection, in connection order).
+ * How many of them came by the k-th connection of the port; messages are listed connection by connection.
  */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
 /*
- * Who sends on the k-th connection of the port: "read.out", or "inlet" for one that a program made; NULL: there
- * are not so many. Also in start. A getter: lives as long as the graph.
+ * The sender of the k-th connection of the port: "read.out", or "inlet" for an inlet; NULL if there is no
+ * such connection. Also in start. Getter: lives as long as the graph.
  */
 WEIR_API const char *weir_context_sender(const weir_context *context, unsigned input, size_t k);
 /*
- * Delivered after compute returns OK. Takes a reference of the operator's, also on failure; a message that was
- * received is passed on by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such output, more
- * than max_emits, a kind that the port or one of its receivers does not take, or no reference that could be
- * taken (then none is).
+ * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
+ * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
+ * output, more than max_emits, a kind that the port or a receiver does not accept, or the operator holds no
+ * reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 
 /*
- * The streams of an operator; docs/streams.md has Holoscan's names for these calls. An entity has one
- * *internal* stream: from its pool, taken at first use and kept for the run. If there is none to be had (no
- * pool, an exhausted one, allocate = false before one was taken) the first stream that is found in the
- * messages serves as the internal one in this tick; if there is none either, the device's default stream.
- * Every message that the tick emits carries the internal stream, if it was used: who receives it knows which
- * stream produced it. The default stream is carried by nothing, unless the entity has "use_default_stream":
- * then it is the internal one and travels like every other. A stream got here belongs to this entity: use it
- * in its own calls alone. All that is enqueued on it is fenced when the tick ends.
+ * The streams of an operator; docs/streams.md has Holoscan's names for these calls. The *current* stream of
+ * an entity comes from its pool, is taken at first use and kept for the run. If the pool gives none (no pool,
+ * an exhausted one, allocate = false before one was taken), the first stream found in the messages is the
+ * current stream of this tick; without one, the device's default stream is. If the current stream was used,
+ * every message that the tick emits carries it, so that the receiver knows which stream produced it. The
+ * default stream is not carried, unless the entity has "use_default_stream": then it is the current stream
+ * and is carried like any other. A stream from these calls belongs to this entity; use it in this entity's
+ * calls only. All work enqueued on it is fenced when the tick ends.
  */
 
 /*
- * The internal stream, after all inputs of the tick: receive_stream
- * for every input, allocating. NULL: last_error.
+ * The current stream, ordered after all inputs of the tick: receive_stream for every input, with allocate.
+ * NULL on failure: see weir_last_error().
  */
 WEIR_API weir_stream *weir_context_stream(weir_context *context);
 /*
- * The internal stream, after the streams that the messages of this input carry; it makes the entity's device
- * the thread's current one. sync_to_default: the device's default stream comes after all that, too, for what
- * works there and knows of no other. Fails: WEIR_E_INVALID outside of compute: messages are received when it
- * begins.
+ * Gives the current stream, ordered after the streams that the messages of this input carry, and makes the
+ * entity's device the thread's current device. sync_to_default: orders the device's default stream after them
+ * as well, for libraries that use only that stream. Fails: WEIR_E_INVALID outside of compute, where there are
+ * no messages.
  */
 WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
 						 bool sync_to_default, weir_stream **out);
 /*
- * The streams that message i of the input carries, one per queue of the device: returns how many there are,
- * writes at most `room`. 0: none, or no such message. Nothing is synchronised, allocated or attached. Without
- * memory for one the tick fails when it ends.
+ * The streams that message i of the input carries, one per queue of the device: returns how many, writes at
+ * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If it runs out of
+ * memory, the tick fails when it ends.
  */
 WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i,
 					     weir_stream **out, size_t room);
 /*
- * One more stream of the entity's pool, by a name of its own: made at the first call with that name, kept for
- * the run. Attached to nothing. Also in start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED:
- * the entity has no pool. compute may go on without.
+ * Gives another stream of the entity's pool: taken at the first call with that name, kept for the run,
+ * carried by no message. Also in start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED: the
+ * entity has no pool. compute may go on after either.
  */
 WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
 /*
- * In this tick the messages of this output carry this stream, instead of the internal one; called again: this
- * one, too. Other outputs are as they were. The stream may be any of this entity's, one that a message
- * brought, or a wrapped one. A message that is passed on while others hold it, too, keeps what it carries,
- * unless weir_message_unique said yes before. Fails: WEIR_E_INVALID.
+ * In this tick the messages of this output carry this stream instead of the current one; further calls add
+ * streams. Other outputs do not change. The stream may be any of this entity's, one that a message carries,
+ * or a wrapped one. A received message that is passed on while others hold references keeps the streams that
+ * it carries, unless weir_message_unique returned true for it. Fails: WEIR_E_INVALID.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*
- * What is enqueued on target from now on comes after what is enqueued on
- * the others now. NULL entries and target itself are passed over.
+ * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
+ * itself are skipped.
  */
 WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
 						      size_t count, weir_stream *target);
 /*
- * The default stream of the entity's device, as weir_context_stream
- * would give it to an entity without a pool. NULL: last_error.
+ * The default stream of the entity's device, as weir_context_stream gives it to an entity without a pool.
+ * NULL on failure: see weir_last_error().
  */
 WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
 /*
- * The device of a native stream that one of these calls gave to
- * this entity. Fails: WEIR_E_INVALID: any other stream.
+ * Gives the device of a native stream that this entity got from one of these calls. Fails: WEIR_E_INVALID for
+ * any other stream.
  */
 WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
-/* Of the entity's pool: where its internal stream and its tensors are. */
+/* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
 /*
- * A new tensor with `like`'s shape and type on the entity's device, or, on_host, in pinned host memory. It
- * lives at least until the work that this tick enqueues is done, even if it is unref'd right after a launch:
- * good for temporaries.
+ * Gives a tensor with the shape and type of `like` on the entity's device or, with on_host, in pinned host
+ * memory. It lives at least until the work of this tick is complete, even if it is unref'd right after a
+ * launch; so it can serve as a temporary.
  */
 WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
 					weir_message **out);
-/* This tick is the entity's last one (a source has no more). */
+/* Makes this tick the entity's last one, e.g. when a source has no more data. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /*
- * As open(2), O_CLOEXEC added, for paths of a graph file: with options.root a relative one begins there, and none
- * leads out of it, by "..", by a link or as an absolute path of another folder. A link to an absolute path leads out.
- * Returns a descriptor; -1: errno, EXDEV: it leads out. For a file in a folder that is made or listed, open the
- * folder and use its descriptor. Also in start.
+ * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
+ * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
+ * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To
+ * create or list files in a folder, open the folder and use its descriptor. Also in start.
  */
 WEIR_API int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode);
-/* From now on the run drains, as by weir_scheduler_stop(scheduler, true): nobody wants more of it. */
+/* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */
 WEIR_API void weir_context_drain(weir_context *context);
-/* Return its result: WEIR_E_FAILED. */
+/* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* ---------------------------------------------------------------------------------- inlets and outlets -- */
 
 /*
- * An inlet is one more connection into an input port ("blur.in"), an outlet takes what an output port
- * ("blur.out") emits. Made before the first scheduler of the graph; owned by the graph. A port that only an
- * inlet or outlet uses counts as connected. An outlet's capacity (0: what the graph's "outlets" says, else 1)
- * must hold what one tick may emit. A graph that names inlets or outlets does not start before all of them are
- * made.
+ * An inlet is one more connection into an input port ("blur.in"); an outlet takes what an output port
+ * ("blur.out") emits. The graph owns both. Create them before the first scheduler of the graph. A port that
+ * only an inlet or outlet uses counts as connected. An outlet's capacity (0: as in the graph's "outlets",
+ * else 1) must hold what one tick may emit. A graph that names inlets or outlets does not start before all of
+ * them are created.
  *
- * What is taken from an outlet is finished: the host may read it at once. It comes in the order in which it
- * was emitted, so one whose device work takes long keeps back those behind it. EARLY: messages are given as
- * soon as they were emitted; weir_message_fences says what to wait for before the payload is touched.
+ * A message taken from an outlet is finished: the host may read it at once. Messages come in the order in
+ * which they were emitted, so one with long device work delays those behind it. EARLY: messages are given as
+ * soon as they are emitted; wait for their weir_message_fences before you touch the payload.
  */
 enum { WEIR_OUTLET_EARLY = 1 };	/* flags of an outlet */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
 				       weir_outlet **out);
 /*
- * Takes the message on OK only. timeout 0: do not wait for room (WEIR_E_BUSY); negative: for ever. Refused
- * with WEIR_E_INVALID: a timeout on a worker, a kind that the port does not take. WEIR_E_CLOSED: outside a run,
- * draining, or the receiver is done. Thread: any.
+ * Pushes a message; takes it on OK only. timeout 0: does not wait for room; negative: waits without limit.
+ * Thread: any. Fails: WEIR_E_BUSY: no room and timeout 0, or a full `fault` queue. WEIR_E_TIMEOUT.
+ * WEIR_E_INVALID: a timeout on a worker, or a kind that the port does not accept. WEIR_E_CLOSED: outside a
+ * run, during a drain, or the receiver is done.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
 WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open
-							   inlet holds the run open */
+							   inlet keeps the run open */
 /*
- * Gives a message. WEIR_E_TIMEOUT (0: at once; negative: never), WEIR_E_CLOSED:
- * empty, and the run has ended or the sender is done. Thread: any but a worker.
+ * Gives a message. timeout 0: does not wait; negative: waits without limit. Thread: any but a worker. Fails:
+ * WEIR_E_TIMEOUT. WEIR_E_CLOSED: the outlet is empty, and the run has ended or the sender is done.
  */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
 /*
- * For a loop of the program's own: a descriptor that is readable as long as a take would answer at once, with
- * a message, or with WEIR_E_CLOSED because the run has ended or the sender is done. Level-triggered; before
- * the first run it is not readable. Made at the first call. The outlet's: watch it, but neither read nor
- * close it. -1: there is no descriptor left, see weir_last_error. Thread: any.
+ * A descriptor for the program's own loop. It is readable while a take would return at once, with a message
+ * or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable before the
+ * first run. Created at the first call and owned by the outlet: watch it, but do not read or close it. -1: no
+ * descriptor left, see weir_last_error(). Thread: any.
  */
 WEIR_API int weir_outlet_fd(weir_outlet *outlet);
 /*
- * Calls fn(arg) each time a take begins to answer at once, where one before would have waited: when something
- * comes while there was nothing, and at the end. So whoever is told takes until WEIR_E_TIMEOUT or
- * WEIR_E_CLOSED. fn may only hand on (wake a thread, write to a pipe): it is called on a worker or on the
- * loop's thread, at most by several threads at once, and must call nothing of this graph. NULL: nobody is
- * told. Fails: WEIR_E_BUSY while a run is on.
+ * Sets a function that is called each time a take changes from waiting to returning at once: when a message
+ * comes into the empty outlet, and at the end. After a call take until WEIR_E_TIMEOUT or WEIR_E_CLOSED. fn
+ * may only notify (wake a thread, write to a pipe) and must call nothing of this graph; it runs on workers
+ * and on the loop's thread, possibly on several at once. NULL: no function. Fails: WEIR_E_BUSY while a run is
+ * on.
  */
 WEIR_API weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
 
 /* --------------------------------------------------------------------------------------------- running -- */
 
 /*
- * On `sim` the run is worked by the thread that waits, in virtual time. Meanwhile other threads may poke, tell
- * and stop; they must not push, take, close or explain, and a signal handler may stop alone.
+ * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell
+ * and stop, but must not push, take, close or explain; a POSIX signal handler may only stop.
  */
 
-/* Whose zero is meant: seed 0, no time to drain, no grace, no limit of time, no spinning. */
+/*
+ * For weir_scheduler_options.given: the field's zero is a value, not "as in the description": seed 0, no time
+ * to drain, no grace, no limit of time, no spinning.
+ */
 enum {
 	WEIR_GIVEN_SEED = 1,
 	WEIR_GIVEN_DRAIN = 2,
@@ -864,42 +877,45 @@ typedef struct {
 	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;		/* NULL: the description's, else "callback";
 					   "callback_inline", "flag" */
-	uint64_t seed;			/* sim; 0: the description's, unless `given`. Likewise the next four */
-	int64_t drain_ns;		/* 0: 5 s; how long a drain may take before the rest
-					   is abandoned; negative: no time at all */
-	int64_t deadlock_grace_ns;	/* 0: none; negative: stays open until poked or stopped */
-	int64_t max_duration_ns;	/* 0: no limit; then it drains */
-	int64_t spin_ns;		/* 0: none; how long a worker without work spins
-					   while GPU signals are outstanding */
-	void *event_base;		/* a libevent base of the caller's, whose thread also calls
-					   start, wait and destroy; no loop thread of weir's then.
-					   From start to the end of the run weir has one event in it:
-					   the base's dispatch returns after the run, if the caller has
-					   none of its own left */
-	bool own_loop;			/* the caller polls weir_scheduler_fd and calls
-					   weir_scheduler_turn; no loop thread of weir's */
-	bool handle_signals;		/* SIGINT and SIGTERM drain, a second one exits at once with 130
+	uint64_t seed;			/* sim; 0: the description's, unless `given`. So are the
+					   zeros of the next four fields */
+	int64_t drain_ns;		/* how long a drain may take before the rest is abandoned;
+					   0: 5 s; negative: no time at all */
+	int64_t deadlock_grace_ns;	/* 0: none; negative: the run stays open until poked or stopped */
+	int64_t max_duration_ns;	/* the run drains after it; 0: no limit */
+	int64_t spin_ns;		/* how long an idle worker spins while GPU signals are
+					   outstanding; 0: not at all */
+	void *event_base;		/* the caller's libevent base instead of weir's loop thread;
+					   the base's thread also calls start, wait and destroy.
+					   weir keeps one event in the base from start to the end of
+					   the run, so its dispatch returns after the run unless the
+					   caller has events of its own */
+	bool own_loop;			/* instead of weir's loop thread the caller polls
+					   weir_scheduler_fd and calls weir_scheduler_turn */
+	bool handle_signals;		/* SIGINT and SIGTERM drain; a second one exits at once with 130
 					   or 143. All threads of the program must block both: create
-					   blocks them in the caller's thread only; destroy, called
-					   there, unblocks what create blocked */
+					   blocks them in the calling thread only, and destroy, called
+					   on that thread, unblocks what create blocked */
 	bool measure;			/* measure the time inside compute (two clock reads a
 					   tick): weir_entity_counts.compute_ns */
-	int max_in_flight;		/* ticks of one entity that may be on the device at once, where the entity
-					   has no key of its own: 0: the description's, else 64; negative: no
-					   bound; at most 65536 */
+	int max_in_flight;		/* ticks of one entity that may be on the device at once; an
+					   entity's own key overrides it. 0: the description's, else
+					   64; negative: no bound; at most 65536 */
 	/*
-	 * Called once when a run has ended (weir_scheduler_running says false, the outcome is there), also
-	 * one that destroy cut short; not for a start that failed. It may only hand on: of this scheduler,
-	 * start, wait, turn and destroy answer WEIR_E_BUSY inside it. Thread: that of the run's loop, so
-	 * weir's own, or, with event_base or own_loop, the caller's that is inside the base's dispatch,
-	 * turn, wait or destroy then. NULL: nobody is told.
+	 * Called once when a run has ended (weir_scheduler_running returns false, the outcome is published),
+	 * also if destroy cut it short, but not after a failed start. It may only notify: start, wait, turn
+	 * and destroy of this scheduler return WEIR_E_BUSY inside it. Thread: that of the run's loop: weir's
+	 * own or, with event_base or own_loop, the caller's thread inside the base's dispatch, turn, wait or
+	 * destroy. NULL: no function.
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root;		/* NULL: none. The built-in operators, and whatever else opens files by
-					   weir_context_open, reach nothing outside of this folder. Borrowed for
-					   the call of create. Fails: WEIR_E_IO, also where the kernel cannot */
-	unsigned given;			/* WEIR_GIVEN_...: a zero there counts, before what the description says */
+	const char *root;		/* the built-in operators, and all others that open files by
+					   weir_context_open, cannot reach files outside of this folder;
+					   NULL: no limit. Borrowed for the call of create, which fails
+					   with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;			/* WEIR_GIVEN_... mask: these fields override the description
+					   even if they are 0 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
@@ -907,74 +923,74 @@ typedef struct {
 	size_t size;
 	weir_status status;		/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
 					   out of time), DEVICE, or what compute returned */
-	const char *entity;		/* whose failure it was; NULL if nobody's */
-	const char *text;		/* one line; a deadlock's names root causes and circles first */
+	const char *entity;		/* the entity that failed, or NULL */
+	const char *text;		/* one line; for a deadlock, root causes and circles first */
 	uint64_t ticks;
-	uint64_t leftover, abandoned;	/* messages still queued at a normal end; given
-					   up when the run was cut short */
+	uint64_t leftover, abandoned;	/* messages still queued at a normal end; dropped
+					   because the run was cut short */
 	int64_t duration_ns;
 	int posix_signal;		/* SIGINT or SIGTERM that began the drain, or 0 */
-	uint64_t discarded;		/* leftovers of the run before that this one's start threw away */
-	const char *waiting;		/* one line: who is not done and waits for something from outside
-					   (disabled, told to wait); NULL: nobody. Borrowed */
+	uint64_t discarded;		/* leftovers of the previous run, dropped by this run's start */
+	const char *waiting;		/* one line: entities that wait for something from outside
+					   (disabled, told to wait); NULL: none. Borrowed */
 } weir_outcome;
 
 /*
- * NULL options are all defaults. One scheduler per graph at a time.
- * Fails: WEIR_E_BUSY, WEIR_E_DEVICE (no such backend here), ...
+ * Creates a scheduler for the graph; NULL options: all defaults. Fails: WEIR_E_BUSY: the graph has a
+ * scheduler; WEIR_E_DEVICE: the backend is not available here; WEIR_E_INVALID, WEIR_E_NOMEM, WEIR_E_IO.
  */
 WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 					   const weir_scheduler_options *options);
-/* Start + wait; returns the outcome's status. */
+/* start, then wait; returns the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
 /*
- * May be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread starts one, or
- * the device still works for the run before and a stop function waits for that. After a fork the child may
- * use neither scheduler nor graph: start, wait, turn and destroy answer WEIR_E_INVALID there.
+ * Starts a run; may be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread
+ * starts one, or a stop function of the previous run still waits for the device. After a fork the child may
+ * use neither the scheduler nor the graph: start, wait, turn and destroy return WEIR_E_INVALID there.
  */
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
 /*
- * Waits for the end of the run; negative: for ever. WEIR_E_TIMEOUT: it goes on, *outcome is untouched
- * (weir_scheduler_running tells it from a compute that returned the same). Otherwise the outcome's status (of
- * a start that failed, too); outcome may be NULL. With event_base or own_loop it turns the loop meanwhile.
- * Refused on a worker of the run (WEIR_E_INVALID).
+ * Waits for the end of the run; a negative timeout: without limit. Returns the outcome's status (also that of
+ * a failed start); outcome may be NULL. WEIR_E_TIMEOUT: the run goes on and *outcome is untouched; since a
+ * compute may return the same status, weir_scheduler_running tells the two apart. With event_base or own_loop
+ * it runs the loop while it waits. Refused on a worker of the run (WEIR_E_INVALID).
  */
 WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns,
 					 weir_outcome *outcome);
 /*
- * Thread: any, also inside compute and in signal handlers; any number of
- * times. drain = false: cut short at once, the rest is abandoned. No
- * review that begins after it leads to a tick (with drain: to one of a source).
+ * Stops the run; may be called any number of times. drain: sources stop, the rest is worked off; otherwise
+ * the run is cut short and what is queued is abandoned. A review that begins after the call leads to no tick
+ * (with drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal handlers.
  */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
 /* own_loop: poll it for reading; -1 otherwise. */
 WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
-/* own_loop: does what is due, never blocks. Thread: the one that started it. */
+/* own_loop: handles all due events; never blocks. Thread: the one that started the run. */
 WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
-/* A run is on: not yet ended. Thread: any. */
+/* Returns true if a run has started and has not ended. Thread: any. */
 WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
 /*
- * It is on and ends: it drains, whoever asked for that, or is cut short, and what is at work is waited for.
- * For who wants to name what holds it up (weir_scheduler_why). Thread: any.
+ * Returns true if a run is on and ending: it drains, or it was cut short and waits for work in progress.
+ * weir_scheduler_why names what delays the end. Thread: any.
  */
 WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
 /* "cuda: NVIDIA H100", "host", "sim: seed 7". */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
 /*
- * Why entities are not ready: one call per condition of every entity that is not DONE, root causes first; room
- * behind outputs counts, too ("room on out"). verdict: WAIT (for a poke), WAIT_TIME, WAIT_EVENT, NEVER, BUSY
- * (computes now), or PARKED: nothing is unmet, and it was not woken. What is handed to fn is borrowed for the call.
- * Thread: any but a worker.
+ * Explains why entities are not ready: calls fn once per condition of every entity that is not DONE, root
+ * causes first; room behind outputs counts as a condition ("room on out"). verdict: WAIT (for a poke),
+ * WAIT_TIME, WAIT_EVENT, NEVER, BUSY (in compute now), or PARKED: all conditions hold, but the entity was not
+ * woken. fn's arguments are borrowed for the call. Thread: any but a worker.
  */
 typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
 			     const char *detail, void *arg);
 WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
 
 /*
- * The same as one line, for who asks why a run stands still: root causes first (what is disabled, busy, waits for a
- * time or for the device, full and empty queues with their numbers, circles with a remedy), then how many entities
- * wait behind them, then inlets that keep the run open. "": none waits. Gives text; free with weir_text_free.
- * Thread: any but a worker. Fails: WEIR_E_NOMEM.
+ * Gives the same as one line: root causes first (entities that are disabled, busy, or wait for a time or for
+ * the device; full and empty queues with their numbers; circles with a remedy), then how many entities wait
+ * behind them, then inlets that keep the run open. "": no entity waits. Free it with weir_text_free. Thread:
+ * any but a worker. Fails: WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out);
 
@@ -985,11 +1001,11 @@ typedef struct {
 							   output without connection */
 	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
 	bool done;
-	uint64_t lost;					/* ticks that a condition says were due and never
-							   came: the beats that `periodic` passes over */
-	uint64_t most_in_flight;			/* most ticks that were on the device at once; the
-							   device is asked rarely, so up to 8 of them may
-							   have been complete; 0 without a bound */
+	uint64_t lost;					/* due ticks that never ran, as counted by its
+							   conditions: the periods that `periodic` skips */
+	uint64_t most_in_flight;			/* most ticks on the device at once; the device is
+							   queried rarely, so up to 8 of them may have been
+							   complete; 0 without a bound */
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
@@ -999,15 +1015,16 @@ typedef struct {
 	uint32_t capacity;
 } weir_queue_counts;
 /*
- * Snapshots of the current or last run. i: 0, 1, ... until false (also for an *out without
- * size: last_error says so). Thread: any.
+ * Snapshots of the current or last run. i: 0, 1, ... until it returns false; an *out without its size also
+ * returns false and sets weir_last_error(). Thread: any.
  */
 WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
 WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
 /*
- * Stops a run that is on. NULL is fine. By then no other thread may be in, or come to, a call about the
- * scheduler or about its graph's entities, inlets and outlets: join who pokes, pushes or takes before.
- * Refused on a worker of the run (WEIR_E_INVALID).
+ * Stops a run that is on and destroys the scheduler. NULL is allowed. No other thread may be inside or enter
+ * a call about the scheduler or its graph's entities, inlets and outlets: before this call, join every thread
+ * that may still poke, push or take. Fails: WEIR_E_INVALID: called on a worker of the run. WEIR_E_ABANDONED:
+ * a hung GPU may still touch memory, which was leaked on purpose.
  */
 WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
 
