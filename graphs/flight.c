@@ -66,11 +66,10 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
 		weir_status status;
-		if (end->tick > tick || fence_is_listed(asked, known < STREAMS ? known : STREAMS, end->fence))
+		if (end->tick > tick || fence_is_listed(asked, known, end->fence))
 			continue;
 		if (known < STREAMS)
-			asked[known] = end->fence;
-		known++;
+			asked[known++] = end->fence;
 		status = wr_fence_query(entity->graph->system, end->fence);
 		if (!status || status == WEIR_E_DEVICE)	/* lost device: the next call on it fails */
 			continue;

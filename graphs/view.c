@@ -151,6 +151,8 @@ static bool all_ended(const struct wr_input *port, size_t needed)
 
 bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 {
+	if (!has_input(view, input))
+		return false;
 	const struct wr_input *port = &view->entity->inputs[input];
 
 	needed = needed ? needed : port->need;
