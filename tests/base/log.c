@@ -26,7 +26,7 @@ static void note(weir_log_level level, int64_t at, const char *line, void *arg)
 	errno = 0;
 }
 
-static void b04_nobody_is_told_by_default(void **state)
+static void b04_nothing_is_logged_by_default(void **state)
 {
 	(void)state;
 	assert_false(wr_log_on());
@@ -120,7 +120,7 @@ static void b04_what_was_replaced_is_not_called_any_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(b04_nobody_is_told_by_default),
+		cmocka_unit_test(b04_nothing_is_logged_by_default),
 		cmocka_unit_test(b04_the_function_is_told_until_another_is),
 		cmocka_unit_test(a_line_is_one_line_without_control_characters),
 		cmocka_unit_test(b04_what_was_replaced_is_not_called_any_more),

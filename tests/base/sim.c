@@ -179,7 +179,7 @@ static void check_spun(struct notes *notes)
 	assert_int_equal(notes->at[0], SECOND + 100);
 }
 
-static void time_passes_for_those_who_spin_for_it(void **state)
+static void time_passes_for_threads_that_spin_for_it(void **state)
 {
 	(void)state;
 	each_seed(spin_for_the_flag, check_spun);
@@ -409,7 +409,7 @@ static void a_token_that_meets_its_time_out_is_kept(void **state)
 /* --------------------------------------------------------------------------------------------------------
  * fibers -- */
 
-static void be_somebody(void *arg)
+static void note_identity(void *arg)
 {
 	struct notes *notes = arg;
 	uintptr_t self = wr_thread_self();
@@ -426,7 +426,7 @@ static void two_somebodies(void *arg)
 	struct notes *notes = arg;
 
 	wr_thread_set_local(notes);
-	wr_thread_start(&notes->thread, "other", be_somebody, notes);
+	wr_thread_start(&notes->thread, "other", note_identity, notes);
 	wr_thread_yield();
 	notes->wrong |= wr_thread_local() != notes || !notes->thread.fiber;
 	wr_thread_join(&notes->thread);
@@ -453,7 +453,7 @@ static void hold_and_yield(void *arg)
 
 	wr_mutex_lock(&notes->mutex);
 	notes->most = wr_mutex_held();
-	wr_thread_start(&notes->thread, "holds none", be_somebody, notes);
+	wr_thread_start(&notes->thread, "holds none", note_identity, notes);
 	for (int i = 0; i < 8; i++)
 		wr_thread_yield();
 	wr_mutex_unlock(&notes->mutex);
@@ -1018,7 +1018,7 @@ int main(void)
 		cmocka_unit_test(time_is_virtual_and_starts_at_one_second),
 		cmocka_unit_test(sleepers_wake_in_the_order_of_time),
 		cmocka_unit_test(time_outs_come_exactly_at_their_time),
-		cmocka_unit_test(time_passes_for_those_who_spin_for_it),
+		cmocka_unit_test(time_passes_for_threads_that_spin_for_it),
 		cmocka_unit_test(a_yield_lets_the_other_go_on_soon),
 		cmocka_unit_test(a_mutex_lets_one_fiber_in),
 		cmocka_unit_test(a_broadcast_wakes_all_fibers),

@@ -194,7 +194,7 @@ static void s05_too_few_for_a_tick_and_no_sender_left(void **state)
 	rig_destroy(rig);
 }
 
-static void f19_who_is_done_stays_done(void **state)
+static void f19_a_done_entity_stays_done(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms count=5 -> a:end count=1; source -> b:end");
 
@@ -704,7 +704,7 @@ int main(void)
 		cmocka_unit_test(s05_done_wakes_entities_that_sleep),
 		cmocka_unit_test(s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others),
 		cmocka_unit_test(s05_too_few_for_a_tick_and_no_sender_left),
-		cmocka_unit_test(f19_who_is_done_stays_done),
+		cmocka_unit_test(f19_a_done_entity_stays_done),
 		cmocka_unit_test(s06_waiting_without_a_sender_is_finished),
 		cmocka_unit_test(s06_f23_messages_that_wait_make_a_deadlock_with_a_name_and_a_reason),
 		cmocka_unit_test(s06_f23_a_cycle_whose_messages_do_not_suffice_is_a_deadlock),

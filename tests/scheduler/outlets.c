@@ -160,7 +160,7 @@ static void xb05_a_program_is_told_of_the_end(void **state)
 	rig_destroy(rig);
 }
 
-static void xb05_who_is_told_is_said_between_runs(void **state)
+static void xb05_the_callback_is_set_between_runs(void **state)
 {
 	struct rig *rig = rig_of("source period=1s -> end");
 	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
@@ -346,7 +346,7 @@ int main(void)
 		cmocka_unit_test(xb05_threads_that_poll_lose_nothing_and_see_the_end),
 		cmocka_unit_test(xb05_a_program_is_told_when_something_comes_and_there_was_nothing),
 		cmocka_unit_test(xb05_a_program_is_told_of_the_end),
-		cmocka_unit_test(xb05_who_is_told_is_said_between_runs),
+		cmocka_unit_test(xb05_the_callback_is_set_between_runs),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
 		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
 		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),

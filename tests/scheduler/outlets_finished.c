@@ -119,7 +119,7 @@ static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **stat
 	rig_destroy(rig);
 }
 
-static void xa03_who_takes_is_the_only_holder(void **state)
+static void xa03_the_taker_is_the_only_holder(void **state)
 {
 	struct rig *rig = rig_of("source ticks=5 work=1ms");
 	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
@@ -218,7 +218,7 @@ int main(void)
 		cmocka_unit_test(xa03_an_outlet_gives_what_the_device_has_finished),
 		cmocka_unit_test(xa03_what_needs_no_device_does_not_overtake_what_does),
 		cmocka_unit_test(xa03_an_outlets_capacity_counts_what_is_not_finished_too),
-		cmocka_unit_test(xa03_who_takes_is_the_only_holder),
+		cmocka_unit_test(xa03_the_taker_is_the_only_holder),
 		cmocka_unit_test(xa03_an_early_outlet_gives_at_once),
 		cmocka_unit_test(xa03_what_an_outlet_waits_for_is_explained),
 		cmocka_unit_test(xa03_a_drain_names_the_outlet_that_it_left_behind),

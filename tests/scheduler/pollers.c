@@ -172,7 +172,7 @@ static void relying_on_a_spinner(void)
 	in_time("late:call count=30 period=10ms -> end:call gate=in; b_:call count=10 period=30ms; timed:call count=30 period=10ms");
 }
 
-static void g04_who_looked_and_has_work_hands_over(void **state)
+static void g04_a_poller_that_gets_work_hands_over(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -212,7 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g04_a_written_flag_is_seen_at_once),
 		cmocka_unit_test(g04_s09_one_worker_polls_while_others_compute),
-		cmocka_unit_test(g04_who_looked_and_has_work_hands_over),
+		cmocka_unit_test(g04_a_poller_that_gets_work_hands_over),
 		cmocka_unit_test(g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one),
 		cmocka_unit_test(s09_work_left_to_a_spinner_is_passed_on_when_it_computes),
 	};

@@ -533,7 +533,7 @@ static weir_status do_not_start(struct rig *rig, weir_context *context)
 	return weir_context_fail(context, "no camera");
 }
 
-static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
+static void e01_a_wait_for_a_run_that_did_not_begin_says_why(void **state)
 {
 	struct rig *rig = rig_of("a:call");
 
@@ -547,7 +547,7 @@ static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
 	rig_destroy(rig);
 }
 
-static void e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port(void **state)
+static void e06_a_wait_for_a_run_of_an_unconnected_graph_names_the_port(void **state)
 {
 	struct rig *rig = rig_of("source");
 
@@ -852,8 +852,8 @@ int main(void)
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
 		cmocka_unit_test(s05_f40_an_outlet_that_memory_refused_leaves_no_trace),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
-		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
-		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
+		cmocka_unit_test(e01_a_wait_for_a_run_that_did_not_begin_says_why),
+		cmocka_unit_test(e06_a_wait_for_a_run_of_an_unconnected_graph_names_the_port),
 		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
 		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
 		cmocka_unit_test(b02_e01_a_negative_timeout_is_for_ever),

@@ -79,7 +79,7 @@ static void xb06_a_circle_of_empty_queues_is_told_what_starts_it(void **state)
 	rig_destroy(rig);
 }
 
-static void xb06_who_waits_behind_a_cause_is_counted_not_listed(void **state)
+static void xb06_entities_behind_a_cause_are_counted_not_listed(void **state)
 {
 	char text[RIG_TEXT] = "source";
 	struct rig *rig;
@@ -271,7 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb06_a_deadlock_says_which_queues_are_full_and_empty_and_what_to_do),
 		cmocka_unit_test(xb06_a_circle_of_empty_queues_is_told_what_starts_it),
-		cmocka_unit_test(xb06_who_waits_behind_a_cause_is_counted_not_listed),
+		cmocka_unit_test(xb06_entities_behind_a_cause_are_counted_not_listed),
 		cmocka_unit_test(xb06_of_many_causes_some_are_told),
 		cmocka_unit_test(xb07_a_full_queue_behind_an_optional_output_is_told),
 		cmocka_unit_test(xb07_an_outlet_that_nothing_takes_from_is_told),

@@ -796,7 +796,7 @@ BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(g2_whoever_gets_a_token_leaves_the_order)
+BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
 {
 	weir_fence fence;
 	wr_token token;
@@ -977,7 +977,7 @@ BODY(e2_streams_that_are_not_queried_wake_the_loop)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(e2_who_records_wakes_the_watch_that_rests)
+BODY(e2_a_record_wakes_the_resting_watch)
 {
 	int64_t next;
 
@@ -1473,7 +1473,7 @@ static const struct CMUnitTest tests[] = {
 	T(g3_a_signal_for_foreign_fences_is_refused),
 	T(g2_at_the_bound_entities_wait_in_order),
 	T(g2_a_turn_that_is_not_taken_goes_to_the_next),
-	T(g2_whoever_gets_a_token_leaves_the_order),
+	T(g2_an_entity_that_gets_a_token_leaves_the_fifo),
 	T(g2_inline_signals_count_against_the_bound_of_the_device),
 	T(f08_a_signal_of_a_run_that_is_over_pokes_nothing),
 	T(g1_a_signal_that_was_cancelled_delays_no_other),
@@ -1484,7 +1484,7 @@ static const struct CMUnitTest tests[] = {
 	T(f07_a_stream_is_closed_with_a_signal_pending),
 	T(f71_the_default_stream_carries_fences_and_signals),
 	T(e2_streams_that_are_not_queried_wake_the_loop),
-	T(e2_who_records_wakes_the_watch_that_rests),
+	T(e2_a_record_wakes_the_resting_watch),
 	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
 	T(t4_memory_that_came_back_is_given_out_again),
 	T(t4_blocks_do_not_overlap),

@@ -460,7 +460,7 @@ BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
 	rig->a = view; /* closed by the rig or the system */
 }
 
-BODY(t06_who_has_been_given_on_is_not_shared)
+BODY(t06_a_stream_that_was_given_on_is_not_shared)
 {
 	weir_fence fence = rig_record(rig->a);
 	weir_stream *root = rig->a, *view = NULL;
@@ -827,7 +827,7 @@ int main(int argc, char **argv)
 		T(t06_a_view_records_more_points_than_it_has_events),
 		T(t06_each_view_holds_a_live_reference_of_its_own),
 		T(t06_a_view_may_outlive_the_owner_of_the_stream),
-		T(t06_who_has_been_given_on_is_not_shared),
+		T(t06_a_stream_that_was_given_on_is_not_shared),
 		T(t06_streams_are_shared_while_they_come_and_go),
 		T(t06_the_default_stream_has_one_queue_and_many_views),
 		T(t05_partitions_live_until_the_streams_of_the_system_are_gone),

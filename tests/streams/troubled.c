@@ -297,7 +297,7 @@ BODY(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run)
 }
 
 /* A lost flag write or callback fails the system, but streams whose work goes on must not be destroyed. */
-BODY(t05_who_carries_a_signal_when_the_system_fails_is_waited_for)
+BODY(t05_a_signal_stream_in_use_when_the_system_fails_is_waited_for)
 {
 	weir_fence slow = store_and_record(rig, rig->a, 20 * MS);
 	struct wr_signals *signals = &rig->system->signals;
@@ -578,7 +578,7 @@ int main(void)
 		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_no_other),
 		cmocka_unit_test(g01_a_signal_stream_whose_record_was_refused_is_not_taken_for_empty),
 		cmocka_unit_test(g01_all_draining_signal_streams_are_looked_at),
-		cmocka_unit_test(t05_who_carries_a_signal_when_the_system_fails_is_waited_for),
+		cmocka_unit_test(t05_a_signal_stream_in_use_when_the_system_fails_is_waited_for),
 		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
 		cmocka_unit_test(f65_whatever_call_is_refused_nothing_is_lost),
 		cmocka_unit_test(e02_a_stream_with_work_of_a_lost_device_is_closed_after_its_host_worker_has_left_it),
