@@ -165,8 +165,7 @@ static void seeds_give_different_schedules(void **state)
 	assert_true(distinct > SEEDS * 9 / 10);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * switching points -- */
+/* ------------------------------------------------------------------------------------ switching points -- */
 
 struct torn {
 	_Atomic int word;

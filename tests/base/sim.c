@@ -64,8 +64,7 @@ static void each_seed(void (*fn)(void *arg), void (*check)(struct notes *notes))
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------------
- * time -- */
+/* ------------------------------------------------------------------------------------------------ time -- */
 
 static void sleep_an_hour(void *arg)
 {
@@ -214,8 +213,7 @@ static void a_yield_lets_the_other_go_on_soon(void **state)
 	each_seed(yield_to_the_other, check_flag);
 }
 
-/* -------------------------------------------------------------------------------------------
- * mutexes, conditions -- */
+/* --------------------------------------------------------------------------------- mutexes, conditions -- */
 
 static void go_in(void *arg)
 {
@@ -322,8 +320,7 @@ static void some_waits_on_a_condition_variable_are_spurious(void **state)
 	assert_in_range(woken, 1, SEEDS / 4);
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * parkers -- */
+/* --------------------------------------------------------------------------------------------- parkers -- */
 
 static void answer(void *arg)
 {
@@ -406,8 +403,7 @@ static void a_token_that_meets_its_time_out_is_kept(void **state)
 	each_seed(park_until_the_token, check_one);
 }
 
-/* --------------------------------------------------------------------------------------------------------
- * fibers -- */
+/* ---------------------------------------------------------------------------------------------- fibers -- */
 
 static void note_identity(void *arg)
 {
@@ -629,8 +625,7 @@ static void another_thread_may_drive_the_next_call(void **state)
 	end(notes);
 }
 
-/* ---------------------------------------------------------------------------------------------
- * seeds and repeats -- */
+/* ----------------------------------------------------------------------------------- seeds and repeats -- */
 
 static uint64_t hash_of(uint64_t seed, enum wr_sim_strategy strategy)
 {
@@ -815,8 +810,7 @@ static void b05_two_worlds_in_two_threads_do_not_know_of_each_other(void **state
 		end(notes[i]);
 }
 
-/* --------------------------------------------------------------------------------------------------
- * deadlocks -- */
+/* ------------------------------------------------------------------------------------------- deadlocks -- */
 
 static void take_and_park(void *arg)
 {
@@ -956,8 +950,7 @@ static void f40_any_allocation_of_a_world_may_fail(void **state)
 	assert_true(n >= 5);
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * stacks -- */
+/* ---------------------------------------------------------------------------------------------- stacks -- */
 
 static int deepen(volatile char *above, int depth)
 {

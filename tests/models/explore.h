@@ -219,8 +219,8 @@ static void tell(uint32_t at, int last_thread, int last_choice)
 	free(path);
 }
 
-/* Tarjan, without recursion. Returns true if a weakly fair cycle exists; *where is a state on it, *taken its actors. */
-static bool fair_cycle(uint32_t *where, uint32_t *who)
+/* Tarjan, without recursion. Returns true if a weakly fair cycle exists; *where is a state on it, *actors those that move in it. */
+static bool fair_cycle(uint32_t *where, uint32_t *actors)
 {
 	uint32_t *low = malloc(count * 4), *order = calloc(count, 4), *stack = malloc(count * 4), *call = malloc(count * 4);
 	uint32_t *edge = malloc(count * 4), *component = malloc(count * 4);
@@ -277,7 +277,7 @@ static bool fair_cycle(uint32_t *where, uint32_t *who)
 			stacked = bottom;
 			if (taken && (taken | idle) == all) {
 				*where = v;
-				*who = taken;
+				*actors = taken;
 				found = true;
 			}
 			components++;
@@ -342,11 +342,11 @@ static bool explore(void)
 		if (count > 120000000)
 			fail("too many states");
 	}
-	uint32_t where = 0, who = 0;
-	if (check_liveness && fair_cycle(&where, &who)) {
+	uint32_t where = 0, actors = 0;
+	if (check_liveness && fair_cycle(&where, &actors)) {
 		snprintf(failure, sizeof failure, "livelock: a weakly fair cycle; it is gone round by");
 		for (int i = 0; i < THREADS; i++)
-			if (who >> i & 1) {
+			if (actors >> i & 1) {
 				strncat(failure, " ", sizeof failure - strlen(failure) - 1);
 				strncat(failure, thread_name(i), sizeof failure - strlen(failure) - 1);
 			}

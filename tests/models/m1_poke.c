@@ -74,7 +74,7 @@ static bool poke_step(struct state *s, int t, int at)
 	bool loop = mutation == CAS_LOOP || mutation == CAS_LOOP_SEQ || mutation == CAS_LOOP_FENCED;
 	bool skips = mutation == SKIP_ON_LOAD || mutation == SKIP_ON_SEQ_STORE || mutation == SKIP_ALL_SEQ || mutation == SKIP_FENCED;
 
-	if (s->pc[t] == at && (loop || skips)) {                /* the mutants look first */
+	if (s->pc[t] == at && (loop || skips)) {                /* the mutants load first */
 		if (mutation == SKIP_FENCED || mutation == CAS_LOOP_FENCED)
 			fence(m, t);
 		uint8_t old = load(m, t, STATE, mutation == SKIP_ALL_SEQ || mutation == CAS_LOOP_SEQ ? SEQ : RLX);

@@ -212,8 +212,7 @@ static void hints_are_near(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * resources -- */
+/* ------------------------------------------------------------------------------------------- resources -- */
 
 /* fast, far, rest are written; then the contexts left, even and usual imply one each. */
 enum { FAST, FAR, REST, OF_LEFT, OF_USUAL, OF_EVEN, POOLS };
@@ -403,8 +402,7 @@ static void flag_is_a_signal(void **state)
 	wr_plan_destroy(plan);
 }
 
-/* -----------------------------------------------------------------------------------------------------------
- * units -- */
+/* ----------------------------------------------------------------------------------------------- units -- */
 
 static void durations_are_exact(void **state)
 {
