@@ -31,7 +31,8 @@ static char *printed(const weir_description *description, weir_format format)
 	return text;
 }
 
-/* ------------------------------------------------------------------------------------------- positions -- */
+/* ------------------------------------------------------------------------------------------------------
+ * positions -- */
 
 /* Every key and string of the text says its own line and column. */
 static void check_says_place(const char *said, struct wr_place place)
@@ -88,7 +89,8 @@ static void escapes_and_numbers_mean_what_json_says(void **state)
 	weir_description_destroy(description);
 }
 
-/* ---------------------------------------------------------------------------------------------- limits -- */
+/* ----------------------------------------------------------------------------------------------------------
+ * limits -- */
 
 struct last {
 	int number;
@@ -194,7 +196,8 @@ static void f89_one_object_of_200000_keys_is_found_wrong_in_no_time(void **state
 	wr_text_finish(&text);
 }
 
-/* -------------------------------------------------------------------------------------------- printing -- */
+/* -------------------------------------------------------------------------------------------------------
+ * printing -- */
 
 static void cut_all(char *text, const char *word)
 {
@@ -329,7 +332,8 @@ static void dot_names_every_entity_and_connection(void **state)
 	weir_description_destroy(description);
 }
 
-/* -------------------------------------------------------------------------------------------- by calls -- */
+/* ---------------------------------------------------------------------------------------------------------
+ * by calls -- */
 
 static void calls_and_text_mean_the_same(void **state)
 {

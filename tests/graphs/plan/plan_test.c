@@ -212,7 +212,8 @@ static void hints_are_near(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------- resources -- */
+/* ------------------------------------------------------------------------------------------------------
+ * resources -- */
 
 /* fast, far, rest are written; then the contexts left, even and usual imply one each. */
 enum { FAST, FAR, REST, OF_LEFT, OF_USUAL, OF_EVEN, POOLS };
@@ -402,7 +403,8 @@ static void flag_is_a_signal(void **state)
 	wr_plan_destroy(plan);
 }
 
-/* ----------------------------------------------------------------------------------------------- units -- */
+/* -----------------------------------------------------------------------------------------------------------
+ * units -- */
 
 static void durations_are_exact(void **state)
 {

@@ -55,7 +55,8 @@ static void assert_refused(struct rig *rig, const char *path, weir_status status
 	assert_int_equal(before, after);
 }
 
-/* ----------------------------------------------------------------------------------------------- kinds -- */
+/* -----------------------------------------------------------------------------------------------------------
+ * kinds -- */
 
 static weir_status compute(weir_context *context, void *state)
 {
@@ -178,7 +179,8 @@ static void a_bad_table_of_a_condition_is_refused(void **state)
 		assert_int_equal(weir_registry_add_condition(rig->registry, &tables[i]), WEIR_E_INVALID);
 }
 
-/* --------------------------------------------------------------------------------------------- plugins -- */
+/* ---------------------------------------------------------------------------------------------------------
+ * plugins -- */
 
 static void b06_a_plugin_brings_its_kinds(void **state)
 {
