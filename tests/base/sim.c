@@ -133,7 +133,7 @@ static void wait_in_vain(void *arg)
 	while (wr_cond_wait(&notes->cond, &notes->mutex, until))
 		notes->wrong |= wr_now() >= until;
 	notes->at[0] = wr_now() - until;
-	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until);	/* in the past: returns at once */
+	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until);	/* in the past: at once */
 	wr_mutex_unlock(&notes->mutex);
 	notes->wrong |= wr_park(&notes->parker, wr_now() + 7);
 	notes->at[1] = wr_now() - until;
@@ -417,7 +417,7 @@ static void note_identity(void *arg)
 	notes->at[notes->count++] = (int64_t)self;
 }
 
-static void two_somebodies(void *arg)
+static void note_two_identities(void *arg)
 {
 	struct notes *notes = arg;
 
@@ -429,7 +429,7 @@ static void two_somebodies(void *arg)
 	notes->at[notes->count++] = (int64_t)wr_thread_self();
 }
 
-static void check_somebodies(struct notes *notes)
+static void check_identities(struct notes *notes)
 {
 	assert_false(notes->wrong);
 	assert_int_equal(notes->count, 2);
@@ -440,7 +440,7 @@ static void check_somebodies(struct notes *notes)
 static void self_and_local_belong_to_the_fiber(void **state)
 {
 	(void)state;
-	each_seed(two_somebodies, check_somebodies);
+	each_seed(note_two_identities, check_identities);
 }
 
 static void hold_and_yield(void *arg)

@@ -219,7 +219,7 @@ static void tell(uint32_t at, int last_thread, int last_choice)
 	free(path);
 }
 
-/* Tarjan, without recursion. Returns true if a weakly fair cycle exists; *where is a state on it, *actors those that move in it. */
+/* Tarjan, without recursion. Returns true if a weakly fair cycle exists: *where on it, *actors as bits. */
 static bool fair_cycle(uint32_t *where, uint32_t *actors)
 {
 	uint32_t *low = malloc(count * 4), *order = calloc(count, 4), *stack = malloc(count * 4), *call = malloc(count * 4);
@@ -288,7 +288,7 @@ static bool fair_cycle(uint32_t *where, uint32_t *actors)
 }
 
 static uint64_t grand_total __attribute__((unused));
-static bool check_liveness = true;        /* a model whose runs may rightly go on for ever switches it off */
+static bool check_liveness = true;        /* off in models whose runs may rightly go on for ever */
 
 /* Explores one run. Returns true if everything holds. */
 static bool explore(void)

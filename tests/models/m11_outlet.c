@@ -1,20 +1,27 @@
 /*
- * M11: an outlet that gives complete messages (docs/design.md B2, S4, S5): its sender, its finisher, a taker, the end of the run.
+ * M11: an outlet that gives complete messages (docs/design.md B2, S4, S5): its sender, its finisher, a taker,
+ * the end of the run.
  *
- * Actors: the sender (an entity that emits N messages, each of which may need the device), the finisher (the outlet's hidden entity), the
- * device, which completes the enqueued work in any order, a taker, which waits until a take would return at once, and the loop, which closes the
- * run at a live count of 0, or (CUT) at any moment.
+ * Actors: the sender (an entity that emits N messages, each of which may need the device), the finisher (the
+ * outlet's hidden entity), the device, which completes the enqueued work in any order, a taker, which waits
+ * until a take would return at once, and the loop, which closes the run at a live count of 0, or (CUT) at any
+ * moment.
  * Rule as modelled; what is done under the outlet's lock is one step:
- *   push (lock):   if it needs the device, or an unfinished message is before it: also into the finisher's queue, and unfinished grows; into the
- *                  queue; the first one takes the outlet's live reference; `shown` is updated. Then the finisher is poked if it got the message.
+ *   push (lock):   if it needs the device, or an unfinished message is before it: also into the finisher's
+ *                  queue, and unfinished grows; into the queue; the first one takes the outlet's live
+ *                  reference; `shown` is updated. Then the finisher is poked if it got the message.
  *   room:          capacity - what lies in the queue, finished or not: a take frees it, nothing else.
- *   finisher:      gated on the oldest of its queue; its tick takes (no lock), then (lock) unfinished falls, `shown` is updated.
+ *   finisher:      gated on the oldest of its queue; its tick takes (no lock), then (lock) unfinished falls,
+ *                  `shown` is updated.
  *   shown:         holding and more in the queue than is unfinished, or ended and not holding.
- *   take (lock):   the oldest leaves; the last one: no longer holding. Then the sender is poked; then the outlet's reference goes.
- *   sender DONE:   (lock) ended; closes the finisher's queue; pokes the finisher, which is NEVER when that is closed and empty.
+ *   take (lock):   the oldest leaves; the last one: no longer holding. Then the sender is poked; then the
+ *                  outlet's reference goes.
+ *   sender DONE:   (lock) ended; closes the finisher's queue; pokes the finisher, which is NEVER when that is
+ *                  closed and empty.
  *   cut:           CLOSED, entities leave, (lock) ended, not holding, the outlet's reference goes.
- * Properties: a taken message is complete; the taker gets all N in order and then CLOSED, unless the run was cut; closed by itself only if
- * both are DONE and all was taken; never more in the queue than its capacity, in the finisher's than there; the count ends at 0.
+ * Properties: a taken message is complete; the taker gets all N in order and then CLOSED, unless the run was
+ * cut; closed by itself only if both are DONE and all was taken; never more in the queue than its capacity,
+ * in the finisher's than there; the count ends at 0.
  * Bounds: 3 messages, capacity 1 to 2. Run: build/m11_outlet [-v [NAME]]
  */
 #include <stdint.h>

@@ -1,20 +1,22 @@
 /*
  * M1: poke and review (docs/design.md S1, S2; F01-F04, F19, F33-F34; C5's explaining).
  *
- * Actors: a sender (2 messages: publish in the inbox, poke), a driver callback (CAS the token, poke), two workers (pop,
- * exchange, review, tick, leave by CAS), optionally an explainer (C5: takes ownership of an idle entity).
- * With RETIRE the entity becomes DONE after its first tick (S5): it drops its inbox (counted closed), leaves by CAS RUNNING->DONE;
- * NOTIFIED: exchange to RUNNING, drop again. A sender whose poke finds DONE takes back what it pushed; it is then that queue's owner.
- * The state word is two bits and more: POKED, RUNNING, DONE; IDLE = 0, QUEUED = POKED, NOTIFIED = RUNNING|POKED.
+ * Actors: a sender (2 messages: publish in the inbox, poke), a driver callback (CAS the token, poke), two
+ * workers (pop, exchange, review, tick, leave by CAS), optionally an explainer (C5: takes ownership of an
+ * idle entity).
+ * With RETIRE the entity becomes DONE after its first tick (S5): it drops its inbox (counted closed), leaves
+ * by CAS RUNNING->DONE; NOTIFIED: exchange to RUNNING, drop again. A sender whose poke finds DONE takes back
+ * what it pushed; it is then that queue's owner.
+ * The state word has the bits POKED, RUNNING, DONE; IDLE = 0, QUEUED = POKED, NOTIFIED = RUNNING|POKED.
  * A poke is ONE unconditional fetch_or(POKED); if it finds 0, it pushes.
- * Properties: at the end every message was consumed, dropped or taken back, once, and the token consumed, unless the entity is
- * DONE; nothing is dropped or taken back without RETIRE; never two owners; never twice in the ready queues;
- * under VIEWS, also: each owner sees what the former owner wrote in plain fields.
+ * Properties: at the end every message was consumed, dropped or taken back, once, and the token consumed,
+ * unless the entity is DONE; nothing is dropped or taken back without RETIRE; never two owners; never twice
+ * in the ready queues; under VIEWS, also: each owner sees what the former owner wrote in plain fields.
  * Bounds: 1 entity, 2 messages, 1 token, 2 workers; memory INTERLEAVED, TSO, VIEWS (see memory.h).
  * Run: make build/m1_poke && build/m1_poke [-v [NAME]]
- * Result: the rules hold (1,313 states SC, 1,829 TSO, 22,632 C11; with closing upstream 246,118); a poke that may skip after a load
- * breaks under TSO and C11 unless all four accesses are seq_cst; a sender that takes back needs the poke's acquire; 23 mutants found;
- * a second opinion in m1_poke.pml (Spin).
+ * Result: the rules hold (1,313 states SC, 1,829 TSO, 22,632 C11; with closing upstream 246,118); a poke that
+ * may skip after a load breaks under TSO and C11 unless all four accesses are seq_cst; a sender that takes
+ * back needs the poke's acquire; 23 mutants found; a second opinion in m1_poke.pml (Spin).
  */
 #define WORDS 6
 #define MTHREADS 5

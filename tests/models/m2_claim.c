@@ -1,29 +1,36 @@
 /*
- * M2: claims on what entities share (docs/design.md S3: bytes and blocks of an
- * allocator, in-flight places; faults F25, F26).
+ * M2: claims on what entities share (docs/design.md S3: bytes and blocks of an allocator, in-flight places;
+ * faults F25, F26).
  *
- * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2 resources, per resource
- * the thread that returns what ticks have used (deferred frees, a consumer), a timer. An entity: poked -> review (may say WAIT
- * or NEVER once) -> claims what it needs of each resource in ascending id, each claim one critical section -> tick: of each claim
- * it uses all or nothing; it may fail (uses nothing) -> what is not used is released -> reviews again. NEVER: it leaves by CAS
- * RUNNING->DONE (NOTIFIED: exchange to RUNNING, again); DONE absorbs every poke.
+ * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2
+ * resources, per resource the thread that returns what ticks have used (deferred frees, a consumer), a timer.
+ * An entity: poked -> review (may say WAIT or NEVER once) -> claims what it needs of each resource in
+ * ascending id, each claim one critical section -> tick: of each claim it uses all or nothing; it may fail
+ * (uses nothing) -> what is not used is released -> reviews again. NEVER: it leaves by CAS RUNNING->DONE
+ * (NOTIFIED: exchange to RUNNING, again); DONE absorbs every poke.
  * Rule as modelled, each line one critical section of the resource:
- *   offer:        the oldest entry of the refused list for which there is enough, if any, is REMOVED and marked owed; it is poked.
+ *   offer:        the oldest entry of the refused list for which there is enough, if any, is REMOVED and
+ *                 marked owed; it is poked.
  *   release(r):   give back; offer.
- *   claim(e,r):   the mark is taken back, e's entry removed; enough -> claimed, offer what is left; else entered at the end.
- *   park:         for every r where e was owed when this review began and still is: the mark is taken back; offer. What was
- *                 offered later stays: its poke comes later too, and starts another review.
+ *   claim(e,r):   the mark is taken back, e's entry removed; enough -> claimed, offer what is left; else
+ *                 entered at the end.
+ *   park:         for every r where e was owed when this review began and still is: the mark is taken back;
+ *                 offer. What was offered later stays: its poke comes later too, and starts another review.
  *   became DONE:  for every r: the entry is removed, any mark taken back, also a newer one; offer.
  * Variants: free units are open to all (S3), or RESERVE: owed units are kept for the entity that is owed.
- * Properties: never more in use than there is; if an entity is refused while there is enough, one has been told; in the end all are
- * DONE; no livelock; in the STARVE settings also: an entity that wants one tick gets it although two others go on for ever.
- * STRAY: each entity may get one needless poke (a drain, a neighbour): it is reviewed while its entry is in the list; one tick each.
- * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their messages.
- * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A needs 2 of 2.
+ * Properties: never more in use than there is; if an entity is refused while there is enough, one has been
+ * told; in the end all are DONE; no livelock; in the STARVE settings also: an entity that wants one tick gets
+ * it although two others go on for ever.
+ * STRAY: each entity may get one needless poke (a drain, a neighbour): it is reviewed while its entry is in
+ * the list; one tick each.
+ * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their
+ * messages.
+ * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A
+ * needs 2 of 2.
  * Run: build/m2_claim [-v [NAME]]
- * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE livelocks with two resources;
- * without it an entity can be overtaken for ever by perfect timing; with amounts a claim must offer what is left, and to the oldest
- * for which it is enough; all mutants found.
+ * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE
+ * livelocks with two resources; without it an entity can be overtaken for ever by perfect timing; with
+ * amounts a claim must offer what is left, and to the oldest for which it is enough; all mutants found.
  */
 #include <stdint.h>
 #define ENTITIES 3

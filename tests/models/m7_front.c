@@ -1,30 +1,38 @@
 /*
  * M7: the inbox and the front of a queue, `block` and `pop` (docs/design.md C4, S5, E5; the pokes of S1, S2).
  *
- * Actors: one or two senders (each an entity with its own thread of control: review, push, poke, review again), a
- * receiver with one input port fed by all of them, per sender a stream of the device that completes fences in order, a signal.
- * A queue belongs to one connection: an inbox (pushed, not looked at) and a front (looked at, due to the next tick).
+ * Actors: one or two senders (each an entity with its own thread of control: review, push, poke, review
+ * again), a receiver with one input port fed by all of them, per sender a stream of the device that completes
+ * fences in order, a signal.
+ * A queue belongs to one connection: an inbox (pushed, not looked at) and a front (looked at, due to the next
+ * tick).
  * Rule as modelled:
- *   push, block:  the sender looks at room = capacity - inbox - front in its review; only it adds, so the push needs no lock.
- *   push, pop:    ONE critical section: if the queue is full and its inbox is not empty, the oldest of the inbox is evicted;
- *                 then push. With a full front and an empty inbox it admits one more.
- *   review:       `closed` of all senders, THEN the counts (inbox + front); too few: NEVER if all were closed, else WAIT.
- *                 Enough and no front yet: the front is closed: up to `take` messages from the inboxes, in turn, beginning after
- *                 the queue served last; `pop`: under the queue's lock. Only then are the fences of the front queried.
- *   gate (C8):    a sender marks the receiver, THEN pushes its first message with a fence; the receiver closes the front, THEN
- *                 looks at the mark, and queries fences only if it is set. (GATE settings; in the others it always queries.)
+ *   push, block:  the sender looks at room = capacity - inbox - front in its review; only it adds, so the
+ *                 push needs no lock.
+ *   push, pop:    ONE critical section: if the queue is full and its inbox is not empty, the oldest of the
+ *                 inbox is evicted; then push. With a full front and an empty inbox it admits one more.
+ *   review:       `closed` of all senders, THEN the counts (inbox + front); too few: NEVER if all were
+ *                 closed, else WAIT. Enough and no front yet: the front is closed: up to `take` messages from
+ *                 the inboxes, in turn, beginning after the queue served last; `pop`: under the queue's lock.
+ *                 Only then are the fences of the front queried.
+ *   gate (C8):    a sender marks the receiver, THEN pushes its first message with a fence; the receiver
+ *                 closes the front, THEN looks at the mark, and queries fences only if it is set. (GATE
+ *                 settings; in the others it always queries.)
  *   tick:         takes the front and nothing else, which frees the room; then it pokes the senders.
  *   sender ends:  closed is stored after the last push, then a poke.
- *   DONE:         the receiver drops inbox and front, leaves by CAS RUNNING->DONE (NOTIFIED: exchange, drop again), and THEN pokes
- *                 its senders; a sender whose poke finds DONE takes back what it pushed.
- * Properties: a tick receives complete fences only, in order per connection, each message once; never more than the capacity
- * (pop: + 1); the front holds what the gathering conditions saw; in the end all are DONE, every queue is empty and
- * pushed = delivered + dropped + closed (E5); where no rule drops messages, dropped and closed are 0. In the STARVE
- * settings senders send until the receiver has had the one thing it waits for: a weakly fair cycle is a starvation.
- * Bounds: 2 senders x 2 messages or 1 x 4, capacity 1-2, take 1, 2, all; at most 3 unfinished fences a stream.
+ *   DONE:         the receiver drops inbox and front, leaves by CAS RUNNING->DONE (NOTIFIED: exchange, drop
+ *                 again), and THEN pokes its senders; a sender whose poke finds DONE takes back what it
+ *                 pushed.
+ * Properties: a tick receives complete fences only, in order per connection, each message once; never more
+ * than the capacity (pop: + 1); the front holds what the gathering conditions saw; in the end all are DONE,
+ * every queue is empty and pushed = delivered + dropped + closed (E5); where no rule drops messages, dropped
+ * and closed are 0. In the STARVE settings senders send until the receiver has had the one thing it waits
+ * for: a weakly fair cycle is a starvation.
+ * Bounds: 2 senders x 2 messages or 1 x 4, capacity 1-2, take 1, 2, all; at most 3 unfinished fences a
+ * stream.
  * Run: build/m7_front [-v [NAME]]
- * Result: holds (up to 4.2 million states a run); a receiver that pokes its senders before it is DONE leaves one waiting for ever (S5
- * must name the order); all mutants found.
+ * Result: holds (up to 4.2 million states a run); a receiver that pokes its senders before it is DONE leaves
+ * one waiting for ever (S5 must name the order); all mutants found.
  */
 #include <stdint.h>
 #define THREADS 6

@@ -1,31 +1,40 @@
 /*
- * M8: the ready queues (docs/design.md S9; F31): rings, `next` slots, the injector and its overflow, the due list, sleep and wake.
+ * M8: the ready queues (docs/design.md S9; F31): rings, `next` slots, the injector and its overflow, the due
+ * list, sleep and wake.
  *
- * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next` slot. Every look at a
- * queue, every push and every look at the announcements is a step of its own.
+ * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next`
+ * slot. Every look at a queue, every push and every look at the announcements is a step of its own.
  * Rule as modelled:
- *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring; then it looks at the
- *                     announcements and wakes one. An entity that ticked 8 times goes to the end of the ring (S2).
- *                     ROOM: an entity that is poked for freed room goes to the end of the ring instead.
- *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements, wakes one.
- *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section; then the look at the
- *                     announcements, wakes one.
- *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring, due, next, overflow,
- *                     injector, others' rings, others' next slots (by exchange). Due is passed over if the pop before took from
- *                     there and next is not empty. Every TURN-th pop looks at overflow and injector first.
- *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the overflow in one
- *                     critical section; then one look at the announcements for EACH entry moved.
- *   sleep:            announce, look at every queue again, wait. If something is found, the announcement is taken back; if a waker
- *                     has taken it already, the worker passes the wake-up on (it was meant for another entry).
+ *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring;
+ *                     then it looks at the announcements and wakes one. An entity that used its share goes to
+ *                     the end of the ring (S2). ROOM: an entity that is poked for freed room goes to the end
+ *                     of the ring instead.
+ *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements,
+ *                     wakes one.
+ *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section;
+ *                     then the look at the announcements, wakes one.
+ *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring,
+ *                     due, next, overflow, injector, others' rings, others' next slots (by exchange). Due is
+ *                     passed over if the pop before took from there and next is not empty. Every TURN-th pop
+ *                     looks at overflow and injector first.
+ *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the
+ *                     overflow in one critical section; then one look at the announcements for EACH entry
+ *                     moved.
+ *   sleep:            announce, look at every queue again, wait. If something is found, the announcement is
+ *                     taken back; if a waker has taken it already, the worker passes the wake-up on (it was
+ *                     meant for another entry).
  *   wake one:         removes one announcement and wakes that worker.
- * Properties: each poke is answered by a review; no entity in two queues or on two workers at once; a compute that may last until
- * others have begun (BARRIER: as many as there are workers) is never waited for by an entity that is queued while a worker
- * sleeps; nothing is left in the end. GOAL settings go on for ever until one entity has run: a weakly fair cycle is a starvation.
- * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order m3_sleep's.
+ * Properties: each poke is answered by a review; no entity in two queues or on two workers at once; a compute
+ * that may last until others have begun (BARRIER: as many as there are workers) is never waited for by an
+ * entity that is queued while a worker sleeps; nothing is left in the end. GOAL settings go on for ever until
+ * one entity has run: a weakly fair cycle is a starvation.
+ * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order
+ * m3_sleep's.
  * Run: build/m8_next [-v [NAME]]
- * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a wake-up must be passed
- * on unless the second look has the order of the pop; the overflow comes before the injector. LAZY is right too: a push into next
- * wakes none, but before each compute the worker looks at the announcements if its next slot or ring holds something.
+ * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a
+ * wake-up must be passed on unless the second look has the order of the pop; the overflow comes before the
+ * injector. LAZY is right too: a push into next wakes none, but before each compute the worker looks at the
+ * announcements if its next slot or ring holds something.
  */
 #include <stdint.h>
 #define THREADS 5

@@ -1,37 +1,47 @@
 /*
- * M9: the poller (docs/design.md G4, S9, S4): which worker polls the armed flags. A flag is called a bell here.
+ * M9: the poller (docs/design.md G4, S9, S4): which worker polls the armed flags, called bells here.
  *
- * Actors: two or three workers, a foreign thread that pushes, the device, which writes the word of an armed bell at any moment (the
- * bell rings), and the loop, which closes the run at a live count of 0. One access to a shared word is one step (own queue: one step
- * for both places, as only their worker fills them; the parker's token is set in the step that takes the announcement back).
+ * Actors: two or three workers, a foreign thread that pushes, the device, which writes the word of an armed
+ * bell at any moment (the bell rings), and the loop, which closes the run at a live count of 0. One access to
+ * a shared word is one step (own queue: one step for both places, as only their worker fills them; the
+ * parker's token is set in the step that takes the announcement back).
  * Rule as modelled:
- *   arm:       `armed` is counted, the bell put into the list, then `version` grows; then a look at the role: if it is free: hand over;
- *              if the poller sleeps: its announcement is taken back and it is woken.
- *   hand over: if bells are armed, the role is free and no worker spins: one sleeper is woken. Also done by a worker that leaves idleness
- *              with an entity (after it gave the role up), by one that leaves the role in passing, and before user destructors.
- *   idle:      armed and the role is free: CAS 0 -> me. Round: read `version`, look at every bell (tasks of those that rang go into the own
- *              next slot, the first wakes none), look at every queue; work: the role is given up by exchange; else spin or timed sleep.
- *   spin:      one at a time (`standby`), counted by `spinners`; ends by work, by a role that is wanted, or by time. An entry in another's
- *              queue may be left there by it and the poller at one look, not at the next.
- *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue; found: the announcement is taken
- *              back, or the wake-up passed on if it was taken; else the reference is dropped, park; woken or time: reference, announcement.
+ *   arm:       `armed` is counted, the bell put into the list, then `version` grows; then a look at the role:
+ *              if it is free: hand over; if the poller sleeps: its announcement is taken back and it is
+ *              woken.
+ *   hand over: if bells are armed, the role is free and no worker spins: one sleeper is woken. Also done by a
+ *              worker that leaves idleness with an entity (after it gave the role up), by one that leaves the
+ *              role in passing, and before user destructors.
+ *   idle:      armed and the role is free: CAS 0 -> me. Round: read `version`, look at every bell (tasks of
+ *              those that rang go into the own next slot, the first wakes none), look at every queue; work:
+ *              the role is given up by exchange; else spin or timed sleep.
+ *   spin:      one at a time (`standby`), counted by `spinners`; ends by work, by a role that is wanted, or
+ *              by time. An entry in another's queue may be left there by it and the poller at one look, not
+ *              at the next.
+ *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue;
+ *              found: the announcement is taken back, or the wake-up passed on if it was taken; else the
+ *              reference is dropped, park; woken or time: reference, announcement.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.
- *   wake one:  reads the announcements; if one sleeps: reads `spinners`; if none spins: reads the role, prefers others to the poller,
- *              takes one announcement back.
- *   counted:   the poller by `spinners` while it has the role and does not sleep: counted off before it gives the role up or announces.
- *   pass on:   a worker that was counted, or was woken, and then has an entity, or goes to destructors, looks once, after its pop, at every
- *              queue; if more waits: wake one.
- * The tasks follow scripts (scenarios[]; bells may be armed, and rung, before); a compute may last for ever ('!'). Times: a bell is expected
- * NEAR or FAR, or at once (choice at each look).
- * A timed sleep may end at any moment; STILL: it never ends by itself (so that it hides no wake-up that is missing).
- * Properties: one has the role; the poller does not sleep until FAR while a NEAR bell is armed; never closed while a bell is armed or a task
- * queued; in the end (no actor can move) no bell is armed and no task queued while a worker sleeps without a time, even when all others are in an endless
- * compute; no weakly fair cycle (workers that are never idle fire bells, too).
- * Memory: interleavings, as all accesses are seq_cst in the code: each pair has the shape of m3_sleep's, which says what it needs.
+ *   wake one:  reads the announcements; if one sleeps: reads `spinners`; if none spins: reads the role,
+ *              prefers others to the poller, takes one announcement back.
+ *   counted:   the poller by `spinners` while it has the role and does not sleep: counted off before it gives
+ *              the role up or announces.
+ *   pass on:   a worker that was counted, or was woken, and then has an entity, or goes to destructors, looks
+ *              once, after its pop, at every queue; if more waits: wake one.
+ * The tasks follow scripts (scenarios[]; bells may be armed, and rung, before); a compute may last for ever
+ * ('!'). Times: a bell is expected NEAR or FAR, or at once (choice at each look).
+ * A timed sleep may end at any moment; STILL: it never ends by itself (so that it hides no wake-up that is
+ * missing).
+ * Properties: one has the role; the poller does not sleep until FAR while a NEAR bell is armed; never closed
+ * while a bell is armed or a task queued; in the end (no actor can move) no bell is armed and no task queued
+ * while a worker sleeps without a time, even when all others are in an endless compute; no weakly fair cycle
+ * (workers that are never idle fire bells, too).
+ * Memory: interleavings, as all accesses are seq_cst in the code: each pair has the shape of m3_sleep's,
+ * which says what it needs.
  * Run: build/m9_poll [-v [NAME]]
- * Result: holds (up to 14.4 million states a run; with -DLARGE more) with three hand-overs that are easily forgotten: by a worker that looked
- * in passing, before destructors, and a wake-up for what rings in passing when the worker's own ring is next; and only if a worker that
- * was woken passes on, too.
+ * Result: holds (up to 14.4 million states a run; with -DLARGE more) with three hand-overs that are easily
+ * forgotten: by a worker that looked in passing, before destructors, and a wake-up for what rings in passing
+ * when the worker's own ring is next; and only if a worker that was woken passes on, too.
  */
 #include <stdint.h>
 #define W 3

@@ -1,4 +1,5 @@
-/* The rig's kernels for CUDA, as PTX, so that no nvcc is needed. They spin on the device for their duration. */
+/* The rig's kernels for CUDA, as PTX, so that no nvcc is needed. They spin on the device
+ * for their duration. */
 #include <cuda_runtime_api.h>
 
 #include "rig.h"

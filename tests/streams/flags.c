@@ -100,7 +100,7 @@ static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **st
 	(void)state;
 	assert_int_equal(wr_wait_next(&wait, MS, true, 60 * US), 9 * MS - 60 * US);
 	assert_int_equal(wr_wait_next(&wait, 2 * MS, true, 500 * US), 9 * MS - 500 * US);
-	assert_in_range(wr_wait_next(&wait, overdue, true, 60 * US), overdue + 1, overdue + MS); /* no spinning */
+	assert_in_range(wr_wait_next(&wait, overdue, true, 60 * US), overdue + 1, overdue + MS); /* no spin */
 }
 
 static void g04_it_sleeps_for_no_moment_that_is_not_worth_a_sleep(void **state)

@@ -1,4 +1,5 @@
-/* Races with a thread that is inside a call of the host backend: the call does what the other thread would. */
+/* Races with a thread that is inside a call of the host backend: the call does what the
+ * other thread would. */
 #include <string.h>
 
 #include "base/clock.h"

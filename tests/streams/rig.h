@@ -1,6 +1,6 @@
 /*
- * What the tests of streams/ share: a system on any backend with a waker that counts. On sim each test body is a
- * fiber of a world of its own.
+ * What the tests of streams/ share: a system on any backend with a waker that counts. On sim each test body
+ * is a fiber of a world of its own.
  */
 #ifndef TESTS_STREAMS_RIG_H
 #define TESTS_STREAMS_RIG_H

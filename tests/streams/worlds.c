@@ -1,8 +1,8 @@
 /*
- * Many simulated worlds, each under its own schedule: a few producers and readers with streams, a loop, a device
- * with delays, duplicate callbacks and slow enqueueing. In all of them an entity that is poked for an armed signal
- * finds its fences complete, no wait lasts for ever, memory is not reused while a kernel still uses it, and
- * references balance. Each seeded bug of streams/ must be found.
+ * Many simulated worlds, each under its own schedule: a few producers and readers with streams, a loop, a
+ * device with delays, duplicate callbacks and slow enqueueing. In all of them an entity that is poked for an
+ * armed signal finds its fences complete, no wait lasts for ever, memory is not reused while a kernel still
+ * uses it, and references balance. Each seeded bug of streams/ must be found.
  */
 #include <stdio.h>
 #include <stdlib.h>
