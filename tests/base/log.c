@@ -1,4 +1,4 @@
-/* What the library tells goes to the program's function, or to nobody. */
+/* Log lines go to the program's function, or are dropped. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void note(weir_log_level level, int64_t at, const char *line, void *arg)
 	errno = 0;
 }
 
-static void b04_nobody_is_told_by_default(void **state)
+static void b04_nothing_is_logged_by_default(void **state)
 {
 	(void)state;
 	assert_false(wr_log_on());
@@ -43,7 +43,7 @@ static void b04_the_function_is_told_until_another_is(void **state)
 	assert_int_equal(weir_log_set(note, &second), WEIR_OK);
 	wr_log(WEIR_LOG_INFO, "draining");
 	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
-	wr_log(WEIR_LOG_ERROR, "nobody hears");
+	wr_log(WEIR_LOG_ERROR, "dropped");
 	assert_int_equal(first.lines, 1);
 	assert_int_equal(first.level, WEIR_LOG_WARN);
 	assert_string_equal(first.last, "slow callback of 'blur'");
@@ -66,7 +66,7 @@ static void a_line_is_one_line_without_control_characters(void **state)
 	weir_log_set(NULL, NULL);
 }
 
-/* --- another thread tells while the function is replaced --- */
+/* --- another thread logs while the function is replaced --- */
 
 struct talker {
 	_Atomic bool stop;
@@ -120,7 +120,7 @@ static void b04_what_was_replaced_is_not_called_any_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(b04_nobody_is_told_by_default),
+		cmocka_unit_test(b04_nothing_is_logged_by_default),
 		cmocka_unit_test(b04_the_function_is_told_until_another_is),
 		cmocka_unit_test(a_line_is_one_line_without_control_characters),
 		cmocka_unit_test(b04_what_was_replaced_is_not_called_any_more),

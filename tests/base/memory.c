@@ -57,7 +57,7 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-/* ThreadSanitizer notes each byte that is allocated, so that its own memory grows with it. */
+/* ThreadSanitizer shadows each byte that is allocated, so that its own memory grows too. */
 #ifdef __has_feature
 #define NOTES_EACH_BYTE __has_feature(thread_sanitizer)
 #elif defined(__SANITIZE_THREAD__)
@@ -126,7 +126,7 @@ static void f87_an_array_that_cannot_grow_is_untouched(void **state)
 	wr_free(array);
 }
 
-/* Which of ten allocations failed, as bits. */
+/* Returns which of ten allocations failed, as bits. */
 static unsigned failures_of_ten(void)
 {
 	unsigned failed = 0;

@@ -15,7 +15,7 @@ static void equal_seeds_give_equal_numbers_everywhere(void **state)
 		assert_true(wr_random_next(&one) == wr_random_next(&two));
 }
 
-/* From the algorithm's own reference: a change would make every seed that somebody noted worthless. */
+/* From the algorithm's reference: a change would make every recorded seed worthless. */
 static void the_numbers_are_those_of_xoshiro256(void **state)
 {
 	static const uint64_t expected[] = {
@@ -59,7 +59,7 @@ static void below_stays_below_and_is_even(void **state)
 	assert_true(wr_random_below(&random, 1) == 0);
 }
 
-/* With a plain remainder the lower half of this range would come twice as often as the upper one. */
+/* With a plain remainder the lower half of this range would be drawn twice as often as the upper one. */
 static void below_a_huge_number_is_even_too(void **state)
 {
 	const uint64_t n = UINT64_MAX / 3 * 2;

@@ -1,6 +1,6 @@
 /*
- * Tests of the tester: a toy with the wake-up protocol of an entity (S1, S2), right and with seeded bugs. The right one
- * must hold under every schedule, each bug must be found within 1000 seeds.
+ * Tests of the simulation itself: a toy with the wake-up protocol of an entity (S1, S2), correct and with
+ * seeded bugs. The correct one must hold under every schedule; each bug must be found within 1000 seeds.
  */
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ static void review(void *arg)
 		} while (!leave(toy));
 }
 
-/* After the last poke the reviewer must have seen all that was told: time only goes on when it rests. */
+/* After the last poke the reviewer must have seen everything: time goes on only when it rests. */
 static void run_toy(void *arg)
 {
 	struct wr_thread pokers[POKERS], reviewer;
@@ -94,7 +94,7 @@ static bool toy_holds(uint64_t seed, enum wr_sim_strategy strategy, uint64_t *ha
 	return toy.seen == POKERS * POKES;
 }
 
-/* Seeds until one fails; 0: none of them. */
+/* Returns the number of the first seed that fails, or 0. */
 static uint64_t seeds_until_found(enum wr_bug bug, enum wr_sim_strategy strategy, uint64_t seeds)
 {
 	uint64_t hash, seed = 1;
@@ -165,7 +165,7 @@ static void seeds_give_different_schedules(void **state)
 	assert_true(distinct > SEEDS * 9 / 10);
 }
 
-/* ------------------------------------------------------------------------------------------------ switching points -- */
+/* ------------------------------------------------------------------------------------ switching points -- */
 
 struct torn {
 	_Atomic int word;
@@ -226,8 +226,8 @@ static void none_is_one_under_the_global_lock(void **state)
 	assert_false(half_is_seen(true));
 }
 
-/* Under PCT the highest priority goes on for ever: patience has to end. */
-static void who_spins_without_a_yield_is_overtaken(void **state)
+/* Under PCT the thread of highest priority runs for ever, unless the scheduler limits that. */
+static void a_thread_that_spins_without_a_yield_is_overtaken(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 50; seed++) {
@@ -262,7 +262,7 @@ int main(void)
 		cmocka_unit_test(seeds_give_different_schedules),
 		cmocka_unit_test(each_atomic_is_a_switching_point),
 		cmocka_unit_test(none_is_one_under_the_global_lock),
-		cmocka_unit_test(who_spins_without_a_yield_is_overtaken),
+		cmocka_unit_test(a_thread_that_spins_without_a_yield_is_overtaken),
 		cmocka_unit_test(outside_of_a_world_nothing_switches),
 	};
 

@@ -15,7 +15,7 @@
 #define SECOND INT64_C(1000000000)
 enum { SEEDS = 200 };
 
-/* Nothing is asserted inside of a world, since cmocka jumps out: fibers note what they see in here. */
+/* No assertions inside of a world, since cmocka jumps out of it: fibers note here what they see. */
 struct notes {
 	struct wr_sim *sim;
 	struct wr_mutex mutex;
@@ -52,7 +52,7 @@ static weir_status call(struct notes *notes, void (*fn)(void *arg))
 	return wr_sim_call(notes->sim, fn, notes);
 }
 
-/* In worlds of many seeds, thus of all strategies. */
+/* Runs in worlds of many seeds, and so under all strategies. */
 static void each_seed(void (*fn)(void *arg), void (*check)(struct notes *notes))
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -64,7 +64,7 @@ static void each_seed(void (*fn)(void *arg), void (*check)(struct notes *notes))
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- time -- */
+/* ------------------------------------------------------------------------------------------------ time -- */
 
 static void sleep_an_hour(void *arg)
 {
@@ -133,7 +133,7 @@ static void wait_in_vain(void *arg)
 	while (wr_cond_wait(&notes->cond, &notes->mutex, until))
 		notes->wrong |= wr_now() >= until;
 	notes->at[0] = wr_now() - until;
-	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until);	/* has passed: at once */
+	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until);	/* in the past: at once */
 	wr_mutex_unlock(&notes->mutex);
 	notes->wrong |= wr_park(&notes->parker, wr_now() + 7);
 	notes->at[1] = wr_now() - until;
@@ -168,7 +168,7 @@ static void spin_for_the_flag(void *arg)
 	while (!notes->flag)
 		wr_thread_yield();
 	notes->at[0] = wr_now();
-	while (wr_now() < notes->at[0] + 50000)	/* nobody sleeps any more */
+	while (wr_now() < notes->at[0] + 50000)	/* no fiber sleeps */
 		wr_thread_yield();
 	wr_thread_join(&notes->thread);
 }
@@ -178,7 +178,7 @@ static void check_spun(struct notes *notes)
 	assert_int_equal(notes->at[0], SECOND + 100);
 }
 
-static void time_passes_for_those_who_spin_for_it(void **state)
+static void time_passes_for_threads_that_spin_for_it(void **state)
 {
 	(void)state;
 	each_seed(spin_for_the_flag, check_spun);
@@ -213,7 +213,7 @@ static void a_yield_lets_the_other_go_on_soon(void **state)
 	each_seed(yield_to_the_other, check_flag);
 }
 
-/* ------------------------------------------------------------------------------------------- mutexes, conditions -- */
+/* --------------------------------------------------------------------------------- mutexes, conditions -- */
 
 static void go_in(void *arg)
 {
@@ -304,7 +304,7 @@ static void wait_once(void *arg)
 	wr_mutex_unlock(&notes->mutex);
 }
 
-/* POSIX allows them, so code that cannot live with them has to be found. */
+/* POSIX allows them, so code that does not expect them has to be found. */
 static void some_waits_on_a_condition_variable_are_spurious(void **state)
 {
 	int woken = 0;
@@ -320,7 +320,7 @@ static void some_waits_on_a_condition_variable_are_spurious(void **state)
 	assert_in_range(woken, 1, SEEDS / 4);
 }
 
-/* ------------------------------------------------------------------------------------------------------- parkers -- */
+/* --------------------------------------------------------------------------------------------- parkers -- */
 
 static void answer(void *arg)
 {
@@ -386,7 +386,7 @@ static void unpark_on_time(void *arg)
 	notes->flag = true;
 }
 
-/* Time-out and token at the same moment, in either order: the token is taken or still there, never both or none. */
+/* Time-out and token at the same instant, in either order: the token is either taken or still there. */
 static void park_until_the_token(void *arg)
 {
 	struct notes *notes = arg;
@@ -403,9 +403,9 @@ static void a_token_that_meets_its_time_out_is_kept(void **state)
 	each_seed(park_until_the_token, check_one);
 }
 
-/* -------------------------------------------------------------------------------------------------------- fibers -- */
+/* ---------------------------------------------------------------------------------------------- fibers -- */
 
-static void be_somebody(void *arg)
+static void note_identity(void *arg)
 {
 	struct notes *notes = arg;
 	uintptr_t self = wr_thread_self();
@@ -417,19 +417,19 @@ static void be_somebody(void *arg)
 	notes->at[notes->count++] = (int64_t)self;
 }
 
-static void two_somebodies(void *arg)
+static void note_two_identities(void *arg)
 {
 	struct notes *notes = arg;
 
 	wr_thread_set_local(notes);
-	wr_thread_start(&notes->thread, "other", be_somebody, notes);
+	wr_thread_start(&notes->thread, "other", note_identity, notes);
 	wr_thread_yield();
 	notes->wrong |= wr_thread_local() != notes || !notes->thread.fiber;
 	wr_thread_join(&notes->thread);
 	notes->at[notes->count++] = (int64_t)wr_thread_self();
 }
 
-static void check_somebodies(struct notes *notes)
+static void check_identities(struct notes *notes)
 {
 	assert_false(notes->wrong);
 	assert_int_equal(notes->count, 2);
@@ -440,7 +440,7 @@ static void check_somebodies(struct notes *notes)
 static void self_and_local_belong_to_the_fiber(void **state)
 {
 	(void)state;
-	each_seed(two_somebodies, check_somebodies);
+	each_seed(note_two_identities, check_identities);
 }
 
 static void hold_and_yield(void *arg)
@@ -449,7 +449,7 @@ static void hold_and_yield(void *arg)
 
 	wr_mutex_lock(&notes->mutex);
 	notes->most = wr_mutex_held();
-	wr_thread_start(&notes->thread, "holds none", be_somebody, notes);
+	wr_thread_start(&notes->thread, "holds none", note_identity, notes);
 	for (int i = 0; i < 8; i++)
 		wr_thread_yield();
 	wr_mutex_unlock(&notes->mutex);
@@ -463,7 +463,7 @@ static void s11_held_mutexes_are_counted_per_fiber(void **state)
 	struct wr_mutex mutex = {.owner = NULL};
 
 	(void)state;
-	wr_mutex_lock(&mutex);		/* the driving thread's own is not the fibers' */
+	wr_mutex_lock(&mutex);		/* the mutex of the driving thread, not of a fiber */
 	assert_int_equal(call(notes, hold_and_yield), WEIR_OK);
 	assert_int_equal(notes->inside, 0);
 	assert_int_equal(notes->most, wr_mutex_held());
@@ -493,7 +493,7 @@ static void fibers_rest_between_calls(void **state)
 	assert_int_equal(call(notes, start_and_leave), WEIR_OK);
 	for (int i = 0; i < 20; i++) {
 		wr_unpark(&notes->parker);	/* by the thread that drives the world */
-		assert_int_equal(call(notes, sleep_an_hour), WEIR_OK);	/* the other gets its turn */
+		assert_int_equal(call(notes, sleep_an_hour), WEIR_OK);	/* lets the other fiber run */
 		assert_int_equal(notes->back.word, 1);
 		notes->back.word = 0;
 	}
@@ -528,7 +528,7 @@ static void the_driving_thread_may_lock_broadcast_and_join(void **state)
 	(void)state;
 	assert_int_equal(call(notes, let_it_hold), WEIR_OK);
 	assert_int_equal(notes->inside, 1);
-	wr_mutex_lock(&notes->mutex);		/* the fiber has to go on first */
+	wr_mutex_lock(&notes->mutex);		/* the fiber must run first */
 	assert_int_equal(notes->inside, 0);
 	wr_mutex_unlock(&notes->mutex);
 	wr_cond_broadcast(&notes->cond);
@@ -602,7 +602,7 @@ static void worlds_may_be_nested(void **state)
 	end(notes);
 }
 
-/* The stack is still used after the world has moved to another thread. */
+/* A fiber's stack is still used after another thread drives the world. */
 static void call_ask(void *arg)
 {
 	struct notes *notes = arg;
@@ -625,7 +625,7 @@ static void another_thread_may_drive_the_next_call(void **state)
 	end(notes);
 }
 
-/* --------------------------------------------------------------------------------------------- seeds and repeats -- */
+/* ----------------------------------------------------------------------------------- seeds and repeats -- */
 
 static uint64_t hash_of(uint64_t seed, enum wr_sim_strategy strategy)
 {
@@ -653,7 +653,7 @@ static void different_seeds_give_different_orders(void **state)
 		assert_true(hash_of(seed, WR_SIM_UNIFORM) != hash_of(seed + 1, WR_SIM_UNIFORM));
 }
 
-/* Half of them uniform, four in ten PCT, the others round robin. */
+/* Half of the seeds are uniform, four in ten PCT, the rest round robin. */
 static void the_seed_draws_the_strategy(void **state)
 {
 	int seen[4] = {0};
@@ -675,22 +675,22 @@ static void the_seed_draws_the_strategy(void **state)
 
 static void sign(void *arg)
 {
-	struct sleeper *who = arg;
+	struct sleeper *sleeper = arg;
 
 	for (int i = 0; i < 2; i++) {
-		who->notes->order[who->notes->count++] = who->name;
+		sleeper->notes->order[sleeper->notes->count++] = sleeper->name;
 		wr_thread_yield();
 	}
 }
 
 static void three_sign(void *arg)
 {
-	struct sleeper who[] = {{arg, 0, 'a'}, {arg, 0, 'b'}, {arg, 0, 'c'}};
-	struct wr_thread threads[COUNT(who)];
+	struct sleeper sleeper[] = {{arg, 0, 'a'}, {arg, 0, 'b'}, {arg, 0, 'c'}};
+	struct wr_thread threads[COUNT(sleeper)];
 
-	for (size_t i = 0; i < COUNT(who); i++)
-		wr_thread_start(&threads[i], "signs", sign, &who[i]);
-	for (size_t i = 0; i < COUNT(who); i++)
+	for (size_t i = 0; i < COUNT(sleeper); i++)
+		wr_thread_start(&threads[i], "signs", sign, &sleeper[i]);
+	for (size_t i = 0; i < COUNT(sleeper); i++)
 		wr_thread_join(&threads[i]);
 }
 
@@ -727,7 +727,7 @@ static void two_take_turns(void *arg)
 	wr_thread_join(&notes->thread);
 }
 
-/* Nobody sleeps, so only pauses let time pass; how long it took, and in which order, is the seed's. */
+/* No fiber sleeps, so only pauses let time pass; the seed determines how long it takes and in which order. */
 static int64_t time_of_turns(uint64_t seed, enum wr_sim_strategy strategy, uint64_t *hash)
 {
 	struct notes *notes = begin(seed, strategy);
@@ -801,7 +801,7 @@ static void b05_two_worlds_in_two_threads_do_not_know_of_each_other(void **state
 		assert_int_equal(wr_thread_start(&threads[i], "world", call_crowd_often, &notes[i]), WEIR_OK);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&threads[i]);
-	call_crowd_often(&notes[2]);		/* alone, the same comes out */
+	call_crowd_often(&notes[2]);		/* alone: the same result */
 	for (int i = 0; i < 3; i++) {
 		assert_false(notes[i]->wrong);
 		assert_true(wr_sim_hash(notes[i]->sim) == wr_sim_hash(notes[2]->sim));
@@ -810,7 +810,7 @@ static void b05_two_worlds_in_two_threads_do_not_know_of_each_other(void **state
 		end(notes[i]);
 }
 
-/* ---------------------------------------------------------------------------------------------- what never comes -- */
+/* ------------------------------------------------------------------------------------------- deadlocks -- */
 
 static void take_and_park(void *arg)
 {
@@ -885,7 +885,7 @@ static void f29_a_world_that_never_ends_is_stopped_at_its_limit(void **state)
 	(void)state;
 	wr_sim_set_limit(notes->sim, 200);
 	assert_int_equal(call(notes, crowd), WEIR_OK);
-	before = wr_sim_switches(notes->sim);	/* which do not count for the next call */
+	before = wr_sim_switches(notes->sim);	/* these do not count for the next call */
 	assert_in_range(before, 30, 200);
 	assert_int_equal(call(notes, yield_for_ever), WEIR_E_TIMEOUT);
 	assert_non_null(strstr(weir_last_error(), "main still runs after 200 switching points"));
@@ -922,7 +922,7 @@ static void start_many(void *arg)
 	notes->inside = 0;
 }
 
-/* Returns whether the n-th allocation was reached. */
+/* Returns true if allocation n was reached. */
 static bool fail_nth(int64_t n)
 {
 	struct notes notes = {.inside = 0};
@@ -950,7 +950,7 @@ static void f40_any_allocation_of_a_world_may_fail(void **state)
 	assert_true(n >= 5);
 }
 
-/* ------------------------------------------------------------------------------------------------------- stacks -- */
+/* ---------------------------------------------------------------------------------------------- stacks -- */
 
 static int deepen(volatile char *above, int depth)
 {
@@ -983,7 +983,7 @@ static void use_too_much(void *arg)
 	volatile char first = 1;
 
 	(void)arg;
-	deepen(&first, 70);	/* less than stack and guard together */
+	deepen(&first, 70);	/* less than the stack and its guard together */
 }
 
 static void f49_a_stack_overflow_hits_the_guard_page(void **state)
@@ -1002,7 +1002,7 @@ static void f49_a_stack_overflow_hits_the_guard_page(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_not_equal(status, 0);	/* SIGSEGV, or what a sanitizer makes of it */
+	assert_int_not_equal(status, 0);	/* SIGSEGV, or a sanitizer's exit status */
 }
 
 int main(void)
@@ -1011,7 +1011,7 @@ int main(void)
 		cmocka_unit_test(time_is_virtual_and_starts_at_one_second),
 		cmocka_unit_test(sleepers_wake_in_the_order_of_time),
 		cmocka_unit_test(time_outs_come_exactly_at_their_time),
-		cmocka_unit_test(time_passes_for_those_who_spin_for_it),
+		cmocka_unit_test(time_passes_for_threads_that_spin_for_it),
 		cmocka_unit_test(a_yield_lets_the_other_go_on_soon),
 		cmocka_unit_test(a_mutex_lets_one_fiber_in),
 		cmocka_unit_test(a_broadcast_wakes_all_fibers),

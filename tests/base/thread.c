@@ -9,7 +9,7 @@
 
 #define MS 1000000
 
-/* ------------------------------------------------------------------------------------------------ start and end -- */
+/* --------------------------------------------------------------------------------------- start and end -- */
 
 struct birth {
 	sigset_t mask;
@@ -55,7 +55,7 @@ static void b04_threads_start_with_all_posix_signals_blocked_but_their_own_fault
 		if (number != SIGKILL && number != SIGSTOP)
 			assert_int_equal(sigismember(&seen.mask, number), !is_fault(number));
 	pthread_sigmask(SIG_SETMASK, NULL, &own);
-	assert_false(sigismember(&own, SIGINT));	/* the starter's mask is as before */
+	assert_false(sigismember(&own, SIGINT));	/* the mask of the starting thread is unchanged */
 }
 
 static void a_thread_has_its_name_cut_to_15_bytes(void **state)
@@ -81,7 +81,8 @@ static void self_and_local_belong_to_the_thread(void **state)
 	wr_thread_set_local(NULL);
 }
 
-/* RLIMIT_NPROC does nothing for root and RLIMIT_AS breaks sanitizers; no address space has room for this stack. */
+/* RLIMIT_NPROC has no effect for root and RLIMIT_AS breaks sanitizers, so the stack is
+ * larger than any address space. */
 static void f41_a_thread_that_cannot_start_is_a_status(void **state)
 {
 	pthread_attr_t usual, huge;
@@ -116,7 +117,7 @@ static void f40_a_thread_without_memory_is_a_status(void **state)
 	assert_false(thread.started);
 }
 
-/* ------------------------------------------------------------------------------------------------------- mutexes -- */
+/* --------------------------------------------------------------------------------------------- mutexes -- */
 
 enum { ROUNDS = 20000 };
 
@@ -187,7 +188,7 @@ static void s11_held_mutexes_are_counted_in_debug_builds(void **state)
 	wr_mutex_finish(&zeroed);
 }
 
-/* -------------------------------------------------------------------------------------------- condition variables -- */
+/* --------------------------------------------------------------------------------- condition variables -- */
 
 static void open_shared(struct shared *shared)
 {
@@ -210,7 +211,7 @@ static void f35_a_condition_variable_waits_on_the_monotonic_clock(void **state)
 	(void)state;
 	open_shared(&shared);
 	wr_mutex_lock(&shared.mutex);
-	assert_false(wr_cond_wait(&shared.cond, &shared.mutex, -5));	/* has passed long ago */
+	assert_false(wr_cond_wait(&shared.cond, &shared.mutex, -5));	/* in the past */
 	while (wr_cond_wait(&shared.cond, &shared.mutex, until))
 		;
 	assert_true(wr_now() >= until);
@@ -250,7 +251,7 @@ static void a_broadcast_wakes_all(void **state)
 	close_shared(&shared);
 }
 
-/* ------------------------------------------------------------------------------------------------------- parkers -- */
+/* --------------------------------------------------------------------------------------------- parkers -- */
 
 static void a_parker_holds_one_token(void **state)
 {
@@ -262,7 +263,7 @@ static void a_parker_holds_one_token(void **state)
 	assert_true(wr_park(&parker, WR_FOREVER));
 	assert_false(wr_park(&parker, 0));
 	wr_unpark(&parker);
-	assert_true(wr_park(&parker, 0));	/* a token counts, also when it is late */
+	assert_true(wr_park(&parker, 0));	/* a token counts even when it is late */
 }
 
 static void parking_ends_when_the_time_has_passed(void **state)

@@ -7,16 +7,16 @@
  * and after it
  *	static void begin(struct state *s);             the initial state; may choose()
  *	static bool step(struct state *s, int thread);  ONE atomic step of that actor; false = it cannot move now
- *	static void check(const struct state *s);       invariants, looked at in every state; fail(...) if broken
- *	static void at_end(const struct state *s);      looked at when nobody can move; fail(...) if that is wrong
+ *	static void check(const struct state *s);       invariants, checked in every state; fail(...) if broken
+ *	static void at_end(const struct state *s);      checked when no actor can move; fail(...) if that is wrong
  *	static const struct run runs[] = {...};         what to explore, and what must come out
  *
  * Inside step(): choose(n) branches over 0..n-1 (all are explored); say(...) is the line of the trace; fail(...) ends.
  * The engine explores ALL interleavings and choices breadth first (so a counterexample is a shortest one), then looks
- * for a WEAKLY FAIR CYCLE: a set of states that can be gone round for ever though every actor either moves in it or
+ * for a WEAKLY FAIR CYCLE: a set of states that can repeat for ever although every actor either moves in it or
  * is unable to move somewhere in it. The models are bounded, so any such cycle is a livelock. No sampling, no bitstate.
  *
- * Run:  ./m1          all runs; a table; exit 1 if one came out otherwise than written in runs[]
+ * Run:  ./m1          all runs; a table; exit 1 if one differs from what runs[] expects
  *       ./m1 -v       with the trace of every failure        ./m1 -v NAME   only the runs whose name contains NAME
  */
 #include <setjmp.h>
@@ -75,7 +75,7 @@ __attribute__((noreturn)) static void fail(const char *format, ...)
 	longjmp(broken, 1);
 }
 
-__attribute__((noreturn, unused)) static void give_up(const char *why)  /* the model is too small, not the rules wrong */
+__attribute__((noreturn, unused)) static void give_up(const char *why)  /* the model's bounds are too small */
 {
 	fprintf(stderr, "%s\n", why);
 	exit(2);
@@ -180,7 +180,7 @@ static const char *thread_name(int thread);
 static const char *thread_name(int thread) { static char n[16]; snprintf(n, sizeof n, "T%d", thread); return n; }
 #endif
 
-/* Replays one step with its choice number, and prints what it says. */
+/* Replays one step with its choice number, and prints its line. */
 static void tell_step(struct state *s, int thread, int choice)
 {
 	telling = true;
@@ -219,8 +219,8 @@ static void tell(uint32_t at, int last_thread, int last_choice)
 	free(path);
 }
 
-/* Tarjan, without recursion; true when a weakly fair cycle exists; *where is a state on it. */
-static bool fair_cycle(uint32_t *where, uint32_t *who)
+/* Tarjan, without recursion. Returns true if a weakly fair cycle exists: *where on it, *actors as bits. */
+static bool fair_cycle(uint32_t *where, uint32_t *actors)
 {
 	uint32_t *low = malloc(count * 4), *order = calloc(count, 4), *stack = malloc(count * 4), *call = malloc(count * 4);
 	uint32_t *edge = malloc(count * 4), *component = malloc(count * 4);
@@ -277,7 +277,7 @@ static bool fair_cycle(uint32_t *where, uint32_t *who)
 			stacked = bottom;
 			if (taken && (taken | idle) == all) {
 				*where = v;
-				*who = taken;
+				*actors = taken;
 				found = true;
 			}
 			components++;
@@ -288,9 +288,9 @@ static bool fair_cycle(uint32_t *where, uint32_t *who)
 }
 
 static uint64_t grand_total __attribute__((unused));
-static bool check_liveness = true;        /* a model whose runs may rightly go on for ever switches it off */
+static bool check_liveness = true;        /* off in models whose runs may rightly go on for ever */
 
-/* Explores one run; true = everything holds. */
+/* Explores one run. Returns true if everything holds. */
 static bool explore(void)
 {
 	static uint32_t at;
@@ -342,11 +342,11 @@ static bool explore(void)
 		if (count > 120000000)
 			fail("too many states");
 	}
-	uint32_t where = 0, who = 0;
-	if (check_liveness && fair_cycle(&where, &who)) {
+	uint32_t where = 0, actors = 0;
+	if (check_liveness && fair_cycle(&where, &actors)) {
 		snprintf(failure, sizeof failure, "livelock: a weakly fair cycle; it is gone round by");
 		for (int i = 0; i < THREADS; i++)
-			if (who >> i & 1) {
+			if (actors >> i & 1) {
 				strncat(failure, " ", sizeof failure - strlen(failure) - 1);
 				strncat(failure, thread_name(i), sizeof failure - strlen(failure) - 1);
 			}

@@ -1,19 +1,21 @@
 /*
- * M10: the set of queues with something new, of a port with many connections (DESIGN C4, S5).
+ * M10: the set of queues with new messages, of a port with many connections (docs/design.md C4, S5).
  *
  * Actors: two senders, each with a queue of its own into one port, and the receiver's owner.
  * Rule as modelled:
- *   sender:  stores the tail; exchanges its mark; found unset: links itself to the first of the stack and exchanges that by CAS,
- *            again until it succeeds; then pokes. At its end: stores `closed`; marks and inserts likewise; counts `open` down;
- *            pokes.
- *   owner:   review: reads `open`, THEN takes the whole stack by exchange; of each connection in it: reads the link, THEN
- *            exchanges the mark, THEN reads `closed`, THEN the tail: what it knows of that queue. Enough is known: it receives
- *            one message of the queue that has waited longest (any-size: one of each). Else NEVER if `open` was 0 (any-size: if
- *            a queue known to be closed has none), else it leaves by CAS.
- * Properties: what is received was pushed; NEVER only when nothing is left (any-size: a closed queue is empty); in the end the
- * receiver is DONE and has received all (any-size: as many as the shorter has); nobody waits for ever; a queue that has a
- * message is served before another is served twice more.
- * Bounds: 2 or 3 messages of A, 1 to 3 of B, room for one or all. Interleavings: the exchanges make the order (fan_in.h says which sees which).
+ *   sender:  stores the tail; exchanges its mark; found unset: links itself to the first of the stack and
+ *            exchanges that by CAS, again until it succeeds; then pokes. At its end: stores `closed`; marks
+ *            and inserts likewise; counts `open` down; pokes.
+ *   owner:   review: reads `open`, THEN takes the whole stack by exchange; of each connection in it: reads
+ *            the link, THEN exchanges the mark, THEN reads `closed`, THEN the tail: what it knows of that
+ *            queue. Enough is known: it receives one message of the queue that has waited longest (any-size:
+ *            one of each). Else NEVER if `open` was 0 (any-size: if a queue known to be closed has none),
+ *            else it leaves by CAS.
+ * Properties: what is received was pushed; NEVER only when nothing is left (any-size: a closed queue is
+ * empty); in the end the receiver is DONE and has received all (any-size: as many as the shorter has); no
+ * actor waits for ever; a queue that has a message is served before another is served twice more.
+ * Bounds: 2 or 3 messages of A, 1 to 3 of B, room for one or all. Interleavings: the exchanges make the order
+ * (fan_in.h says which sees which).
  * Run: build/m10_fan_in [-v [NAME]]
  */
 #include <stdint.h>
@@ -58,7 +60,7 @@ static uint8_t sender_begins(const struct state *s, int q)
 	return mutation == MARK_FIRST ? MARK : mutation == POKE_FIRST ? POKE_EARLY : STORE;
 }
 
-/* Where it goes when it is in the stack. */
+/* The next step once it is in the stack. */
 static uint8_t inserted(const struct state *s, int q)
 {
 	if (mutation == MARK_FIRST && !s->ending[q])

@@ -1,20 +1,27 @@
 /*
- * M11: an outlet that gives finished messages (DESIGN B2, S4, S5): its sender, its finisher, who takes, and the end of the run.
+ * M11: an outlet that gives complete messages (docs/design.md B2, S4, S5): its sender, its finisher, a taker,
+ * the end of the run.
  *
- * Actors: the sender (an entity that emits N messages, each of which may need the device), the finisher (the outlet's hidden entity), the
- * device, which finishes what was enqueued in any order, a taker, who waits until a take would answer at once, and the loop, which closes the
- * run at a live count of 0, or (CUT) at any moment.
+ * Actors: the sender (an entity that emits N messages, each of which may need the device), the finisher (the
+ * outlet's hidden entity), the device, which completes the enqueued work in any order, a taker, which waits
+ * until a take would return at once, and the loop, which closes the run at a live count of 0, or (CUT) at any
+ * moment.
  * Rule as modelled; what is done under the outlet's lock is one step:
- *   push (lock):   needs the device, or something unfinished lies before it: the finisher's queue gets it, too, and unfinished grows; into the
- *                  queue; the first one takes the outlet's live reference; `shown` is found anew. Then: the finisher is poked if it got it.
+ *   push (lock):   if it needs the device, or an unfinished message is before it: also into the finisher's
+ *                  queue, and unfinished grows; into the queue; the first one takes the outlet's live
+ *                  reference; `shown` is updated. Then the finisher is poked if it got the message.
  *   room:          capacity - what lies in the queue, finished or not: a take frees it, nothing else.
- *   finisher:      gated on the oldest of its queue; its tick takes (no lock), then (lock) unfinished falls, `shown` is found anew.
+ *   finisher:      gated on the oldest of its queue; its tick takes (no lock), then (lock) unfinished falls,
+ *                  `shown` is updated.
  *   shown:         holding and more in the queue than is unfinished, or ended and not holding.
- *   take (lock):   the oldest leaves; the last one: no longer holding. Then the sender is poked; then the outlet's reference goes.
- *   sender DONE:   (lock) ended; closes the finisher's queue; pokes the finisher, which is NEVER when that is closed and empty.
+ *   take (lock):   the oldest leaves; the last one: no longer holding. Then the sender is poked; then the
+ *                  outlet's reference goes.
+ *   sender DONE:   (lock) ended; closes the finisher's queue; pokes the finisher, which is NEVER when that is
+ *                  closed and empty.
  *   cut:           CLOSED, entities leave, (lock) ended, not holding, the outlet's reference goes.
- * Properties: what is taken is finished; who takes gets all N in order and then wants ticked CLOSED, unless the run was cut; closed by itself only if
- * both are DONE and all was taken; never more in the queue than its capacity, in the finisher's than there; the count ends at 0.
+ * Properties: a taken message is complete; the taker gets all N in order and then CLOSED, unless the run was
+ * cut; closed by itself only if both are DONE and all was taken; never more in the queue than its capacity,
+ * in the finisher's than there; the count ends at 0.
  * Bounds: 3 messages, capacity 1 to 2. Run: build/m11_outlet [-v [NAME]]
  */
 #include <stdint.h>
@@ -166,7 +173,7 @@ static bool sender(struct state *s)
 		s->ended = 1;
 		show(s);
 		s->pc[SENDER] = 4;
-		say("the outlet hears of the end");
+		say("the outlet is ended");
 		return true;
 	case 4:
 		s->shut = 1;
@@ -251,7 +258,7 @@ static bool finisher(struct state *s)
 	return false;
 }
 
-/* Everything that was pushed was enqueued before; any may be the next to end. The signal for what the finisher waits for pokes it. */
+/* The work of all pushed messages is enqueued; any may end next. The signal of the fence that the finisher waits for pokes it. */
 static bool device(struct state *s)
 {
 	int able[N], n = 0, i;
@@ -287,7 +294,7 @@ static bool taker(struct state *s)
 		if (s->ended && (!s->holding || (mutation == CLOSED_EARLY && in_queue(s) <= s->unfinished))) {
 			s->heard = 1;
 			s->pc[TAKER] = 9;
-			say("hears CLOSED");
+			say("gets CLOSED");
 			return true;
 		}
 		if (!is_done(s, s->taken))
@@ -333,7 +340,7 @@ static bool loop(struct state *s)
 		if (!(s->state[SENDER] & s->state[FINISHER] & DONE) || s->taken != N)
 			fail("closed with %d of %d taken, states %d and %d", s->taken, N, s->state[SENDER], s->state[FINISHER]);
 		return true;
-	case 1:		/* the workers have left: what is left gives back its references */
+	case 1:		/* the workers have left: the references of what is left are dropped */
 		if (s->entry[SENDER] || s->entry[FINISHER])
 			return false;
 		unwait(s);
@@ -381,7 +388,7 @@ static void at_end(const struct state *s)
 	if (!s->heard)
 		fail("the taker waits for ever");
 	if (!s->cut && s->taken != N)
-		fail("CLOSED was heard after %d of %d", s->taken, N);
+		fail("CLOSED was returned after %d of %d", s->taken, N);
 	if (s->live)
 		fail("%d references are left", s->live);
 }

@@ -1,20 +1,22 @@
 /*
- * M1: poke and review (DESIGN S1, S2; F01-F04, F19, F33-F34; C5's explaining).
+ * M1: poke and review (docs/design.md S1, S2; F01-F04, F19, F33-F34; C5's explaining).
  *
- * Actors: a sender (2 messages: publish in the inbox, poke), a driver callback (CAS the token, poke), two workers (pop,
- * exchange, review, tick, leave by CAS), optionally an explainer (C5: takes ownership of an idle entity).
- * With RETIRE the entity becomes DONE after its first tick (S5): it drops its inbox (counted closed), leaves by CAS RUNNING->DONE;
- * NOTIFIED: exchange to RUNNING, drop again. A sender whose poke finds DONE takes back what it pushed; it is then that queue's owner.
- * The state word is two bits and more: POKED, RUNNING, DONE; IDLE = 0, QUEUED = POKED, NOTIFIED = RUNNING|POKED.
- * poke is ONE unconditional fetch_or(POKED), and who finds 0 pushes.
- * Properties: at the end every message was consumed, dropped or taken back, once, and the token consumed, unless the entity is
- * DONE; nothing is dropped or taken back without RETIRE; never two owners; never twice in the ready queues;
- * under VIEWS, also: each owner sees what the former owner wrote in plain fields.
+ * Actors: a sender (2 messages: publish in the inbox, poke), a driver callback (CAS the token, poke), two
+ * workers (pop, exchange, review, tick, leave by CAS), optionally an explainer (C5: takes ownership of an
+ * idle entity).
+ * With RETIRE the entity becomes DONE after its first tick (S5): it drops its inbox (counted closed), leaves
+ * by CAS RUNNING->DONE; NOTIFIED: exchange to RUNNING, drop again. A sender whose poke finds DONE takes back
+ * what it pushed; it is then that queue's owner.
+ * The state word has the bits POKED, RUNNING, DONE; IDLE = 0, QUEUED = POKED, NOTIFIED = RUNNING|POKED.
+ * A poke is ONE unconditional fetch_or(POKED); if it finds 0, it pushes.
+ * Properties: at the end every message was consumed, dropped or taken back, once, and the token consumed,
+ * unless the entity is DONE; nothing is dropped or taken back without RETIRE; never two owners; never twice
+ * in the ready queues; under VIEWS, also: each owner sees what the former owner wrote in plain fields.
  * Bounds: 1 entity, 2 messages, 1 token, 2 workers; memory INTERLEAVED, TSO, VIEWS (see memory.h).
  * Run: make build/m1_poke && build/m1_poke [-v [NAME]]
- * Result: the rules hold (1,313 states SC, 1,829 TSO, 22,632 C11; with closing upstream 246,118); a poke that may skip after a load
- * breaks under TSO and C11 unless all four accesses are seq_cst; a sender that takes back needs the poke's acquire; 23 mutants found;
- * a second opinion in m1_poke.pml (Spin).
+ * Result: the rules hold (1,313 states SC, 1,829 TSO, 22,632 C11; with closing upstream 246,118); a poke that
+ * may skip after a load breaks under TSO and C11 unless all four accesses are seq_cst; a sender that takes
+ * back needs the poke's acquire; 23 mutants found; a second opinion in m1_poke.pml (Spin).
  */
 #define WORDS 6
 #define MTHREADS 5
@@ -74,7 +76,7 @@ static bool poke_step(struct state *s, int t, int at)
 	bool loop = mutation == CAS_LOOP || mutation == CAS_LOOP_SEQ || mutation == CAS_LOOP_FENCED;
 	bool skips = mutation == SKIP_ON_LOAD || mutation == SKIP_ON_SEQ_STORE || mutation == SKIP_ALL_SEQ || mutation == SKIP_FENCED;
 
-	if (s->pc[t] == at && (loop || skips)) {                /* the mutants look first */
+	if (s->pc[t] == at && (loop || skips)) {                /* the mutants load first */
 		if (mutation == SKIP_FENCED || mutation == CAS_LOOP_FENCED)
 			fence(m, t);
 		uint8_t old = load(m, t, STATE, mutation == SKIP_ALL_SEQ || mutation == CAS_LOOP_SEQ ? SEQ : RLX);
@@ -89,7 +91,7 @@ static bool poke_step(struct state *s, int t, int at)
 		uint8_t old = s->stale_old[t];
 		bool done = cas(m, t, STATE, old, old | POKED, order_of(POKE));
 		if (!done && m->model == VIEWS)
-			m->knows[t][STATE] = (uint8_t)(m->n[STATE] - 1);        /* what is stored is seen in the end */
+			m->knows[t][STATE] = (uint8_t)(m->n[STATE] - 1);        /* a store becomes visible in the end */
 		say("poke: CAS %d -> %d %s", old, old | POKED, done ? "done" : "failed, again");
 		if (done && old == 0)
 			push(s, t);
@@ -150,7 +152,7 @@ static bool sender(struct state *s)
 		if (poke_step(s, SENDER, 1))
 			*pc = late ? 3 : (s->found_done >> SENDER & 1) && mutation != NO_TAKE_BACK ? 4 : 0;
 		return true;
-	case 4:                                                 /* found DONE: nobody else touches this queue any more */
+	case 4:                                                 /* found DONE: no other thread touches this queue any more */
 		own(s, SENDER);
 		*pc = 5;
 		say("begins to take back");
@@ -205,7 +207,7 @@ static bool worker(struct state *s, int t)
 		say("pops the entity");
 		*pc = mutation == REVIEW_FIRST ? 2 : 1;
 		return true;
-	case 1:                                                 /* QUEUED -> RUNNING, before the first question */
+	case 1:                                                 /* QUEUED -> RUNNING, before the review */
 		old = exchange(m, t, STATE, RUNNING, order_of(EXCHANGE));
 		say("exchanges %d -> RUNNING", old);
 		own(s, t);
@@ -237,7 +239,7 @@ static bool worker(struct state *s, int t)
 			own(s, t);
 		}
 		return true;
-	case 4:                                                 /* READY -> tick, and ask again; else try to leave */
+	case 4:                                                 /* READY: tick and review again; else try to leave */
 		old = owned(m, t, PRIVATE);
 		if (s->inbox_seen > old || s->fired_seen > s->consumed_token) {
 			store(m, t, PRIVATE, s->inbox_seen, RLX);
@@ -248,11 +250,11 @@ static bool worker(struct state *s, int t)
 				*pc = mutation == DONE_THEN_DROP ? 14 : 8;
 			return true;
 		}
-		store(m, t, PRIVATE, old, RLX);                 /* a review also writes what is its owner's: front, wait, verdict */
+		store(m, t, PRIVATE, old, RLX);                 /* a review also writes the owner's fields: front, wait, verdict */
 		*pc = s->closed_seen ? 8 : 6;
 		say(s->closed_seen ? "NEVER" : "not READY");
 		return true;
-	case 5:                                                 /* look again: first take the poke back, then ask */
+	case 5:                                                 /* again: first take the poke back, then review */
 		if (mutation == STORE_AFTER_REVIEW)
 			say("looks again without taking the poke back");
 		else if (mutation != NO_REEXCHANGE) {
@@ -279,7 +281,7 @@ static bool worker(struct state *s, int t)
 		s->inbox_seen = s->fired_seen = s->closed_seen = 0;
 		*pc = 0;
 		return true;
-	case 7:                                                 /* a tick is a poke of oneself, through the queue */
+	case 7:                                                 /* after a tick the entity queues itself again */
 		s->owners--;
 		s->inbox_seen = s->fired_seen = 0;
 		if (mutation == BLIND_REQUEUE)
@@ -355,7 +357,7 @@ static bool explainer(struct state *s)
 		} else if (cas(m, EXPLAINER, STATE, RUNNING, 0, REL)) {
 			say("leaves: IDLE");
 			*pc = 4;
-		} else {                                        /* it was poked meanwhile: hand it to the workers */
+		} else {                                        /* poked meanwhile: hand it to the workers */
 			exchange(m, EXPLAINER, STATE, POKED, ACQREL);
 			say("was poked meanwhile: RUNNING|POKED -> QUEUED");
 			*pc = 2;
@@ -387,12 +389,12 @@ static void at_end(const struct state *s)
 	int last = m->model == VIEWS ? m->n[PRIVATE] - 1 : 0;
 
 	if (m->value[PRIVATE][last] != 2)
-		fail("%d of 2 messages consumed, dropped or taken back, everybody asleep", m->value[PRIVATE][last]);
+		fail("%d of 2 messages consumed, dropped or taken back, all asleep", m->value[PRIVATE][last]);
 	bool done = m->value[STATE][m->model == VIEWS ? m->n[STATE] - 1 : 0] & DONE;
 	if (s->lost && !(setting & RETIRE))
 		fail("%d messages dropped though they could be delivered", s->lost);
 	if (!s->consumed_token && !done)
-		fail("lost wake-up: the token fired, nobody looks");
+		fail("lost wake-up: the token fired, no worker reviews");
 }
 
 static const struct run runs[] = {

@@ -1,34 +1,42 @@
 /*
- * M2: claims on what entities share (DESIGN S3: bytes and blocks of an allocator, in-flight places; faults F25, F26).
+ * M2: claims on what entities share (docs/design.md S3: bytes and blocks of an allocator, in-flight places;
+ * faults F25, F26).
  *
- * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2 resources, per resource
- * the thread that brings back what ticks have used (a retire list, a consumer), a timer. An entity: poked -> review (may say WAIT
- * or NEVER once) -> claims what it needs of each resource in ascending id, each claim one critical section -> tick: of each claim
- * it uses all or nothing; it may fail (uses nothing) -> what is not used is released -> looks again. NEVER: it leaves by CAS
- * RUNNING->DONE (NOTIFIED: exchange to RUNNING, again); DONE absorbs every poke.
+ * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2
+ * resources, per resource the thread that returns what ticks have used (deferred frees, a consumer), a timer.
+ * An entity: poked -> review (may say WAIT or NEVER once) -> claims what it needs of each resource in
+ * ascending id, each claim one critical section -> tick: of each claim it uses all or nothing; it may fail
+ * (uses nothing) -> what is not used is released -> reviews again. NEVER: it leaves by CAS RUNNING->DONE
+ * (NOTIFIED: exchange to RUNNING, again); DONE absorbs every poke.
  * Rule as modelled, each line one critical section of the resource:
- *   offer:        the oldest entry of the refused list for which there is enough, if any, is REMOVED and marked owed; it is poked.
+ *   offer:        the oldest entry of the refused list for which there is enough, if any, is REMOVED and
+ *                 marked owed; it is poked.
  *   release(r):   give back; offer.
- *   claim(e,r):   the mark is taken back, e's entry removed; enough -> claimed, offer what is left; else entered at the end.
- *   park:         for every r where e was owed when this review began and still is: the mark is taken back; offer. What was
- *                 offered later stays: its poke comes later too, and starts another review.
+ *   claim(e,r):   the mark is taken back, e's entry removed; enough -> claimed, offer what is left; else
+ *                 entered at the end.
+ *   park:         for every r where e was owed when this review began and still is: the mark is taken back;
+ *                 offer. What was offered later stays: its poke comes later too, and starts another review.
  *   became DONE:  for every r: the entry is removed, any mark taken back, also a newer one; offer.
- * Variants: what is free is anybody's (S3), or RESERVE: what is owed is nobody else's.
- * Properties: never more in use than there is; nobody is refused, enough there, and nobody told; in the end all are DONE; no
- * livelock; in the STARVE settings also: an entity that wants one tick gets it though two others go on for ever.
- * STRAY: each entity may be poked once for nothing (a drain, a neighbour): it is reviewed while its entry is in the list; one tick each. PATIENT: who
- * says WAIT is woken only when all others are DONE or wait too: it waits for what they send.
- * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A needs 2 of 2.
+ * Variants: free units are open to all (S3), or RESERVE: owed units are kept for the entity that is owed.
+ * Properties: never more in use than there is; if an entity is refused while there is enough, one has been
+ * told; in the end all are DONE; no livelock; in the STARVE settings also: an entity that wants one tick gets
+ * it although two others go on for ever.
+ * STRAY: each entity may get one needless poke (a drain, a neighbour): it is reviewed while its entry is in
+ * the list; one tick each.
+ * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their
+ * messages.
+ * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A
+ * needs 2 of 2.
  * Run: build/m2_claim [-v [NAME]]
- * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE livelocks with two resources;
- * without it an entity can be overtaken for ever by perfect timing; with amounts a claim must offer what is left, and to the oldest
- * for which it is enough; all mutants found.
+ * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE
+ * livelocks with two resources; without it an entity can be overtaken for ever by perfect timing; with
+ * amounts a claim must offer what is left, and to the oldest for which it is enough; all mutants found.
  */
 #include <stdint.h>
 #define ENTITIES 3
 #define RESOURCES 2
 #define THREADS 6
-enum { TIMER = 5 };                                     /* threads: entities 0-2, who brings back 3-4, the timer */
+enum { TIMER = 5 };                                     /* threads: entities 0-2, returners 3-4, the timer */
 enum { POKED = 1, RUNNING = 2, DONE = 4 };
 enum { SIZE2 = 1, AMOUNTS = 2, STARVE = 4, RESERVE = 8, CROSSED = 32, ONE = 64, CALM = 128, STARVE_WIDE = 256, STRAY = 512, PATIENT = 1024 };
 enum mutation { NONE, REFUSE_OUTSIDE, NO_PASS_ON, KEEP_ENTRY, GIVE_BACK_SILENT, DESCENDING, UNUSED_SILENT, FAIL_KEEPS, PASS_ON_NEW,
@@ -119,7 +127,7 @@ static void enter(struct state *s, int r, int e)
 	s->refused[r][i] = (uint8_t)(e + 1);
 }
 
-/* Inside r's critical section: who is to be poked by thread t? */
+/* Inside r's critical section: chooses the entity that thread t must poke. */
 static void offer(struct state *s, int r, int t)
 {
 	int i = 0;
@@ -180,7 +188,7 @@ static bool entity(struct state *s, int e)
 		/* fall through */
 	case AGAIN:
 		s->word[e] = RUNNING;
-		s->owed_before[e] = s->owed[e];                 /* marks set from now on are followed by a poke: the next review's */
+		s->owed_before[e] = s->owed[e];                 /* later marks are followed by a poke, and so by another review */
 		*pc = REVIEW;
 		say("-> RUNNING");
 		return true;
@@ -360,7 +368,7 @@ static bool entity(struct state *s, int e)
 	return false;
 }
 
-/* What ticks have used comes back, in any order. */
+/* Used units come back, in any order. */
 static bool brings_back(struct state *s, int r)
 {
 	int t = ENTITIES + r, e = 0, k = 0;
@@ -435,7 +443,7 @@ static void check(const struct state *s)
 		for (int t = 0; t < THREADS; t++)
 			told_somebody |= s->to_poke[t] != 0;
 		if (waits && !told_somebody)
-			fail("enough of resource %d, somebody refused, and nobody was told", r);
+			fail("enough of resource %d, an entity refused, and none was told", r);
 	}
 }
 

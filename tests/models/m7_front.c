@@ -1,30 +1,38 @@
 /*
- * M7: the inbox and the front of a queue, `block` and `pop` (DESIGN C4, S5, E5; the pokes of S1, S2).
+ * M7: the inbox and the front of a queue, `block` and `pop` (docs/design.md C4, S5, E5; the pokes of S1, S2).
  *
- * Actors: one or two senders (each an entity with a thread of control of its own: review, push, poke, look again), a
- * receiver with one input port fed by all of them, per sender a stream of the device that completes fences in order, a signal.
- * A queue belongs to one connection: an inbox (pushed, not looked at) and a front (looked at, due to the next tick).
+ * Actors: one or two senders (each an entity with its own thread of control: review, push, poke, review
+ * again), a receiver with one input port fed by all of them, per sender a stream of the device that completes
+ * fences in order, a signal.
+ * A queue belongs to one connection: an inbox (pushed, not looked at) and a front (looked at, due to the next
+ * tick).
  * Rule as modelled:
- *   push, block:  the sender looks at room = capacity - inbox - front in its review; only it adds, so the push needs no lock.
- *   push, pop:    ONE critical section: if the queue is full and its inbox is not empty, the oldest of the inbox is evicted;
- *                 then push. With a full front and an empty inbox it admits one more.
- *   review:       `closed` of all senders, THEN the counts (inbox + front); too few: NEVER if all were closed, else WAIT.
- *                 Enough and no front yet: the front is closed: up to `take` messages from the inboxes, in turn, beginning after
- *                 the queue served last; `pop`: under the queue's lock. Then only is the content asked (fences of the front).
- *   gate (C8):    a sender marks the receiver, THEN pushes its first message with a fence; the receiver closes the front, THEN
- *                 looks at the mark, and asks for fences only if it is there. (GATE settings; in the others it always asks.)
+ *   push, block:  the sender looks at room = capacity - inbox - front in its review; only it adds, so the
+ *                 push needs no lock.
+ *   push, pop:    ONE critical section: if the queue is full and its inbox is not empty, the oldest of the
+ *                 inbox is evicted; then push. With a full front and an empty inbox it admits one more.
+ *   review:       `closed` of all senders, THEN the counts (inbox + front); too few: NEVER if all were
+ *                 closed, else WAIT. Enough and no front yet: the front is closed: up to `take` messages from
+ *                 the inboxes, in turn, beginning after the queue served last; `pop`: under the queue's lock.
+ *                 Only then are the fences of the front queried.
+ *   gate (C8):    a sender marks the receiver, THEN pushes its first message with a fence; the receiver
+ *                 closes the front, THEN looks at the mark, and queries fences only if it is set. (GATE
+ *                 settings; in the others it always queries.)
  *   tick:         takes the front and nothing else, which frees the room; then it pokes the senders.
  *   sender ends:  closed is stored after the last push, then a poke.
- *   DONE:         the receiver drops inbox and front, leaves by CAS RUNNING->DONE (NOTIFIED: exchange, drop again), and THEN pokes
- *                 its senders; a sender whose poke finds DONE takes back what it pushed.
- * Properties: a tick receives complete fences only, in order per connection, each message once; never more than the capacity
- * (pop: + 1); the front holds what the gathering conditions saw; in the end all are DONE, every queue is empty and
- * pushed = delivered + dropped + closed (E5); where nobody has a reason to drop, dropped and closed are 0. In the STARVE
- * settings senders send until the receiver has had the one thing it waits for: a weakly fair cycle is a starvation.
- * Bounds: 2 senders x 2 messages or 1 x 4, capacity 1-2, take 1, 2, all; at most 3 unfinished fences a stream.
+ *   DONE:         the receiver drops inbox and front, leaves by CAS RUNNING->DONE (NOTIFIED: exchange, drop
+ *                 again), and THEN pokes its senders; a sender whose poke finds DONE takes back what it
+ *                 pushed.
+ * Properties: a tick receives complete fences only, in order per connection, each message once; never more
+ * than the capacity (pop: + 1); the front holds what the gathering conditions saw; in the end all are DONE,
+ * every queue is empty and pushed = delivered + dropped + closed (E5); where no rule drops messages, dropped
+ * and closed are 0. In the STARVE settings senders send until the receiver has had the one thing it waits
+ * for: a weakly fair cycle is a starvation.
+ * Bounds: 2 senders x 2 messages or 1 x 4, capacity 1-2, take 1, 2, all; at most 3 unfinished fences a
+ * stream.
  * Run: build/m7_front [-v [NAME]]
- * Result: holds (up to 4.2 million states a run); a receiver that pokes its senders before it is DONE leaves one waiting for ever (S5
- * must name the order); all mutants found.
+ * Result: holds (up to 4.2 million states a run); a receiver that pokes its senders before it is DONE leaves
+ * one waiting for ever (S5 must name the order); all mutants found.
  */
 #include <stdint.h>
 #define THREADS 6
@@ -41,7 +49,7 @@ enum mutation {
 	NO_FRONT, NO_TURNS, CLOSED_BEFORE_PUSH, NO_TAKE_BACK, DONE_BLINDLY, TOPPED_UP, POKE_BEFORE_FREE, DROPS_ONLY_INBOX,
 	EVICTS_FRONT, ROOM_IGNORES_DONE, POKES_BEFORE_DONE, MARKS_AFTER_PUSH, MARK_READ_EARLY
 };
-/* A message: number*4 + how many fences of its stream are unfinished up to its own; a number is 0 where senders never end. */
+/* A message: number*4 + the unfinished fences of its stream up to its own; the number is 0 where senders never end. */
 struct state {
 	uint8_t word[3], pc[3], left[NQ], sent[NQ], inbox[NQ][ROOM], in[NQ], front[NQ][ROOM], fronts[NQ], closed[NQ], unfinished[NQ];
 	uint8_t armed, armed_at[NQ], signal_poke, last, got[NQ], dropped[NQ], lost[NQ], newest[NQ], ticks, b_served;
@@ -83,7 +91,7 @@ static void add(uint8_t *list, uint8_t *n, uint8_t message)
 	list[(*n)++] = message;
 }
 
-/* Returns whether the poke found DONE. */
+/* Returns true if the poke found DONE. */
 static bool poke(struct state *s, int e)
 {
 	uint8_t old = s->word[e];
@@ -134,7 +142,7 @@ static bool push(struct state *s, int q)
 		s->left[q]--;
 		s->sent[q]++;
 	}
-	bool fenced = (setting & GATE) ? s->due_fence[q] : (setting & FENCES) && (endless(q) || choose(2));  /* one without device work is complete */
+	bool fenced = (setting & GATE) ? s->due_fence[q] : (setting & FENCES) && (endless(q) || choose(2));  /* without device work it is complete */
 	s->unfinished[q] = (uint8_t)(s->unfinished[q] + fenced);
 	add(s->inbox[q], &s->in[q], (uint8_t)((endless(q) ? 0 : s->sent[q] * 4) + (fenced ? s->unfinished[q] : 0)));
 	say("pushes message %d", s->sent[q]);
@@ -197,7 +205,7 @@ static bool sender(struct state *s, int q)
 	case POKE:
 		*pc = poke(s, RECEIVER) && mutation != NO_TAKE_BACK ? TAKE_BACK : AGAIN;
 		return true;
-	case TAKE_BACK:                                         /* the receiver is DONE: nobody else touches this queue any more */
+	case TAKE_BACK:                                         /* the receiver is DONE: no other thread touches this queue any more */
 		if (counted())
 			s->lost[q] = (uint8_t)(s->lost[q] + s->in[q] + s->fronts[q]);
 		say("takes back %d messages", s->in[q] + s->fronts[q]);
@@ -216,7 +224,7 @@ static bool sender(struct state *s, int q)
 		*pc = RETIRE;
 		return true;
 	case RETIRE:
-		s->word[q] = DONE;                              /* it has no input to drop: the CAS of S5 is M1's affair */
+		s->word[q] = DONE;                              /* it has no input to drop; M1 models the CAS of S5 */
 		*pc = IDLE;
 		say("DONE");
 		return true;
@@ -249,7 +257,7 @@ static bool enough(const struct state *s)
 	return sum >= least() || ((setting & FLUSH) && all_closed(s) && sum);
 }
 
-/* Can it be enough one day? A joined port has a sender per queue, the other kind one count over all queues. */
+/* Can it become enough? A joined port has one sender per queue, the other kind one count over all queues. */
 static bool hopeless(const struct state *s)
 {
 	if (setting & JOIN)
@@ -270,7 +278,7 @@ static void to_front(struct state *s, int q)
 	say("front <- queue %c ", 'A' + q);
 }
 
-/* Closes the front by one critical section of one queue a step; true when it is closed. */
+/* Closes the front, one queue's critical section per step. Returns true when it is closed. */
 static bool close_front(struct state *s)
 {
 	if ((setting & ALL) || (setting & JOIN)) {              /* queue after queue, everything or one of each */
@@ -287,7 +295,7 @@ static bool close_front(struct state *s)
 			continue;
 		if (mutation == FRONT_UNLOCKED) {
 			s->marked = (uint8_t)(q + 1);
-			s->due_push = s->inbox[q][0];           /* decided upon; moved a step later */
+			s->due_push = s->inbox[q][0];           /* chosen now, moved one step later */
 			s->pc[RECEIVER] = R_MOVE_LATE;
 			say("decides to move the oldest of queue %c", 'A' + q);
 		} else
@@ -330,13 +338,13 @@ static void receive(struct state *s, int q, uint8_t message)
 	s->got[q]++;
 }
 
-/* The tick takes the front of one queue, and so frees its room. */
+/* The tick takes the front of one queue, which frees its room. */
 static void take_front(struct state *s, int q)
 {
 	say("tick: takes %d of queue %c", s->fronts[q], 'A' + q);
 	while (s->fronts[q]) {
 		uint8_t message = shift(s->front[q], &s->fronts[q]);
-		if (mutation == NEWEST_FROM_INBOX && s->in[q]) {        /* a stack's reading of "the latest" */
+		if (mutation == NEWEST_FROM_INBOX && s->in[q]) {        /* "the latest" read as the newest first */
 			uint8_t other = s->inbox[q][s->in[q] - 1];
 			s->inbox[q][s->in[q] - 1] = message;
 			message = other;
@@ -402,7 +410,7 @@ static bool receiver(struct state *s)
 		*pc = !fronts(s) && mutation != NO_FRONT ? R_FRONT : (setting & GATE) ? R_MARK : R_CONTENT;
 		say("enough");
 		return true;
-	case R_MOVE_LATE: {                                     /* mutant: what it decided upon may be evicted by now */
+	case R_MOVE_LATE: {                                     /* mutant: what it chose may be evicted by now */
 		int k = s->marked - 1;
 		uint8_t message = s->due_push;
 		if (s->in[k] && s->inbox[k][0] == message)

@@ -1,31 +1,40 @@
 /*
- * M8: the ready queues (DESIGN S9; F31): rings, `next` slots, the injector and its overflow, what is due, sleep and wake.
+ * M8: the ready queues (docs/design.md S9; F31): rings, `next` slots, the injector and its overflow, the due
+ * list, sleep and wake.
  *
- * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next` slot. Every look at a
- * queue, every push and every look at the announcements is a step of its own.
+ * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next`
+ * slot. Every look at a queue, every push and every look at the announcements is a step of its own.
  * Rule as modelled:
- *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring; then it looks at the
- *                     announcements and wakes one. An entity that ticked its share goes to the end of the ring (S2).
- *                     ROOM: whoever is poked for freed room goes to the end of the ring instead.
- *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements, wakes one.
- *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section; then the look at the
- *                     announcements, wakes one.
- *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring, due, next, overflow,
- *                     injector, others' rings, others' next slots (by exchange). Due is passed over if the pop before took from
- *                     there and next is not empty. Every TURN-th pop looks at overflow and injector first.
- *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the overflow in one
- *                     critical section; then one look at the announcements for EACH entry moved.
- *   sleep:            announce, look at every queue again, wait. Found something: the announcement is taken back; who then finds
- *                     that it had been woken already passes the wake-up on (it was meant for another entry).
+ *   a worker's push:  exchange into its own next slot; what was there before goes to the end of its ring;
+ *                     then it looks at the announcements and wakes one. An entity that used its share goes to
+ *                     the end of the ring (S2). ROOM: an entity that is poked for freed room goes to the end
+ *                     of the ring instead.
+ *   a foreign push:   onto the injector, an intrusive stack, by CAS; then the look at the announcements,
+ *                     wakes one.
+ *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section;
+ *                     then the look at the announcements, wakes one.
+ *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring,
+ *                     due, next, overflow, injector, others' rings, others' next slots (by exchange). Due is
+ *                     passed over if the pop before took from there and next is not empty. Every TURN-th pop
+ *                     looks at overflow and injector first.
+ *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the
+ *                     overflow in one critical section; then one look at the announcements for EACH entry
+ *                     moved.
+ *   sleep:            announce, look at every queue again, wait. If something is found, the announcement is
+ *                     taken back; if a waker has taken it already, the worker passes the wake-up on (it was
+ *                     meant for another entry).
  *   wake one:         removes one announcement and wakes that worker.
- * Properties: each poke is answered by a review; no entity in two queues or on two workers at once; a compute that may last until
- * others have begun (BARRIER: as many as there are workers) is never waited for by an entity that is queued while a worker
- * sleeps; nothing is left in the end. GOAL settings go on for ever until one entity has run: a weakly fair cycle is a starvation.
- * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order m3_sleep's.
+ * Properties: each poke is answered by a review; no entity in two queues or on two workers at once; a compute
+ * that may last until others have begun (BARRIER: as many as there are workers) is never waited for by an
+ * entity that is queued while a worker sleeps; nothing is left in the end. GOAL settings go on for ever until
+ * one entity has run: a weakly fair cycle is a starvation.
+ * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order
+ * m3_sleep's.
  * Run: build/m8_next [-v [NAME]]
- * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a wake-up must be passed
- * on unless the second look has the order of the pop; the overflow comes before the injector. LAZY is right too: a push into next
- * wakes nobody, but before each compute the worker looks at the announcements if its next slot or ring holds something.
+ * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a
+ * wake-up must be passed on unless the second look has the order of the pop; the overflow comes before the
+ * injector. LAZY is right too: a push into next wakes none, but before each compute the worker looks at the
+ * announcements if its next slot or ring holds something.
  */
 #include <stdint.h>
 #define THREADS 5
@@ -67,7 +76,7 @@ static int workers(void) { return (setting & WORKERS_3) ? 3 : (setting & WORKERS
 
 /* --- what the entities do --- */
 
-/* Who has to run before those who go on for ever stop; E: nobody goes on for ever. */
+/* The entity that must run before the endless ones stop; E: none is endless. */
 static int goal(void)
 {
 	switch (scenario()) {
@@ -233,7 +242,7 @@ static bool wake_one(struct state *s)
 			say("wakes worker %c", 'A' + w);
 			return true;
 		}
-	say("nobody to wake");
+	say("no sleeper to wake");
 	return false;
 }
 
@@ -269,7 +278,7 @@ static bool take_overflow(struct state *s, int w)
 	if (!s->overflows)
 		return false;
 	take(s, w, shift(s->overflow, &s->overflows), "the overflow");
-	if (mutation == WAKE_CHAIN && s->overflows) {           /* a variant: who leaves something behind wakes the next */
+	if (mutation == WAKE_CHAIN && s->overflows) {           /* a variant: a worker that leaves entries behind wakes the next */
 		s->wakes[w] = 1;
 		s->then[w] = TURN;
 		s->pc[w] = WAKE;
@@ -298,7 +307,7 @@ static bool due_has_turn(const struct state *s, int w)
 	return !(s->was_due >> w & 1) || !s->next[w] || mutation == NO_TURNS;
 }
 
-/* What is due; in a row it counts as next does. */
+/* The due list; in a row it counts as next does. */
 static bool take_due(struct state *s, int w)
 {
 	bool turn = due_has_turn(s, w) && s->dues;
@@ -356,7 +365,7 @@ static bool look(struct state *s, int w)
 	return true;
 }
 
-/* One look is one step, whether it finds something or not; a look that does not apply is none. */
+/* One look is one step, whether it finds something or not; a look that does not apply is no step. */
 static bool looks(struct state *s, int w)
 {
 	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST;
@@ -374,7 +383,7 @@ static bool looks(struct state *s, int w)
 	}
 }
 
-/* Looks again at one queue after the announcement; 1: there is something, 0: nothing, -1: all seen. */
+/* Looks again at one queue after the announcement. Returns 1: not empty, 0: empty, -1: all queues seen. */
 static int recheck(struct state *s, int w)
 {
 	int at = s->at[w]++ - timers(), last = 2 * workers() - 1;
@@ -415,7 +424,7 @@ static void poked(struct state *s, int e)
 	s->word[e] |= POKED;
 }
 
-/* Who is poked for freed room: to the end of the ring, past the next slot. */
+/* A poke for freed room: to the end of the ring, past the next slot. */
 static bool push_room(struct state *s, int w)
 {
 	int e = s->new[w] - 1;
@@ -657,7 +666,7 @@ static void at_end(const struct state *s)
 {
 	for (int e = 0; e < E; e++)
 		if (places(s, e))
-			fail("E%d is queued %s and nobody takes it", e, s->asleep ? "while a worker sleeps" : "behind a long compute");
+			fail("E%d is queued %s and not taken", e, s->asleep ? "while a worker sleeps" : "behind a long compute");
 	for (int e = 0; e < E; e++)
 		if (s->asked[e] || s->word[e])
 			fail("E%d was poked and never reviewed", e);

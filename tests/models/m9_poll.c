@@ -1,36 +1,47 @@
 /*
- * M9: the poller (DESIGN G4, S9, S4): who looks at the doorbells that are armed.
+ * M9: the poller (docs/design.md G4, S9, S4): which worker polls the armed flags, called bells here.
  *
- * Actors: two or three workers, a foreign thread that pushes, the device, which writes the word of an armed doorbell at any moment, and the
- * loop, which closes the run at a live count of 0. One access to a shared word is one step (own queue: one step for both places, for
- * nobody else fills them; a token of the parker is left in the step that takes the announcement back).
+ * Actors: two or three workers, a foreign thread that pushes, the device, which writes the word of an armed
+ * bell at any moment (the bell rings), and the loop, which closes the run at a live count of 0. One access to
+ * a shared word is one step (own queue: one step for both places, as only their worker fills them; the
+ * parker's token is set in the step that takes the announcement back).
  * Rule as modelled:
- *   arm:       `armed` is counted, the bell put into the list, then `version` grows; then a look at the role: nobody has it: hand over;
- *              the poller sleeps: its announcement is taken back and it is woken.
- *   hand over: bells armed, nobody has the role, nobody spins: one sleeper is woken. Also done by who leaves idleness with an entity (after
- *              the role was given up), by who leaves the role in passing, and before user destructors are run.
- *   idle:      armed and nobody has the role: CAS 0 -> me. Round: read `version`, look at every bell (what rang goes into the own next slot, the
- *              first wakes nobody), look at every queue: work: the role is given up by exchange; else spin or sleep for a time.
- *   spin:      one at a time (`standby`), counted by `spinners`; ends by work, by a role that is wanted, or by time. What lies in another's queue
- *              it and the poller may leave there at one look, not at the next.
- *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue; found: the announcement is taken
- *              back, and passed on if somebody had taken it; else the reference is dropped, park; woken or time: reference, announcement.
+ *   arm:       `armed` is counted, the bell put into the list, then `version` grows; then a look at the role:
+ *              if it is free: hand over; if the poller sleeps: its announcement is taken back and it is
+ *              woken.
+ *   hand over: if bells are armed, the role is free and no worker spins: one sleeper is woken. Also done by a
+ *              worker that leaves idleness with an entity (after it gave the role up), by one that leaves the
+ *              role in passing, and before user destructors.
+ *   idle:      armed and the role is free: CAS 0 -> me. Round: read `version`, look at every bell (tasks of
+ *              those that rang go into the own next slot, the first wakes none), look at every queue; work:
+ *              the role is given up by exchange; else spin or timed sleep.
+ *   spin:      one at a time (`standby`), counted by `spinners`; ends by work, by a role that is wanted, or
+ *              by time. An entry in another's queue may be left there by it and the poller at one look, not
+ *              at the next.
+ *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue;
+ *              found: the announcement is taken back, or the wake-up passed on if it was taken; else the
+ *              reference is dropped, park; woken or time: reference, announcement.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.
- *   wake one:  reads the announcements; somebody sleeps: reads `spinners`; nobody spins: reads the role, prefers others than the poller, takes
- *              one announcement back.
- *   counted:   the poller by `spinners` while it has the role and does not sleep: counted off before it gives the role up or announces.
- *   pass on:   who was counted, or was woken, and then has an entity, or goes to destructors, looks once, after its pop, at every queue: more
- *              waits: wake one.
- * The tasks follow scripts (scenarios[]; bells may be armed, and rung, before); a compute may last for ever ('!'). Times: a bell is expected
- * NEAR or FAR, or at once (choice at each look).
- * A timed sleep may end at any moment; STILL: it never ends by itself (so that it hides no wake-up that is missing).
- * Properties: one has the role; nobody sleeps until FAR while a NEAR one is armed; never closed while a bell is armed or a task queued; in the
- * end (nobody can move) no bell is armed and no task queued while a worker sleeps without a time, even when all others are in an endless
- * compute; no weakly fair cycle (workers that are never idle fire bells, too).
- * Memory: interleavings, as all accesses are seq_cst in the code: each pair has the shape of m3_sleep's, which says what it needs.
+ *   wake one:  reads the announcements; if one sleeps: reads `spinners`; if none spins: reads the role,
+ *              prefers others to the poller, takes one announcement back.
+ *   counted:   the poller by `spinners` while it has the role and does not sleep: counted off before it gives
+ *              the role up or announces.
+ *   pass on:   a worker that was counted, or was woken, and then has an entity, or goes to destructors, looks
+ *              once, after its pop, at every queue; if more waits: wake one.
+ * The tasks follow scripts (scenarios[]; bells may be armed, and rung, before); a compute may last for ever
+ * ('!'). Times: a bell is expected NEAR or FAR, or at once (choice at each look).
+ * A timed sleep may end at any moment; STILL: it never ends by itself (so that it hides no wake-up that is
+ * missing).
+ * Properties: one has the role; the poller does not sleep until FAR while a NEAR bell is armed; never closed
+ * while a bell is armed or a task queued; in the end (no actor can move) no bell is armed and no task queued
+ * while a worker sleeps without a time, even when all others are in an endless compute; no weakly fair cycle
+ * (workers that are never idle fire bells, too).
+ * Memory: interleavings, as all accesses are seq_cst in the code: each pair has the shape of m3_sleep's,
+ * which says what it needs.
  * Run: build/m9_poll [-v [NAME]]
- * Result: holds (up to 14.4 million states a run; with -DLARGE more) with three hand-overs that are easily forgotten: by who looked in passing,
- * before destructors, and a wake-up for what rings in passing when the worker's own ring is next; and only if who is woken passes on, too.
+ * Result: holds (up to 14.4 million states a run; with -DLARGE more) with three hand-overs that are easily
+ * forgotten: by a worker that looked in passing, before destructors, and a wake-up for what rings in passing
+ * when the worker's own ring is next; and only if a worker that was woken passes on, too.
  */
 #include <stdint.h>
 #define W 3
@@ -58,7 +69,7 @@ enum step {
 	SPIN_OUT, STANDBY_OFF, SPIN_COUNT, COUNT_IN, COUNT_OUT, COUNT_BACK, LEAVE,
 	ANNOUNCE, ASK_VERSION, ASK_ARMED, ASK_POLLER, WORK_WAITS, TAKE_BACK, DROP, PARK, UNBIT, GONE
 };
-enum { OF_ROUND, OF_SPIN, OF_SLEEP, OF_PASS };  /* who asks whether work waits */
+enum { OF_ROUND, OF_SPIN, OF_SLEEP, OF_PASS };  /* which step asks whether work waits */
 struct state {
 	uint8_t next[W], ring[W][3], rings[W], injected[TASKS], injections, retired, queued;
 	uint8_t in[BELLS], rung[BELLS], armed, version, poller, sleepers, spinners, token[W], live, closed, ran;
@@ -246,7 +257,7 @@ static bool hands_over(struct state *s, int w)
 	return true;
 }
 
-/* Who was relied on looks whether more waits; then it goes on. */
+/* A worker that pushers relied on looks whether more waits, then goes on. */
 static int pass_on(struct state *s, int w, int then)
 {
 	if (!s->relied[w])
@@ -499,7 +510,7 @@ static bool takes_role(struct state *s, int w)
 	}
 	if (s->poller && mutation != ROLE_BY_STORE) {
 		no_role(s, w);
-		say("somebody else has the role");
+		say("another has the role");
 		return true;
 	}
 	s->poller = (uint8_t)(w + 1);
@@ -551,7 +562,7 @@ static void looked(struct state *s, int w)
 		ask_work(s, w, OF_ROUND);
 }
 
-/* The first wakes nobody, unless the own queue's turn is the ring's. */
+/* The first wakes none, unless the next pop takes from the own ring. */
 static bool fires(struct state *s, int w)
 {
 	int task = s->firing[w] - 1;
@@ -582,7 +593,7 @@ static bool releases(struct state *s, int w)
 	return true;
 }
 
-/* --- asking whether work waits: by the poller, the spinner, who announced a sleep --- */
+/* --- asking whether work waits: by the poller, the spinner, a worker that announced a sleep --- */
 
 static bool slept(struct state *s, int w)
 {
@@ -722,7 +733,7 @@ static bool standby_off(struct state *s, int w)
 	return true;
 }
 
-/* The poller is counted among those who spin, but not while it sleeps. */
+/* The poller is counted as a spinner, but not while it sleeps. */
 static bool counts(struct state *s, int w)
 {
 	switch (s->pc[w]) {
@@ -987,7 +998,7 @@ static void at_end(const struct state *s)
 	if (s->retired && asleep + timed)
 		fail("destructors wait while a worker sleeps");
 	if (s->armed && asleep && !timed)
-		fail("a bell is armed, and who could look sleeps");
+		fail("a bell is armed, and all that could look sleep");
 	if (!blocked && !timed && gone < workers())
 		fail("the run never ends");
 }

@@ -1,4 +1,4 @@
-/* Memory of the host's arena: there before the first tick, untouched until it is used, and grown once. */
+/* The host arena: reserved before the first tick, untouched until it is used, and grown once. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,11 +25,11 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
 	wr_fetch_add(&within_ticks, wr_thread_local() != NULL);
 	wr_store(&last_chunk, (char *)*out);
 	for (int i = 0; i < 200 && wr_thread_local(); i++)
-		wr_thread_yield();	/* others come meanwhile */
+		wr_thread_yield();	/* lets other threads in */
 	return error;
 }
 
-/* Pages of the last chunk that somebody has written. */
+/* Pages of the last chunk that were written. */
 static size_t resident(void)
 {
 	unsigned char pages[CHUNK / 4096 + 1];
@@ -91,7 +91,7 @@ static void at_once(void)
 	rig_make(rig);
 	wr_store(&chunks, 0);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_in_range(wr_load(&chunks), 1, 3); /* host and device before the first tick, one more by need */
+	assert_in_range(wr_load(&chunks), 1, 3); /* host and device before the first tick, one on demand */
 	rig_destroy(rig);
 }
 

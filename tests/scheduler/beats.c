@@ -1,4 +1,5 @@
-/* Beats of a run: when they begin, what is lost, and what they wait behind. Virtual time alone. */
+/* Periodic ticks: when they begin, which are missed, and how
+ * long they wait behind others. Virtual time only. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 enum { BEATS = 256 };
 
-/* Notes when each tick of its entity began; one entity of a graph has it. */
+/* The witness notes when each tick of its entity began; one entity of a graph has it. */
 static int64_t began[BEATS];
 static size_t begun;
 
@@ -40,7 +41,7 @@ static weir_entity_counts counts_of(struct rig *rig, size_t i)
 	return counts;
 }
 
-/* 50 ticks of one entity that beats alone. Returns what it lost. */
+/* Runs 50 ticks of a periodic entity, the only one of its graph. Returns how many beats it missed. */
 static uint64_t beat(uint64_t seed, int64_t period, const char *policy, int percent)
 {
 	char text[200];
@@ -76,7 +77,7 @@ TEST(xb32_a_beat_begins_on_its_grid_to_the_nanosecond_whatever_compute_takes)
 	}
 }
 
-/* The tick that begins late is for the beat that was due first; those after it, up to then, are lost. */
+/* A late tick stands for the earliest beat that was due; the beats since then are missed. */
 TEST(xb32_beats_that_a_long_compute_passes_over_are_counted_and_the_grid_stays)
 {
 	static const int percents[] = {101, 250};

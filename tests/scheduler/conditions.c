@@ -1,11 +1,11 @@
-/* When an entity may run: C1 to C6, seen from outside. */
+/* When an entity may run (C1 to C6), through the public interface. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
 #include "rig.h"
 
-/* --- conditions of the tests: what they say is in these words, for one test at a time --- */
+/* --- conditions of the tests, set by these variables --- */
 
 static int64_t soon_at, later_at;
 static _Atomic unsigned asked;
@@ -40,11 +40,11 @@ static const weir_condition never = {.size = sizeof never, .name = "never", .ask
 static const weir_condition soon = {.size = sizeof soon, .name = "soon", .ask = ask_soon};
 static const weir_condition later = {.size = sizeof later, .name = "later", .ask = ask_later};
 
-/* What its start made is there whenever it is asked. */
+/* `ask` must find what `start` made. */
 struct fickle {
 	bool started;
 };
-static _Atomic int fickle_starts; /* how often the next ones fail yet */
+static _Atomic int fickle_starts; /* how many of the next starts fail */
 static _Atomic bool asked_unstarted;
 
 static weir_status start_fickle(void *state, const weir_values *values)
@@ -120,7 +120,7 @@ static void tick_at_the_latest(const char *text)
 	set_times(5 * MS, 10 * MS);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 9 * MS, 11 * MS);
-	assert_int_equal(wr_load(&asked), 2); /* nobody came back for the earlier time */
+	assert_int_equal(wr_load(&asked), 2); /* not asked again at the earlier time */
 	rig_destroy(rig);
 }
 
@@ -131,7 +131,8 @@ static void c02_of_two_times_the_later_is_armed(void **state)
 	tick_at_the_latest("source ticks=1 condition=later condition=soon -> end");
 }
 
-/* What only a poke can change needs no timer: nobody will poke, so the run ends long before the hour. */
+/* A condition that only a poke can change needs no timer. No
+ * poke comes, so the run ends long before the hour. */
 static void end_without_the_timer(const char *text)
 {
 	struct rig *rig = rig_of(text);
@@ -218,7 +219,7 @@ static void c04_room_is_freed_by_the_tick_not_by_looking(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	assert_int_equal(rig_ticks(rig, "source"), 1); /* the front is closed, the kernel runs */
+	assert_int_equal(rig_ticks(rig, "source"), 1); /* the front is closed while the kernel runs */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0 1 2");
 	rig_destroy(rig);
@@ -275,7 +276,7 @@ static void c04_an_any_size_port_takes_from_each_queue_in_connection_order(void 
 	(void)state;
 	assert_string_equal(rig_text(rig, "end"), "|0,1,10,11");
 	assert_int_equal(rig_queue(rig, "end.any").closed,
-			 1); /* too few for another tick, and nobody sends any more */
+			 1); /* too few for another tick, and no more are sent */
 	rig_destroy(rig);
 }
 
@@ -364,7 +365,7 @@ static void poke_and_explain(void)
 	rig_start(rig);
 	while (weir_scheduler_wait(rig->scheduler, US, NULL) == WEIR_E_TIMEOUT)
 		assert_non_null(
-			rig_explain(rig)); /* owns each entity for a moment: nobody's wake-up may get lost */
+			rig_explain(rig)); /* owns each entity for a moment; no wake-up may be lost */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "end"), 5000);
 	rig_destroy(rig);

@@ -34,7 +34,7 @@ static struct rig *with_knobs(const char *text, const char *signal, struct wr_si
 	return rig;
 }
 
-/* --- words for kernels of the tests --- */
+/* --- kernels of the tests --- */
 
 struct sum {
 	int64_t *to;
@@ -55,7 +55,7 @@ static const weir_kernel adder = {sizeof(weir_kernel), "add_one", add_one, NULL}
 static const int64_t one = 1;
 static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
 
-/* What came in, plus one, by a kernel that takes 1 ms; the input need not be finished when it is enqueued. */
+/* Emits the input plus one, by a kernel that takes 1 ms. The input need not be complete yet. */
 static weir_status add_on_the_device(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {NULL, weir_message_data(weir_context_message(context, 0, 0)), MS};
@@ -132,8 +132,8 @@ static int write_late(const void *arguments)
 
 static const weir_kernel late = {sizeof(weir_kernel), "late", write_late, NULL};
 
-/* The first tick lets a temporary go while its kernel has 10 ms to run; the second one must be given other
- * memory. */
+/* The first tick drops a temporary while its kernel has 10 ms to
+ * run; the second tick must get other memory. */
 static weir_status use_a_temporary(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {0};
@@ -253,7 +253,7 @@ static void g01_f07_f08_callbacks_of_a_graph_that_is_gone_are_dropped(void **sta
 	rig_everywhere(destroy_at_any_time);
 }
 
-/* A bound of one token: the other gated entities stand in the FIFO until it has fired. */
+/* At most one token: the other gated entities wait in the FIFO until it has fired. */
 static void g02_refused_entities_are_served_in_turn(void **state)
 {
 	(void)state;
@@ -299,9 +299,9 @@ static void g03_nothing_pending_is_ready_at_once(void **state)
 	rig_destroy(rig);
 }
 
-/* --- the device in many moods: counts must be the same --- */
+/* --- many settings of the simulated device: counts must be the same --- */
 
-static void run_in_mood(struct wr_sim_knobs knobs)
+static void run_with_knobs(struct wr_sim_knobs knobs)
 {
 	for (int i = 0; i < 2; i++) {
 		struct rig *rig = with_knobs("source count=30 work=10us -> p:pass capacity=2 work=5us -> end "
@@ -309,7 +309,7 @@ static void run_in_mood(struct wr_sim_knobs knobs)
 					     signals[i], knobs);
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_int_equal(rig_ticks(rig, "end"), 30);
-		assert_null(strpbrk(rig_text(rig, "end"), "-?")); /* nothing unfinished was seen */
+		assert_null(strpbrk(rig_text(rig, "end"), "-?")); /* no incomplete message was read */
 		rig_destroy(rig);
 	}
 }
@@ -317,22 +317,22 @@ static void run_in_mood(struct wr_sim_knobs knobs)
 static void f04_f05_completions_before_enqueueing_returns_lose_nothing(void **state)
 {
 	(void)state;
-	run_in_mood((struct wr_sim_knobs){.work_max = 5 * US, .call_max = 5 * US, .inside = 1000});
+	run_with_knobs((struct wr_sim_knobs){.work_max = 5 * US, .call_max = 5 * US, .inside = 1000});
 }
 
 static void f06_callbacks_that_come_twice_do_nothing_the_second_time(void **state)
 {
 	(void)state;
-	run_in_mood((struct wr_sim_knobs){.call_max = 50 * US, .twice = 1000});
+	run_with_knobs((struct wr_sim_knobs){.call_max = 50 * US, .twice = 1000});
 }
 
 static void f22_late_callbacks_end_the_run_all_the_same(void **state)
 {
 	(void)state;
-	run_in_mood((struct wr_sim_knobs){.call_min = 3 * MS, .call_max = 5 * MS});
+	run_with_knobs((struct wr_sim_knobs){.call_min = 3 * MS, .call_max = 5 * MS});
 }
 
-/* Enqueueing takes long on one worker: another entity keeps its beat. */
+/* Enqueueing takes long on one worker; another entity keeps its period. */
 static void f16_an_enqueue_that_blocks_stalls_its_worker_alone(void **state)
 {
 	struct rig *rig = with_knobs("source count=5 work=100us -> end gate=in; beat:call period=1ms",
@@ -368,12 +368,12 @@ static void f09_callbacks_during_a_drain_are_waited_for(void **state)
 	rig_everywhere(drain_with_callbacks);
 }
 
-/* --- F15: a backend that looks for locks before each call --- */
+/* --- F15: a backend that checks for held locks before each call --- */
 
 static const struct wr_backend *under;
 static _Atomic unsigned calls, locked;
 
-static void look(void)
+static void check_locks(void)
 {
 	wr_fetch_add(&calls, 1);
 	if (wr_mutex_held())
@@ -382,38 +382,38 @@ static void look(void)
 
 static weir_status record(void *self, int device, void *stream, void *event)
 {
-	look();
+	check_locks();
 	return under->record(self, device, stream, event);
 }
 
 static weir_status query(void *self, void *event)
 {
-	look();
+	check_locks();
 	return under->query(self, event);
 }
 
 static weir_status wait(void *self, int device, void *stream, void *event)
 {
-	look();
+	check_locks();
 	return under->wait(self, device, stream, event);
 }
 
 static weir_status launch(void *self, int device, void *stream, const weir_kernel *kernel,
 			  const void *arguments, size_t bytes)
 {
-	look();
+	check_locks();
 	return under->launch(self, device, stream, kernel, arguments, bytes);
 }
 
 static weir_status call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
-	look();
+	check_locks();
 	return under->call(self, device, stream, fn, arg);
 }
 
 static weir_status alloc(void *self, int device, size_t bytes, void **out)
 {
-	look();
+	check_locks();
 	return under->alloc(self, device, bytes, out);
 }
 
@@ -544,7 +544,7 @@ static void e04_f62_a_kernel_that_never_ends_is_abandoned(void **state)
 	assert_in_range(rig->outcome.duration_ns, 2 * SECOND, 3 * SECOND);
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	assert_int_equal(weir_graph_destroy(rig->graph),
-			 WEIR_E_ABANDONED); /* what the kernel may touch is left alone */
+			 WEIR_E_ABANDONED); /* what the kernel may touch is leaked */
 	weir_registry_destroy(rig->registry);
 	free(rig);
 }
@@ -570,7 +570,7 @@ static void f64_a_launch_that_fails_at_once_is_the_entitys_failure(void **state)
 	rig_destroy(rig);
 }
 
-/* A backend whose memory is used up, or that takes no callback. */
+/* A backend without memory, or one that refuses callbacks. */
 static weir_status no_memory(void *self, int device, size_t bytes, void **out)
 {
 	(void)self;

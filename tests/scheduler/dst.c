@@ -1,10 +1,12 @@
 /*
- * The real scheduler under seeded schedules: random small graphs on `sim` in the seam build, where every atomic is a switching point.
+ * The real scheduler under seeded schedules: random small graphs on `sim`, in the build whose atomics are
+ * switching points.
  *
  *	dst [--bug NAME] [--seeds N] [--start S] [--distinct N] [--regressions FILE] [--rate] [--verbose]
  *
- * Without --bug every seed must hold; it goes on until N seeds have run and, with --distinct, so many different schedules were seen (by the hash
- * of their order). With --bug the seeded bug must be found within N seeds; --rate goes on, and counts the seeds that find it. A failing seed prints one line that replays it.
+ * Without --bug every seed must pass. It runs N seeds, and with --distinct goes on until N different
+ * schedules were seen (by a hash of their order). With --bug the seeded bug must be found within N seeds;
+ * with --rate it goes on and counts the seeds that find it. A failing seed prints one line that replays it.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -113,7 +115,7 @@ static struct command parse(int argc, char **argv)
 	return command;
 }
 
-static bool held(uint64_t seed, const struct command *command, struct hashes *set)
+static bool seed_passes(uint64_t seed, const struct command *command, struct hashes *set)
 {
 	static struct dst_report report;
 	bool holds = dst_world(seed, &report);
@@ -130,7 +132,7 @@ static bool held(uint64_t seed, const struct command *command, struct hashes *se
 	return holds;
 }
 
-/* Seeds that once failed, one a line before any comment: they come first. */
+/* Runs the seeds that once failed, one per line before any comment. */
 static int replay(const char *path, const struct command *command, struct hashes *set)
 {
 	FILE *file = fopen(path, "r");
@@ -144,7 +146,7 @@ static int replay(const char *path, const struct command *command, struct hashes
 	while (!failed && fgets(line, sizeof line, file)) {
 		char *end = line;
 		uint64_t seed = strtoull(line, &end, 0);
-		failed = end != line && !held(seed, command, set);
+		failed = end != line && !seed_passes(seed, command, set);
 	}
 	fclose(file);
 	return failed;
@@ -155,7 +157,7 @@ static int search(const struct command *command, struct hashes *set)
 	uint64_t ran = 0, found = 0;
 
 	for (; ran < command->seeds || set->count < command->distinct; ran++) {
-		if (held(command->start + ran, command, set) || (command->rate && ++found))
+		if (seed_passes(command->start + ran, command, set) || (command->rate && ++found))
 			continue;
 		if (command->bug)
 			printf("found after %llu seeds\n", (unsigned long long)ran + 1);
@@ -170,7 +172,7 @@ static int search(const struct command *command, struct hashes *set)
 	return command->bug ? 1 : 0;
 }
 
-/* With a seeded bug a crash is a broken promise like another. */
+/* With a seeded bug a crash counts as a broken promise. */
 static void crashed(int number)
 {
 	static const char text[] = "found by a crash\n";
@@ -187,9 +189,9 @@ int main(int argc, char **argv)
 	int result = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	mallopt(M_TRIM_THRESHOLD, 1 << 28);	/* what one world gives back is for the next one, not for the kernel */
+	mallopt(M_TRIM_THRESHOLD, 1 << 28);	/* keep the memory of one world for the next one */
 	mallopt(M_MMAP_THRESHOLD, 1 << 26);
-	dst_world(0, &first);	/* what a process does once (it reads the environment) must not show in a schedule */
+	dst_world(0, &first);	/* what a process does once must not change a schedule */
 	wr_bug_active = command.bug;
 	if (command.bug) {
 		signal(SIGABRT, crashed);

@@ -1,6 +1,7 @@
 /*
- * Draws a graph as JSON. Where several paths meet, each must bring as much as the others, or the join starves and the graph deadlocks
- * by right: there all queues are `block` and every tick takes one. A knot is drawn to deadlock.
+ * Draws a graph as JSON. Where several paths meet, each must bring as many messages as the others, or the
+ * join starves and the graph rightly deadlocks: there all queues are `block` and every tick takes one. A knot
+ * is drawn to deadlock.
  */
 #include "dst.h"
 
@@ -34,13 +35,13 @@ static bool chance(struct dst *dst, uint64_t one_in)
 	return !draw(dst, one_in);
 }
 
-/* Of what has to do with streams: numbers of its own. */
+/* Draws for streams have a generator of their own. */
 static uint64_t draw_streams(struct dst *dst, uint64_t n)
 {
 	return wr_random_below(&dst->streams, n);
 }
 
-/* Of gates: likewise. */
+/* Draws for gates: likewise. */
 static uint64_t draw_gates(struct dst *dst, uint64_t n)
 {
 	return wr_random_below(&dst->gates, n);
@@ -57,14 +58,14 @@ struct entity {
 	unsigned id;
 	bool source, last, device, gated, passes, counted;
 	enum gate { OFF, EXPLICIT, IMPLIED } gate;
-	bool in2;		/* a second port has a connection */
+	bool in2;		/* the second port is connected */
 	bool joined;		/* paths meet somewhere */
 	unsigned take;		/* 0: drawn */
-	bool notes;		/* what it enqueued last, for conditions that name it */
+	bool notes;		/* notes its last work, for conditions that name it */
 	unsigned bound;		/* max_in_flight; 0: none */
 };
 
-/* Few, so that it is reached within few ticks. */
+/* Small, so that it is reached within few ticks. */
 static unsigned draw_bound(struct dst *dst)
 {
 	static const unsigned bounds[] = {0, 1, 1, 2, 3, 4, 5};
@@ -82,7 +83,8 @@ static const char *draw_signal(struct dst *dst)
 	return signals[draw_streams(dst, sizeof signals / sizeof *signals)];
 }
 
-/* Where its streams come from. `few` has less than there are users: who comes too late works on its inputs' streams. */
+/* Its stream pool. `few` has fewer streams than users; an entity
+ * that gets none works on its inputs' streams. */
 static void put_streams(struct text *text, struct dst *dst)
 {
 	static const char *const from[] = {
@@ -115,7 +117,7 @@ static void put_parameters(struct text *text, struct dst *dst, const struct enti
 		put_streams(text, dst);
 }
 
-/* Waits for device work that no message carries: its own, or what another has enqueued by then. */
+/* Waits for device work that no message carries: its own, or that of another entity. */
 static void put_own_fences(struct text *text, struct dst *dst, const struct entity *entity, const char *comma)
 {
 	unsigned beat = draw_streams(dst, 2) ? 0 : 800 + (unsigned)draw_streams(dst, 3000);
@@ -144,7 +146,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	dst->beats = id ? dst->beats : count;
 }
 
-/* An explicit gate names the ports that are connected; there is one for those alone. */
+/* An explicit gate names the connected ports only. */
 static const char *const gate_words[] = {[OFF] = ",\"gate\":false", [EXPLICIT] = "", [IMPLIED] = ""};
 
 static void put_ports(struct text *text, struct dst *dst, const struct entity *entity)
@@ -157,7 +159,7 @@ static void put_ports(struct text *text, struct dst *dst, const struct entity *e
 	if (entity->take)
 		take = capacity = entity->take;
 	if (strcmp(policy, "block") || take > 1 || (all && capacity > 1))
-		dst->strict = false;	/* a node sends one message a tick; the last ones may be too few */
+		dst->strict = false;	/* the last messages may be too few for a tick */
 	put(text, "\"ports\":{\"in\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", capacity, policy);
 	put(text, all ? "\"all\"" : "%u", take);
 	put(text, "%s}", gate_words[entity->gate]);
@@ -199,7 +201,7 @@ static void put_node(struct text *text, struct dst *dst, struct entity *entity, 
 	entity->gated = !dst->tiny && (!entity->device || chance(dst, 2));
 	entity->gate = dst->tiny ? IMPLIED : entity->gated ? EXPLICIT + draw_gates(dst, 2) : OFF;
 	if (!draw_gates(dst, 8))
-		entity->gate = OFF;	/* who then is on the host looks at nothing that has fences */
+		entity->gate = OFF;	/* an ungated host node reads no message that has fences */
 	entity->gated = entity->gate != OFF;
 	entity->counted = !dst->plain && !dst->gather && chance(dst, 6);
 	entity->passes = !merges && chance(dst, 2);
@@ -231,7 +233,8 @@ static void put_diamond(struct text *text, struct text *wires, struct dst *dst)
 	wire(wires, 2, 3, "in");
 }
 
-/* With a cycle the last one's messages let e1 go on; in a knot e2 waits for two, of which e1 may send but one. */
+/* In a cycle messages of the last entity let e1 go on; in a knot
+ * e2 waits for two, but e1 may send only one. */
 static void put_chain(struct text *text, struct text *wires, struct dst *dst, unsigned n)
 {
 	for (unsigned id = 1; id < n; id++) {
@@ -246,10 +249,10 @@ static void put_chain(struct text *text, struct text *wires, struct dst *dst, un
 	if (!dst->cycle)
 		return;
 	put(wires, ",{\"from\":\"e%u.out\",\"to\":\"e1.in2\",\"initial\":1}", n - 1);
-	dst->strict = false;	/* when e1 is done nobody wants ticked the last one any more */
+	dst->strict = false;	/* when e1 is DONE the last entity need not tick any more */
 }
 
-/* Any acyclic one, of one or two sources; a node may have a second input. */
+/* Any acyclic graph of one or two sources; a node may have a second input. */
 static void put_any(struct text *text, struct text *wires, struct dst *dst, unsigned n, unsigned sources)
 {
 	bool joined = chance(dst, 2);

@@ -1,8 +1,9 @@
 /*
- * Two operators make nearly all graphs of the simulation. `source` emits payloads {source, number, mark}, written by the host or by a kernel that
- * takes its time. `node` receives them, by a kernel that reads them when the device gets there, or on the host behind a gate; it passes
- * them on, may then write in place or hold on to them, or makes new ones from them. Every reader checks that a payload is whole (its writer was done, nobody has
- * reused its memory) and that numbers of one source grow along one connection.
+ * Nearly all graphs of the simulation consist of two operators. `source` emits payloads {source, number,
+ * mark}, written by the host or by a slow kernel. `node` receives them by a kernel, or on the host behind a
+ * gate; it passes them on, may then write in place or keep them, or makes new ones from them. Every reader
+ * checks that a payload is whole (written completely, its memory not reused) and that the numbers of one
+ * source grow along one connection.
  */
 #include "dst.h"
 
@@ -42,19 +43,19 @@ struct dst_payload dst_payload_of(uint32_t source, uint32_t number)
 	return (struct dst_payload){source, number, mark_of(source, number)};
 }
 
-void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *who)
+void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *reader)
 {
 	uint32_t due;
 
 	if (payload->source >= DST_ENTITIES || payload->mark != mark_of(payload->source, payload->number)) {
-		dst_break(dst, "%s read a payload that is not whole", who);
+		dst_break(dst, "%s read a payload that is not whole", reader);
 		return;
 	}
 	due = seen->next[payload->source];
 	if (payload->number < due)
-		dst_break(dst, "%s: number %u of source %u after %u", who, payload->number, payload->source, due);
+		dst_break(dst, "%s: number %u of source %u after %u", reader, payload->number, payload->source, due);
 	if (dst->strict && !seen->gaps && payload->number != due)
-		dst_break(dst, "%s: number %u of source %u came, %u was due", who, payload->number, payload->source, due);
+		dst_break(dst, "%s: number %u of source %u came, %u was due", reader, payload->number, payload->source, due);
 	seen->next[payload->source] = payload->number + 1;
 }
 
@@ -62,10 +63,10 @@ struct work {
 	struct dst_payload *to;
 	const struct dst_payload *from;
 	struct dst_payload value;
-	bool in_place;		/* `to` is written twice: who does not wait sees that it is not whole */
+	bool in_place;		/* `to` is written twice: a reader that does not wait finds it not whole */
 	struct dst_seen *seen;
 	struct dst *dst;
-	const char *who;
+	const char *reader;
 	int64_t ns;
 };
 
@@ -77,7 +78,7 @@ static int run_work(const void *arguments)
 
 	weir_sleep(work->ns);
 	if (work->from)
-		dst_check(work->dst, work->from, work->seen, work->who);
+		dst_check(work->dst, work->from, work->seen, work->reader);
 	if (work->in_place) {
 		work->to->mark = 0;
 		weir_sleep(work->ns);
@@ -98,9 +99,9 @@ struct node {
 	uint32_t id, number, since;
 	unsigned way;
 	int64_t ns, bound;
-	weir_fence ends[DST_TICKS];	/* what its ticks recorded, if it notes that: for T8 */
+	weir_fence ends[DST_TICKS];	/* what its ticks recorded, if it notes its work: for T8 */
 	uint64_t ended;
-	bool noted;			/* by this tick */
+	bool noted;			/* in this tick */
 	struct dst_seen seen[2][DST_ENTITIES];
 	struct dst *dst;
 };
@@ -128,7 +129,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return weir_context_fail(context, "start was told to fail");
 }
 
-/* S3, C4: a queue never holds more than its capacity; `pop` one more. Whoever comes by looks at all of them. */
+/* S3, C4: a queue never holds more than its capacity, with `pop` one more. Each tick checks all queues. */
 static void check_bounds(struct node *node, const weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->connection_count; i++) {
@@ -141,7 +142,7 @@ static void check_bounds(struct node *node, const weir_graph *graph)
 	}
 }
 
-/* T8: of its ticks before the last `bound` ones none is on the device. */
+/* T8: no tick before the last `bound` ones is still on the device. */
 static void check_flight(struct node *node, const weir_entity *entity)
 {
 	if (!node->bound || node->ended < (uint64_t)node->bound)
@@ -163,7 +164,7 @@ static void enter(struct node *node, weir_context *context)
 	check_bounds(node, entity->graph);
 }
 
-/* Of the last entity alone: what the world has in store for it. */
+/* Only of the last entity: the failure or stop that was drawn for this tick. */
 static weir_status mishap(weir_context *context, const struct node *node)
 {
 	struct dst *dst = node->dst;
@@ -198,7 +199,7 @@ static weir_status launch(weir_context *context, struct node *node, const struct
 static weir_status produce(weir_context *context, struct node *node, const struct dst_payload *from, struct dst_seen *seen)
 {
 	struct work work = {.from = from, .seen = seen, .ns = node->ns, .dst = node->dst,
-			    .who = weir_entity_name(weir_context_entity(context))};
+			    .reader = weir_entity_name(weir_context_entity(context))};
 	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
 	weir_status status = weir_context_alloc(context, &like, !device, &message);
@@ -232,7 +233,7 @@ static weir_status source_compute(weir_context *context, void *state)
 	return status;
 }
 
-/* A gate holds compute back until the producers are done. */
+/* A gate holds compute back until the producers' work is complete. */
 static void check_gate(weir_context *context, struct node *node, const weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
@@ -243,7 +244,7 @@ static void check_gate(weir_context *context, struct node *node, const weir_mess
 			dst_break(node->dst, "%s was called before its fences", weir_entity_name(weir_context_entity(context)));
 }
 
-void dst_let_go(struct dst *dst)
+void dst_drop_kept(struct dst *dst)
 {
 	for (unsigned i = 0; i < DST_ENTITIES; i++) {
 		weir_message_unref(dst->kept[i]);
@@ -262,11 +263,12 @@ static weir_status pass(weir_context *context, struct node *node, weir_message *
 	return weir_context_emit(context, 0, weir_message_ref(message));
 }
 
-/* One message: read by a kernel, or here if a gate, or its maker, has seen to it; then passed on, copied, or swallowed. */
+/* One message: read by a kernel, or here if it is complete by a gate or from the start; then passed on,
+ * copied or dropped. */
 static weir_status receive(weir_context *context, struct node *node, weir_message *message, struct dst_seen *seen, bool emits)
 {
 	const struct dst_payload *payload = weir_message_data(message);
-	const char *who = weir_entity_name(weir_context_entity(context));
+	const char *reader = weir_entity_name(weir_context_entity(context));
 	weir_status status = WEIR_OK;
 
 	if (node->gated)
@@ -274,12 +276,12 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	if (emits && !node->passes && node->device)
 		return produce(context, node, payload, seen);
 	if (node->device) {
-		struct work work = {.from = payload, .seen = seen, .who = who, .ns = node->ns, .dst = node->dst};
+		struct work work = {.from = payload, .seen = seen, .reader = reader, .ns = node->ns, .dst = node->dst};
 		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
 		work.to = work.in_place ? weir_message_data(message) : NULL;
 		status = launch(context, node, &work);
 	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
-		dst_check(node->dst, payload, seen, who);
+		dst_check(node->dst, payload, seen, reader);
 	} else {
 		seen->gaps = true;
 	}
@@ -351,7 +353,7 @@ static const weir_operator gather_operator = {
 	.parameters = parameters, .inputs = many, .outputs = out, .start = start, .compute = node_compute,
 };
 
-/* --- a condition with a fence of its own, which no message brought; and with a time beside it, or without --- */
+/* --- a condition with a fence that no message carries, with or without a time beside it --- */
 
 struct own_work {
 	struct dst *dst;

@@ -1,6 +1,7 @@
 /*
- * The ways in which an entity of the simulation comes to the stream that it works on: all the calls that an operator has. Whatever the way, what
- * it enqueues comes after the inputs' producers, and what it emits carries the stream; the readers would find out.
+ * The ways in which an entity of the simulation gets the stream that it works on: all the calls that an
+ * operator has. In all of them its work comes after the inputs' producers, and what it emits carries the
+ * stream; readers check both.
  */
 #include "dst.h"
 
@@ -23,7 +24,7 @@ static weir_status receive_each(weir_context *context, bool allocate, bool sync_
 	return status;
 }
 
-/* All streams that the messages of this tick carry come before what is enqueued on the target from now on. */
+/* Work enqueued on the target from now on comes after all streams that the messages of this tick carry. */
 static weir_status after_inputs(struct dst *dst, weir_context *context, weir_stream *target)
 {
 	weir_stream *found[FOUND];
@@ -39,7 +40,7 @@ static weir_status after_inputs(struct dst *dst, weir_context *context, weir_str
 	return status;
 }
 
-/* One of its own beside the internal one, or the internal one where the pool has no more. */
+/* A second own stream by name, or the internal one if the pool has no more. */
 static weir_status named(struct dst *dst, weir_context *context, weir_stream **out)
 {
 	weir_status status = weir_context_allocate_stream(context, "own", out);
@@ -81,7 +82,8 @@ static weir_status by_way(struct dst *dst, weir_context *context, unsigned way, 
 	return WEIR_E_INVALID;
 }
 
-/* The default stream is attached to nothing, one by name to nothing: so that readers know of it, it is said. */
+/* Sets the stream on output 0, as the default stream and named
+ * ones are set on none: the readers must wait for it. */
 weir_stream *dst_stream(struct dst *dst, weir_context *context, unsigned way)
 {
 	const weir_entity *entity = weir_context_entity(context);

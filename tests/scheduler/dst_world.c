@@ -1,8 +1,10 @@
 /*
- * One world: one or two graphs (B5), each with a scheduler, a fiber that starts it and waits for it, and fibers of outsiders who poke, push, take,
- * tell, ask why, and stop. What is drawn, is drawn before anything runs, from numbers that no schedule moves.
+ * One world: one or two graphs (B5), each with a scheduler, a fiber that starts it and waits for it, and
+ * fibers of outsiders that poke, push, take, set conditions, ask for explanations, and stop. Everything is
+ * drawn before the run, from generators that no schedule moves.
  *
- * Half of all worlds are tiny: what one wrong step does shows only in few of their orders, and those are found only where orders are few.
+ * Half of all worlds are tiny: one wrong step shows only in few orders, which are found only if there are few
+ * orders.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +42,8 @@ struct run {
 	enum stop stop;
 	int64_t stop_after;
 	bool explains;
-	bool early;			/* the outlet gives what is not finished */
-	_Atomic bool opened, over;	/* of the run that is on */
+	bool early;			/* the outlet gives messages that are not complete */
+	_Atomic bool opened, over;	/* the current run */
 };
 
 struct world {
@@ -51,7 +53,7 @@ struct world {
 	bool spins;
 };
 
-/* --- what is drawn --- */
+/* --- drawing --- */
 
 static uint64_t draw(struct run *run, uint64_t n)
 {
@@ -113,7 +115,7 @@ static void draw_options(struct run *run)
 	options->drain_ns = 10 * INT64_C(1000) * MS;
 	options->deadlock_grace_ns = chance(run, dst->tiny ? 20 : 4) ? 20 * US : 0;
 	if (dst->told)
-		options->deadlock_grace_ns = 100 * MS;	/* who is disabled is enabled again before that */
+		options->deadlock_grace_ns = 100 * MS;	/* disabled entities are enabled again before that */
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
 	options->spin_ns = chance(run, 8) ? 2 * US : 0;
@@ -132,7 +134,7 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 	draw_mishaps(run);
 	draw_options(run);
 	run->pokers = tiny ? (unsigned)draw(run, 4) ? 1 + (unsigned)draw(run, POKERS) : 0 : (unsigned)draw(run, 2);
-	run->runs = tiny ? 8 + (unsigned)draw(run, 17) : 1 + (unsigned)draw(run, 2);	/* cheap: many chances a seed */
+	run->runs = tiny ? 8 + (unsigned)draw(run, 17) : 1 + (unsigned)draw(run, 2);	/* tiny runs are cheap */
 }
 
 static void draw_world(struct world *world, uint64_t seed)
@@ -146,7 +148,7 @@ static void draw_world(struct world *world, uint64_t seed)
 		draw_run(&world->runs[i], world, seed, i, i ? true : tiny);
 }
 
-/* --- outsiders: threads of somebody else's --- */
+/* --- outsiders: threads of the program --- */
 
 struct outsider {
 	struct run *run;
@@ -154,7 +156,7 @@ struct outsider {
 	struct wr_thread thread;
 };
 
-/* In a tiny graph mostly the instant of the source's next beat: what comes together comes in any order. */
+/* In a tiny graph mostly until the source's next beat: what happens at one instant happens in any order. */
 static void idle_about(struct run *run, struct wr_random *random)
 {
 	int64_t beat = DST_BEAT - wr_now() % DST_BEAT;
@@ -168,8 +170,8 @@ static void idle_about(struct run *run, struct wr_random *random)
 }
 
 /*
- * Useless pokes, also before and after runs. In a tiny graph few, and mostly to the receiver, which has more to lose: every poke makes
- * good what was lost before it.
+ * Useless pokes, also before and after runs. In a tiny graph only few, mostly to the receiver: every poke
+ * repairs a wake-up that was lost before it.
  */
 static void poke(void *arg)
 {
@@ -181,8 +183,8 @@ static void poke(void *arg)
 	for (uint64_t i = 0, n = 1 + wr_random_below(&random, run->dst.tiny ? 5 : 20); i < n && !wr_load(&run->over); i++) {
 		if (i || wr_random_below(&random, 4))
 			idle_about(run, &random);
-		uint64_t whom = wr_random_below(&random, run->dst.tiny ? 4 : run->graph->entity_count);
-		weir_entity_poke(&run->graph->entities[run->dst.tiny ? whom > 0 : whom]);
+		uint64_t target = wr_random_below(&random, run->dst.tiny ? 4 : run->graph->entity_count);
+		weir_entity_poke(&run->graph->entities[run->dst.tiny ? target > 0 : target]);
 	}
 }
 
@@ -210,7 +212,7 @@ static weir_status push_one(struct run *run)
 		return status;
 	*(struct dst_payload *)weir_message_data(message) = dst_payload_of(DST_INLET, run->dst.beats);
 	status = WEIR_E_TIMEOUT;
-	for (int64_t patience = 3 * US; status == WEIR_E_TIMEOUT; patience *= 2)	/* a lost callback is found after a second */
+	for (int64_t patience = 3 * US; status == WEIR_E_TIMEOUT; patience *= 2)	/* a lost callback: 1 s */
 		status = weir_inlet_push(run->inlet, message, patience);
 	if (status)
 		weir_message_unref(message);
@@ -233,7 +235,7 @@ static void push(void *arg)
 	weir_inlet_close(run->inlet);
 }
 
-/* Host code may look at what the device made when its fences are complete. */
+/* Host code may read what the device wrote once its fences are complete. */
 static bool readable(struct run *run, const weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
@@ -245,8 +247,8 @@ static bool readable(struct run *run, const weir_message *message)
 	return complete;
 }
 
-/* What the device still makes of it, nobody has to wait for. On a lost device nothing can be said. */
-static bool finished(struct run *run, weir_message *message)
+/* True if no device work on the message is pending. On a lost device this is unknown. */
+static bool is_complete(struct run *run, weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
 	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
@@ -261,7 +263,7 @@ static void take(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
 	struct dst_seen seen = {.gaps = false};
-	bool all = true;	/* those that came before were read */
+	bool all = true;	/* all messages before were read */
 	weir_message *message;
 	weir_status status = WEIR_OK;
 
@@ -275,7 +277,7 @@ static void take(void *arg)
 			dst_break(&run->dst, "take: %s", weir_last_error());
 			return;
 		}
-		if (!run->early && !finished(run, message))
+		if (!run->early && !is_complete(run, message))
 			dst_break(&run->dst, "the outlet gave what is not finished");
 		all = all && readable(run, message);
 		if (all && weir_message_data(message))
@@ -284,7 +286,7 @@ static void take(void *arg)
 	}
 }
 
-/* What is told to wait is always told to go on soon. */
+/* A condition that is set to wait is always set to go on soon after. */
 static void tell(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
@@ -347,14 +349,14 @@ static unsigned send_outsiders(struct outsider *outsiders, struct run *run)
 	return send(outsiders, n, run, explain, run->explains);
 }
 
-/* --- what must hold --- */
+/* --- promises --- */
 
 static bool cut(const struct run *run)
 {
 	return run->stop || run->dst.stopped || run->options.max_duration_ns;
 }
 
-/* The end that a run must come to; a run that is stopped may come to that one before it comes to the other. */
+/* The status that a run must end with. A run that is stopped may end before a failure. */
 static void check_status(struct run *run, weir_status status, const char *text)
 {
 	bool lost = wr_system_failed(run->graph->system);
@@ -386,7 +388,7 @@ static void check_counts(struct run *run, bool whole)
 	}
 }
 
-/* S5: who is DONE has dropped what it held, also what came while it left. */
+/* S5: an entity that is DONE has dropped its messages, also those that arrived meanwhile. */
 static void check_dropped(struct run *run)
 {
 	for (size_t i = 0; i < run->graph->connection_count; i++) {
@@ -398,7 +400,7 @@ static void check_dropped(struct run *run)
 	}
 }
 
-/* S5: sources that have no more, and inlets that are closed, end everything behind them. */
+/* S5: exhausted sources and closed inlets make everything behind them DONE. */
 static void check_done(struct run *run)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -408,7 +410,7 @@ static void check_done(struct run *run)
 			dst_break(&run->dst, "%s is not done after a run that has finished", counts.entity);
 }
 
-/* S4: nothing holds a run open that has ended; a poke that was on its way may take a moment. */
+/* S4: no reference is left after the end; a poke that was under way may take a moment to drop its own. */
 static void check_references(struct run *run)
 {
 	weir_sleep(MS);
@@ -453,7 +455,7 @@ static void run_once(struct run *run)
 		wr_thread_join(&outsiders[i].thread);
 	if (run->dst.broken[0])
 		return;
-	dst_let_go(&run->dst);
+	dst_drop_kept(&run->dst);
 	bool whole = wr_load(&run->opened) && !status && !cut(run);
 	if (whole)
 		check_done(run);
@@ -518,7 +520,7 @@ static void body(void *arg)
 		wr_thread_start(&other, "other", run_graph, &world->runs[1]);
 	run_graph(&world->runs[0]);
 	if (world->runs[0].dst.broken[0])
-		return;		/* dropped as it stands */
+		return;		/* abandoned */
 	wr_thread_join(&other);
 	if (!world->runs[1].dst.broken[0])
 		weir_registry_destroy(world->registry);
@@ -534,8 +536,8 @@ static bool report(const struct world *world, struct dst_report *out)
 }
 
 /*
- * In half of the worlds what the watch would find 50 ms later must not have been lost in the first place; in half of
- * them flags are waited for as on a device.
+ * Half of the worlds run without the safety nets, such as the health check every 50 ms: a protocol that loses
+ * something then hangs. Half of the worlds wait for flags as on a device.
  */
 static void draw_poller(struct world *world, uint64_t seed)
 {
@@ -546,7 +548,7 @@ static void draw_poller(struct world *world, uint64_t seed)
 	world->spins = wr_random_below(&random, 2);
 }
 
-/* S9, G4: whenever time passes. */
+/* S9, G4: called whenever time passes. */
 static void look_at_rest(void *arg)
 {
 	struct world *world = arg;
@@ -559,7 +561,7 @@ static void look_at_rest(void *arg)
 	}
 }
 
-/* In half of the worlds each port has a set of what is new, as large ones do elsewhere. */
+/* In half of the worlds every port keeps a set of new connections; otherwise only large ports do. */
 static void draw_sets(uint64_t seed)
 {
 	struct wr_random random;

@@ -1,4 +1,5 @@
-/* A time that becomes earlier while the loop enters the one before into its heap, on the build with switching points. */
+/* A time that becomes earlier while the loop enters the previous
+ * one into its heap; atomics are switching points. */
 #include "base/clock.h"
 #include "base/sim.h"
 #include "base/thread.h"
@@ -6,7 +7,7 @@
 
 #define SEEDS 3000
 
-/* Waits 10 ms; from when it is told to hurry 1 ms. */
+/* Waits 10 ms, or 1 ms once this is set. */
 static _Atomic bool short_timeout;
 static int64_t began;
 
@@ -24,7 +25,7 @@ static void ask_for_time(const void *state, const weir_view *view, weir_verdict 
 static const weir_condition in_time = {.size = sizeof in_time, .name = "in_time", .ask = ask_for_time};
 static const weir_condition *const conditions[] = {&in_time, NULL};
 
-static void hurry(void *arg)
+static void set_short_timeout(void *arg)
 {
 	struct rig *rig = arg;
 
@@ -32,7 +33,7 @@ static void hurry(void *arg)
 	weir_entity_poke(weir_graph_entity(rig->graph, "c"));
 }
 
-static void run_hurried(void)
+static void run_with_short_timeout(void)
 {
 	struct rig *rig = rig_of("c:call count=1 condition=in_time");
 	struct wr_thread other = {0};
@@ -41,7 +42,7 @@ static void run_hurried(void)
 	rig_make(rig);
 	began = wr_now();
 	rig_start(rig);
-	assert_int_equal(wr_thread_start(&other, "other", hurry, rig), WEIR_OK);
+	assert_int_equal(wr_thread_start(&other, "other", set_short_timeout, rig), WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&other);
 	assert_in_range(rig->outcome.duration_ns, MS, 2 * MS);
@@ -52,7 +53,7 @@ static void s10_a_time_that_becomes_earlier_is_kept(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, run_hurried);
+		rig_in_world(seed, run_with_short_timeout);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Entities with effects of their own: receivers that are done do not end them, their inputs do. */
+/* Entities with effects of their own become DONE by their inputs, not by receivers that are DONE. */
 #include "rig.h"
 
 static unsigned workers;
@@ -11,7 +11,7 @@ static struct rig *rig_with_workers(const char *text)
 	return rig;
 }
 
-/* The round that the counted one sends and does not hear of any more. */
+/* The last round, which the counted entity sends and does not receive again. */
 static void go_round(void)
 {
 	struct rig *rig = rig_with_workers("tick:pass count=10 -> tock:pass effects=true -> tick initial=1");
@@ -23,7 +23,7 @@ static void go_round(void)
 	rig_destroy(rig);
 }
 
-static void xb20_the_last_round_of_a_cycle_is_done_whoever_listens(void **state)
+static void xb20_the_last_round_of_a_cycle_is_done_without_receivers(void **state)
 {
 	static const unsigned counts[] = {1, 2, 8};
 
@@ -59,7 +59,7 @@ static void xb20_a_recorder_before_a_display_records_all(void **state)
 	rig_everywhere(record_all);
 }
 
-/* Its receiver is done at once; it ends as soon as nobody can send to it, and not before. */
+/* Its receiver is DONE at once; it becomes DONE when no sender is left, and not before. */
 static void xb20_it_ends_with_its_inputs(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms count=5 -> record:pass effects=true -> display:end count=0");
@@ -72,13 +72,13 @@ static void xb20_it_ends_with_its_inputs(void **state)
 	rig_destroy(rig);
 }
 
-static void xb20_without_effects_nobody_goes_on_for_nobody(void **state)
+static void xb20_without_effects_no_entity_goes_on_without_receivers(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms count=5 -> record:pass -> display:end count=0");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_in_range(rig_ticks(rig, "source"), 0, 1);	/* before it was told */
+	assert_in_range(rig_ticks(rig, "source"), 0, 1);	/* before it learned of it */
 	assert_true(rig_done(rig, "source") && rig_done(rig, "record"));
 	rig_destroy(rig);
 }
@@ -86,10 +86,10 @@ static void xb20_without_effects_nobody_goes_on_for_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xb20_the_last_round_of_a_cycle_is_done_whoever_listens),
+		cmocka_unit_test(xb20_the_last_round_of_a_cycle_is_done_without_receivers),
 		cmocka_unit_test(xb20_a_recorder_before_a_display_records_all),
 		cmocka_unit_test(xb20_it_ends_with_its_inputs),
-		cmocka_unit_test(xb20_without_effects_nobody_goes_on_for_nobody),
+		cmocka_unit_test(xb20_without_effects_no_entity_goes_on_without_receivers),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/effects", tests, NULL, NULL);

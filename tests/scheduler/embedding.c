@@ -1,4 +1,4 @@
-/* weir inside another program: its loops, its threads, its signals, its plugins (B1 to B6, F45, F46). */
+/* weir inside another program: the program's loops, threads, signals and plugins (B1 to B6, F45, F46). */
 #include <dirent.h>
 #include <event2/event.h>
 #include <poll.h>
@@ -21,8 +21,8 @@ static void assert_says(const char *text, const char *part)
 		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
 }
 
-/* The value of a line of /proc/self/task/ID/status, of every thread whose name begins so; returns how many.
- */
+/* Calls `fn` with a line's value in /proc/self/task/ID/status of
+ * each thread whose name begins so; returns how many. */
 static int each_thread(const char *name, const char *line, void (*fn)(const char *value))
 {
 	DIR *folder = opendir("/proc/self/task");
@@ -94,7 +94,7 @@ static void b01_a_descriptor_to_poll_and_a_turn_to_take(void **state)
 	assert_int_equal(each_thread("weir:loop", "Name:", NULL), 0);
 	fd.fd = weir_scheduler_fd(rig->scheduler);
 	do {
-		assert_true(poll(&fd, 1, 5000) == 1); /* whatever is due shows at the descriptor */
+		assert_true(poll(&fd, 1, 5000) == 1); /* the descriptor is readable when something is due */
 		assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
 		turns++;
 	} while (weir_scheduler_wait(rig->scheduler, 0, NULL) == WEIR_E_TIMEOUT);
@@ -158,9 +158,9 @@ static void push_some(void)
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(push(rig, inlet, i, SECOND),
-				 WEIR_OK); /* waits for room: the capacity is 1 */
+				 WEIR_OK); /* blocks: the capacity is 1 */
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL),
-			 WEIR_E_TIMEOUT); /* it holds the run open */
+			 WEIR_E_TIMEOUT); /* the inlet holds the run open */
 	weir_inlet_close(inlet);
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -254,7 +254,7 @@ static void b02_a_worker_may_push_but_never_wait(void **state)
 	rig_destroy(rig);
 }
 
-/* Four threads, one inlet: one sender at a time, nothing lost, also when the run is stopped under them. */
+/* Four threads, one inlet: one sender at a time, nothing lost, also when the run is stopped meanwhile. */
 struct pushers {
 	struct rig *rig;
 	weir_inlet *inlet;
@@ -335,7 +335,7 @@ static void push_while_starting(void *arg)
 	}
 }
 
-/* What an inlet has taken with OK in a run that was just beginning is delivered in it. */
+/* A message that an inlet accepts while the run begins is delivered in that run. */
 static void push_as_it_starts(void)
 {
 	struct pushers pushers = {.rig = rig_of("end")};
@@ -451,7 +451,7 @@ static void b02_a_worker_takes_from_no_outlet(void **state)
 	rig_destroy(rig);
 }
 
-/* Somebody takes all the time, also while the run is cut short and begins again. */
+/* A thread takes all the time, also while the run is cut short and begins again. */
 struct taker {
 	weir_outlet *outlet;
 	_Atomic bool over;
@@ -492,7 +492,7 @@ static void b02_e05_a_taker_and_the_end_of_a_run_do_not_meet_in_the_queue(void *
 	rig_everywhere(cut_short_under_a_taker);
 }
 
-/* --- a simulated run, and threads that are none of its fibers --- */
+/* --- a simulated run, and threads outside of its world --- */
 
 struct stranger {
 	struct rig *rig;
@@ -522,7 +522,7 @@ static weir_status tell_all(struct rig *rig, weir_context *context)
 	return weir_context_finish(context);
 }
 
-/* One thread drives the world; what others leave there is found. */
+/* One thread drives the world; it finds what other threads have set or pushed. */
 static void s01_pokes_from_other_threads_leave_a_simulated_world_whole(void **state)
 {
 	struct rig *rig = rig_of("c:call; idle:call enabled=false");
@@ -573,7 +573,7 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 	rig->options.backend = "host";
 	rig_start(rig);
 	for (int i = 0; i < 5000 && each_thread("weir", "Name:", NULL) < 3; i++)
-		weir_sleep(MS); /* threads name themselves */
+		weir_sleep(MS); /* until the threads have set their names */
 	assert_true(each_thread("weir", "SigBlk:", assert_blocked) >= 3);
 	each_thread("", "SigCgt:", note_caught);
 	assert_true(caught == before);
@@ -584,7 +584,7 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 	rig_destroy(rig);
 }
 
-/* Everything that has something to say: a deadlock, a failure, a fault, an abandoned drain. */
+/* All that could be reported: a deadlock, a failure, a fault, an abandoned drain. */
 static void say_much(const char *backend)
 {
 	const char *const graphs[] = {"source ticks=2 -> end enabled=false",
@@ -690,8 +690,7 @@ static void b06_operators_and_conditions_come_from_plugins(void **state)
 
 /* --- F45, F46: in processes of their own --- */
 
-/* Runs the body as a process and returns how it ended: its exit status, or 1000 + the signal that killed it.
- */
+/* Runs the body in a process. Returns its exit status, or 1000 + the signal that killed it. */
 static int in_a_process(void (*body)(void))
 {
 	int status;
@@ -716,7 +715,7 @@ static struct rig *with_signals(const char *text)
 	return rig;
 }
 
-/* Exits with what the outcome says. */
+/* Exits with the status of the outcome. */
 static void interrupt(int number, bool before)
 {
 	struct rig *rig = with_signals("source period=1ms -> end");
@@ -746,14 +745,14 @@ static void terminate_in_the_run(void)
 	interrupt(SIGTERM, false);
 }
 
-/* The drain would take 5 s: the entity waits for something outside. */
+/* The drain would take 5 s: the entity waits for an outside condition. */
 static void interrupt_twice(void)
 {
 	struct rig *rig = with_signals("source -> end asynchronous=");
 
 	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
 	rig_start(rig);
-	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL); /* until there is something to wait for */
+	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL); /* until the entity waits */
 	kill(getpid(), SIGINT);
 	weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);
 	kill(getpid(), SIGTERM);

@@ -1,4 +1,4 @@
-/* How runs end and begin again: quiescence, DONE, verdicts, drains, reruns (S4 to S8, F17, F18, F23, F24). */
+/* How runs end and start again: quiescence, DONE, outcomes, drains, reruns (S4 to S8, F17, F18, F23, F24). */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,14 +51,14 @@ static void s04_f21_work_on_the_device_holds_the_run_open(void **state)
 	rig_destroy(rig);
 }
 
-static void s04_e02_so_does_work_that_nobody_is_gated_on(void **state)
+static void s04_e02_so_does_work_that_no_entity_is_gated_on(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 work=10s -> end");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 10 * SECOND,
-			10 * SECOND + 10 * MS); /* no watch period on top */
+			10 * SECOND + 10 * MS); /* no period of the health check on top */
 	rig_destroy(rig);
 }
 
@@ -120,7 +120,7 @@ static void s05_done_spreads_down_a_chain(void **state)
 	struct rig *rig = rig_of("source ticks=2 -> a:pass -> b:pass -> c:pass -> end");
 
 	(void)state;
-	rig->options.deadlock_grace_ns = 3600 * SECOND; /* only DONE ends it soon */
+	rig->options.deadlock_grace_ns = 3600 * SECOND; /* only DONE ends the run soon */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	for (size_t i = 0; i < rig->entity_count; i++)
 		assert_true(rig_done(rig, rig->entities[i].name));
@@ -142,7 +142,7 @@ static void s05_done_spreads_up_a_chain(void **state)
 	rig_destroy(rig);
 }
 
-/* Everybody sleeps when the one at the end of the chain is told never: the others must hear of it. */
+/* All entities sleep when the condition of the last one is set to never; the others must become DONE too. */
 static void tell_never(const char *text, const char *entity)
 {
 	struct rig *rig = rig_of(text);
@@ -160,7 +160,7 @@ static void tell_never(const char *text, const char *entity)
 	rig_destroy(rig);
 }
 
-static void s05_done_wakes_those_who_sleep(void **state)
+static void s05_done_wakes_entities_that_sleep(void **state)
 {
 	(void)state;
 	tell_never("source period=1h asynchronous= -> a:pass -> b:pass -> end", "source");
@@ -183,7 +183,7 @@ static void s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others(void **s
 	rig_destroy(rig);
 }
 
-static void s05_too_few_for_a_tick_and_nobody_sends_any_more(void **state)
+static void s05_too_few_for_a_tick_and_no_sender_left(void **state)
 {
 	struct rig *rig = rig_of("source ticks=5 -> end capacity=2 take=2");
 
@@ -194,7 +194,7 @@ static void s05_too_few_for_a_tick_and_nobody_sends_any_more(void **state)
 	rig_destroy(rig);
 }
 
-static void f19_who_is_done_stays_done(void **state)
+static void f19_a_done_entity_stays_done(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms count=5 -> a:end count=1; source -> b:end");
 
@@ -211,7 +211,7 @@ static void f19_who_is_done_stays_done(void **state)
 
 /* --- S6 --- */
 
-static void s06_waiting_for_what_nobody_sends_is_finished(void **state)
+static void s06_waiting_without_a_sender_is_finished(void **state)
 {
 	struct rig *rig = rig_of("source enabled=false -> end; other:source ticks=2 -> other_end:end");
 
@@ -289,7 +289,7 @@ static void s07_a_drain_lets_what_is_under_way_arrive(void **state)
 	drain_soon(rig, 50 * MS);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	counts = rig_queue(rig, "end.in");
-	assert_int_equal(counts.delivered, rig_ticks(rig, "source")); /* nothing was dropped on its way */
+	assert_int_equal(counts.delivered, rig_ticks(rig, "source")); /* no message was dropped */
 	assert_int_equal(rig->outcome.abandoned, 0);
 	rig_destroy(rig);
 }
@@ -429,7 +429,7 @@ static void stop_in_compute(void)
 	rig_on(rig, "c", stop_itself);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_true(rig_ticks(rig, "c") >= 11);
-	weir_scheduler_stop(rig->scheduler, true); /* and once more, after the end */
+	weir_scheduler_stop(rig->scheduler, true); /* again, after the end */
 	rig_destroy(rig);
 }
 
@@ -468,7 +468,7 @@ static void s07_f17_stop_from_two_threads_at_once(void **state)
 	rig_everywhere(stop_from_threads);
 }
 
-/* Stops at every moment of a start, also before it and in the operators' start functions. */
+/* Stops at every point of a start, also before it and in the operators' start functions. */
 static void stop_as_it_starts(void)
 {
 	struct rig *rig = rig_of("source delay=10us -> end");
@@ -481,7 +481,7 @@ static void stop_as_it_starts(void)
 		rig_start(rig);
 		wr_thread_join(&thread);
 		weir_scheduler_stop(rig->scheduler,
-				    false); /* the other may have come before the start, which forgets it */
+				    false); /* a stop before the start is forgotten */
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 	}
 	rig_destroy(rig);
@@ -500,8 +500,8 @@ static weir_status stop_at_start(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* The loop obeys as soon as the run is open, while the starter is still about it; the inlets are more steps
- * on the way. */
+/* The loop stops the run as soon as it is open, while the starting
+ * thread is still at it; inlets add steps to the start. */
 static void stop_in_start(void)
 {
 	struct rig *rig = rig_of("c:call period=10us; end");
@@ -643,7 +643,7 @@ static size_t entries(const char *path)
 	return count;
 }
 
-/* A thread that was joined is listed by the kernel a moment longer. */
+/* The kernel lists a joined thread a moment longer. */
 static void assert_threads_end(size_t most)
 {
 	for (int i = 0; i < 10000 && entries("/proc/self/task") > most; i++)
@@ -694,18 +694,18 @@ int main(void)
 		cmocka_unit_test(s04_a_run_ends_when_nothing_can_happen_any_more),
 		cmocka_unit_test(s04_a_timer_holds_the_run_open),
 		cmocka_unit_test(s04_f21_work_on_the_device_holds_the_run_open),
-		cmocka_unit_test(s04_e02_so_does_work_that_nobody_is_gated_on),
+		cmocka_unit_test(s04_e02_so_does_work_that_no_entity_is_gated_on),
 		cmocka_unit_test(s04_f23_a_deadlock_waits_for_its_grace_time),
 		cmocka_unit_test(s04_f24_what_happens_within_the_grace_time_begins_it_anew),
 		cmocka_unit_test(s04_a_negative_grace_time_waits_for_a_stop),
 		cmocka_unit_test(s04_when_all_are_done_no_grace_time_is_waited_for),
 		cmocka_unit_test(s05_done_spreads_down_a_chain),
 		cmocka_unit_test(s05_done_spreads_up_a_chain),
-		cmocka_unit_test(s05_done_wakes_those_who_sleep),
+		cmocka_unit_test(s05_done_wakes_entities_that_sleep),
 		cmocka_unit_test(s05_one_done_receiver_of_a_fan_out_does_not_stop_the_others),
-		cmocka_unit_test(s05_too_few_for_a_tick_and_nobody_sends_any_more),
-		cmocka_unit_test(f19_who_is_done_stays_done),
-		cmocka_unit_test(s06_waiting_for_what_nobody_sends_is_finished),
+		cmocka_unit_test(s05_too_few_for_a_tick_and_no_sender_left),
+		cmocka_unit_test(f19_a_done_entity_stays_done),
+		cmocka_unit_test(s06_waiting_without_a_sender_is_finished),
 		cmocka_unit_test(s06_f23_messages_that_wait_make_a_deadlock_with_a_name_and_a_reason),
 		cmocka_unit_test(s06_f23_a_cycle_whose_messages_do_not_suffice_is_a_deadlock),
 		cmocka_unit_test(s06_waiting_for_room_is_a_deadlock_too),

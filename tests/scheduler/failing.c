@@ -1,5 +1,5 @@
-/* What goes wrong: failures of operators, full queues, bad options, short memory, threads and descriptors
- * (E1, E5, E6, F25 to F44). */
+/* Failures: of operators, full queues, bad options, no memory,
+ * threads or descriptors (E1, E5, E6, F25 to F44). */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -269,7 +269,7 @@ static void e06_b04_a_refused_scheduler_writes_to_no_descriptor_of_the_callers(v
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	dup2(ends[1], 0); /* where a descriptor that was never opened would lead */
+	dup2(ends[1], 0); /* what a descriptor that was never opened would refer to */
 	rig->options.workers = 65;
 	refuse(rig, "65 workers");
 	dup2(kept, 0);
@@ -281,7 +281,7 @@ static void e06_b04_a_refused_scheduler_writes_to_no_descriptor_of_the_callers(v
 	rig_destroy(rig);
 }
 
-static void e06_a_port_that_nobody_connected_is_named_at_the_start(void **state)
+static void e06_an_unconnected_port_is_named_at_the_start(void **state)
 {
 	weir_description *description = NULL;
 	weir_scheduler *scheduler = NULL;
@@ -305,7 +305,7 @@ static void e06_a_port_that_nobody_connected_is_named_at_the_start(void **state)
 
 /* --- F40 --- */
 
-/* Creates, runs and destroys while the n-th allocation fails; true: there was none so late. */
+/* Creates, runs and destroys while allocation n fails. Returns true if there were fewer. */
 static bool run_with_failure(int64_t n, bool all)
 {
 	struct rig *rig =
@@ -373,7 +373,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 						  : 11 /* EAGAIN */;
 }
 
-/* Returns whether the run could be had with so many threads. */
+/* Returns true if the run could start with so many threads. */
 static bool run_with_threads(int n)
 {
 	struct rig *rig = rig_of("source ticks=20 work=1us -> end gate=in");
@@ -404,7 +404,7 @@ static void f41_without_all_threads_it_runs_on_fewer_or_fails_in_words(void **st
 	(void)state;
 	while (!run_with_threads(least) && least < 20)
 		least++;
-	assert_in_range(least, 2, 6); /* a worker, the loop, a thread of the backend or more */
+	assert_in_range(least, 2, 6); /* a worker, the loop, at least one backend thread */
 	for (int n = least + 1; n < least + 4; n++)
 		assert_true(run_with_threads(n));
 }
@@ -494,7 +494,7 @@ int main(void)
 		cmocka_unit_test(e05_queues_are_named_by_their_two_ends),
 		cmocka_unit_test(e06_bad_options_are_refused_in_words_and_leave_the_graph_as_it_was),
 		cmocka_unit_test(e06_b04_a_refused_scheduler_writes_to_no_descriptor_of_the_callers),
-		cmocka_unit_test(e06_a_port_that_nobody_connected_is_named_at_the_start),
+		cmocka_unit_test(e06_an_unconnected_port_is_named_at_the_start),
 		cmocka_unit_test(f40_any_allocation_of_a_run_may_fail),
 		cmocka_unit_test(f40_memory_may_run_out_for_good),
 		cmocka_unit_test(f41_without_all_threads_it_runs_on_fewer_or_fails_in_words),

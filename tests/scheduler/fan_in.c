@@ -1,4 +1,5 @@
-/* Ports with many connections: a set of what is new instead of a walk (C4, S5). Nothing else may differ. */
+/* Ports with many connections keep a set of the new ones instead
+ * of walking all (C4, S5). Nothing else may differ. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static struct rig *rig_of_many(const char *port, const char *settings, const cha
 	return rig_of(text);
 }
 
-/* What `end` received, but for what stands behind a '|' in the middle of a word; returns how many. */
+/* What `end` received, without what follows a '|' within a word. Returns how many. */
 static size_t received(struct rig *rig, int *out, size_t room)
 {
 	const char *at = rig_text(rig, "end");
@@ -34,7 +35,7 @@ static size_t received(struct rig *rig, int *out, size_t room)
 	return count;
 }
 
-/* Of each connection all, in order. */
+/* All messages of each connection, in order. */
 static void assert_all_in_order(struct rig *rig, unsigned runs)
 {
 	int numbers[4 * MANY * EACH], next[MANY] = {0};
@@ -75,7 +76,7 @@ static void xb25_each_connection_keeps_its_order_and_loses_nothing(void **state)
 	rig_everywhere(receive_all_in_all_ways);
 }
 
-/* After the first tick, which may come before the last queue has something, all have: each is served once a round. */
+/* Each queue is served once a round, except for the first tick, when some may still be empty. */
 static void take_turns(void)
 {
 	char late[80], settings[120];
@@ -147,7 +148,7 @@ static void end_before_the_senders(const char *settings)
 {
 	struct rig *rig = rig_of_many("in", settings, "");
 
-	assert_int_equal(rig_run(rig), WEIR_OK);	/* conservation is asserted by the rig */
+	assert_int_equal(rig_run(rig), WEIR_OK);	/* the rig asserts conservation */
 	assert_int_equal(rig_ticks(rig, "end"), 3);
 	assert_true(rig_done(rig, "end") && rig_done(rig, "s0") && rig_done(rig, "s9"));
 	rig_destroy(rig);
@@ -173,7 +174,7 @@ static void run_twice(void)
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_start(rig);
-	weir_scheduler_stop(rig->scheduler, false);	/* abandons what is on its way */
+	weir_scheduler_stop(rig->scheduler, false);	/* abandons the messages in queues */
 	rig_wait(rig);
 	rig_entity(rig, "end")->length = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);

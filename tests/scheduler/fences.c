@@ -1,4 +1,4 @@
-/* Fences that wake an entity whoever named them, by every signal: those of its messages, and those of its conditions' own. */
+/* Fences wake an entity, by every signal: those of its messages and those that its conditions name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +9,10 @@
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3 };
 
-/* --- the conditions: of the test that runs now --- */
+/* --- the conditions of the current test --- */
 
-/* What `a` recorded last; what `z`, or `a` itself, was let go on for. One stream, so the point alone changes. */
+/* The last fence of `a`, and the fence for which `z`, or `a`
+ * itself, was READY. One stream: only the point changes. */
 static _Atomic uint64_t own_stream, own_point;
 static weir_fence passed;
 
@@ -194,7 +195,7 @@ static void xb28_a_fence_that_was_never_recorded_fails_the_run_by_name(void **st
 	rig_everywhere(refuse_both);
 }
 
-/* --- where the callback lies --- */
+/* --- on which stream the callback is enqueued --- */
 
 struct found {
 	size_t armed, inlined;
@@ -209,7 +210,7 @@ static void look_at(struct wr_signal *signal, void *arg)
 	found->inlined += armed && !signal->signal_stream;
 }
 
-/* After 5 ms of a run; what the sources enqueued takes 10. */
+/* After 5 ms of a run; the sources' work takes 10 ms. */
 static struct found find(struct rig *rig)
 {
 	struct found found = {0, 0};
@@ -272,7 +273,7 @@ static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->exposed, true);	/* as if it had asked for the native handle */
+	wr_store(&wr_load(&stream->root)->exposed, true);	/* as if its native handle were given out */
 	for (int i = 0; i < 200; i++)
 		HOLDS(rig, !weir_stream_launch(stream, &napping, "", 1));
 	return weir_context_emit(context, 0, rig_number(context, 1));

@@ -11,12 +11,12 @@
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3, TICKS = 200 };
 
-/* --- the entity: each tick takes its time on the device, and checks how many before it still do --- */
+/* --- the entity: each tick works on the device and checks how many ticks before it still do --- */
 
 static struct {
-	int64_t ns, side_ns;		/* of a tick's kernel; of one on a stream of its own, or 0 */
+	int64_t ns, side_ns;		/* of the tick's kernel; of a second one on another stream, or 0 */
 	int launches;
-	size_t bound, most;		/* what must hold; what was seen */
+	size_t bound, most;		/* the bound; the most that was seen */
 	weir_fence ends[TICKS][2];
 } work;
 
@@ -172,15 +172,15 @@ static void t08_of_ticks_that_enqueue_much_fewer_are_in_flight(void **state)
 	struct rig *rig = rig_for("a:call count=30 -> end gated=false", 6, 100 * US);
 
 	(void)state;
-	work.launches = 50;	/* and as many fences, and one at the end: 512 / 101 */
+	work.launches = 50;	/* with as many fences and one at the end: 512 / 101 */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(work.most, 2, 6);
 	rig_destroy(rig);
 }
 
-/* --- what it costs --- */
+/* --- calls per tick --- */
 
-static unsigned calls, rings;
+static unsigned calls, flag_writes;
 
 static weir_status count_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
@@ -190,7 +190,7 @@ static weir_status count_call(void *self, int device, void *stream, void (*fn)(v
 
 static weir_status count_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
-	rings++;
+	flag_writes++;
 	return wr_backend_sim.write_flag(self, device, stream, word, value);
 }
 
@@ -205,7 +205,7 @@ static void count_of(const char *signal)
 	counting.call = count_call;
 	counting.write_flag = count_flag;
 	rig->graph->system->backend = &counting;
-	calls = rings = 0;
+	calls = flag_writes = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -218,7 +218,7 @@ static void t08_one_signal_pays_for_half_of_the_bound(void **state)
 	count_of("callback_inline");
 	assert_in_range(calls, 5, 12);
 	count_of("flag");
-	assert_in_range(rings, 10, 13);	/* every 20th of 200, and the signals of the run's end */
+	assert_in_range(flag_writes, 10, 13);	/* every 20th of 200, and the signals of the run's end */
 	assert_in_range(calls, 0, 2);
 }
 
@@ -274,7 +274,7 @@ static struct rig *drain(int64_t ns, weir_status due)
 static void t08_s07_device_work_from_before_a_drain_is_progress(void **state)
 {
 	(void)state;
-	rig_destroy(drain(100 * MS, WEIR_OK));	/* 64 of them */
+	rig_destroy(drain(100 * MS, WEIR_OK));	/* 64 ticks in flight */
 }
 
 static void s07_a_drain_in_which_nothing_completes_is_abandoned(void **state)

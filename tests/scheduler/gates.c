@@ -1,6 +1,6 @@
 /*
- * What host code receives is finished (C8): the implied gate of a host port, whatever the graph says of its
- * conditions, and whatever stream the work was on (T7).
+ * Host code receives complete messages only (C8): the implied gate of a host port, whatever conditions the
+ * graph declares, and on whatever stream the work was (T7).
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 
-/* --- the graph as it is first written --- */
+/* --- a graph without explicit gates --- */
 
 static void assert_text_of(const char *graph, const char *entity, const char *text)
 {
@@ -94,7 +94,7 @@ static void xa03_a_gate_that_is_on_makes_a_device_port_wait(void **state)
 	assert_text_of("source ticks=2 work=300us -> pass gated=true -> x:end gated=false", "pass", "0 1");
 }
 
-/* --- who did the work, and where --- */
+/* --- which entity did the work, and on which stream --- */
 
 static int write_number(const void *arguments)
 {
@@ -117,7 +117,7 @@ static weir_status emit_seven(weir_context *context, weir_stream *stream)
 	return status;
 }
 
-/* Its internal stream was used, too; nobody joined the two. */
+/* Its current stream was used too; the two are not joined. */
 static weir_status on_a_side_stream(struct rig *rig, weir_context *context)
 {
 	weir_stream *side = NULL;
@@ -174,7 +174,7 @@ static void xa04_a_gate_waits_for_work_wherever_it_is(void **state)
 	rig_on_host(work_anywhere);
 }
 
-/* It never used the device: it passes on what it received. */
+/* It never uses the device: it passes on what it received. */
 static weir_status pass_it_on(struct rig *rig, weir_context *context)
 {
 	HOLDS(rig, !weir_context_entity(context)->own.count);
@@ -197,7 +197,7 @@ static void xa03_what_an_entity_only_passes_on_is_waited_for(void **state)
 	rig_everywhere(passing_on);
 }
 
-/* The receiver's internal stream is not the marked one, and comes after its work all the same. */
+/* The receiver's current stream is not the one that wrote the message, but still comes after its work. */
 static int64_t seen_by_the_device;
 
 static int look(const void *arguments)
@@ -246,7 +246,7 @@ static void c08_a_gate_asks_for_no_number_of_messages(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_true(rig_ticks(rig, "end") > 0);		/* without a message */
+	assert_true(rig_ticks(rig, "end") > 0);		/* it ticked without a message */
 	assert_null(strchr(rig_text(rig, "end"), '?'));
 	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "any", WEIR_TOLD_NEVER), WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -339,7 +339,7 @@ static void c08_e02_host_code_sees_nothing_of_a_failed_device(void **state)
 	rig_everywhere(faulting);
 }
 
-/* What an outlet gave, which may be unfinished, goes into another graph's inlet, or here: into the same one's. */
+/* An outlet may give an incomplete message; it goes into an inlet, here of the same graph. */
 static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 {
 	struct rig *rig = rig_of("a:call count=1; end");
@@ -362,7 +362,7 @@ static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 	rig_destroy(rig);
 }
 
-/* --- what a check says --- */
+/* --- what a check reports --- */
 
 static void note_number(const weir_report *report, void *arg)
 {
@@ -396,10 +396,10 @@ static void xa03_a_download_into_a_device_port_is_noted(void **state)
 	assert_int_equal(first_report(DOWNLOAD("call", ", \"ports\": {\"in\": {\"gate\": true}}")), 0);
 	assert_int_equal(first_report(DOWNLOAD("call", ", \"ports\": {\"in\": {\"gate\": false}}")), 0);
 	assert_int_equal(first_report(DOWNLOAD("host", "")), 0);
-	assert_int_equal(first_report(DOWNLOAD("spin", "")), 0);	/* weir's own */
+	assert_int_equal(first_report(DOWNLOAD("spin", "")), 0);	/* an operator of weir */
 }
 
-/* --- conditions of a user's own --- */
+/* --- conditions of the user --- */
 
 #define CONDITION(text) .size = sizeof(weir_condition), .name = text, .parameters = port
 
@@ -420,7 +420,7 @@ static void ask_some(const void *state, const weir_view *view, weir_verdict *ver
 		weir_verdict_wait(verdict, "none");
 }
 
-/* Content: what it looks at must be finished. */
+/* It reads content, so the message must be complete. */
 static void ask_number(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
@@ -430,7 +430,7 @@ static void ask_number(const void *state, const weir_view *view, weir_verdict *v
 		weir_verdict_ready(verdict);
 }
 
-/* Ready without a message, every now and then. */
+/* READY without a message at times. */
 static void ask_any(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const int64_t *next = state;

@@ -1,6 +1,6 @@
 /*
- * No worker sleeps while work waits: random graphs whose computes take virtual time, on the build whose atomics are
- * switching points, looked at whenever the world is at rest.
+ * No worker sleeps while work waits: random graphs whose computes take virtual time, on the build whose
+ * atomics are switching points, checked whenever the world is at rest.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "rest.h"
 #include "rig.h"
 
-static uint64_t seeds = 3000, start = 1;	/* or what its arguments say */
+static uint64_t seeds = 3000, start = 1;	/* unless the arguments say otherwise */
 
 enum { TEXT = 1000 };
 
 static struct {
 	uint64_t seed;
 	struct wr_random random;
-	weir_scheduler *scheduler;	/* NULL: none is looked at */
+	weir_scheduler *scheduler;	/* NULL: none to check */
 	const char *broken;
 	char text[TEXT];
 	size_t length;
@@ -30,7 +30,7 @@ static unsigned draw(unsigned n)
 	return (unsigned)wr_random_below(&world.random, n);
 }
 
-static void look(void *arg)
+static void check_at_rest(void *arg)
 {
 	(void)arg;
 	if (world.scheduler && !world.broken)
@@ -50,7 +50,7 @@ static void put(const char *format, ...)
 	assert_in_range(world.length, 1, TEXT - 1);
 }
 
-/* Many computes take equally long, so that they end at one instant. */
+/* Many computes take the same time, so that they end at one instant. */
 static unsigned delay_us(void)
 {
 	static const unsigned delays[] = {0, 0, 10, 10, 20, 50, 300};
@@ -58,7 +58,7 @@ static unsigned delay_us(void)
 	return delays[draw(sizeof delays / sizeof *delays)];
 }
 
-/* Some have so many ticks that their worker looks at the flags in passing. */
+/* Some have so many ticks that their worker polls the flags between ticks. */
 static void put_sender(int chain, bool device)
 {
 	bool many = !draw(8);
@@ -78,7 +78,7 @@ static void put_gate(const char *port)
 		put(" gate=%s%s", port, signals[draw(4)]);
 }
 
-/* A chain, which may end in the end of the one before: then that has several senders. */
+/* A chain; it may join the last entity of the chain before, which then has several senders. */
 static void put_chain(int chain)
 {
 	put_sender(chain, true);
@@ -92,7 +92,7 @@ static void put_chain(int chain)
 	put_gate("in");
 }
 
-/* A tick that frees room for all of its senders at once, while they wait for that. */
+/* A tick that frees room for all of its blocked senders at once. */
 static void put_gathering(void)
 {
 	bool device = draw(2);
@@ -107,7 +107,7 @@ static void put_gathering(void)
 	}
 }
 
-/* Beats and computes on one grid: workers go to sleep at the instants at which timers and pokers push. */
+/* Periods and computes on one grid: workers go to sleep at the instants at which timers and pokers push. */
 static void put_grid(void)
 {
 	for (int chain = 0, n = 2 + (int)draw(4); chain < n; chain++)
@@ -183,8 +183,9 @@ static void run_drawn(void *arg)
 }
 
 /*
- * The end is ready when its last sender has delivered, and the worker of that sender ticks it. Another worker was woken for it,
- * finds nothing, and goes to sleep while the tick frees room for all senders: one wake-up for several entities.
+ * The receiver becomes READY when its last sender has delivered, and that sender's worker ticks it. Another
+ * worker was woken for it, finds nothing, and goes to sleep while the tick frees room for all senders: one
+ * wake-up for several entities.
  */
 static void run_gathering(void *arg)
 {
@@ -209,8 +210,8 @@ static void run_world(uint64_t seed, void (*body)(void *arg))
 	world.broken = NULL;
 	wr_random_seed(&world.random, seed, 3);
 	assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_PAUSES), WEIR_OK);
-	wr_sim_at_rest(sim, look, NULL);
-	wr_sim_set_limit(sim, 100000000);	/* a worker that spins takes 20 points every 50 ns */
+	wr_sim_at_rest(sim, check_at_rest, NULL);
+	wr_sim_set_limit(sim, 100000000);	/* a spinning worker takes 20 points per 50 ns */
 	if (wr_sim_call(sim, body, NULL))
 		fail_msg("seed %llu: %s", (unsigned long long)seed, weir_last_error());
 	wr_sim_destroy(sim);
@@ -242,7 +243,7 @@ static int rest(const void *arguments)
 
 static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
 
-/* Without a message: no entry of the retire list has the watch come back. */
+/* No message: no deferred free makes the health check come back. */
 static weir_status launch(weir_context *context, int64_t ns)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -271,8 +272,8 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 }
 
 /*
- * Each stream is asked by a signal then, not when the health watch looks: also where that looked before the last
- * worker slept, at work that is long, or at the instant at which more was enqueued.
+ * Then a signal queries each stream, not the next health check: also if that check ran before the last worker
+ * slept, while work was long, or at the instant at which more was enqueued.
  */
 static const struct { const char *text; int64_t ms; } sleepy[] = {
 	{"source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end", 5},

@@ -1,4 +1,5 @@
-/* Inlets and the worker at their other end, on the build whose atomics are switching points: no lock between them, and no room unseen. */
+/* Inlets and the worker that receives from them: no lock between them, and no free room
+ * missed. Atomics are switching points. */
 #include "base/bug.h"
 #include "base/thread.h"
 #include "graphs/connection.h"
@@ -14,7 +15,7 @@ static weir_inlet *inlet_of(struct rig *rig, const char *port)
 	return inlet;
 }
 
-/* As the thread that wakes a worker by its push does, until the kernel comes back to it. */
+/* Like a thread whose push woke a worker and that the kernel has descheduled inside the call. */
 static void receive_while_a_thread_is_inside(void)
 {
 	struct rig *rig = rig_of("end enabled=false");
@@ -39,7 +40,7 @@ TEST(xb26_a_message_is_received_while_a_thread_is_inside_its_inlet)
 		rig_in_world(seed, receive_while_a_thread_is_inside);
 }
 
-/* --- two threads wait for one place --- */
+/* --- two threads wait for room of one message --- */
 
 enum { PUSHES = 12, SEEDS = 400 };
 
@@ -51,7 +52,7 @@ struct pusher {
 
 static unsigned unseen;
 
-/* The receiver needs microseconds. */
+/* The receiver takes microseconds. */
 static void push_some(void *arg)
 {
 	struct pusher *pusher = arg;
@@ -94,7 +95,7 @@ TEST(b02_room_is_seen_by_a_thread_that_is_about_to_wait_for_it)
 	assert_int_equal(unseen, 0);
 }
 
-TEST(b02_the_seeded_bug_of_room_unseen_is_found)
+TEST(b02_the_seeded_bug_of_missed_room_is_found)
 {
 	(void)state_;
 	wr_bug_active = WR_BUG_INLET_WAITS_UNSEEN;
@@ -108,7 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_a_message_is_received_while_a_thread_is_inside_its_inlet),
 		cmocka_unit_test(b02_room_is_seen_by_a_thread_that_is_about_to_wait_for_it),
-		cmocka_unit_test(b02_the_seeded_bug_of_room_unseen_is_found),
+		cmocka_unit_test(b02_the_seeded_bug_of_missed_room_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

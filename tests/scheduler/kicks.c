@@ -1,4 +1,4 @@
-/* Wake-ups that are not needed, counted: the linker sends the library's writes to its eventfds through here. */
+/* Counts needless wake-ups: the linker wraps the library's writes to its eventfds. */
 #include <sched.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ TEST(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop)
 	rig_on_host(push_into_sleep);
 }
 
-/* Else the health watch would come by in its own time. */
+/* Without that only the next periodic health check would query them. */
 static void last_sleeper_asks(void)
 {
 	struct rig *rig = rig_of("source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end");
@@ -63,14 +63,15 @@ static void last_sleeper_asks(void)
 	rig_destroy(rig);
 }
 
-TEST(xb26_the_last_to_sleep_has_the_streams_asked_that_still_have_work)
+TEST(xb26_the_last_worker_to_sleep_has_streams_with_work_queried)
 {
 	(void)state_;
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		rig_in_world(seed, last_sleeper_asks);
 }
 
-/* What they hold of the device's memory is free once the last work on it is done: nothing waits for the watch. */
+/* Device memory is freed when the last work on it is complete; nothing waits for the
+ * periodic health check. */
 static void end_with_payload(void)
 {
 	struct rig *rig = rig_of("source ticks=4 work=300us -> pass work=300us -> end");
@@ -91,7 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop),
-		cmocka_unit_test(xb26_the_last_to_sleep_has_the_streams_asked_that_still_have_work),
+		cmocka_unit_test(xb26_the_last_worker_to_sleep_has_streams_with_work_queried),
 		cmocka_unit_test(s04_e02_a_run_ends_when_its_last_payload_is_free),
 	};
 

@@ -1,4 +1,5 @@
-/* More entities become ready at once than a worker's own queue holds (S9): the rest go to the injector, each with a reference (S4). */
+/* More entities become READY at once than a worker's queue holds (S9): the rest go to the injector, each with
+ * a reference (S4). */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Where memory has run out: what was made can be ended, and a world can be entered for that. */
+/* Without memory everything can still be destroyed, and a simulated world entered to do so. */
 #include "base/memory.h"
 #include "rig.h"
 
@@ -22,7 +22,7 @@ static void run_and_end_without_memory(void)
 static void xb31_what_was_made_ends_without_memory(void **state)
 {
 	(void)state;
-	run_and_end_without_memory();	/* the world is the graph's own: each call goes into it */
+	run_and_end_without_memory();	/* each call enters the graph's own world */
 	rig_everywhere(run_and_end_without_memory);
 }
 

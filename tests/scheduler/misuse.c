@@ -1,6 +1,6 @@
 /*
- * Misuse is loud in every build: what code gets wrong about verdicts, ports, messages, parameters and structs
- * is refused by name, with the remedy.
+ * Misuse is refused in every build: an error about verdicts, ports, messages, parameters or structs names the
+ * thing and the remedy.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,13 +69,13 @@ static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(sa
 			    nope = {.size = sizeof nope, .name = "nope", .start = asks_for_nope, .ask = ready};
 static const weir_condition *const conditions[] = {&silent, &two, &never_too, &input_7, &output_9, &nope, NULL};
 
-/* The run fails; its line names the entity and holds these words. */
+/* Asserts that the run fails with a line that names the entity and contains the text. */
 static void assert_fails(const char *graph, const char *entity, const char *words)
 {
 	struct rig *rig = rig_of(graph);
 
 	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
-	assert_string_equal(rig->outcome.entity ? rig->outcome.entity : "nobody", entity);
+	assert_string_equal(rig->outcome.entity ? rig->outcome.entity : "none", entity);
 	if (!strstr(rig->outcome.text, words))
 		fail_msg("\"%s\" lacks \"%s\"", rig->outcome.text, words);
 	rig_destroy(rig);
@@ -203,7 +203,7 @@ static void only_says_tensors(weir_registry *registry)
 	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
 }
 
-/* A graph of the test's own operators, as JSON. */
+/* A graph of the test's own operators, from JSON. */
 static struct rig *rig_of_json(const char *json)
 {
 	struct rig *rig = calloc(1, sizeof *rig);

@@ -1,4 +1,4 @@
-/* Inlets and outlets that a graph names: the program that runs it makes them, or is told. */
+/* Inlets and outlets that a graph names: the program creates them, or gets an error. */
 #include <string.h>
 
 #include "rig.h"
@@ -71,10 +71,10 @@ static void xb11_an_outlet_is_as_large_as_the_graph_says(void **state)
 {
 	(void)state;
 	assert_int_equal(capacity_of_the_outlet(0), 3);
-	assert_int_equal(capacity_of_the_outlet(5), 5); /* unless the program says otherwise */
+	assert_int_equal(capacity_of_the_outlet(5), 5); /* the program's capacity overrides the graph's */
 }
 
-/* What comes in by the named inlet goes out by the named outlet. */
+/* Messages go in by the named inlet and out by the named outlet. */
 static void xb11_named_ends_carry_messages(void **state)
 {
 	weir_graph *graph = graph_of(text);

@@ -1,4 +1,4 @@
-/* Outlets in a program's own loop: the descriptor, who is told, the end of a run (B1, B2). */
+/* Outlets in a program's own loop: the descriptor, the callback, the end of a run (B1, B2). */
 #include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void xb05_the_descriptor_says_whether_a_take_would_answer_at_once(void **
 	assert_false(rig_readable(outlet));
 	for (int i = 0; i < 2; i++) {
 		rig_start(rig);
-		assert_false(rig_readable(outlet));	/* of the run before it says nothing any more */
+		assert_false(rig_readable(outlet));	/* not readable from the previous run */
 		assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
 		assert_true(rig_readable(outlet));
 		assert_int_equal(rig_take(outlet, 0), 0);
@@ -49,7 +49,7 @@ static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **
 	assert_true(rig_readable(outlet));
 	assert_int_equal(weir_outlet_fd(outlet), weir_outlet_fd(outlet));
 	assert_int_equal(rig_take(outlet, 0), 0);
-	assert_true(rig_readable(outlet)); /* the sender is done */
+	assert_true(rig_readable(outlet)); /* the sender is DONE */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -72,7 +72,7 @@ static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
 	rig_destroy(rig);
 }
 
-/* Several threads that poll and take with no timeout: nothing is lost, all of them see the end. */
+/* Several threads that poll and take without blocking: nothing is lost, and all see the end. */
 struct pollers {
 	weir_outlet *outlet;
 	_Atomic unsigned taken;
@@ -112,7 +112,7 @@ static void xb05_threads_that_poll_lose_nothing_and_see_the_end(void **state)
 	rig_destroy(rig);
 }
 
-/* --- who is told --- */
+/* --- the callback --- */
 
 static void count_up(void *arg)
 {
@@ -128,13 +128,13 @@ static void be_told(void)
 	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
 	rig_start(rig);
 	for (unsigned i = 0; i < 5; i++) {
-		while (wr_load(&told) <= i)	/* once for each, since none lies there when it comes */
+		while (wr_load(&told) <= i)	/* once per message, as the outlet is empty each time */
 			go_on(rig, MS);
 		assert_int_equal(wr_load(&told), i + 1);
 		assert_int_equal(rig_take(outlet, 0), i);
 	}
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_in_range(wr_load(&told), 5, 6); /* the last one may have been taken after the end */
+	assert_in_range(wr_load(&told), 5, 6); /* the last message may be taken after the end */
 	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
 	rig_destroy(rig);
 }
@@ -155,12 +155,12 @@ static void xb05_a_program_is_told_of_the_end(void **state)
 	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
 	rig_start(rig);
 	assert_int_equal(wr_load(&told), 0);
-	assert_int_equal(rig_wait(rig), WEIR_OK); /* idle is not done, but waits: the run's end is the outlet's */
+	assert_int_equal(rig_wait(rig), WEIR_OK); /* idle is not DONE; the end of the run closes the outlet */
 	assert_int_equal(wr_load(&told), 1);
 	rig_destroy(rig);
 }
 
-static void xb05_who_is_told_is_said_between_runs(void **state)
+static void xb05_the_callback_is_set_between_runs(void **state)
 {
 	struct rig *rig = rig_of("source period=1s -> end");
 	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
@@ -270,7 +270,7 @@ static void xb05_a_start_that_failed_has_no_end(void **state)
 	rig_destroy(rig);
 }
 
-/* --- a base of the caller's --- */
+/* --- the caller's event_base --- */
 
 struct program {
 	weir_outlet *outlet;
@@ -306,7 +306,7 @@ static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
 	rig->options.event_base = base;
 	program.event = event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
 	for (unsigned i = 1; i <= 3; i++) {
-		assert_int_equal(event_base_dispatch(base), 1);	/* nothing is in it */
+		assert_int_equal(event_base_dispatch(base), 1);	/* it holds no event */
 		rig_start(rig);
 		event_add(program.event, NULL);
 		assert_int_equal(event_base_dispatch(base), 1);
@@ -346,7 +346,7 @@ int main(void)
 		cmocka_unit_test(xb05_threads_that_poll_lose_nothing_and_see_the_end),
 		cmocka_unit_test(xb05_a_program_is_told_when_something_comes_and_there_was_nothing),
 		cmocka_unit_test(xb05_a_program_is_told_of_the_end),
-		cmocka_unit_test(xb05_who_is_told_is_said_between_runs),
+		cmocka_unit_test(xb05_the_callback_is_set_between_runs),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
 		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
 		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),

@@ -1,4 +1,4 @@
-/* What an outlet gives is finished, in order, with the room that it was given (B2). */
+/* An outlet gives complete messages, in order, within its capacity (B2). */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static int write_number(const void *arguments)
 
 static const weir_kernel writer = {sizeof(weir_kernel), "writer", write_number, NULL};
 
-/* Every third message needs no device, and would be there before the one that was emitted earlier. */
+/* Every third message needs no device and would be complete before the one that was emitted earlier. */
 static weir_status now_and_then(struct rig *rig, weir_context *context)
 {
 	static const int64_t one = 1;
@@ -91,7 +91,7 @@ static void xa03_what_needs_no_device_does_not_overtake_what_does(void **state)
 	rig_everywhere(take_in_order);
 }
 
-/* --- room, and who else has it --- */
+/* --- room, and other receivers --- */
 
 static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **state)
 {
@@ -119,7 +119,7 @@ static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **stat
 	rig_destroy(rig);
 }
 
-static void xa03_who_takes_is_the_only_holder(void **state)
+static void xa03_the_taker_is_the_only_holder(void **state)
 {
 	struct rig *rig = rig_of("source ticks=5 work=1ms");
 	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
@@ -136,7 +136,7 @@ static void xa03_who_takes_is_the_only_holder(void **state)
 	rig_destroy(rig);
 }
 
-/* --- early --- */
+/* --- outlets that give incomplete messages --- */
 
 static void xa03_an_early_outlet_gives_at_once(void **state)
 {
@@ -158,7 +158,7 @@ static void xa03_an_early_outlet_gives_at_once(void **state)
 	rig_destroy(rig);
 }
 
-/* --- what is said of it --- */
+/* --- explanations and counts --- */
 
 static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 {
@@ -174,7 +174,7 @@ static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 	assert_non_null(strstr(text, "outlet of 'source.out': "));
 	assert_non_null(strstr(text, "1 fence pending"));
 	assert_non_null(strstr(text, "producer source"));
-	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts));	/* source and end alone */
+	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts));	/* only source and end */
 	assert_int_equal(rig_take(outlet, 60 * SECOND), 0);
 	assert_null(strstr(rig_explain(rig), "outlet of"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -188,7 +188,7 @@ static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 
 	(void)state;
 	rig_outlet(rig, "source.out", 1, 0);
-	rig->options.drain_ns = SECOND; /* the device is done soon after */
+	rig->options.drain_ns = SECOND; /* the device is idle soon after */
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 100 * MS, NULL), WEIR_E_TIMEOUT);
 	weir_scheduler_stop(rig->scheduler, true);
@@ -218,7 +218,7 @@ int main(void)
 		cmocka_unit_test(xa03_an_outlet_gives_what_the_device_has_finished),
 		cmocka_unit_test(xa03_what_needs_no_device_does_not_overtake_what_does),
 		cmocka_unit_test(xa03_an_outlets_capacity_counts_what_is_not_finished_too),
-		cmocka_unit_test(xa03_who_takes_is_the_only_holder),
+		cmocka_unit_test(xa03_the_taker_is_the_only_holder),
 		cmocka_unit_test(xa03_an_early_outlet_gives_at_once),
 		cmocka_unit_test(xa03_what_an_outlet_waits_for_is_explained),
 		cmocka_unit_test(xa03_a_drain_names_the_outlet_that_it_left_behind),

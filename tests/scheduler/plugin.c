@@ -1,5 +1,5 @@
-/* A plugin as a user would write it: an operator that doubles numbers, and a condition that lets it tick
- * three times. */
+/* A plugin as a user would write it: an operator that doubles numbers, and a condition
+ * that allows three ticks. */
 #include "weir.h"
 
 static weir_status compute(weir_context *context, void *state)

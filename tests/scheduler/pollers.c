@@ -1,4 +1,4 @@
-/* Who looks at the flags (G4, S9), by the time it takes: a world's, so the same again for a seed. */
+/* Which worker polls the flags (G4, S9), shown by virtual time, which is the same for each run of a seed. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "streams/system.h"
 
 #ifdef WR_TSAN
-#define SEEDS 2		/* worlds are one thread: nothing for it to see, and fibers are slow under it */
+#define SEEDS 2		/* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
 #else
 #define SEEDS 40
 #endif
@@ -64,7 +64,7 @@ static weir_status produce_slowly(struct rig *rig, weir_context *context)
 	return work_for(context, 40 * MS);
 }
 
-/* Every 10 ms from its first tick on. */
+/* Asserts a tick every 10 ms from the first one on. */
 static weir_status be_on_time(struct rig *rig, weir_context *context)
 {
 	int64_t tick = (int64_t)weir_context_tick(context), now = wr_now(), *first = rig->own;
@@ -91,7 +91,7 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* Each message is taken soon after its work has ended: not when the watch looks, every 50 ms. */
+/* Each message is taken soon after its work has ended, not at the next health check, every 50 ms. */
 static void run_of(const char *text, unsigned workers)
 {
 	struct rig *rig = rig_of(text);
@@ -118,7 +118,7 @@ static void alone(void)
 		run_of("a:call count=30 -> end:call gate=in", workers);
 }
 
-/* One worker at least is always there. */
+/* At least one worker is always free. */
 static void beside_long_work(void)
 {
 	run_of("a:call count=30 -> end:call gate=in; b_:call count=5 period=25ms", 2);
@@ -128,7 +128,7 @@ static void beside_long_work(void)
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call; c_:call count=7 period=21ms", 3);
 }
 
-/* By the names of entities. */
+/* Entities get their compute functions by name. */
 static void in_time(const char *text)
 {
 	static const struct { const char *name; rig_fn *compute; } roles[] = {
@@ -146,59 +146,61 @@ static void in_time(const char *text)
 			if (!strcmp(rig->entities[i].name, roles[k].name))
 				rig_on(rig, roles[k].name, roles[k].compute);
 	rig_make(rig);
-	rig->graph->system->poller.spins = true;	/* as on a device: it sleeps as long as it may */
+	rig->graph->system->poller.spins = true;	/* as on a device: sleeps as long as it can */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "timed"), TICKS);
 	rig_destroy(rig);
 }
 
-/* Who looked runs what rang: before that takes long, somebody else must be looking. */
+/* The poller runs the entity whose flag it saw written; another worker must take over the
+ * polling before that. */
 static void handing_over(void)
 {
 	in_time("mid:call count=30 period=10ms -> timed:call gate=in; early:call count=10 period=30ms -> b_:call gate=in");
 }
 
-/* Who looks sleeps until shortly before what he knows of: what is armed meanwhile may end earlier. */
+/* The poller sleeps until shortly before the next flag that it expects; one armed
+ * meanwhile may be due earlier. */
 static void arming_beside_a_sleep(void)
 {
 	in_time("mid:call count=30 period=10ms -> timed:call gate=in; slow:call count=7 -> end:call gate=in");
 }
 
-/* Who pushed relied on somebody who was awake, and who then took something long. */
-static void relying(void)
+/* A pusher skipped its wake-up because a worker was spinning, and that worker then started a long compute. */
+static void relying_on_a_spinner(void)
 {
 	in_time("late:call count=30 period=10ms -> end:call gate=in; b_:call count=10 period=30ms; timed:call count=30 period=10ms");
 }
 
-static void g04_who_looked_and_has_work_hands_over(void **state)
+static void g04_a_poller_that_gets_work_hands_over(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
 		rig_in_world(seed, handing_over);
 }
 
-static void g04_what_is_armed_wakes_who_sleeps_for_something_later(void **state)
+static void g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
 		rig_in_world(seed, arming_beside_a_sleep);
 }
 
-static void s09_what_was_left_to_a_spinner_who_works_is_passed_on(void **state)
+static void s09_work_left_to_a_spinner_is_passed_on_when_it_computes(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, relying);
+		rig_in_world(seed, relying_on_a_spinner);
 }
 
-static void g04_what_has_rung_is_seen_at_once(void **state)
+static void g04_a_written_flag_is_seen_at_once(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
 		rig_in_world(seed, alone);
 }
 
-static void g04_s09_somebody_looks_while_others_compute(void **state)
+static void g04_s09_one_worker_polls_while_others_compute(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -208,11 +210,11 @@ static void g04_s09_somebody_looks_while_others_compute(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(g04_what_has_rung_is_seen_at_once),
-		cmocka_unit_test(g04_s09_somebody_looks_while_others_compute),
-		cmocka_unit_test(g04_who_looked_and_has_work_hands_over),
-		cmocka_unit_test(g04_what_is_armed_wakes_who_sleeps_for_something_later),
-		cmocka_unit_test(s09_what_was_left_to_a_spinner_who_works_is_passed_on),
+		cmocka_unit_test(g04_a_written_flag_is_seen_at_once),
+		cmocka_unit_test(g04_s09_one_worker_polls_while_others_compute),
+		cmocka_unit_test(g04_a_poller_that_gets_work_hands_over),
+		cmocka_unit_test(g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one),
+		cmocka_unit_test(s09_work_left_to_a_spinner_is_passed_on_when_it_computes),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/pollers", tests, NULL, NULL);

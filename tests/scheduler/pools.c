@@ -1,4 +1,4 @@
-/* What a graph says of its resources is what its system has; work on streams that are not an entity's own. */
+/* The system has the resources that the graph declares; work on streams that are not an entity's own. */
 #include <string.h>
 
 #include "graphs/graph.h"
@@ -6,7 +6,7 @@
 #include "rig.h"
 #include "streams/system.h"
 
-/* --- what the system has --- */
+/* --- pools and partitions --- */
 
 static weir_stream *taken_from(struct rig *rig, size_t pool)
 {
@@ -80,7 +80,7 @@ static void t05_each_context_has_its_own_part_of_the_device(void **state)
 	rig_everywhere(partitions_as_they_are_written);
 }
 
-/* --- work on streams that others brought --- */
+/* --- work on streams of received messages --- */
 
 static int rest(const void *arguments)
 {
@@ -105,7 +105,7 @@ static weir_status produce(struct rig *rig, weir_context *context)
 	return status ? status : weir_context_emit(context, 0, message);
 }
 
-/* Who has asked for a stream, or set it, may use it by a handle that he has kept. */
+/* An entity that has asked for a stream, or set it, may use it by a handle that it has kept. */
 static weir_status ask_for_one(weir_context *context, weir_stream *received)
 {
 	weir_stream *stream = NULL;
@@ -121,7 +121,7 @@ static weir_status ask_for_one(weir_context *context, weir_stream *received)
 	return WEIR_OK;
 }
 
-/* Nothing but a handle says that the stream is used. */
+/* The kept handle is the only sign that the stream is used. */
 static weir_status work_on_what_came(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
@@ -143,7 +143,8 @@ static weir_status work_on_what_came(struct rig *rig, weir_context *context)
 	return status ? status : weir_context_emit(context, 0, message);
 }
 
-/* The producer's fence, the reader's where it worked; in tick 2 the default stream's, which waited for it. */
+/* The producer's fence, and the reader's if it worked; in tick 2 the default stream's,
+ * which waited for it. */
 static weir_status count_uses(struct rig *rig, weir_context *context)
 {
 	static const size_t expected[] = {2, 2, 3, 1, 2, 2, 2};

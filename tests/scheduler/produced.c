@@ -1,4 +1,4 @@
-/* A program says which work produced what it pushes; its streams outside of ticks. */
+/* A program names the work that produces what it pushes; its streams outside of ticks. */
 #include <string.h>
 
 #include "base/thread.h"
@@ -64,12 +64,12 @@ static void push_what_a_kernel_writes(struct rig *rig, weir_inlet *inlet, weir_s
 	weir_fence fence = enqueue(stream, message, number, 500 * US), told;
 
 	assert_int_equal(weir_message_produced(message, fence), WEIR_OK);
-	if (weir_message_fences(message, &told, 1))	/* none, if it has finished by now */
+	if (weir_message_fences(message, &told, 1))	/* none if it is complete by now */
 		assert_true(told.stream == fence.stream && told.point == fence.point);
 	assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
 }
 
-/* --- who receives it --- */
+/* --- receivers --- */
 
 static const char *graph_text;
 
@@ -95,7 +95,7 @@ static void xb24_a_gate_waits_for_what_a_program_says_produced_it(void **state)
 	(void)state;
 	graph_text = "end gate=in";
 	rig_everywhere(push_some);
-	push_some();	/* on `sim` from outside of its world, call by call */
+	push_some();	/* on `sim` each call enters the world from outside */
 }
 
 static void xb24_the_device_waits_for_what_a_program_says_produced_it(void **state)
@@ -131,7 +131,7 @@ static void xb24_it_is_said_before_the_push(void **state)
 	assert_int_equal(weir_outlet_take(outlet, &same, 60 * SECOND), WEIR_OK);
 	assert_ptr_equal(same, message);
 	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
-	assert_true(weir_message_unique(same));	/* it is the program's again */
+	assert_true(weir_message_unique(same));	/* the program owns it again */
 	fence = enqueue(stream, same, 2, SECOND);
 	assert_int_equal(weir_message_produced(same, fence), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, same, 0), WEIR_OK);
@@ -143,7 +143,7 @@ static void xb24_it_is_said_before_the_push(void **state)
 	rig_destroy(rig);
 }
 
-/* A queue that is full and whose policy is `fault` refuses it: the message was not pushed. */
+/* A full queue with policy `fault` refuses the message, which counts as not pushed. */
 static void xb24_what_was_refused_is_not_pushed(void **state)
 {
 	struct rig *rig = rig_of("end enabled=false capacity=1 policy=fault");

@@ -1,9 +1,9 @@
-/* What becomes of messages in queues when senders end, receivers are done, and queues drop. */
+/* Messages in queues when senders end, receivers are DONE, and queues drop. */
 #include <stdio.h>
 
 #include "rig.h"
 
-/* --- any-size ports: one queue that can never hold enough again ends the receiver --- */
+/* --- any-size ports: one queue that can never hold enough again makes the receiver DONE --- */
 
 static void end_with_the_shorter(const char *settings)
 {
@@ -23,7 +23,7 @@ static void end_any_size_ports(void)
 {
 	end_with_the_shorter("capacity=1");
 	end_with_the_shorter("capacity=16");
-	end_with_the_shorter("capacity=1 gate=any");	/* no message condition: the port asks for itself */
+	end_with_the_shorter("capacity=1 gate=any");	/* no message condition: the port has its own */
 	end_with_the_shorter("capacity=16 gate=any");
 }
 
@@ -33,7 +33,7 @@ static void xb18_an_any_size_port_is_never_when_one_closed_queue_has_too_few(voi
 	rig_everywhere(end_any_size_ports);
 }
 
-/* The first sender is done and its queue holds less than a tick takes, but what the condition asks for. */
+/* The first sender is DONE. Its queue holds less than a tick takes, but enough for the condition. */
 static void xb18_enough_for_the_condition_is_not_too_few(void **state)
 {
 	struct rig *rig = rig_of("a:source ticks=1 -> end.any min=1 take=2 capacity=2; "
@@ -45,7 +45,7 @@ static void xb18_enough_for_the_condition_is_not_too_few(void **state)
 	rig_destroy(rig);
 }
 
-/* --- queues that drop: a receiver that has nothing else to do gets each message --- */
+/* --- queues that drop: an otherwise idle receiver gets each message --- */
 
 static void lose_nothing(const char *text)
 {
@@ -64,7 +64,7 @@ static void lose_nothing_in_all_ways(void)
 	lose_nothing("source ticks=200 -> end policy=reject");
 	lose_nothing("source ticks=200 -> end policy=pop");
 	lose_nothing("source ticks=200 -> end policy=reject capacity=3");
-	lose_nothing("end; source ticks=200 -> end policy=pop");	/* which is queued first */
+	lose_nothing("end; source ticks=200 -> end policy=pop");	/* `end` is queued first */
 	lose_nothing("a:source ticks=200 -> p:pass -> end policy=reject; b:source ticks=300 -> q:call");
 }
 
@@ -74,8 +74,8 @@ static void xb21_an_idle_receiver_loses_nothing_to_a_row_of_ticks(void **state)
 	rig_everywhere(lose_nothing_in_all_ways);
 }
 
-/* That has other things to wait for: its sender goes on, and what does not fit is dropped. */
-static void xb21_a_receiver_that_is_not_ready_holds_nobody_up(void **state)
+/* The receiver waits for something else: its sender goes on, and what does not fit is dropped. */
+static void xb21_a_receiver_that_is_not_ready_delays_no_sender(void **state)
 {
 	struct rig *rig = rig_of("source ticks=50 -> end policy=pop gate=in2; slow:source ticks=1 work=1ms -> end.in2");
 
@@ -93,7 +93,7 @@ int main(void)
 		cmocka_unit_test(xb18_an_any_size_port_is_never_when_one_closed_queue_has_too_few),
 		cmocka_unit_test(xb18_enough_for_the_condition_is_not_too_few),
 		cmocka_unit_test(xb21_an_idle_receiver_loses_nothing_to_a_row_of_ticks),
-		cmocka_unit_test(xb21_a_receiver_that_is_not_ready_holds_nobody_up),
+		cmocka_unit_test(xb21_a_receiver_that_is_not_ready_delays_no_sender),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/queues", tests, NULL, NULL);

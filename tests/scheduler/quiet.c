@@ -1,9 +1,10 @@
-/* At the edge of a run's end, on the build whose atomics are switching points: pokes as it falls quiet, and pushers without a pause. */
+/* At the end of a run: pokes as it becomes quiescent, and pushers without a pause.
+ * Atomics are switching points. */
 #include "base/sim.h"
 #include "base/thread.h"
 #include "rig.h"
 
-/* --- a poke as the run falls quiet --- */
+/* --- a poke as the run becomes quiescent --- */
 
 static _Atomic bool wanted;
 
@@ -14,7 +15,7 @@ static void ask_wanted(const void *state, const weir_view *view, weir_verdict *v
 	if (wr_load(&wanted))
 		weir_verdict_ready(verdict);
 	else
-		weir_verdict_wait(verdict, "nobody wants it");
+		weir_verdict_wait(verdict, "not wanted");
 }
 
 static const weir_condition when_wanted = {.size = sizeof when_wanted, .name = "wanted", .ask = ask_wanted};
@@ -34,7 +35,7 @@ struct poker {
 	unsigned yields;
 };
 
-/* Whoever is told that the poke was taken may rely on a review that comes after it. */
+/* A poke that was accepted is followed by a review. */
 static void want(void *arg)
 {
 	struct poker *poker = arg;
@@ -44,7 +45,7 @@ static void want(void *arg)
 		wr_thread_yield();
 	wr_store(&wanted, true);
 	if (weir_entity_poke(entity))
-		wr_store(&wanted, false); /* refused: the run was over */
+		wr_store(&wanted, false); /* refused: the run has ended */
 }
 
 static unsigned yields;

@@ -2,7 +2,7 @@
 
 #include "streams/system.h"
 
-static bool queued(weir_scheduler *scheduler)
+static bool work_is_queued(weir_scheduler *scheduler)
 {
 	if (wr_injector_holds(scheduler))
 		return true;
@@ -14,8 +14,8 @@ static bool queued(weir_scheduler *scheduler)
 	return false;
 }
 
-/* S9: what room a gated tick frees wakes a worker only after compute, if that was short the last time. */
-static bool owed(weir_scheduler *scheduler)
+/* S9: if the last compute was short, the room that a gated tick frees wakes a worker only after compute. */
+static bool wake_up_is_owed(weir_scheduler *scheduler)
 {
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		const weir_context *context = scheduler->workers[i].local.context;
@@ -25,13 +25,13 @@ static bool owed(weir_scheduler *scheduler)
 	return false;
 }
 
-static bool open_run(weir_scheduler *scheduler)
+static bool run_is_open(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->phase) == WR_OPEN && !wr_live_closed(&scheduler->live) &&
 	       !(wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 }
 
-/* E2: what the health watch is there for. */
+/* E2: true if the device has work or frees left that the periodic health check must look at. */
 static bool needs_watch(struct wr_system *system)
 {
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) || wr_signals_refuse(system))
@@ -49,19 +49,19 @@ static bool is_watched(weir_scheduler *scheduler)
 	struct wr_system *system = scheduler->graph->system;
 
 	if (wr_load(&scheduler->loop.until) == INT64_MIN)
-		return true;	/* the loop is in a turn: a call of the device takes its time */
+		return true;	/* the loop is running; a device call in it may take long */
 	return !system || wr_system_failed(system) || wr_load(&scheduler->watching) || !needs_watch(system);
 }
 
 const char *rest_broken(weir_scheduler *scheduler)
 {
-	if (!open_run(scheduler))
+	if (!run_is_open(scheduler))
 		return NULL;
 	if (!is_watched(scheduler))
 		return "a stream has work, or an entry is retired, and the watch rests";
 	if (!wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return NULL;
-	if (queued(scheduler) && !owed(scheduler))
+	if (work_is_queued(scheduler) && !wake_up_is_owed(scheduler))
 		return "an entity is ready and a worker sleeps";
 	if (wr_poll_wanted(scheduler))
 		return "flags are armed, no worker looks at them, and one sleeps";

@@ -1,6 +1,6 @@
 /*
- * Outsiders at bad moments: they take, push and look while a run begins, is cut short or ends. On the build
- * whose atomics are switching points.
+ * Outside threads at bad moments: they take, push and read counts while a run begins, is cut short or ends.
+ * On the build whose atomics are switching points.
  */
 
 #include <poll.h>
@@ -61,7 +61,7 @@ static void cut_short_beside_a_taker(void)
 
 	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &outsider.outlet), WEIR_OK);
 	rig_start(rig);
-	weir_sleep(21 * US);	/* it is full, and the workers are asleep */
+	weir_sleep(21 * US);	/* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
 	weir_scheduler_stop(rig->scheduler, false);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -111,7 +111,7 @@ static void cut_short_beside_a_pusher(void)
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "end.in");
 	assert_int_equal(counts.pushed, outsider.count);
-	assert_int_equal(counts.closed, 0);	/* nobody took back what the receiver was still looking at */
+	assert_int_equal(counts.closed, 0);	/* what the receiver was about to take was not withdrawn */
 	rig_destroy(rig);
 }
 
@@ -178,8 +178,8 @@ static void e05_counts_of_a_running_queue_stay_within_its_capacity(void **state)
 
 /* --- refused --- */
 
-/* A bound of one token: one of three has it, two stand in line. Who is poked there keeps his place. */
-static void poke_who_stands_in_line(void)
+/* At most one token: one of three entities has it, two wait in the FIFO. A poked entity keeps its place. */
+static void poke_while_in_the_fifo(void)
 {
 	struct rig *rig = rig_of("a:source ticks=1 work=1ms -> x:end gate=in; "
 				 "b:source ticks=1 work=1ms -> y:end gate=in; "
@@ -206,7 +206,7 @@ static void g02_a_poke_does_not_cost_a_refused_entity_its_turn(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++)
-		rig_in_world(seed, poke_who_stands_in_line);
+		rig_in_world(seed, poke_while_in_the_fifo);
 }
 
 /* --- destructors --- */
@@ -226,7 +226,7 @@ static void count_up(void *counter)
 }
 
 /*
- * A message that its reader drops while the device still works on it; so its destructor is due later, on a
+ * A message that its reader drops while the device still works on it, so its destructor runs later, on a
  * worker.
  */
 static weir_status make_counted(struct rig *rig, weir_context *context)
@@ -268,9 +268,9 @@ static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **s
 struct bomb {
 	struct rig *rig;
 	weir_inlet *inlet;
-	unsigned more;			/* how often the destructor pushes one more */
+	unsigned more;			/* how many more its destructor pushes */
 	_Atomic uint64_t gone;
-	_Atomic bool early;		/* gone before the device had read it */
+	_Atomic bool early;		/* destroyed before the device had read it */
 };
 
 static void go_off(void *arg);
@@ -426,7 +426,7 @@ static int read_slowly(const void *arguments)
 
 static const weir_kernel reading = {sizeof(weir_kernel), "read", read_slowly, NULL};
 
-/* Its stream reads the payload while neither place nor memory for one more fence is left. */
+/* Its stream reads the payload when there is neither room nor memory for one more fence. */
 static weir_status use_without_memory(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -483,7 +483,7 @@ static void f40_deep_queues_do_not_cost_memory_before_they_are_filled(void **sta
 	rig_destroy(rig);
 }
 
-/* An outlet that could not be made is none: nobody waits for it. */
+/* An outlet whose creation failed does not exist: no run waits for it. */
 static void s05_f40_an_outlet_that_memory_refused_leaves_no_trace(void **state)
 {
 	weir_status status = WEIR_E_NOMEM;
@@ -505,7 +505,7 @@ static void s05_f40_an_outlet_that_memory_refused_leaves_no_trace(void **state)
 	}
 }
 
-/* --- words at the end --- */
+/* --- the line of a failed run --- */
 
 static weir_status wait_for_oneself(struct rig *rig, weir_context *context)
 {
@@ -533,7 +533,7 @@ static weir_status do_not_start(struct rig *rig, weir_context *context)
 	return weir_context_fail(context, "no camera");
 }
 
-static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
+static void e01_a_wait_for_a_run_that_did_not_begin_says_why(void **state)
 {
 	struct rig *rig = rig_of("a:call");
 
@@ -547,7 +547,7 @@ static void e01_who_waits_for_a_run_that_did_not_begin_is_told_why(void **state)
 	rig_destroy(rig);
 }
 
-static void e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port(void **state)
+static void e06_a_wait_for_a_run_of_an_unconnected_graph_names_the_port(void **state)
 {
 	struct rig *rig = rig_of("source");
 
@@ -601,7 +601,7 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_false(weir_graph_entity(rig->graph, "a")->context.stream_used);
-		/* Given back, and what was on it will be waited for. */
+		/* Released; its work will be waited for. */
 	assert_null(weir_graph_entity(rig->graph, "a")->stream);
 	}
 	rig_destroy(rig);
@@ -632,7 +632,7 @@ static void take_for_ever(void *arg)
 	weir_message_unref(message);
 }
 
-/* One place, which is full at first; what is pushed passes on to the outlet. */
+/* Room for one message, full at first; pushed messages go on to the outlet. */
 static void wait_for_ever(void)
 {
 	struct rig *rig = rig_of("p:pass capacity=1 enabled=false");
@@ -675,9 +675,9 @@ static void s07_a_negative_drain_ends_at_once(void **state)
 	rig_destroy(rig);
 }
 
-/* --- who waits, and what was left --- */
+/* --- waiting entities, and what is left --- */
 
-static void s06_c05_who_waits_for_something_from_outside_is_listed(void **state)
+static void s06_c05_an_entity_that_waits_for_an_outside_condition_is_listed(void **state)
 {
 	struct rig *rig = rig_of("a:source ticks=1 -> x:end; b:source enabled=false -> y:end; "
 				 "c:source enabled=false -> z:end");
@@ -692,7 +692,7 @@ static void s06_c05_who_waits_for_something_from_outside_is_listed(void **state)
 	rig_destroy(rig);
 }
 
-static void s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_counted(void **state)
+static void s06_s08_a_deadlock_names_the_entity_to_blame_and_leftovers_are_counted(void **state)
 {
 	struct rig *rig = rig_of("a:source ticks=1 -> p:pass; b:source enabled=false -> p.in2; p -> end");
 
@@ -709,7 +709,7 @@ static void s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_cou
 
 /* --- after the end --- */
 
-/* What a poke does that has read entity->scheduler just before it was destroyed. */
+/* What a poke does that has read entity->scheduler just before the scheduler was destroyed. */
 static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 -> end");
@@ -721,7 +721,7 @@ static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	late = rig->scheduler;
 	assert_int_equal(weir_scheduler_destroy(late), WEIR_OK);
-	for (int i = 0; i < 8; i++)	/* they get the numbers that the loop's had */
+	for (int i = 0; i < 8; i++)	/* they get the descriptor numbers that the loop had */
 		fds[i] = (struct pollfd){.fd = eventfd(0, EFD_NONBLOCK), .events = POLLIN};
 	late->waker.poke(&late->waker, 0);
 	late->loop.wake = fds[0].fd;
@@ -747,7 +747,7 @@ static void start_run(void *arg)
 		rig_break(rig);
 }
 
-/* Who has chosen a sleeper of the last run, and was kept from waking him until now. */
+/* A thread that chose a sleeping worker in the last run, but wakes it only now. */
 static void wake_too_late(void)
 {
 	struct rig *rig = rig_of("source ticks=3");
@@ -757,7 +757,7 @@ static void wake_too_late(void)
 	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, 0, &taker.outlet), WEIR_OK);
 	rig->options.workers = 1;
 	rig_make(rig);
-	/* The start waits for it, with its worker there and the run not open. */
+	/* The start waits for this lock; its worker exists, the run is not open yet. */
 	wr_mutex_lock(&taker.outlet->lock);
 	assert_int_equal(wr_thread_start(&starter, "starter", start_run, rig), WEIR_OK);
 	weir_sleep(10 * US);
@@ -803,7 +803,7 @@ static void b04_destroy_unblocks_what_create_blocked(void **state)
 	assert_true(blocked(SIGTERM));
 	rig_destroy(rig);
 	assert_false(blocked(SIGTERM));
-	assert_true(blocked(SIGINT));	/* the caller's own */
+	assert_true(blocked(SIGINT));	/* blocked by the caller itself */
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
 }
 
@@ -815,7 +815,7 @@ static bool readable(struct rig *rig)
 	return poll(&fd, 1, 0) > 0;
 }
 
-static void b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy(void **state)
+static void b01_b04_a_signal_between_runs_waits_and_keeps_no_thread_busy(void **state)
 {
 	struct rig *rig = rig_of("source period=1ms -> end");
 
@@ -823,7 +823,7 @@ static void b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy(void **sta
 	rig->options.backend = "host";
 	rig->options.own_loop = rig->options.handle_signals = true;
 	rig_make(rig);
-	kill(getpid(), SIGTERM);	/* blocked here, and the loop's to take */
+	kill(getpid(), SIGTERM);	/* blocked here; the loop takes it */
 	assert_false(readable(rig));
 	rig_start(rig);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -852,18 +852,18 @@ int main(void)
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),
 		cmocka_unit_test(s05_f40_an_outlet_that_memory_refused_leaves_no_trace),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
-		cmocka_unit_test(e01_who_waits_for_a_run_that_did_not_begin_is_told_why),
-		cmocka_unit_test(e06_who_waits_for_a_run_of_an_unconnected_graph_is_told_which_port),
+		cmocka_unit_test(e01_a_wait_for_a_run_that_did_not_begin_says_why),
+		cmocka_unit_test(e06_a_wait_for_a_run_of_an_unconnected_graph_names_the_port),
 		cmocka_unit_test(s06_f40_a_deadlock_without_memory_for_words_is_one),
 		cmocka_unit_test(t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew),
 		cmocka_unit_test(b02_e01_a_negative_timeout_is_for_ever),
 		cmocka_unit_test(s07_a_negative_drain_ends_at_once),
-		cmocka_unit_test(s06_c05_who_waits_for_something_from_outside_is_listed),
-		cmocka_unit_test(s06_s08_a_deadlock_names_who_could_have_helped_and_leftovers_are_counted),
+		cmocka_unit_test(s06_c05_an_entity_that_waits_for_an_outside_condition_is_listed),
+		cmocka_unit_test(s06_s08_a_deadlock_names_the_entity_to_blame_and_leftovers_are_counted),
 		cmocka_unit_test(s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere),
 		cmocka_unit_test(s08_s09_a_wake_up_left_over_from_the_last_run_lets_no_worker_in_early),
 		cmocka_unit_test(b04_destroy_unblocks_what_create_blocked),
-		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_nobody_busy),
+		cmocka_unit_test(b01_b04_a_signal_between_runs_waits_and_keeps_no_thread_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

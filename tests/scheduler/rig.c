@@ -10,7 +10,7 @@
 _Thread_local const char *rig_backend = "sim";
 _Thread_local const char *rig_resources;
 const weir_condition *const *rig_conditions;
-static _Thread_local struct rig *here; /* whose start functions run on this thread */
+static _Thread_local struct rig *current_rig; /* the rig whose start functions run on this thread */
 
 #define PARAMETER .size = sizeof(weir_parameter)
 #define PORT      .size = sizeof(weir_port)
@@ -21,7 +21,7 @@ void rig_break(struct rig *rig)
 	wr_fetch_add(&rig->broken, 1);
 }
 
-/* --- messages: one number each --- */
+/* --- messages, which hold one number each --- */
 
 weir_message *rig_number(weir_context *context, int64_t number)
 {
@@ -63,7 +63,7 @@ static int write_number(const void *arguments)
 
 static const weir_kernel writer = {sizeof(weir_kernel), "rig", write_number, NULL};
 
-/* A tensor that a kernel of the entity's stream writes; -1 until it has. */
+/* A tensor that a kernel on the entity's stream writes; it holds -1 until then. */
 static weir_status number_by_kernel(weir_context *context, int64_t number, int64_t ns, bool fault,
 				    weir_message **out)
 {
@@ -95,11 +95,11 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct node *node = state;
 	const char *kind = weir_entity_operator(weir_context_entity(context))->name;
 
-	*node = (struct node){.rig = here,
-			      .entity = rig_entity(here, weir_entity_name(weir_context_entity(context)))};
-	wr_fetch_add(&here->started, 1);
+	*node = (struct node){.rig = current_rig,
+			      .entity = rig_entity(current_rig, weir_entity_name(weir_context_entity(context)))};
+	wr_fetch_add(&current_rig->started, 1);
 	if (!strcmp(kind, "call") || !strcmp(kind, "host"))
-		return node->entity->start ? node->entity->start(here, context) : WEIR_OK;
+		return node->entity->start ? node->entity->start(current_rig, context) : WEIR_OK;
 	node->delay = weir_values_int(values, "delay");
 	if (!strcmp(kind, "end"))
 		return WEIR_OK;
@@ -141,9 +141,9 @@ void rig_note(struct rig *rig, weir_context *context, const char *word)
 	add_text(entity, word);
 }
 
-/* The host must not read what the device has not finished: that is written "?", and a gated entity never sees
- * it. */
-static bool finished(weir_context *context, const weir_message *message)
+/* Returns false if device work on the message is pending. The host must not read it then and notes "?"; a
+ * gated entity never gets one. */
+static bool is_complete(weir_context *context, const weir_message *message)
 {
 	weir_fence fences[8];
 	size_t count = weir_message_fences(message, fences, 8);
@@ -159,7 +159,7 @@ static void note_message(struct node *node, weir_context *context, const char *b
 {
 	char number[32] = "?";
 
-	if (finished(context, message))
+	if (is_complete(context, message))
 		snprintf(number, sizeof number, "%lld", (long long)rig_value(message));
 	add_text(node->entity, before);
 	add_text(node->entity, number);
@@ -295,7 +295,7 @@ static const weir_parameter pass_parameters[] = {
 static const weir_parameter end_parameters[] = {TIME("delay", "of a tick"), {.name = NULL}};
 static const weir_port two_outputs[] = {
 	{PORT, .name = "out"}, {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
-/* They order themselves on the device, or note "?": no gates that nobody asks for. */
+/* No implied gates: these entities wait on the device, or note "?". */
 static const weir_port two_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_DEVICE},
 				       {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
 				       {.name = NULL}};
@@ -334,17 +334,17 @@ void rig_add_kinds(weir_registry *registry)
 		assert_int_equal(weir_registry_add_condition(registry, *condition), WEIR_OK);
 }
 
-/* --- the little language --- */
+/* --- the text that describes a graph --- */
 
 struct parser {
 	struct rig *rig;
 	weir_description *description;
-	char from[130], name[64], port[64]; /* what the arrow leaves; the item */
+	char from[130], name[64], port[64]; /* what the arrow comes from; the item */
 	bool item, arrow;
 	int initial;
 };
 
-static void put(struct parser *parser, const char *pointer, const char *json)
+static void set_json(struct parser *parser, const char *pointer, const char *json)
 {
 	if (weir_description_put(parser->description, pointer, json))
 		fail_msg("%s: %s", pointer, weir_last_error());
@@ -359,7 +359,7 @@ static size_t index_of(struct parser *parser, const char *name)
 	return i;
 }
 
-/* What the item's settings said is complete: connects it to what stands before it. */
+/* The item's settings are complete: adds it, and connects it to the item before it. */
 static void end_item(struct parser *parser)
 {
 	char json[400];
@@ -370,7 +370,7 @@ static void end_item(struct parser *parser)
 	if (parser->arrow) {
 		snprintf(json, sizeof json, "{\"from\":\"%s\",\"to\":\"%s.%s\",\"initial\":%d}", parser->from,
 			 parser->name, port, parser->initial);
-		put(parser, "/connections/-", json);
+		set_json(parser, "/connections/-", json);
 	}
 	parser->item = parser->arrow = false;
 	parser->initial = 0;
@@ -444,11 +444,11 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json, "{\"type\":\"%s\"}", value);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/conditions/-", index_of(parser, parser->name));
 	if (json[0])
-		put(parser, pointer, json);
+		set_json(parser, pointer, json);
 	return json[0];
 }
 
-/* pool=NAME, pool=none, pool=default: none, but the device's default stream is its internal one. */
+/* pool=NAME, pool=none, or pool=default: no pool, the device's default stream is its current one. */
 static bool use_streams(struct parser *parser, const char *key, const char *value)
 {
 	char pointer[80], json[100];
@@ -462,11 +462,11 @@ static bool use_streams(struct parser *parser, const char *key, const char *valu
 		snprintf(json, sizeof json, "\"%s\"", value);
 	else
 		snprintf(json, sizeof json, "%s", strcmp(value, "none") ? "true" : "false");
-	put(parser, pointer, json);
+	set_json(parser, pointer, json);
 	return true;
 }
 
-static void set(struct parser *parser, char *word)
+static void apply_setting(struct parser *parser, char *word)
 {
 	char pointer[200], room[200], *value = strchr(word, '=');
 	size_t i = index_of(parser, parser->name);
@@ -481,7 +481,7 @@ static void set(struct parser *parser, char *word)
 		return;
 	if (!strcmp(word, "effects")) {
 		snprintf(pointer, sizeof pointer, "/entities/%zu/effects", i);
-		put(parser, pointer, value);
+		set_json(parser, pointer, value);
 		return;
 	}
 	if (!strcmp(word, "gated"))
@@ -497,7 +497,7 @@ static void set(struct parser *parser, char *word)
 			 input ? "out" : parser->port, word);
 	else
 		snprintf(pointer, sizeof pointer, "/entities/%zu/parameters/%s", i, word);
-	put(parser, pointer, quoted(value, room, sizeof room));
+	set_json(parser, pointer, quoted(value, room, sizeof room));
 }
 
 static void parse(struct parser *parser, const char *text)
@@ -513,7 +513,7 @@ static void parse(struct parser *parser, const char *text)
 		if (!strcmp(word, "->"))
 			begin_arrow(parser);
 		else if (strchr(word, '='))
-			set(parser, word);
+			apply_setting(parser, word);
 		else if (*word)
 			begin_item(parser, word);
 		if (last)
@@ -536,7 +536,7 @@ struct rig *rig_of(const char *text)
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&parser.description), WEIR_OK);
 	if (rig_resources)
-		put(&parser, "/resources", rig_resources);
+		set_json(&parser, "/resources", rig_resources);
 	parse(&parser, text);
 	if (weir_graph_create(&rig->graph, rig->registry, parser.description))
 		fail_msg("%s: %s", text, weir_last_error());
@@ -568,14 +568,14 @@ void rig_make(struct rig *rig)
 
 void rig_here(struct rig *rig)
 {
-	here = rig;
+	current_rig = rig;
 }
 
 void rig_start(struct rig *rig)
 {
 	if (!rig->scheduler)
 		rig_make(rig);
-	here = rig;
+	current_rig = rig;
 	if (weir_scheduler_start(rig->scheduler))
 		fail_msg("%s", weir_last_error());
 }
@@ -617,7 +617,7 @@ void rig_destroy(struct rig *rig)
 	free(rig);
 }
 
-/* --- what it came to --- */
+/* --- results --- */
 
 const char *rig_text(struct rig *rig, const char *entity)
 {
@@ -679,9 +679,9 @@ const char *rig_explain(struct rig *rig)
 	return rig->explained;
 }
 
-/* --- where --- */
+/* --- backends and worlds --- */
 
-static void enter(void *arg)
+static void run_body(void *arg)
 {
 	void (**body)(void) = arg;
 
@@ -694,7 +694,7 @@ void rig_in_world(uint64_t seed, void (*body)(void))
 
 	rig_backend = "sim";
 	assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_BY_SEED), WEIR_OK);
-	if (wr_sim_call(sim, enter, &body))
+	if (wr_sim_call(sim, run_body, &body))
 		fail_msg("seed %llu: %s", (unsigned long long)seed, weir_last_error());
 	wr_sim_destroy(sim);
 }

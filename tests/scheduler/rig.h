@@ -1,22 +1,20 @@
 /*
- * A rig for runs: a graph from one line, operators that note what they receive, and words
- * for what a run came to.
+ * A rig for runs: a graph from one line, operators that note what they receive, and access to the results.
  *
  *	"source ticks=3 -> p:pass -> end; p.out2 -> other:end capacity=4 policy=pop"
  *
- * Chains are divided by ';'. An item is `name:operator`, `operator` (named as it), or the name of one that
- * stands before; `name.port` names a port, else it is `out` before an arrow and `in` after it. Settings follow
- * their item: capacity, take, policy (of the input that the item stands for), max_emits, initial (of the
- * connection into it); effects=true; gated=false or true (the input's "gate"); pool=NAME, of rig_resources, or none, or default
- * (its device's stream); the conditions
- * count=3, period=10ms (or period=10ms,POLICY), enabled=false, asynchronous, gate=in (or gate=in,SIGNAL), min=2,
- * condition=NAME; in_flight=4;
- * everything else is a parameter of the operator.
+ * Chains are separated by ';'. An item is `name:operator`, `operator` (also its name), or the name of an
+ * earlier item; `name.port` names a port, by default `out` before an arrow and `in` after it. Settings follow
+ * their item: capacity, take, policy (of the input that the item names), max_emits, initial (of the
+ * connection into it); effects=true; gated=false or true (the input's "gate"); pool=NAME, of rig_resources,
+ * or none, or default (its device's stream); the conditions count=3, period=10ms (or period=10ms,POLICY),
+ * enabled=false, asynchronous, gate=in (or gate=in,SIGNAL), min=2, condition=NAME; in_flight=4; everything
+ * else is a parameter of the operator.
  *
- * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call and
- * host, whose functions are the test's. Inputs of pass and call are device ports, those of end and host are host
- * ports. Whatever goes wrong within an operator is noted and asserted afterwards, by
- * the test's own thread.
+ * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call
+ * and host, whose functions the test supplies. Inputs of pass and call are device ports, those of end and
+ * host are host ports. A failed check within an operator is noted and asserted afterwards, by the test's own
+ * thread.
  */
 #ifndef TESTS_SCHEDULER_RIG_H
 #define TESTS_SCHEDULER_RIG_H
@@ -40,14 +38,14 @@ enum { RIG_ENTITIES = 64, RIG_TEXT = 4096 };
 struct rig;
 typedef weir_status rig_fn(struct rig *rig, weir_context *context);
 
-/* What an entity does and did. The text is its owner's while a run is on. */
+/* What an entity does and what it did. During a run only the entity's owner writes the text. */
 struct rig_entity {
 	char name[64];
 	rig_fn *compute, *start;
 	void (*stop)(struct rig *rig, weir_context *context);
-	char text[RIG_TEXT]; /* "0 1,2": numbers received, a tick each; "|" before those of in2; "?": unfinished */
+	char text[RIG_TEXT]; /* "0 1,2": numbers received, by tick; "|" before those of in2; "?": pending */
 	size_t length;
-	_Atomic unsigned computing; /* S2: never above 1 */
+	_Atomic unsigned computing; /* S2: at most 1 */
 };
 
 struct rig {
@@ -59,36 +57,36 @@ struct rig {
 	struct rig_entity entities[RIG_ENTITIES];
 	size_t entity_count;
 	char *explained;
-	_Atomic unsigned broken;           /* an operator saw what must not be */
+	_Atomic unsigned broken;           /* failed checks in operators */
 	_Atomic unsigned started, stopped; /* operators of all kinds */
-	_Atomic uint64_t told;             /* the test's own */
+	_Atomic uint64_t told;             /* for the test */
 	void *own;
 };
 
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
-void rig_on(struct rig *rig, const char *entity, rig_fn *compute);	/* of a `call` */
+void rig_on(struct rig *rig, const char *entity, rig_fn *compute);	/* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
 void rig_make(struct rig *rig);			/* the scheduler */
-void rig_here(struct rig *rig);			/* before a start by this thread that is not rig_start's */
-void rig_start(struct rig *rig);		/* makes it, if there is none */
-weir_status rig_wait(struct rig *rig);		/* for the end; then asserts conservation (E5) and that nothing broke */
+void rig_here(struct rig *rig);			/* before this thread starts a run without rig_start */
+void rig_start(struct rig *rig);		/* calls rig_make if needed */
+weir_status rig_wait(struct rig *rig);		/* asserts conservation (E5) and that no check failed */
 weir_status rig_run(struct rig *rig);		/* start, wait */
 void rig_destroy(struct rig *rig);
 
-const char *rig_text(struct rig *rig, const char *entity);	/* what it received in all runs so far */
+const char *rig_text(struct rig *rig, const char *entity);	/* received in all runs so far */
 uint64_t rig_ticks(struct rig *rig, const char *entity);
 bool rig_done(struct rig *rig, const char *entity);
-weir_queue_counts rig_queue(struct rig *rig, const char *to);	/* of the first connection into it */
+weir_queue_counts rig_queue(struct rig *rig, const char *to);	/* of the first connection into the port */
 const char *rig_explain(struct rig *rig);	/* "entity: condition: VERDICT (detail)\n", for each unmet condition */
 
-/* Words for `call`. */
+/* For functions of `call`. */
 weir_message *rig_number(weir_context *context, int64_t number);
 int64_t rig_value(const weir_message *message);
-void rig_note(struct rig *rig, weir_context *context, const char *word);	/* to the entity's text */
+void rig_note(struct rig *rig, weir_context *context, const char *word);	/* to its text */
 void rig_break(struct rig *rig);
 
-/* Within an operator: asserted afterwards, by the test's own thread. */
+/* A check within an operator: asserted afterwards, by the test's own thread. */
 #define HOLDS(rig, what)                                                                                     \
 	do {                                                                                                 \
 		if (!(what)) {                                                                               \
@@ -102,19 +100,19 @@ void rig_everywhere(void (*body)(void));
 void rig_in_world(uint64_t seed, void (*body)(void));
 void rig_on_host(void (*body)(void));
 
-/* Of graphs to come: */
-extern _Thread_local const char *rig_backend;	/* "sim", outside a world of the test's own, unless one of these says otherwise */
+/* For graphs made from now on: */
+extern _Thread_local const char *rig_backend;	/* "sim", unless a function above sets it */
 extern _Thread_local const char *rig_resources;	/* JSON; NULL: none */
 
-/* A program's side of a graph's outlets: rig_outlets.c. */
+/* rig_outlets.c: the program's side of outlets. */
 weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, unsigned flags);
-int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns);	/* the number that was taken, or the status; of an
-								   unfinished message -1 */
-bool rig_readable(weir_outlet *outlet);		/* its descriptor is */
+int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns);	/* the number taken, or the status; -1 if the
+								   message is not complete */
+bool rig_readable(weir_outlet *outlet);		/* true if its descriptor is */
 
 /* A message from outside, for inlets. */
 weir_message *rig_message(struct rig *rig, int64_t number);
-void rig_add_kinds(weir_registry *registry);		/* its operators, and the conditions of the test in `rig_conditions` */
-extern const weir_condition *const *rig_conditions;	/* ends with NULL; set by main */
+void rig_add_kinds(weir_registry *registry);		/* the rig's operators, and `rig_conditions` */
+extern const weir_condition *const *rig_conditions;	/* NULL-terminated; set by main */
 
 #endif

@@ -1,4 +1,4 @@
-/* What a test takes from a graph as a program beside it does. */
+/* Outlets of a rig's graph, used as by a program. */
 #include <poll.h>
 
 #include "rig.h"

@@ -1,4 +1,5 @@
-/* An operator learns who sends on each connection of a port, also which of them is a program's inlet. */
+/* An operator can ask for the sender of each connection of a port, and for the program's
+ * inlets among them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static weir_status note_senders(struct rig *rig, weir_context *context)
 		 weir_context_sender(context, 2, 2));
 	rig_note(rig, context, line);
 	HOLDS(rig, !weir_context_sender(context, 2, 3));
-	HOLDS(rig, !weir_context_sender(context, 1, 0)); /* nothing is connected there */
+	HOLDS(rig, !weir_context_sender(context, 1, 0)); /* no such connection */
 	HOLDS(rig, !weir_context_sender(context, 99, 0));
 	return WEIR_OK;
 }

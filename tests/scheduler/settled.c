@@ -1,11 +1,12 @@
-/* A tick whose fence found no memory: its work is fenced when memory is there again, and nothing that it touches goes before. */
+/* A tick whose fence found no memory: its work is fenced when there is memory again, and
+ * what it uses lives until then. */
 #include "base/memory.h"
 #include "rig.h"
 
-enum { STREAMS = 3 };	/* more than a message has room for without memory of its own */
+enum { STREAMS = 3 };	/* more than a message holds without an allocation */
 
 struct wrapped {
-	_Atomic int64_t value;		/* kernels that are done */
+	_Atomic int64_t value;		/* number of finished kernels */
 	_Atomic unsigned destroyed, unfinished;
 	int64_t fails_at;		/* allocations after the last call of compute */
 };
@@ -44,7 +45,7 @@ static weir_status launch_on_all(weir_context *context, struct wrapped *wrapped)
 
 	for (size_t i = 0; !status && i < STREAMS; i++) {
 		status = weir_context_allocate_stream(context, names[i], &stream);
-		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND;	/* longer than a run that failed waits for its streams */
+		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND;	/* longer than a failed run waits */
 		if (!status)
 			status = weir_stream_launch(stream, &late, &work, sizeof(work));
 	}
@@ -68,7 +69,7 @@ static weir_status emit_and_lack_memory(struct rig *rig, weir_context *context)
 	return status;
 }
 
-/* True: it found memory. */
+/* Returns true if all allocations succeeded. */
 static bool lack_memory_at(int64_t n)
 {
 	struct rig *rig = rig_of("c:call count=1 -> d:call");

@@ -1,4 +1,4 @@
-/* Runs and their signals at the seam to streams/: what an entity arms, keeps, and is refused (G2, G3). */
+/* Runs and their signals: what an entity arms and keeps, and what streams/ refuses (G2, G3). */
 #include <string.h>
 
 #include "graphs/graph.h"
@@ -30,7 +30,7 @@ static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	if (stream)
-		wr_store(&wr_load(&stream->root)->exposed, true);	/* as if it had asked for the native handle */
+		wr_store(&wr_load(&stream->root)->exposed, true);	/* as if it had the handle */
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 

@@ -1,4 +1,5 @@
-/* What wakes a parked entity: every source that the chosen verdict names, and none that it does not (C2). On `sim`: time is virtual. */
+/* A parked entity is woken by every source that the chosen verdict names, and by no other (C2). On `sim`:
+ * time is virtual. */
 #include "graphs/graph.h"
 #include "rig.h"
 
@@ -6,7 +7,7 @@
 
 static weir_graph *graph;
 static weir_fence work;	   /* what the first tick enqueued */
-static int64_t due;	   /* when the second one may come, whatever the work does */
+static int64_t due;	   /* when the second tick may come, whatever the work does */
 static int64_t work_ns, second_at;
 static _Atomic unsigned asked;
 
@@ -122,11 +123,11 @@ static void c02_g03_fences_beside_a_time_wake(void **state)
 		rig_in_world(seed, fences_before_a_time);
 }
 
-/* --- what was not chosen --- */
+/* --- sources that were not chosen --- */
 
 /*
- * Asked before the first tick and after it, and once more, up to the first that does not hold, by who ends the run. The work that is
- * complete wakes nobody: the door is still closed.
+ * Asked before the first tick, after it, and once more by the end of the run, each time up to the first
+ * condition that does not hold. The complete work wakes no entity, as the door is still closed.
  */
 static void work_before_a_door(void)
 {

@@ -1,4 +1,4 @@
-/* Why a run stands still: one answer, root causes first, at a deadlock and while it runs. */
+/* Why a run makes no progress: one answer, root causes first, at a deadlock and while it runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void assert_silent_on(const char *text, const char *part)
 		fail_msg("'%s' says '%s'", text, part);
 }
 
-/* READY once told so, whether or not it is poked then. */
+/* READY once `allowed` is set, whether or not it is poked then. */
 static _Atomic bool allowed;
 
 static void ask_allowed(const void *state, const weir_view *view, weir_verdict *verdict)
@@ -33,8 +33,8 @@ static void ask_allowed(const void *state, const weir_view *view, weir_verdict *
 static const weir_condition may = {.size = sizeof may, .name = "allowed", .ask = ask_allowed};
 static const weir_condition *const conditions[] = {&may, NULL};
 
-/* The line of a run that is on, after so much of its time. */
-static char *why(struct rig *rig, int64_t after)
+/* The line that explains a running run after `after` ns. */
+static char *explanation_after(struct rig *rig, int64_t after)
 {
 	char *text = NULL;
 
@@ -79,7 +79,7 @@ static void xb06_a_circle_of_empty_queues_is_told_what_starts_it(void **state)
 	rig_destroy(rig);
 }
 
-static void xb06_who_waits_behind_a_cause_is_counted_not_listed(void **state)
+static void xb06_entities_behind_a_cause_are_counted_not_listed(void **state)
 {
 	char text[RIG_TEXT] = "source";
 	struct rig *rig;
@@ -120,7 +120,7 @@ static void xb07_a_full_queue_behind_an_optional_output_is_told(void **state)
 	(void)state;
 	rig->options.deadlock_grace_ns = -1;
 	rig_start(rig);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "other waits: boolean: disabled (WAIT)");
 	assert_says(rig_explain(rig), "(no room behind the output: p.out2 -> other.in is full (1 of 1))\n");
 	weir_text_free(text);
@@ -137,7 +137,7 @@ static void xb07_an_outlet_that_nothing_takes_from_is_told(void **state)
 	rig->options.deadlock_grace_ns = -1;
 	assert_int_equal(weir_graph_outlet(rig->graph, "p.out2", 1, 0, &outlet), WEIR_OK);
 	rig_start(rig);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "p.out2 -> outlet is full (1 of 1): nothing takes from the outlet");
 	assert_says(rig_explain(rig), "p: room on out2: WAIT (no room behind the output: p.out2 -> outlet is full");
 	weir_text_free(text);
@@ -153,7 +153,7 @@ static void xb07_an_open_inlet_is_told_to_keep_the_run_open(void **state)
 	(void)state;
 	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
 	rig_start(rig);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "p.in has 0 of 1 messages: its inlet is open and nothing is pushed");
 	assert_says(text, "stuck waits: boolean: disabled (WAIT)");
 	assert_says(text, "; no deadlock is told while inlets are open: p.in");
@@ -170,15 +170,15 @@ static void xb07_what_is_parked_with_nothing_unmet_is_told(void **state)
 	wr_store(&allowed, false);
 	rig->options.deadlock_grace_ns = -1;
 	rig_start(rig);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "source waits: allowed: not allowed yet (WAIT)");
 	weir_text_free(text);
 	wr_store(&allowed, true);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "source waits: poke: parked, though nothing is unmet");
 	weir_text_free(text);
 	weir_entity_poke(weir_graph_entity(rig->graph, "source"));
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_silent_on(text, "parked");
 	weir_text_free(text);
 	end(rig);
@@ -191,7 +191,7 @@ static void xb16_times_and_fences_are_told_with_their_age(void **state)
 
 	(void)state;
 	rig_start(rig);
-	text = why(rig, 10 * MS);
+	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "end waits: cuda_stream on in: 1 fence pending, oldest 10.0 ms, producer camera (WAIT_EVENT)");
 	assert_says(text, "slow waits: periodic: the period is not over, due in 990 ms (WAIT_TIME)");
 	assert_says(text, "; 1 other waits behind them");
@@ -209,16 +209,16 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig->options.measure = true;
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
-	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* it computes */
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* in compute */
 	weir_scheduler_stop(rig->scheduler, true);
-	text = why(rig, 10 * SECOND - 10 * MS);
+	text = explanation_after(rig, 10 * SECOND - 10 * MS);
 	assert_string_equal(text, "source waits: compute: runs for 10 s (BUSY)");
 	weir_text_free(text);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	rig_destroy(rig);
 }
 
-static void xb16_a_program_is_told_that_a_run_drains_whoever_asked_for_that(void **state)
+static void xb16_a_program_is_told_that_a_run_drains_whatever_caused_it(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 delay=1s -> end");
 
@@ -271,7 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb06_a_deadlock_says_which_queues_are_full_and_empty_and_what_to_do),
 		cmocka_unit_test(xb06_a_circle_of_empty_queues_is_told_what_starts_it),
-		cmocka_unit_test(xb06_who_waits_behind_a_cause_is_counted_not_listed),
+		cmocka_unit_test(xb06_entities_behind_a_cause_are_counted_not_listed),
 		cmocka_unit_test(xb06_of_many_causes_some_are_told),
 		cmocka_unit_test(xb07_a_full_queue_behind_an_optional_output_is_told),
 		cmocka_unit_test(xb07_an_outlet_that_nothing_takes_from_is_told),
@@ -279,7 +279,7 @@ int main(void)
 		cmocka_unit_test(xb07_what_is_parked_with_nothing_unmet_is_told),
 		cmocka_unit_test(xb16_times_and_fences_are_told_with_their_age),
 		cmocka_unit_test(xb16_a_compute_that_hangs_past_its_drain_is_named),
-		cmocka_unit_test(xb16_a_program_is_told_that_a_run_drains_whoever_asked_for_that),
+		cmocka_unit_test(xb16_a_program_is_told_that_a_run_drains_whatever_caused_it),
 		cmocka_unit_test(xb16_a_run_that_is_over_has_nothing_to_tell),
 		cmocka_unit_test(xb16_a_worker_does_not_ask_about_its_own_run),
 	};

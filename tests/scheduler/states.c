@@ -1,4 +1,4 @@
-/* Who runs when: pokes, owners, room, ready queues, timers (S1 to S3, S9 to S11). */
+/* Which entity runs when: pokes, owners, room, ready queues, timers (S1 to S3, S9 to S11). */
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void poke_a_run(void)
 	rig_start(poking.rig);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(wr_thread_start(&threads[i], "poker", poke_all, &poking), WEIR_OK);
-	assert_int_equal(rig_wait(poking.rig), WEIR_OK); /* no entity was seen twice at once, too */
+	assert_int_equal(rig_wait(poking.rig), WEIR_OK); /* also: none ran twice at once */
 	wr_store(&poking.over, true);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&threads[i]);
@@ -51,7 +51,7 @@ static void poke_a_run(void)
 	rig_destroy(poking.rig);
 }
 
-static void s01_s02_pokes_from_everywhere_change_no_count_and_run_nobody_twice(void **state)
+static void s01_s02_pokes_from_everywhere_change_no_count_and_run_no_entity_twice(void **state)
 {
 	(void)state;
 	rig_everywhere(poke_a_run);
@@ -74,7 +74,7 @@ static void s01_a_poke_of_oneself_is_one_more_review(void **state)
 	rig_destroy(rig);
 }
 
-/* Whose turn it is, on one worker; `longest` begins anew when all three have had one. */
+/* The order of ticks on one worker; `longest` is reset when all three have ticked. */
 struct turns {
 	char last;
 	bool seen[3];
@@ -95,7 +95,7 @@ static weir_status note_turn(struct rig *rig, weir_context *context)
 	return weir_context_tick(context) == 1999 ? weir_context_fail(context, "enough") : WEIR_OK;
 }
 
-/* Eight ticks in a row among those in a worker's own queue; 61 such turns until it looks at the injector. */
+/* Eight ticks in a row within a worker's own queue; 61 such series until it looks at the injector. */
 static void s02_s09_f31_every_ready_entity_runs_within_a_bound(void **state)
 {
 	struct rig *rig = rig_of("a:call; b:call; c:call");
@@ -150,7 +150,7 @@ static void s03_freed_room_wakes_the_sender(void **state)
 
 /* --- S9 --- */
 
-/* A source wakes four receivers that sleep 10 ms each: they share the time only if four workers find work. */
+/* A source wakes four receivers that sleep 10 ms each; they overlap only if four workers find work. */
 static void s09_sleeping_workers_find_what_one_of_them_pushed(void **state)
 {
 	struct rig *rig =
@@ -190,8 +190,8 @@ static void s09_f20_four_threads_run_four_entities_at_once(void **state)
 	rig_destroy(rig);
 }
 
-/* More entities than a worker's ring has places: the rest goes to the injector, and each still runs. */
-static void s09_a_full_ring_overflows_into_the_injector(void **state)
+/* More entities than a worker's queue holds: the rest goes to the injector, and each still runs. */
+static void s09_a_full_queue_overflows_into_the_injector(void **state)
 {
 	struct rig *rig = rig_of(
 		"source ticks=40 -> e0:end; source -> e1:end; source -> e2:end; source -> e3:end; source -> "
@@ -244,7 +244,7 @@ static void run_late(const char *text, uint64_t ticks)
 	rig_destroy(rig);
 }
 
-/* The only worker is busy for 500 ms, as if the machine had stood still. */
+/* The only worker is busy for 500 ms, as if the machine had been suspended. */
 static void s10_f36_after_a_stall_the_policy_says_how_many_ticks_are_made_up_for(void **state)
 {
 	(void)state;
@@ -289,8 +289,8 @@ static void s10_the_latest_request_counts(void **state)
 	assert_in_range(run_moved(10 * MS, 50 * MS), 49 * MS, 51 * MS);
 }
 
-/* Six entities with periods that grow or shrink in the order of their timers: each second tick comes at its
- * own time. */
+/* Six entities with periods that grow or shrink in the order of their timers: each second
+ * tick comes in time. */
 static void fire_in_order(const int periods_ms[6], const char *order)
 {
 	char text[600];
@@ -368,7 +368,7 @@ static void s11_no_lock_is_held_while_operators_and_destructors_run(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(s01_s02_pokes_from_everywhere_change_no_count_and_run_nobody_twice),
+		cmocka_unit_test(s01_s02_pokes_from_everywhere_change_no_count_and_run_no_entity_twice),
 		cmocka_unit_test(s01_a_poke_of_oneself_is_one_more_review),
 		cmocka_unit_test(s02_s09_f31_every_ready_entity_runs_within_a_bound),
 		cmocka_unit_test(s03_room_that_a_review_saw_is_there_at_the_tick),
@@ -376,7 +376,7 @@ int main(void)
 		cmocka_unit_test(s03_freed_room_wakes_the_sender),
 		cmocka_unit_test(s09_sleeping_workers_find_what_one_of_them_pushed),
 		cmocka_unit_test(s09_f20_four_threads_run_four_entities_at_once),
-		cmocka_unit_test(s09_a_full_ring_overflows_into_the_injector),
+		cmocka_unit_test(s09_a_full_queue_overflows_into_the_injector),
 		cmocka_unit_test(s10_f38_a_period_of_a_millisecond_gives_a_thousand_ticks_a_second),
 		cmocka_unit_test(s10_real_timers_are_never_early),
 		cmocka_unit_test(s10_f36_after_a_stall_the_policy_says_how_many_ticks_are_made_up_for),

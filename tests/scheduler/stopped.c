@@ -1,4 +1,5 @@
-/* An operator's stop function comes once for each start, also if the device works on after the end of the run. */
+/* An operator's stop function is called once for each start, also if the device works on
+ * after the end of the run. */
 #include <string.h>
 
 #include "rig.h"
@@ -25,7 +26,7 @@ static weir_status fail_later(struct rig *rig, weir_context *context)
 	return weir_context_fail(context, "meant");
 }
 
-/* The kernel must have ended, and streams can be had. */
+/* The kernel must have ended, and streams must be available. */
 static void stop(struct rig *rig, weir_context *context)
 {
 	weir_fence fence;
@@ -71,7 +72,7 @@ static void stopped_by_destroy(void)
 	rig_destroy(rig);
 }
 
-TEST(xb17_who_works_on_after_a_failure_is_stopped_by_destroy)
+TEST(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_destroy)
 {
 	(void)state_;
 	rig_everywhere(stopped_by_destroy);
@@ -89,7 +90,7 @@ static void stopped_by_the_next_start(void)
 	rig_destroy(rig);
 }
 
-TEST(xb17_who_works_on_after_a_failure_is_stopped_by_the_next_start)
+TEST(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_the_next_start)
 {
 	(void)state_;
 	rig_everywhere(stopped_by_the_next_start);
@@ -119,7 +120,7 @@ TEST(xb17_a_drain_without_time_leaves_the_stop_to_destroy)
 	rig_everywhere(no_time_to_drain);
 }
 
-/* 10 s: longer than destroy waits. The next start refuses, and says for whom. */
+/* 10 s: longer than destroy waits. The next start is refused and names the entity. */
 static void hangs(void)
 {
 	int64_t ns = 10 * SECOND;
@@ -143,8 +144,8 @@ TEST(xb17_a_device_that_hangs_is_not_waited_for)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xb17_who_works_on_after_a_failure_is_stopped_by_destroy),
-		cmocka_unit_test(xb17_who_works_on_after_a_failure_is_stopped_by_the_next_start),
+		cmocka_unit_test(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_destroy),
+		cmocka_unit_test(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_the_next_start),
 		cmocka_unit_test(xb17_a_drain_without_time_leaves_the_stop_to_destroy),
 		cmocka_unit_test(xb17_a_device_that_hangs_is_not_waited_for),
 	};

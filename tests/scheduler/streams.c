@@ -1,4 +1,5 @@
-/* The streams of an operator: pools, the calls of a context, what messages carry (T1, T3, T4, docs/streams.md). */
+/* The streams of an operator: pools, the calls of a context, streams of messages (T1, T3,
+ * T4, docs/streams.md). */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,10 +12,10 @@
 #include "streams/system.h"
 
 #ifdef WR_TSAN
-#define SEEDS 10	/* worlds are one thread: nothing for it to see, and fibers are slow under it */
+#define SEEDS 10	/* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
 #elif defined WR_ASAN
 #define SEEDS 200
-#define STEP 5		/* every so many allocations fail: each world costs much there */
+#define STEP 5		/* of the failing allocations: a world is slow there */
 #else
 #define SEEDS 1500
 #endif
@@ -44,7 +45,7 @@ static size_t taken(struct rig *rig, size_t pool)
 	return wr_stream_pool_taken(rig->graph->pools[pool]);
 }
 
-/* --- words for kernels --- */
+/* --- kernels --- */
 
 struct sum {
 	int64_t *to;
@@ -52,7 +53,7 @@ struct sum {
 	int64_t plus, ns;
 };
 
-/* Reads when it begins: work that does not wait for its inputs sees -1. */
+/* Reads its inputs when it begins: work that does not wait for them reads -1. */
 static int add_up(const void *arguments)
 {
 	const struct sum *sum = arguments;
@@ -74,7 +75,7 @@ static const int64_t *data(weir_context *context, unsigned input)
 	return weir_context_count(context, input) ? weir_message_data(weir_context_message(context, input, 0)) : NULL;
 }
 
-/* A new tensor, written by a kernel on the stream: what input 0 and 1 hold, and a number. */
+/* A new tensor, written by a kernel on the stream: the sum of input 0, input 1 and a number. */
 static weir_status add(weir_context *context, weir_stream *stream, int64_t number, int64_t ns, weir_message **out)
 {
 	struct sum sum = {NULL, {data(context, 0), data(context, 1)}, number, ns};
@@ -109,7 +110,7 @@ static weir_status on_internal(struct rig *rig, weir_context *context)
 	return emit_sum(context, 0, weir_context_stream(context), weir_context_count(context, 0) ? 0 : tick_of(context), MS);
 }
 
-/* On a stream of its own by name, which the message then carries. */
+/* On a named stream of its own, which the message then carries. */
 static weir_status on_allocated(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
@@ -165,7 +166,7 @@ static void t03_g01_what_allocated_streams_made_is_received_on_the_internal_one(
 	rig_on_host(two_sources_one_sum);
 }
 
-/* Only the input that was asked for is waited for: the second kernel ends long before the second input is made. */
+/* Only the received input is waited for: the second kernel ends long before the second input is complete. */
 static weir_status receive_one(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL, *again = NULL;
@@ -215,19 +216,20 @@ static void t03_t07_receive_stream_waits_for_its_input_alone(void **state)
 		rig_in_world(seed, receiving_one_input);
 }
 
-/* Nothing is enqueued on the internal stream: the default one comes after it, and so after what it received. */
+/* Nothing is enqueued on the current stream; the default one comes after it, and so after
+ * what it received. */
 static weir_status work_on_default(struct rig *rig, weir_context *context)
 {
-	weir_stream *standard = weir_context_default_stream(context), *stream = NULL;
+	weir_stream *default_stream = weir_context_default_stream(context), *stream = NULL;
 	weir_status status = weir_context_receive_stream(context, 0, true, true, &stream);
 
-	HOLDS(rig, !status && standard && !weir_stream_same(standard, stream));
+	HOLDS(rig, !status && default_stream && !weir_stream_same(default_stream, stream));
 	if (!status)
-		status = weir_context_set_stream(context, 0, standard);
-	return status ? status : emit_sum(context, 0, standard, 10, MS);
+		status = weir_context_set_stream(context, 0, default_stream);
+	return status ? status : emit_sum(context, 0, default_stream, 10, MS);
 }
 
-/* And after what is enqueued on it, but only before the call. */
+/* The default stream also comes after work enqueued on the current one, but only before the call. */
 static weir_status work_on_both(struct rig *rig, weir_context *context)
 {
 	int64_t *places = rig->own;
@@ -261,7 +263,7 @@ static void t07_sync_to_default_has_the_default_stream_come_after(void **state)
 	rig_everywhere(syncing_to_default);
 }
 
-/* --- which stream it is when there is none of the pool --- */
+/* --- the current stream when the pool gives none --- */
 
 static weir_status share_the_first(struct rig *rig, weir_context *context)
 {
@@ -305,7 +307,8 @@ static void t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages(void **s
 	rig_on_host(one_stream_for_three);
 }
 
-/* Two inputs, no pool: the first found one serves, and waits for the other; asked in any order it is the same. */
+/* Two inputs, no pool: the first stream found is used and waits for the other, whichever
+ * is asked for first. */
 static weir_status receive_without_a_pool(struct rig *rig, weir_context *context)
 {
 	weir_stream *one_way = NULL, *other = NULL;
@@ -359,13 +362,14 @@ static void not_allocating(void)
 	rig_destroy(rig);
 }
 
-static void t07_who_does_not_allocate_works_on_what_came_until_he_does(void **state)
+static void t07_an_entity_without_a_stream_works_on_the_inputs_streams(void **state)
 {
 	(void)state;
 	rig_everywhere(not_allocating);
 }
 
-/* Nothing at all: the default stream, which nothing carries. Its fence travels, and what was made there lives until it is done. */
+/* Neither pool nor inputs: the default stream, which no message carries. Messages carry its fence, and live
+ * until it is complete. */
 static weir_status on_default(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -403,9 +407,9 @@ static void t04_t07_the_default_stream_is_carried_by_nothing_and_keeps_payloads(
 
 static weir_status find_the_same(struct rig *rig, weir_context *context)
 {
-	weir_stream *standard = weir_context_default_stream(context);
+	weir_stream *default_stream = weir_context_default_stream(context);
 
-	HOLDS(rig, standard && standard == carried(context, 0, 0));	/* one queue, one identity of this entity */
+	HOLDS(rig, default_stream && default_stream == carried(context, 0, 0));	/* one queue, one stream */
 	return WEIR_OK;
 }
 
@@ -434,18 +438,18 @@ static weir_status set_on_one_output(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_allocate_stream(context, "other", &other);
 
 	HOLDS(rig, internal && other && internal != other);
-	if (!status && tick_of(context) == 0)	/* of this tick alone */
+	if (!status && tick_of(context) == 0)	/* for this tick only */
 		status = weir_context_set_stream(context, 1, other);
 	if (!status)
 		status = emit_sum(context, 0, internal, 1, MS);
 	if (!status)
 		status = emit_sum(context, 1, tick_of(context) ? internal : other, 2, 20 * MS);
-	if (tick_of(context) == 0)	/* before anybody receives something */
+	if (tick_of(context) == 0)	/* before it receives anything */
 		memcpy(rig->own, (uint64_t[]){weir_stream_id(internal), weir_stream_id(other)}, 2 * sizeof(uint64_t));
 	return status;
 }
 
-/* One stream is carried; where none was set the fence of the other one comes along. */
+/* One stream is carried; on the output without a set stream the fence of the other one too. */
 static weir_status note_producer(struct rig *rig, weir_context *context)
 {
 	bool set = weir_entity_name(weir_context_entity(context))[0] == 'y' && tick_of(context) == 0;
@@ -519,7 +523,7 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 	HOLDS(rig, streams[0] != streams[1] && !weir_stream_same(streams[0], streams[1]));
 	status = weir_context_alloc(context, &like, false, &message);
 	if (!status)
-		status = weir_context_synchronize_streams(context, streams, 3, streams[1]);	/* the target itself, and a NULL */
+		status = weir_context_synchronize_streams(context, streams, 3, streams[1]);	/* target, NULL */
 	if (status)
 		return status;
 	struct sum sum = {weir_message_data(message), {&halves[0], &halves[1]}, 0, 0};
@@ -551,7 +555,8 @@ static void g03_t07_a_message_carries_several_streams_and_the_gate_waits_for_all
 	rig_on_host(two_streams_in_one_message);
 }
 
-/* A message that is only passed on carries what it carried, also if a stream is set: its other holders need not wait for us. */
+/* A message that is only passed on carries what it carried, also if a stream is set: other holders must not
+ * wait for this entity. */
 static weir_status pass_on(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -594,14 +599,14 @@ static void passing_on(void)
 	rig_destroy(rig);
 }
 
-static void t07_what_is_passed_on_carries_what_it_carried_unless_nobody_else_has_it(void **state)
+static void t07_what_is_passed_on_carries_what_it_carried_unless_it_has_no_other_holder(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		rig_in_world(seed, passing_on);
 }
 
-/* Two owners of one queue made it: it is one stream, however many fences there are, and whatever room. */
+/* Two entities on one queue wrote it: it counts as one stream, with any number of fences and any room. */
 static weir_status count_queues(struct rig *rig, weir_context *context)
 {
 	weir_stream *found[4] = {NULL};
@@ -698,7 +703,8 @@ static void c04_g03_an_any_size_port_is_gated_on_all_its_streams(void **state)
 	rig_on_host(any_size_receiver);
 }
 
-/* Who alone holds what it received writes in place; all that it gives it to wait, and it may keep it. */
+/* The only holder of a received message writes in place; all receivers wait for that, and
+ * it may keep the message. */
 static weir_status write_in_place(struct rig *rig, weir_context *context, weir_message **out)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
@@ -752,13 +758,13 @@ static void writing_in_place(void)
 	}
 }
 
-static void t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes(void **state)
+static void t07_what_was_written_in_place_carries_its_writer_wherever_it_goes(void **state)
 {
 	(void)state;
 	rig_everywhere(writing_in_place);
 }
 
-/* Who has let go of it still reads it, on the device: nobody waits for that who writes. */
+/* A former holder still reads it on the device; a writer would not wait for that. */
 static weir_status read_slowly(struct rig *rig, weir_context *context)
 {
 	static int64_t nowhere;
@@ -792,14 +798,14 @@ static void only_holder_of_what_is_read(void)
 	rig_destroy(rig);
 }
 
-static void t04_nobody_writes_in_place_what_is_still_read(void **state)
+static void t04_a_message_that_is_still_read_is_not_written_in_place(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		rig_in_world(seed, only_holder_of_what_is_read);
 }
 
-/* Passed on a tick later: others hold it since, and were signalled for what it carried. */
+/* Passed on a tick later: others hold it by then, and have waited for what it carried. */
 static weir_status pass_on_later(struct rig *rig, weir_context *context)
 {
 	weir_message **kept = rig->own;
@@ -846,7 +852,7 @@ static void g02_t07_what_was_kept_and_is_passed_on_later_carries_what_it_carried
 	rig_everywhere(passing_on_later);
 }
 
-/* Made and written in one tick, emitted in the next one, which uses no stream at all. */
+/* Written in one tick, emitted in the next, which uses no stream. */
 static weir_status emit_the_last_one(struct rig *rig, weir_context *context)
 {
 	weir_message **kept = rig->own;
@@ -874,13 +880,13 @@ static void emitting_later(void)
 	}
 }
 
-static void t03_t07_what_is_emitted_a_tick_later_carries_who_wrote_it(void **state)
+static void t03_t07_what_is_emitted_a_tick_later_carries_its_writer(void **state)
 {
 	(void)state;
 	rig_everywhere(emitting_later);
 }
 
-/* The stream that is to be the internal one was set before it is received: the ticks are in order all the same. */
+/* A stream is set and later received, which makes it the current one: the ticks are still in order. */
 static weir_status set_then_receive(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = carried(context, 0, 0);
@@ -954,7 +960,7 @@ static void end(struct rig *rig, weir_context *context)
 	refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID, "received in compute");
 }
 
-/* The last thing that it enqueues is on a stream that is not the internal one. */
+/* Its last work is on a stream that is not the current one. */
 static weir_status work_late(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL, *internal = weir_context_stream(context);
@@ -980,33 +986,34 @@ static void starting_and_stopping(void)
 	rig_destroy(rig);
 }
 
-/* --- what profilers hear --- */
+/* --- observers of streams --- */
 
 static struct {
 	char text[256];
-} heard;
+} observed;
 
-static void hear_stream(void *self, void *native, const char *owner)
+static void note_stream_owner(void *self, void *native, const char *owner)
 {
-	size_t length = strlen(heard.text);
+	size_t length = strlen(observed.text);
 
 	(void)self;
-	assert_null(native); /* neither host nor sim has any that a tool knows */
-	snprintf(heard.text + length, sizeof heard.text - length, "%s%s", length ? " " : "", owner);
+	assert_null(native); /* host and sim have no native streams */
+	snprintf(observed.text + length, sizeof observed.text - length, "%s%s", length ? " " : "", owner);
 }
 
-static weir_status listen(void **self)
+static weir_status open_observer(void **self)
 {
-	*self = &heard;
+	*self = &observed;
 	return WEIR_OK;
 }
 
-/* "tables" in start, its own in the first tick, "late" in the second; the device's stream is nobody's. */
+/* "tables" in start, its current stream in the first tick, "late" in the second; the
+ * default stream has no owner. */
 static weir_status allocate_late(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *standard = weir_context_default_stream(context);
+	weir_stream *stream = NULL, *default_stream = weir_context_default_stream(context);
 
-	HOLDS(rig, standard && weir_context_stream(context));
+	HOLDS(rig, default_stream && weir_context_stream(context));
 	return tick_of(context) == 1 ? weir_context_allocate_stream(context, "late", &stream) : WEIR_OK;
 }
 
@@ -1018,9 +1025,9 @@ static weir_status allocate_at_start(struct rig *rig, weir_context *context)
 	return weir_context_allocate_stream(context, "tables", &stream);
 }
 
-static void listening(void)
+static void observing_streams(void)
 {
-	static const struct wr_observer observer = {.name = "test", .open = listen, .stream = hear_stream};
+	static const struct wr_observer observer = {.name = "test", .open = open_observer, .stream = note_stream_owner};
 	static const struct wr_observer *const observers[] = {&observer};
 	struct rig *rig = rig_of("source ticks=3 -> p:call");
 
@@ -1028,18 +1035,18 @@ static void listening(void)
 	rig_entity(rig, "p")->start = allocate_at_start;
 	rig_make(rig);
 	assert_int_equal(wr_trace_open_with(&rig->scheduler->trace, observers, 1), WEIR_OK);
-	heard.text[0] = '\0';
+	observed.text[0] = '\0';
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_string_equal(heard.text, "p.tables p p.late");
-	assert_int_equal(rig_run(rig), WEIR_OK);	/* streams of a run are its own: named anew, maybe for others */
-	assert_string_equal(heard.text, "p.tables p p.late p.tables p p.late");
+	assert_string_equal(observed.text, "p.tables p p.late");
+	assert_int_equal(rig_run(rig), WEIR_OK);	/* each run names its streams anew */
+	assert_string_equal(observed.text, "p.tables p p.late p.tables p p.late");
 	rig_destroy(rig);
 }
 
 static void profilers_hear_of_each_stream_once_a_run_by_whose_it_is(void **state)
 {
 	(void)state;
-	rig_everywhere(listening);
+	rig_everywhere(observing_streams);
 }
 
 static void s07_start_may_use_streams_and_stop_comes_after_all_of_them(void **state)
@@ -1048,7 +1055,7 @@ static void s07_start_may_use_streams_and_stop_comes_after_all_of_them(void **st
 	rig_everywhere(starting_and_stopping);
 }
 
-/* Its only work is on a stream that is not the internal one, and goes on while the run is cut short. */
+/* Its only work is on a stream that is not the current one, and goes on while the run is cut short. */
 static weir_status work_beside_and_cut(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
@@ -1130,7 +1137,8 @@ static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(voi
 
 /* --- a drain that ran out of time --- */
 
-/* The first run does nothing; the second is cut short while its device works for longer than a drain's leftovers are waited for. */
+/* The first run does nothing; the second is cut short while the device works for longer
+ * than the wait after a drain. */
 static weir_status work_in_the_second_run(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -1176,7 +1184,7 @@ static bool is_in_capture(void *self, int device, void *stream)
 	return in_capture;
 }
 
-/* It has the native handle, and does not end the capture that it began. */
+/* It has the native handle, and leaves a capture open. */
 static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -1217,8 +1225,8 @@ static void s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open(vo
 	rig_in_world(1, starting_again);
 }
 
-/* The last place in the table of streams: ids end with it. */
-static void note_places(struct rig *rig, weir_context *context)
+/* Notes the highest index in the table of streams, the lower 16 bits of an id. */
+static void note_highest_index(struct rig *rig, weir_context *context)
 {
 	const struct wr_own_streams *own = &weir_context_entity(context)->own;
 
@@ -1233,7 +1241,7 @@ static weir_status many_noted(struct rig *rig, weir_context *context)
 {
 	weir_status status = on_one_of_many(rig, context);
 
-	note_places(rig, context);
+	note_highest_index(rig, context);
 	return status;
 }
 
@@ -1242,11 +1250,11 @@ static weir_status internal_noted(struct rig *rig, weir_context *context)
 	weir_status status = on_internal(rig, context);
 
 	(void)carried(context, 0, 0);
-	note_places(rig, context);
+	note_highest_index(rig, context);
 	return status;
 }
 
-/* Longer than a run that was cut short waits. */
+/* Takes longer than a run that was cut short waits. */
 static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
@@ -1307,7 +1315,7 @@ static void s08_runs_one_after_another_need_no_more_streams(void **state)
 	rig_everywhere(three_runs);
 }
 
-/* A stream that was not received for want of memory would be missed by nobody: so the tick fails. */
+/* A stream that could not be received for lack of memory would not be waited for: so the tick fails. */
 static weir_status by_hand(struct rig *rig, weir_context *context)
 {
 	weir_stream *found[4] = {NULL}, *target = NULL;
@@ -1322,7 +1330,7 @@ static weir_status by_hand(struct rig *rig, weir_context *context)
 	return status ? status : emit_sum(context, 0, target, 0, MS);
 }
 
-/* Another backend for each scheduler: its own pools, partitions and streams, and nothing of the last one's. */
+/* Another backend for each scheduler: each has its own pools, partitions and streams. */
 static void s08_schedulers_of_other_backends_have_streams_of_their_own(void **state)
 {
 	static const char *const backends[] = {"host", "sim", "host", "host", "sim", "sim"};
@@ -1432,7 +1440,7 @@ static void f68_nothing_is_unwrapped_while_a_run_is_on(void **state)
 	rig_everywhere(unwrapping);
 }
 
-/* Nothing half-built stays: the same answer again, and the graph goes. */
+/* Nothing half-built stays: the same error again, and the graph can be destroyed. */
 static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 {
 	(void)state;
@@ -1512,7 +1520,7 @@ static void a_tensor_goes_to_the_device_of_its_receiver(void **state)
 	rig_everywhere(two_devices);
 }
 
-/* A stream of another device is waited for, but nobody works on it: the entity's memory is on its own. */
+/* A stream of another device is waited for but not used: the entity's memory is on its own device. */
 static weir_status stay_at_home(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context), *found = carried(context, 0, 0);
@@ -1550,7 +1558,7 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 
 /* --- F40 --- */
 
-/* On a slow machine work may outlast the run that was cut short: `stop` is owed then. */
+/* On a slow machine work may outlast the run that was cut short; `stop` is then called later. */
 static bool may_keep_streams(struct rig *rig, const char *name)
 {
 	const weir_entity *entity = weir_graph_entity(rig->graph, name);
@@ -1558,7 +1566,8 @@ static bool may_keep_streams(struct rig *rig, const char *name)
 	return entity->fences_pending || entity->stop_owed;
 }
 
-/* Pool, share, default stream, set: every allocation on the way fails once, or from then on. True: there was none so late. */
+/* Pool, share, default stream, set: allocation n fails, or all from n on. Returns true if
+ * there were fewer. */
 static bool run_with_failure(int64_t n, bool all)
 {
 	rig_resources = POOL(", \"max_size\": 2");
@@ -1615,22 +1624,22 @@ int main(int count, char **arguments)
 		cmocka_unit_test(t07_sync_to_default_has_the_default_stream_come_after),
 		cmocka_unit_test(t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages),
 		cmocka_unit_test(t07_without_a_pool_the_first_stream_found_serves),
-		cmocka_unit_test(t07_who_does_not_allocate_works_on_what_came_until_he_does),
+		cmocka_unit_test(t07_an_entity_without_a_stream_works_on_the_inputs_streams),
 		cmocka_unit_test(t04_t07_the_default_stream_is_carried_by_nothing_and_keeps_payloads),
 		cmocka_unit_test(t07_use_default_stream_makes_it_travel),
 		cmocka_unit_test(t07_set_stream_is_of_one_output_and_one_tick),
 		cmocka_unit_test(g03_t07_a_message_carries_several_streams_and_the_gate_waits_for_all),
-		cmocka_unit_test(t07_what_is_passed_on_carries_what_it_carried_unless_nobody_else_has_it),
+		cmocka_unit_test(t07_what_is_passed_on_carries_what_it_carried_unless_it_has_no_other_holder),
 		cmocka_unit_test(g01_a_queue_holds_messages_of_different_streams),
 		cmocka_unit_test(c04_g03_an_any_size_port_is_gated_on_all_its_streams),
 		cmocka_unit_test(a_message_without_a_stream_is_ready_at_once),
-		cmocka_unit_test(t04_nobody_writes_in_place_what_is_still_read),
+		cmocka_unit_test(t04_a_message_that_is_still_read_is_not_written_in_place),
 		cmocka_unit_test(s07_stop_comes_after_the_streams_also_when_another_did_not_start),
 		cmocka_unit_test(t07_two_owners_of_one_queue_are_one_stream),
 		cmocka_unit_test(t03_t07_ticks_are_in_order_also_if_the_internal_stream_was_in_use_already),
-		cmocka_unit_test(t03_t07_what_is_emitted_a_tick_later_carries_who_wrote_it),
+		cmocka_unit_test(t03_t07_what_is_emitted_a_tick_later_carries_its_writer),
 		cmocka_unit_test(g02_t07_what_was_kept_and_is_passed_on_later_carries_what_it_carried),
-		cmocka_unit_test(t07_what_was_written_in_place_carries_who_wrote_it_wherever_it_goes),
+		cmocka_unit_test(t07_what_was_written_in_place_carries_its_writer_wherever_it_goes),
 		cmocka_unit_test(profilers_hear_of_each_stream_once_a_run_by_whose_it_is),
 		cmocka_unit_test(s07_start_may_use_streams_and_stop_comes_after_all_of_them),
 		cmocka_unit_test(s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short),

@@ -1,7 +1,6 @@
 /*
  * Random graphs with random delays on real threads: every count must be conserved, whatever stops them and
- * when. What a seed draws is printed when it fails. Label `stress`; the run under ThreadSanitizer is the point
- * of it.
+ * when. A seed that fails prints its graph. Label `stress`; meant to run under ThreadSanitizer.
  *
  *	stress [SECONDS [SEED]]
  */
@@ -21,7 +20,7 @@ struct drawing {
 	struct wr_random random;
 	char text[2048];
 	size_t length;
-	bool strict; /* `block` queues alone, nobody ends early: all that is emitted arrives */
+	bool strict; /* only `block` queues, no entity ends early: every message arrives */
 };
 
 static unsigned draw(struct drawing *drawing, unsigned below)
@@ -54,7 +53,8 @@ static void add_queue(struct drawing *drawing)
 		add(drawing, " delay=%uus", draw(drawing, 60));
 }
 
-/* Sources, a layer of `pass`, ends; each `pass` and end listens to one before it, some to two. */
+/* Sources, a layer of `pass`, ends; each `pass` and each end receives from one entity
+ * before it, some from two. */
 static void draw_graph(struct drawing *drawing)
 {
 	unsigned sources = 1 + draw(drawing, 3), middle = draw(drawing, 4), ends = 1 + draw(drawing, 3);
@@ -75,7 +75,7 @@ static void draw_graph(struct drawing *drawing)
 		add_queue(drawing);
 		add(drawing, "; ");
 	}
-	for (unsigned i = 0; i < sources + middle; i++) /* whoever is not listened to */
+	for (unsigned i = 0; i < sources + middle; i++) /* entities without a receiver */
 		add(drawing, "%c%u -> rest%u:end capacity=3; ", i < sources ? 's' : 'n',
 		    i < sources ? i : i - sources, i);
 }
@@ -93,7 +93,7 @@ static void ignore_line(const char *entity, const char *condition, const char *v
 	*(size_t *)arg += strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail);
 }
 
-static void meddle(void *arg)
+static void poke_and_stop(void *arg)
 {
 	struct outsider *outsider = arg;
 	weir_queue_counts counts = {.size = sizeof counts};
@@ -128,7 +128,7 @@ static void run_once(struct rig *rig, struct drawing *drawing)
 
 	wr_random_seed(&outsider.random, wr_random_next(&drawing->random), 3);
 	rig_make(rig);
-	assert_int_equal(wr_thread_start(&thread, "outsider", meddle, &outsider), WEIR_OK);
+	assert_int_equal(wr_thread_start(&thread, "outsider", poke_and_stop, &outsider), WEIR_OK);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	wr_store(&outsider.over, true);
 	wr_thread_join(&thread);

@@ -1,4 +1,5 @@
-/* Threads that a run did not expect: one that compute ends, two that start at once, one in a forked child; and how soon a stop is obeyed. */
+/* Threads in unusual places: compute ends its thread, two threads start at once, a forked child; and how soon
+ * a stop is obeyed. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,7 +10,7 @@
 
 #define TEST(name) static void name(void **state_)
 
-/* AddressSanitizer does not see a cancellation unwind the stack, and then takes its own look at it for a fault. */
+/* AddressSanitizer does not notice that a cancellation unwinds the stack, and then reports a false error. */
 #ifdef __has_feature
 #define CANCELS !__has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -50,7 +51,7 @@ static void ends_its_thread(rig_fn *compute, unsigned workers)
 	assert_string_equal(rig->outcome.entity, "a");
 	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): a worker's "
 					       "thread is weir's, compute returns");
-	rig_on(rig, "a", NULL);	/* and the next run has all its workers again */
+	rig_on(rig, "a", NULL);	/* the next run has all its workers again */
 	rig->options.max_duration_ns = 0;
 	rig_start(rig);
 	weir_scheduler_stop(rig->scheduler, true);
@@ -73,18 +74,18 @@ TEST(xb27_f48_a_compute_that_ends_its_thread_fails_the_run_by_name)
 	rig_on_host(both_ways);
 }
 
-static weir_status say_who(struct rig *rig, weir_context *context)
+static weir_status note_running(struct rig *rig, weir_context *context)
 {
 	(void)context;
 	HOLDS(rig, !strcmp(weir_running_entity(), "a"));
 	return WEIR_OK;
 }
 
-static void who_runs(void)
+static void running_entity(void)
 {
 	struct rig *rig = rig_of("a:call count=3");
 
-	rig_on(rig, "a", say_who);
+	rig_on(rig, "a", note_running);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_null(weir_running_entity());
 	rig_destroy(rig);
@@ -93,7 +94,7 @@ static void who_runs(void)
 TEST(xb27_the_running_entity_is_known_within_compute_alone)
 {
 	(void)state_;
-	rig_everywhere(who_runs);
+	rig_everywhere(running_entity);
 }
 
 /* --- two threads, two processes --- */
@@ -117,7 +118,7 @@ static void start_too(void *arg)
 	starter->status = weir_scheduler_start(starter->rig->scheduler);
 }
 
-/* The second start comes while the first one is in an operator's start function. */
+/* The second start comes while the first is in an operator's start function. */
 static weir_status start_meanwhile(struct rig *rig, weir_context *context)
 {
 	struct starter starter = {rig, WEIR_OK};
@@ -146,8 +147,9 @@ TEST(s08_a_second_thread_that_starts_the_same_run_is_refused)
 	rig_everywhere(second_start);
 }
 
-/* What a forked child finds: each answer is a bit. It leaves at once, without the parent's exit functions. */
-static int child_of(struct rig *rig)
+/* Runs checks in a forked child. Returns a bit for each that held. The child runs no exit
+ * functions of the parent. */
+static int checks_in_child(struct rig *rig)
 {
 	pid_t child = fork();
 	int code = 0, status;
@@ -168,8 +170,8 @@ static void forked(void)
 	struct rig *rig = rig_of("source ticks=3 -> end");
 
 	rig_make(rig);
-	assert_int_equal(child_of(rig), 15);
-	assert_int_equal(rig_run(rig), WEIR_OK); /* the parent's is as it was */
+	assert_int_equal(checks_in_child(rig), 15);
+	assert_int_equal(rig_run(rig), WEIR_OK); /* the parent's scheduler still works */
 	rig_destroy(rig);
 }
 
@@ -223,7 +225,7 @@ static void stops_soon(void)
 	rig_on(rig, "d", count_after);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "a"), 101);
-	assert_in_range(wr_load(&after), 0, 2); /* what the other worker had begun */
+	assert_in_range(wr_load(&after), 0, 2); /* a tick that the other worker had begun */
 	rig_destroy(rig);
 }
 
@@ -242,7 +244,7 @@ struct clock {
 	int64_t next;
 };
 
-/* Looks at the time alone: no sender's end makes it NEVER. */
+/* Depends on the time only: no end of a sender makes it NEVER. */
 static void each_millisecond(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct clock *self = state;
@@ -278,7 +280,7 @@ static void drains(void)
 	rig_destroy(rig);
 }
 
-TEST(s07_a_drain_ends_who_waits_for_a_time_and_has_nothing_left_to_receive)
+TEST(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left)
 {
 	(void)state_;
 	for (uint64_t seed = 1; seed <= 5; seed++)
@@ -316,7 +318,7 @@ int main(void)
 		cmocka_unit_test(s08_a_scheduler_is_refused_in_a_forked_child),
 		cmocka_unit_test(s08_a_poke_outside_a_run_is_refused_with_words),
 		cmocka_unit_test(s07_a_stop_within_compute_is_obeyed_before_the_next_tick),
-		cmocka_unit_test(s07_a_drain_ends_who_waits_for_a_time_and_has_nothing_left_to_receive),
+		cmocka_unit_test(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left),
 		cmocka_unit_test(t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
 	};
 

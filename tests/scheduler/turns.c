@@ -1,4 +1,5 @@
-/* Whose turn it is on one worker: what is passed on from one entity to the next keeps no other from its turn. */
+/* The order of ticks on one worker: messages passed on from one entity to the next do not
+ * starve a third one. */
 #include "rig.h"
 
 #define TEST(name) static void name(void **state_)
@@ -6,8 +7,8 @@
 enum { ROUNDS = 500 };
 
 struct turns {
-	bool seen;			/* the third one had a turn */
-	unsigned without, longest;	/* ticks of the two since then; at most */
+	bool seen;			/* the third entity had a turn */
+	unsigned without, longest;	/* ticks of the two since then; the most so far */
 };
 
 static weir_status pass_to_and_fro(struct rig *rig, weir_context *context)
@@ -31,7 +32,8 @@ static weir_status have_a_turn(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* Two that always wake each other, by messages and not by room, beside one that lies in the worker's own queue. */
+/* Two entities that always wake each other, by messages, not by room, beside a third in
+ * the worker's own queue. */
 static void pass_beside_a_third(void)
 {
 	struct rig *rig = rig_of("a:call -> b:call policy=pop capacity=2 -> a.in initial=1 policy=pop capacity=2; c:call");

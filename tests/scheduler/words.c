@@ -1,4 +1,5 @@
-/* What a run says of what failed: its own words, its entity, its place; and of a condition that names the past. */
+/* How a run reports a failure: its text, its entity, its place; and a condition that
+ * names a time in the past. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ struct beat {
 	int64_t next;
 };
 
-/* READY after the time that it names, not at it. */
+/* READY after the time that it names, not at that time. */
 static void until_strictly(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct beat *self = state;
@@ -59,7 +60,7 @@ static const weir_condition strict = {CONDITION, .name = "strict", .state_size =
 				      .ask = until_strictly, .ticked = strictly_ticked};
 static const weir_condition *const conditions[] = {&broken, &yesterday, &strict, NULL};
 
-/* --- operators that fail without a word; a call has failed with words before --- */
+/* --- operators that fail without a text, after a call that failed with one --- */
 
 static void say_something_else(weir_context *context)
 {
@@ -98,7 +99,7 @@ static weir_status start_with_words(struct rig *rig, weir_context *context)
 	return weir_context_fail(context, "no camera");
 }
 
-/* The run of this graph does not end well: its outcome. */
+/* Asserts that the run of this graph fails, with this outcome. */
 static void assert_fails(struct rig *rig, weir_status status, const char *entity, const char *text)
 {
 	char line[600];
@@ -132,7 +133,7 @@ TEST(xb22_a_bare_failure_of_start_has_plain_words_and_none_of_an_earlier_call)
 
 	(void)state_;
 	rig_entity(rig, "a")->start = start_bare;
-	assert_int_equal(weir_graph_inlet(rig->graph, "nobody.in", &inlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_inlet(rig->graph, "missing.in", &inlet), WEIR_E_INVALID);
 	assert_fails(rig, WEIR_E_IO, "a", "a: start returned WEIR_E_IO (input/output failed) without saying why");
 }
 
@@ -185,7 +186,7 @@ TEST(xb19_where_time_stands_still_strictly_after_is_never)
 		     "when now >= that time");
 }
 
-/* Asked again once it may have become READY: on a clock that moves it has. */
+/* Asked again when it may have become READY; on a clock that moves it has. */
 static void strictly_on_a_clock(void)
 {
 	struct rig *rig = rig_of("a:call condition=strict count=5");

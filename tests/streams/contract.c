@@ -1,6 +1,6 @@
 /*
- * What every backend keeps: run as `contract BACKEND`, and, because it loses the device for the rest of the
- * process, the part about failure as `contract BACKEND failure`. Exit code 77: there is no such device.
+ * What every backend must do. Run as `contract BACKEND`, and as `contract BACKEND failure` for the tests that
+ * lose the device, which stays lost for the process. Exit code 77: there is no such device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
 
-/* A test is a body that gets a rig; the seed matters on sim alone. */
+/* A test is a body that gets a rig. The seed matters on sim only. */
 #define BODY(name)                                                                                           \
 	static void name##_body(struct rig *);                                                               \
 	static void name(void **state)                                                                       \
@@ -46,7 +46,7 @@ BODY(t1_an_id_is_never_given_again)
 	rig->c = rig_stream(rig, "next");
 	assert_int_not_equal(weir_stream_id(rig->c), old);
 	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK); /* an old fence is complete */
-	assert_string_equal(wr_fence_producer(rig->system, fence, NULL), "?"); /* and not the next one's */
+	assert_string_equal(wr_fence_producer(rig->system, fence, NULL), "?"); /* not the next name */
 }
 
 BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
@@ -115,7 +115,7 @@ BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
 	assert_int_equal(wr_fence_query(rig->system, zero), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, foreign), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, unknown), WEIR_E_INVALID);
-	assert_int_equal(wr_fence_query(rig->system, others), WEIR_E_INVALID); /* another system's */
+	assert_int_equal(wr_fence_query(rig->system, others), WEIR_E_INVALID); /* a fence of another system */
 	assert_int_equal(wr_fence_query(rig->system, far), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_query(rig->system, of_none), WEIR_E_INVALID);
 	assert_int_equal(weir_stream_wait(rig->b, foreign), WEIR_E_INVALID);
@@ -133,7 +133,7 @@ BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 	rig_wait(rig, fence);
 	assert_int_equal(wr_fence_query(rig->system, first), WEIR_OK);
 	assert_true(wr_fence_seen(rig->system, first));
-	assert_ptr_equal(rig->a->ring->older, NULL); /* the first events were enough */
+	assert_ptr_equal(rig->a->ring->older, NULL); /* the event ring has not grown */
 }
 
 BODY(t2_more_points_than_events_are_pending)
@@ -158,12 +158,12 @@ BODY(t2_waits_that_change_nothing_are_left_out)
 	first = rig_record(rig->a);
 	second = rig_record(rig->a);
 	assert_int_equal(weir_stream_wait(rig->a, second), WEIR_OK);
-	assert_false(wr_stream_dirty(rig->a)); /* its own */
+	assert_false(wr_stream_dirty(rig->a)); /* its own fence */
 	assert_int_equal(weir_stream_wait(rig->b, second), WEIR_OK);
 	assert_true(wr_stream_dirty(rig->b));
 	rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
-	assert_false(wr_stream_dirty(rig->b)); /* it waits for a later one already */
+	assert_false(wr_stream_dirty(rig->b)); /* b waits for a later point already */
 	assert_int_equal(weir_stream_copy(rig->b, rig->copy, rig->cell, 1), WEIR_OK);
 	assert_true(wr_stream_dirty(rig->b)); /* a copy is work */
 	rig_wait(rig, second);
@@ -217,7 +217,7 @@ BODY(t1_only_cuda_wraps)
 		assert_int_equal(wr_stream_wrap(rig->system, 0, rig, &stream), WEIR_E_UNSUPPORTED);
 		return;
 	}
-	assert_true(wr_stream_dirty(rig->a)); /* whoever has the handle may use it */
+	assert_true(wr_stream_dirty(rig->a)); /* work may come by the native handle */
 	assert_int_equal(wr_stream_wrap(rig->system, 0, native, &stream), WEIR_OK);
 	rig_store(rig, rig->a, 3, 5 * MS);
 	rig_add(rig, stream, 4, 0);
@@ -258,7 +258,7 @@ static int *cell_on(struct rig *rig, int device)
 	return memory;
 }
 
-/* What is launched from now on works on this cell. */
+/* Makes the rig's kernels work on this cell. Returns the one before. */
 static int *work_on(struct rig *rig, int *cell)
 {
 	int *before = rig->cell;
@@ -350,7 +350,7 @@ BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
 	rig_add(rig, x, 4, 0);
 	assert_int_equal(rig_read(rig, x), 7);
 	wr_stream_close(x);
-	rig_add(rig, y, 1, 0); /* what closes one leaves the others */
+	rig_add(rig, y, 1, 0); /* closing one view leaves the others open */
 	assert_int_equal(rig_read(rig, y), 8);
 	wr_stream_close(y);
 	wr_stream_close(legacy);
@@ -438,8 +438,8 @@ BODY(t1_a_partition_has_no_blocking_streams)
 	assert_non_null(strstr(weir_last_error(), "non-blocking"));
 }
 
-/* A set of multiprocessors that ran something on this stream. */
-static void places(struct rig *rig, weir_stream *stream, uint32_t set[8])
+/* The set of multiprocessors that run kernels of this stream. */
+static void read_places(struct rig *rig, weir_stream *stream, uint32_t set[8])
 {
 	const size_t bytes = 8 * sizeof(uint32_t);
 	void *there = NULL, *here = NULL;
@@ -467,7 +467,7 @@ BODY(t1_a_green_context_keeps_to_its_multiprocessors)
 		weir_stream *stream = stream_of(rig, &(struct wr_stream_spec){.partition = parts[i]});
 		unsigned count = 0;
 
-		places(rig, stream, sets[i]);
+		read_places(rig, stream, sets[i]);
 		for (int word = 0; word < 8; word++) {
 			count += (unsigned)__builtin_popcount(sets[i][word]);
 			assert_int_equal(seen[word] & sets[i][word], 0);
@@ -515,7 +515,7 @@ BODY(t1_sizes_that_cannot_be_had_are_refused)
 
 /* --- flags --- */
 
-static bool rings(struct rig *rig)
+static bool can_write_flags(struct rig *rig)
 {
 	const struct wr_backend *backend = rig->system->backend;
 
@@ -533,15 +533,15 @@ static _Atomic uint32_t *a_word(struct rig *rig)
 	return flag;
 }
 
-static void ring(struct rig *rig, weir_stream *stream, _Atomic uint32_t *flag, uint32_t value)
+static void write_flag_word(struct rig *rig, weir_stream *stream, _Atomic uint32_t *flag, uint32_t value)
 {
 	const struct wr_backend *backend = rig->system->backend;
 
 	assert_int_equal(backend->write_flag(rig->system->native, 0, stream->native, flag, value), WEIR_OK);
 }
 
-/* It only grows. */
-static void until_written(_Atomic uint32_t *flag, uint32_t value)
+/* Waits for the value; the word must only grow. */
+static void wait_until_written(_Atomic uint32_t *flag, uint32_t value)
 {
 	int64_t deadline = wr_now() + 10 * SECOND;
 	uint32_t last = 0, now;
@@ -553,17 +553,17 @@ static void until_written(_Atomic uint32_t *flag, uint32_t value)
 	assert_int_equal(wr_load(flag), value);
 }
 
-BODY(g4_a_flag_rings_when_the_work_before_it_is_done)
+BODY(g4_a_flag_is_written_when_the_work_before_it_is_done)
 {
 	_Atomic uint32_t *flag = a_word(rig);
 
-	if (!rings(rig))
+	if (!can_write_flags(rig))
 		return;
 	for (int i = 1; i <= 10; i++) {
 		rig_add(rig, rig->a, 1, 2 * MS);
 		assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
-		ring(rig, rig->a, flag, (uint32_t)i);
-		until_written(flag, (uint32_t)i);
+		write_flag_word(rig, rig->a, flag, (uint32_t)i);
+		wait_until_written(flag, (uint32_t)i);
 		assert_int_equal(*rig->copy, i);
 	}
 }
@@ -572,13 +572,13 @@ BODY(g4_the_word_of_a_flag_only_grows)
 {
 	_Atomic uint32_t *flag = a_word(rig);
 
-	if (!rings(rig))
+	if (!can_write_flags(rig))
 		return;
 	for (uint32_t i = 1; i <= 50; i++) {
 		rig_add(rig, rig->a, 1, i % 3 * MS);
-		ring(rig, rig->a, flag, i);
+		write_flag_word(rig, rig->a, flag, i);
 	}
-	until_written(flag, 50);
+	wait_until_written(flag, 50);
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(wr_load(flag), 50);
 }
@@ -591,7 +591,7 @@ BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
 	if (!rig_is("sim"))
 		return;
 	wr_system_set_knobs(rig->system, &knobs);
-	ring(rig, rig->a, flag, 1);
+	write_flag_word(rig, rig->a, flag, 1);
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(wr_load(flag), 0);
 }
@@ -623,7 +623,7 @@ BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 	wr_stream_begin(rig->a);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(rig->waker.live, 0);
-	rig_store(rig, rig->a, 1, MS); /* it was only slow */
+	rig_store(rig, rig->a, 1, MS); /* slow work is not lost */
 	rig_record(rig->a);
 	assert_int_equal(rig->waker.live, 1);
 	rig_wait(rig, rig_record(rig->a));
@@ -635,11 +635,11 @@ BODY(s4_a_tick_that_has_work_keeps_its_reference)
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	wr_stream_drop_ref_if_complete(rig->a);
-	assert_int_equal(rig->waker.live, 1); /* it was not recorded yet */
+	assert_int_equal(rig->waker.live, 1); /* the work is not recorded yet */
 	rig_record(rig->a);
 	wr_stream_begin(rig->a);
 	wr_stream_drop_ref_if_complete(rig->a);
-	assert_int_equal(rig->waker.live, 1); /* the tick before has work still */
+	assert_int_equal(rig->waker.live, 1); /* the previous tick still has work */
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(rig->waker.live, 0);
 }
@@ -720,7 +720,7 @@ BODY(g3_one_signal_waits_for_all_fences)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g1_a_superseded_signal_pokes_nobody)
+BODY(g1_a_cancelled_signal_pokes_no_entity)
 {
 	weir_fence fence;
 
@@ -758,7 +758,7 @@ BODY(g2_at_the_bound_entities_wait_in_order)
 	for (uint32_t entity = 3; entity <= 6; entity++)
 		assert_int_equal(wr_signal_arm(rig->system, entity, &fence, 1, &token), WEIR_E_BUSY);
 	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token),
-			 WEIR_E_BUSY); /* stands there already */
+			 WEIR_E_BUSY); /* in the FIFO already */
 	assert_int_equal(rig->waker.live, 4);
 	wr_signal_leave(rig->system, 4);
 	wr_signal_leave(rig->system, 4);
@@ -790,13 +790,13 @@ BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 		wr_thread_sleep(10000);
 	wr_system_collect(rig->system);
 	assert_int_equal(rig->waker.poked[2], 1);
-	assert_int_equal(rig->waker.poked[3], 0); /* 2 is ready and arms nothing */
+	assert_int_equal(rig->waker.poked[3], 0); /* 2 is READY and arms nothing */
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(rig->waker.poked[3], 1);
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(g2_whoever_gets_a_token_leaves_the_order)
+BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
 {
 	weir_fence fence;
 	wr_token token;
@@ -838,7 +838,7 @@ BODY(g2_inline_signals_count_against_the_bound_of_the_device)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(f08_a_signal_of_a_run_that_is_over_touches_nobody)
+BODY(f08_a_signal_of_a_run_that_is_over_pokes_nothing)
 {
 	struct rig_waker next;
 	weir_fence fence;
@@ -859,7 +859,7 @@ BODY(f08_a_signal_of_a_run_that_is_over_touches_nobody)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g1_a_signal_that_was_given_up_delays_nobody)
+BODY(g1_a_signal_that_was_cancelled_delays_no_other)
 {
 	struct rig_waker next;
 	weir_fence slow;
@@ -877,7 +877,7 @@ BODY(g1_a_signal_that_was_given_up_delays_nobody)
 	wr_system_detach(rig->system);
 }
 
-BODY(g1_carriers_that_were_given_up_are_used_again)
+BODY(g1_signal_streams_of_cancelled_signals_are_used_again)
 {
 	struct wr_signal_stream *first;
 
@@ -953,15 +953,15 @@ BODY(f71_the_default_stream_carries_fences_and_signals)
 	rig_store(rig, legacy, 4, 20 * MS);
 	fence = rig_record(legacy);
 	arm(rig, 1, fence);
-	assert_int_equal(arm_inline(rig, 2, fence), WEIR_E_UNSUPPORTED);	/* anybody may enqueue there */
+	assert_int_equal(arm_inline(rig, 2, fence), WEIR_E_UNSUPPORTED);	/* others may enqueue there */
 	rig_until_poked(rig, 1);
 	assert_int_equal(rig_read(rig, rig->a), 4);
 	wr_stream_close(legacy);
 }
 
-/* --- the watch --- */
+/* --- the health check --- */
 
-BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
+BODY(e2_streams_that_are_not_queried_wake_the_loop)
 {
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 10 * MS);
@@ -969,7 +969,7 @@ BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
 	wr_store(&rig->waker.kicked, 0);
 	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
 	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
-	assert_int_equal(wr_system_outstanding(rig->system), 1); /* one for its last point */
+	assert_int_equal(wr_system_outstanding(rig->system), 1); /* one reference for the last point */
 	while (wr_system_outstanding(rig->system))
 		wr_thread_sleep(10000);
 	rig_until_kicked(rig, 1);
@@ -977,7 +977,7 @@ BODY(e2_streams_that_nobody_asks_about_wake_the_loop)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(e2_who_records_wakes_the_watch_that_rests)
+BODY(e2_a_record_wakes_the_resting_watch)
 {
 	int64_t next;
 
@@ -997,7 +997,7 @@ BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 	assert_true(next == INT64_MAX);
 	wr_store(&rig->waker.kicked, 0);
 	wr_stream_begin(rig->a);
-	assert_int_equal(rig->waker.kicked, 1); /* something was added */
+	assert_int_equal(rig->waker.kicked, 1); /* the loop was told of the new work */
 	rig_store(rig, rig->a, 1, MS);
 	fence = rig_record(rig->a);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
@@ -1010,7 +1010,7 @@ BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 	assert_true(next == INT64_MAX);
 }
 
-/* --- memory and the retire list --- */
+/* --- memory and deferred frees --- */
 
 BODY(t4_memory_that_came_back_is_given_out_again)
 {
@@ -1057,7 +1057,7 @@ BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
 	assert_ptr_equal(rig->system->arenas[0].chunks, chunks);
 	wr_system_free(rig->system, WEIR_HOST, memory, 60 << 20);
 	assert_int_equal(wr_system_reserve(rig->system, WEIR_HOST, 64 << 20), WEIR_OK);
-	assert_ptr_equal(rig->system->arenas[0].chunks, chunks); /* the next run has it already */
+	assert_ptr_equal(rig->system->arenas[0].chunks, chunks); /* the next run reuses them */
 }
 
 struct payload {
@@ -1103,7 +1103,7 @@ BODY(t4_a_worker_lists_with_a_reference)
 
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = rig_record(rig->a);
-	wr_thread_set_local(rig); /* as a worker has it */
+	wr_thread_set_local(rig); /* marks this thread as a worker */
 	assert_false(retire(rig, &payload, fence, false));
 	wr_thread_set_local(NULL);
 	assert_int_equal(rig->waker.live, 1);
@@ -1189,7 +1189,7 @@ static void fail_device(struct rig *rig)
 
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
 	if (weir_stream_record(rig->b, &fence))
-		return; /* the fault was faster */
+		return; /* the fault was found first */
 	while ((status = wr_fence_query(rig->system, fence)) == WEIR_E_BUSY && wr_now() < deadline)
 		wr_thread_sleep(100000);
 	assert_int_equal(status, WEIR_E_DEVICE);
@@ -1206,7 +1206,7 @@ BODY(f60_a_fault_is_a_named_failure)
 	assert_true(wr_system_failed(rig->system));
 	assert_non_null(strstr(wr_system_failure(rig->system), rig_is("cuda") ? "CUDA" : "broken"));
 	assert_string_equal(wr_system_accused(rig->system), "b");
-	assert_int_equal(wr_fence_query(rig->system, done), WEIR_OK); /* remembered */
+	assert_int_equal(wr_fence_query(rig->system, done), WEIR_OK); /* the result is remembered */
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_DEVICE);
 	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, 1), WEIR_E_DEVICE);
 	assert_int_equal(wr_system_alloc(rig->system, 0, 1, &memory), WEIR_E_DEVICE);
@@ -1223,7 +1223,7 @@ BODY(e3_two_suspects_are_named_and_none_accused)
 	assert_non_null(strstr(wr_system_failure(rig->system), ", b ("));
 }
 
-BODY(e1_who_failed_by_a_call_of_his_own_asks_the_device)
+BODY(e1_a_caller_whose_own_call_failed_queries_the_device)
 {
 	int64_t until = wr_now() + 2 * SECOND;
 
@@ -1243,7 +1243,7 @@ BODY(f61_nothing_succeeds_after_a_fault)
 
 	rig_store(rig, rig->a, 1, 0);
 	complete = rig_record(rig->a);
-	wr_thread_sleep(100 * MS); /* complete, and nobody has asked */
+	wr_thread_sleep(100 * MS); /* complete, but not queried yet */
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
 	(void)weir_stream_record(rig->b, &fence);
 	wr_thread_sleep(500 * MS);
@@ -1285,12 +1285,12 @@ BODY(t4_payloads_come_back_after_a_failure)
 	fence = rig_record(rig->a);
 	assert_false(retire(rig, &payload, fence, true));
 	fail_device(rig);
-	wr_thread_sleep(50 * MS); /* on the host other streams' kernels still end */
+	wr_thread_sleep(50 * MS); /* the host backend finishes other streams' kernels */
 	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(payload.released, 1);
 }
 
-/* --- sim alone --- */
+/* --- sim only --- */
 
 BODY(f12_a_callback_that_does_not_come_is_found)
 {
@@ -1320,7 +1320,7 @@ BODY(f13_a_slow_callback_is_not_lost)
 	if (!rig_is("sim"))
 		return;
 	wr_system_set_knobs(rig->system, &knobs);
-	rig_store(rig, rig->a, 1, 3 * SECOND); /* long work is no failure either */
+	rig_store(rig, rig->a, 1, 3 * SECOND); /* long work is no failure */
 	arm(rig, 1, rig_record(rig->a));
 	while (!wr_load(&rig->waker.poked[1])) {
 		assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
@@ -1328,7 +1328,7 @@ BODY(f13_a_slow_callback_is_not_lost)
 	}
 }
 
-/* A kernel on each thread of the host backend, or a callback that takes its time: what was complete is not lost. */
+/* With every host worker busy, or a slow callback, complete work must not be reported as lost. */
 BODY(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked)
 {
 	struct wr_sim_knobs knobs = {.call_min = 9 * SECOND, .call_max = 9 * SECOND};
@@ -1380,7 +1380,7 @@ BODY(f12_an_inline_callback_behind_later_work_is_not_lost)
 		assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 		wr_thread_sleep(next - wr_now());
 	}
-	assert_int_equal(rig->waker.poked[1], 1);	/* asked again, though its callback stands behind the other work */
+	assert_int_equal(rig->waker.poked[1], 1); /* the query found it complete */
 	rig_wait(rig, rig_record(rig->a));
 }
 
@@ -1428,7 +1428,7 @@ BODY(e4_hung_work_is_abandoned_and_left_alone)
 	rig->system = NULL;
 }
 
-/* --- all of it --- */
+/* --- main --- */
 
 #define T(test) cmocka_unit_test(test)
 
@@ -1459,7 +1459,7 @@ static const struct CMUnitTest tests[] = {
 	T(t1_a_green_context_keeps_to_its_multiprocessors),
 	T(t1_a_priority_that_the_device_does_not_have_is_clamped),
 	T(t1_sizes_that_cannot_be_had_are_refused),
-	T(g4_a_flag_rings_when_the_work_before_it_is_done),
+	T(g4_a_flag_is_written_when_the_work_before_it_is_done),
 	T(g4_the_word_of_a_flag_only_grows),
 	T(f12_a_lost_flag_leaves_the_word_as_it_was),
 	T(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
@@ -1469,22 +1469,22 @@ static const struct CMUnitTest tests[] = {
 	T(s4_an_abandoned_run_gets_its_references_back_once),
 	T(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing),
 	T(g3_one_signal_waits_for_all_fences),
-	T(g1_a_superseded_signal_pokes_nobody),
+	T(g1_a_cancelled_signal_pokes_no_entity),
 	T(g3_a_signal_for_foreign_fences_is_refused),
 	T(g2_at_the_bound_entities_wait_in_order),
 	T(g2_a_turn_that_is_not_taken_goes_to_the_next),
-	T(g2_whoever_gets_a_token_leaves_the_order),
+	T(g2_an_entity_that_gets_a_token_leaves_the_fifo),
 	T(g2_inline_signals_count_against_the_bound_of_the_device),
-	T(f08_a_signal_of_a_run_that_is_over_touches_nobody),
-	T(g1_a_signal_that_was_given_up_delays_nobody),
-	T(g1_carriers_that_were_given_up_are_used_again),
+	T(f08_a_signal_of_a_run_that_is_over_pokes_nothing),
+	T(g1_a_signal_that_was_cancelled_delays_no_other),
+	T(g1_signal_streams_of_cancelled_signals_are_used_again),
 	T(g3_a_point_from_before_a_capture_is_signalled_and_none_is_recorded_in_it),
 	T(f69_what_is_asked_meanwhile_breaks_no_capture),
 	T(f08_without_a_run_nothing_is_armed),
 	T(f07_a_stream_is_closed_with_a_signal_pending),
 	T(f71_the_default_stream_carries_fences_and_signals),
-	T(e2_streams_that_nobody_asks_about_wake_the_loop),
-	T(e2_who_records_wakes_the_watch_that_rests),
+	T(e2_streams_that_are_not_queried_wake_the_loop),
+	T(e2_a_record_wakes_the_resting_watch),
 	T(e2_the_watch_sees_old_work_and_rests_when_there_is_none),
 	T(t4_memory_that_came_back_is_given_out_again),
 	T(t4_blocks_do_not_overlap),
@@ -1505,10 +1505,10 @@ static const struct CMUnitTest tests[] = {
 	T(e4_hung_work_is_abandoned_and_left_alone),
 };
 
-/* On cuda each needs a process of its own: the device is lost for the process. */
+/* On cuda each test needs a process of its own: the device stays lost for the process. */
 static const struct CMUnitTest failures[] = {
 	T(f60_a_fault_is_a_named_failure),        T(e3_two_suspects_are_named_and_none_accused),
-	T(e1_who_failed_by_a_call_of_his_own_asks_the_device),
+	T(e1_a_caller_whose_own_call_failed_queries_the_device),
 	T(f61_nothing_succeeds_after_a_fault),    T(f10_a_failure_pokes_each_waiting_entity_once),
 	T(t4_payloads_come_back_after_a_failure),
 };

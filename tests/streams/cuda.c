@@ -1,4 +1,5 @@
-/* The CUDA forms of the rig's kernels: PTX, so that they need no nvcc. They take their time on the device. */
+/* The rig's kernels for CUDA, as PTX, so that no nvcc is needed. They spin on the device
+ * for their duration. */
 #include <cuda_runtime_api.h>
 
 #include "rig.h"
@@ -22,8 +23,8 @@ static const char ptx[] =
 	"	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, 20000;\n"
 	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n	ret;\n}\n";
 
-/* Loaded once for all devices, and never given back. */
-static cudaError_t find(const char *name, cudaKernel_t *kernel)
+/* Loaded once for all devices, never unloaded. */
+static cudaError_t find_kernel(const char *name, cudaKernel_t *kernel)
 {
 	static cudaLibrary_t library;
 	cudaError_t error = cudaSuccess;
@@ -37,20 +38,20 @@ static int launch(void *stream, int *to, int64_t ns, int value, int old)
 {
 	static cudaKernel_t kernel;
 	void *parameters[] = {&to, &ns, &value, &old};
-	cudaError_t error = kernel ? cudaSuccess : find("work", &kernel);
+	cudaError_t error = kernel ? cudaSuccess : find_kernel("work", &kernel);
 
 	if (!error)
 		error = cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
 	return error;
 }
 
-/* So many blocks that each multiprocessor which may has one. */
+/* Enough blocks that each multiprocessor the stream may use gets one. */
 int rig_cuda_places(void *stream, const void *arguments)
 {
 	uint32_t *to = *(uint32_t *const *)arguments;
 	void *parameters[] = {&to};
 	cudaKernel_t kernel;
-	cudaError_t error = find("places", &kernel);
+	cudaError_t error = find_kernel("places", &kernel);
 
 	if (!error)
 		error = cudaLaunchKernel(kernel, (dim3){20000, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
@@ -82,7 +83,7 @@ bool rig_cuda_capture(void *stream, bool begin)
 	return !error;
 }
 
-/* A null store. */
+/* A store to NULL. */
 int rig_cuda_break(void *stream, const void *arguments)
 {
 	(void)arguments;

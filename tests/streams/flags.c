@@ -1,4 +1,4 @@
-/* Flags: what the poller sees, when it looks again, and what it has learned. Run as `flags BACKEND`. */
+/* Completion flags: what the poller sees, when it looks again, and its estimates. Run as `flags BACKEND`. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@
 	}                                                                                                    \
 	static void name##_body(struct rig *rig)
 
-/* --- what is learned --- */
+/* --- estimates --- */
 
 static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(void **state)
 {
@@ -31,14 +31,14 @@ static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(vo
 	(void)state;
 	wr_estimate_learn(&estimate, 8 * MS);
 	assert_int_equal(estimate.mean, 8 * MS);
-	assert_int_equal(wr_estimate_late(&estimate), 12 * MS); /* one sample says little */
+	assert_int_equal(wr_estimate_late(&estimate), 12 * MS); /* one sample: a wide margin */
 	for (int i = 0; i < 100; i++)
 		wr_estimate_learn(&estimate, MS);
 	assert_in_range(estimate.mean, MS - 10 * US, MS + 10 * US);
 	assert_in_range(wr_estimate_early(&estimate), MS - 50 * US, MS);
 	wr_estimate_learn(&estimate, INT64_MAX);
 	assert_in_range(estimate.mean, MS, 2 * SECOND);
-	assert_int_equal(wr_estimate_early(&estimate), estimate.mean / 2); /* never below */
+	assert_int_equal(wr_estimate_early(&estimate), estimate.mean / 2); /* the lower bound */
 	for (int i = 0; i < 100; i++)
 		wr_estimate_learn(&estimate, -5);
 	assert_in_range(estimate.mean, 0, 20 * US);
@@ -47,7 +47,7 @@ static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(vo
 	assert_true(estimate.mean <= WR_ESTIMATE_MOST && wr_estimate_late(&estimate) <= WR_ESTIMATE_MOST);
 }
 
-/* Frames of 5 ms; each time the sleep ends 200 us after the frame: what is learned must come before its end, and stay steady. */
+/* Frames of 5 ms; each sleep ends 200 us after the frame. The estimate must stay steady, and early enough. */
 static void g04_sleeps_that_end_too_late_make_no_work_seem_shorter_than_it_is(void **state)
 {
 	struct wr_estimate estimate = {0};
@@ -74,7 +74,7 @@ static void g04_it_spins_while_the_end_may_come_if_that_is_short(void **state)
 	assert_int_equal(wr_wait_next(&tight, 980 * US, true, 60 * US), 980 * US);
 	assert_int_equal(wr_wait_next(&tight, 1020 * US, true, 60 * US), 1020 * US);
 	assert_int_equal(wr_wait_next(&wide, 2 * MS, true, 60 * US), 2 * MS + 125 * US); /* now and then */
-	assert_int_equal(wr_wait_next(&longer, 5 * MS, true, 60 * US), 5 * MS); /* short against all of it */
+	assert_int_equal(wr_wait_next(&longer, 5 * MS, true, 60 * US), 5 * MS); /* not worth a spin */
 }
 
 static void g04_longer_work_is_expected_later(void **state)
@@ -100,7 +100,7 @@ static void g04_it_sleeps_until_shortly_before_the_end_that_it_expects(void **st
 	(void)state;
 	assert_int_equal(wr_wait_next(&wait, MS, true, 60 * US), 9 * MS - 60 * US);
 	assert_int_equal(wr_wait_next(&wait, 2 * MS, true, 500 * US), 9 * MS - 500 * US);
-	assert_in_range(wr_wait_next(&wait, overdue, true, 60 * US), overdue + 1, overdue + MS); /* no core is burnt for it */
+	assert_in_range(wr_wait_next(&wait, overdue, true, 60 * US), overdue + 1, overdue + MS); /* no spin */
 }
 
 static void g04_it_sleeps_for_no_moment_that_is_not_worth_a_sleep(void **state)
@@ -133,7 +133,7 @@ static void g04_it_never_spins_where_the_work_is_this_machines_own(void **state)
 	}
 }
 
-/* --- words --- */
+/* --- helpers --- */
 
 static wr_token arm_all(struct rig *rig, uint32_t entity, const weir_fence *fences, size_t n)
 {
@@ -149,7 +149,7 @@ static wr_token arm(struct rig *rig, uint32_t entity, weir_fence fence)
 	return arm_all(rig, entity, &fence, 1);
 }
 
-static weir_fence ring(weir_stream *stream)
+static weir_fence record_and_write(weir_stream *stream)
 {
 	weir_fence fence = rig_record(stream);
 
@@ -157,8 +157,8 @@ static weir_fence ring(weir_stream *stream)
 	return fence;
 }
 
-/* As the poller does, until nothing is armed. */
-static void poll(struct rig *rig)
+/* Polls as the poller does until nothing is armed. */
+static void poll_until_idle(struct rig *rig)
 {
 	int64_t deadline = wr_now() + 20 * SECOND, next;
 
@@ -181,17 +181,17 @@ BODY(g04_a_flag_fires_after_the_work_and_not_before)
 
 	assert_int_equal(wr_flags_poll(rig->system, wr_now()), INT64_MAX);
 	rig_store(rig, rig->a, 1, 20 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	arm(rig, 5, fence);
 	assert_int_equal(wr_flags_armed(rig->system), 1);
 	assert_int_equal(wr_system_outstanding(rig->system), 1);
 	assert_true(wr_flags_version(rig->system) > version);
 	assert_true(wr_flags_poll(rig->system, wr_now()) > 0);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
-	assert_int_equal(wr_load(&rig->waker.kicked), 1); /* the watch had rested; a firing kicks nobody */
+	assert_int_equal(wr_load(&rig->waker.kicked), 1); /* by arming alone */
 }
 
 BODY(g04_one_flag_waits_for_all_fences)
@@ -199,15 +199,15 @@ BODY(g04_one_flag_waits_for_all_fences)
 	weir_fence fences[3];
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	fences[0] = ring(rig->a);
+	fences[0] = record_and_write(rig->a);
 	rig->cell++;
 	rig_store(rig, rig->b, 1, 30 * MS);
-	fences[1] = ring(rig->b);
+	fences[1] = record_and_write(rig->b);
 	rig->cell++;
 	rig_store(rig, rig->c, 1, 10 * MS);
-	fences[2] = ring(rig->c);
+	fences[2] = record_and_write(rig->c);
 	arm_all(rig, 5, fences, 3);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(wr_fence_query(rig->system, fences[i]), WEIR_OK);
@@ -218,18 +218,18 @@ BODY(g04_two_entities_wait_for_one_point)
 	weir_fence fence;
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	fence = ring(rig->a);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* once a point */
+	fence = record_and_write(rig->a);
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* one write per point */
 	arm(rig, 5, fence);
 	arm(rig, 6, fence);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
 }
 
 BODY(g04_what_is_complete_fires_at_the_first_look)
 {
-	weir_fence fence = ring(rig->a);
+	weir_fence fence = record_and_write(rig->a);
 
 	rig_wait(rig, fence);
 	arm(rig, 5, fence);
@@ -237,24 +237,24 @@ BODY(g04_what_is_complete_fires_at_the_first_look)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(g04_a_cancelled_flag_pokes_nobody)
+BODY(g04_a_cancelled_flag_pokes_no_entity)
 {
 	weir_fence fence;
 
 	rig_store(rig, rig->a, 1, 20 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	wr_signal_cancel(rig->system, arm(rig, 5, fence));
 	arm(rig, 6, fence);
 	wr_flags_poll(rig->system, wr_now());
-	assert_int_equal(wr_flags_armed(rig->system), 1); /* it went at once */
-	wr_signal_cancel(rig->system, arm(rig, 7, fence)); /* in the list, then in the inbox */
-	poll(rig);
+	assert_int_equal(wr_flags_armed(rig->system), 1); /* 5 was removed at once */
+	wr_signal_cancel(rig->system, arm(rig, 7, fence)); /* 5 was in the list, 7 is in the inbox */
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
 	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[7]), 0);
 }
 
-BODY(g04_what_was_not_rung_is_armed_otherwise)
+BODY(g04_a_point_without_a_flag_write_is_armed_otherwise)
 {
 	weir_fence fences[2];
 	wr_token token = 0;
@@ -263,17 +263,17 @@ BODY(g04_what_was_not_rung_is_armed_otherwise)
 	fences[1] = rig_record(rig->b);
 	rig->cell++;
 	rig_store(rig, rig->a, 1, 5 * MS);
-	fences[0] = ring(rig->a);
+	fences[0] = record_and_write(rig->a);
 	assert_int_equal(wr_flag_arm(rig->system, 5, fences, 2, &token), WEIR_E_UNSUPPORTED);
 	assert_int_equal(wr_flags_armed(rig->system), 0);
 	rig_wait(rig, fences[1]);
-	arm_all(rig, 5, fences, 2); /* complete needs no flag */
-	poll(rig);
+	arm_all(rig, 5, fences, 2); /* a complete fence needs no flag */
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-/* The later one may be long: neither who waits nor who asks may take its word for an answer. */
-BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
+/* The later point may take long: neither a wait for nor a query of the earlier one may use its flag. */
+BODY(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one)
 {
 	weir_fence fence, later;
 	wr_token token;
@@ -281,7 +281,7 @@ BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
 	rig_store(rig, rig->a, 1, MS);
 	fence = rig_record(rig->a);
 	rig_store(rig, rig->a, 2, 30 * MS);
-	later = ring(rig->a);
+	later = record_and_write(rig->a);
 	assert_int_equal(wr_flag_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	rig_wait(rig, fence);
 	if (rig_is("sim"))
@@ -289,22 +289,22 @@ BODY(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one)
 	rig_wait(rig, later);
 }
 
-/* Its place among the events is that of a point that was rung. */
+/* The fence's slot in the event ring belonged to a point that wrote the flag. */
 BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
 {
 	weir_fence fence = {0, 0};
 	wr_token token;
 
 	for (int i = 0; i < WR_EVENTS; i++)
-		rig_wait(rig, ring(rig->a));
+		rig_wait(rig, record_and_write(rig->a));
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
-	ring(rig->a);
+	record_and_write(rig->a);
 	assert_int_equal(wr_flag_arm(rig->system, 5, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	rig_wait(rig, fence);
 }
 
-BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
+BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
 {
 	weir_fence fence;
 	wr_token token;
@@ -317,23 +317,23 @@ BODY(g04_who_stood_in_the_order_for_a_callback_leaves_it)
 	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
 	arm(rig, 5, fence);
 	assert_int_equal(wr_load(&rig->waker.live), 0);
-	poll(rig);
+	poll_until_idle(rig);
 }
 
-BODY(g04_views_ring_for_themselves)
+BODY(g04_views_write_flags_of_their_own)
 {
 	weir_stream *view = NULL;
 	weir_fence of_a, of_view;
 
 	assert_int_equal(wr_stream_share(rig->a, "view", &view), WEIR_OK);
 	rig_store(rig, rig->a, 1, 5 * MS);
-	of_a = ring(rig->a);
+	of_a = record_and_write(rig->a);
 	rig_store(rig, view, 2, 20 * MS);
-	of_view = ring(view);
+	of_view = record_and_write(view);
 	assert_ptr_not_equal(wr_load(&rig->a->word), wr_load(&view->word));
 	arm(rig, 5, of_a);
 	arm(rig, 6, of_view);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_fence_query(rig->system, of_view), WEIR_OK);
 	wr_stream_close(view);
 }
@@ -342,7 +342,7 @@ BODY(g04_a_stream_that_is_opened_again_counts_on)
 {
 	weir_stream *stream = rig_stream(rig, "first");
 	_Atomic uint32_t *word;
-	weir_fence fence = ring(stream);
+	weir_fence fence = record_and_write(stream);
 
 	word = wr_load(&stream->word);
 	rig_wait(rig, fence);
@@ -351,16 +351,16 @@ BODY(g04_a_stream_that_is_opened_again_counts_on)
 		wr_thread_sleep(10 * US);
 	assert_ptr_equal(rig_stream(rig, "second"), stream);
 	rig_store(rig, stream, 1, 10 * MS);
-	fence = ring(stream);
+	fence = record_and_write(stream);
 	assert_ptr_equal(wr_load(&stream->word), word);
 	arm(rig, 5, fence);
 	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
-	poll(rig);
+	poll_until_idle(rig);
 	wr_stream_close(stream);
 }
 
-/* --- words that come round --- */
+/* --- flag words that wrap around --- */
 
 static void count_from(struct rig *rig, weir_stream *stream, uint64_t point)
 {
@@ -376,11 +376,11 @@ BODY(f39_a_word_comes_round_at_2_to_the_32)
 	count_from(rig, rig->a, UINT32_MAX - (uint64_t)2);
 	for (int i = 0; i < 6; i++) {
 		rig_store(rig, rig->a, i, 5 * MS);
-		fence = ring(rig->a);
+		fence = record_and_write(rig->a);
 		arm(rig, 5, fence);
 		wr_flags_poll(rig->system, wr_now());
 		assert_int_equal(wr_load(&rig->waker.poked[5]), i);
-		poll(rig);
+		poll_until_idle(rig);
 		assert_int_equal(wr_load(&rig->waker.poked[5]), i + 1);
 		assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
 	}
@@ -391,26 +391,26 @@ BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
 {
 	weir_fence fence;
 
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	count_from(rig, rig->a, UINT64_C(3) << 30);
 	rig_store(rig, rig->a, 1, 10 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	arm(rig, 5, fence);
 	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
 }
 
 /* --- failure, the end of a run --- */
 
-BODY(f10_a_failure_pokes_each_who_waits_for_a_flag_once)
+BODY(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once)
 {
 	weir_fence fence;
 	wr_token token;
 
 	rig_store(rig, rig->a, 1, 20 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	rig_record(rig->c);
 	arm(rig, 1, fence);
 	wr_flags_poll(rig->system, wr_now());
@@ -423,20 +423,20 @@ BODY(f10_a_failure_pokes_each_who_waits_for_a_flag_once)
 	assert_int_equal(wr_load(&rig->waker.poked[3]), 0);
 	assert_int_equal(wr_flags_armed(rig->system), 0);
 	assert_int_equal(wr_flag_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
-	assert_int_equal(wr_flag_write(rig->b), WEIR_OK); /* nothing new to ring for */
+	assert_int_equal(wr_flag_write(rig->b), WEIR_OK); /* no new point: nothing to write */
 	assert_int_equal(wr_flag_write(rig->c), WEIR_E_DEVICE);
 	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
 }
 
-BODY(f08_a_flag_of_a_run_that_is_over_touches_nobody)
+BODY(f08_a_flag_of_a_run_that_is_over_pokes_nothing)
 {
 	struct rig_waker next;
 	weir_fence fence;
 
 	rig_store(rig, rig->a, 1, 20 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	arm(rig, 1, fence);
 	wr_flags_poll(rig->system, wr_now());
 	arm(rig, 2, fence);
@@ -448,7 +448,7 @@ BODY(f08_a_flag_of_a_run_that_is_over_touches_nobody)
 	rig_fill_waker(&next);
 	wr_system_attach(rig->system, &next.waker);
 	arm(rig, 4, fence);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&next.poked[4]), 1);
 	assert_int_equal(wr_load(&next.poked[1]) + wr_load(&next.poked[2]), 0);
 	wr_system_detach(rig->system);
@@ -456,22 +456,22 @@ BODY(f08_a_flag_of_a_run_that_is_over_touches_nobody)
 
 BODY(f08_without_a_run_no_flag_is_armed)
 {
-	weir_fence fence = ring(rig->a);
+	weir_fence fence = record_and_write(rig->a);
 	wr_token token;
 
 	wr_system_detach(rig->system);
 	assert_int_equal(wr_flag_arm(rig->system, 1, &fence, 1, &token), WEIR_E_CLOSED);
 }
 
-/* --- the net below the poller --- */
+/* --- the health check behind the poller --- */
 
-BODY(f12_the_watch_looks_when_nobody_polls)
+BODY(f12_the_watch_looks_when_no_thread_polls)
 {
 	weir_fence fence;
 	int64_t next;
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	arm(rig, 5, fence);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_true(next <= wr_now() + 50 * MS);
@@ -480,9 +480,9 @@ BODY(f12_the_watch_looks_when_nobody_polls)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(f12_who_arms_a_flag_wakes_the_watch_that_rests)
+BODY(f12_arming_a_flag_wakes_the_watch)
 {
-	weir_fence fence = ring(rig->a);
+	weir_fence fence = record_and_write(rig->a);
 	int64_t next;
 	int kicked;
 
@@ -492,7 +492,7 @@ BODY(f12_who_arms_a_flag_wakes_the_watch_that_rests)
 	kicked = wr_load(&rig->waker.kicked);
 	arm(rig, 5, fence);
 	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
-	poll(rig);
+	poll_until_idle(rig);
 }
 
 static void lose_flags(struct rig *rig, unsigned of_1000)
@@ -514,28 +514,28 @@ static weir_status watch_for(struct rig *rig, int64_t ns)
 	return status;
 }
 
-BODY(f12_a_lost_ring_keeps_nobody_waiting)
+BODY(f12_a_lost_flag_write_keeps_no_entity_waiting)
 {
 	if (!rig_is("sim"))
 		return;
 	lose_flags(rig, 1000);
 	rig_store(rig, rig->a, 1, 5 * MS);
-	arm(rig, 5, ring(rig->a));
-	assert_int_equal(watch_for(rig, 5 * SECOND), WEIR_OK); /* nothing came after it: nobody knows */
+	arm(rig, 5, record_and_write(rig->a));
+	assert_int_equal(watch_for(rig, 5 * SECOND), WEIR_OK); /* no later write: the loss cannot be told */
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(f12_a_lost_ring_is_found_by_later_work)
+BODY(f12_a_lost_flag_write_is_found_by_later_work)
 {
 	if (!rig_is("sim"))
 		return;
 	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
 	lose_flags(rig, 1000);
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_E_DEVICE);
 	assert_non_null(strstr(wr_system_failure(rig->system), "flag lost: the work of 'a'"));
 }
@@ -544,19 +544,19 @@ BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
 {
 	if (!rig_is("sim"))
 		return;
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, SECOND), WEIR_OK);
 	count_from(rig, rig->a, UINT64_C(3) << 30);
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
-	rig_wait(rig, ring(rig->a));
+	rig_wait(rig, record_and_write(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
 }
 
-/* --- whether there are any --- */
+/* --- devices that cannot write flags --- */
 
-static struct wr_backend mute;
+static struct wr_backend changed;
 
 static weir_status cannot_write_flags(void *self, int device)
 {
@@ -569,25 +569,25 @@ static weir_status only_the_first_is_written(void *self, int device)
 	return device ? cannot_write_flags(self, device) : WEIR_OK;
 }
 
-BODY(g04_one_device_that_cannot_ring_is_enough_to_refuse)
+BODY(g04_one_device_that_cannot_write_flags_is_enough_to_refuse)
 {
-	mute = *rig->system->backend;
-	mute.can_write_flag = only_the_first_is_written;
-	rig->system->backend = &mute;
+	changed = *rig->system->backend;
+	changed.can_write_flag = only_the_first_is_written;
+	rig->system->backend = &changed;
 	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 1 has no stream memory operations");
 }
 
-BODY(g04_a_device_that_cannot_ring_refuses_the_signal_by_name)
+BODY(g04_a_device_that_cannot_write_flags_refuses_the_signal_by_name)
 {
-	mute = *rig->system->backend;
-	mute.can_write_flag = cannot_write_flags;
-	rig->system->backend = &mute;
+	changed = *rig->system->backend;
+	changed.can_write_flag = cannot_write_flags;
+	rig->system->backend = &changed;
 	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 0 has no stream memory operations");
-	mute.write_flag = NULL;
+	changed.write_flag = NULL;
 	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* refuses nothing: it is armed by callback */
+	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* not an error: the point is armed by callback */
 	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
 }
 
@@ -599,7 +599,7 @@ static bool is_given_out(const struct wr_flag_words *words, const _Atomic uint32
 	return false;
 }
 
-BODY(g04_streams_have_their_words_before_they_ring)
+BODY(g04_streams_have_their_words_before_the_first_write)
 {
 	enum { MANY = WR_WORDS + 3 };
 	weir_stream *streams[MANY];
@@ -616,7 +616,7 @@ BODY(g04_streams_have_their_words_before_they_ring)
 		wr_stream_close(streams[i]);
 }
 
-static weir_status used_before(void *self, int device, size_t bytes, void **out)
+static weir_status alloc_dirty(void *self, int device, size_t bytes, void **out)
 {
 	weir_status status = rig_is("sim") ? wr_backend_sim.alloc(self, device, bytes, out) :
 					     wr_backend_host.alloc(self, device, bytes, out);
@@ -626,14 +626,14 @@ static weir_status used_before(void *self, int device, size_t bytes, void **out)
 	return status;
 }
 
-BODY(g04_words_begin_with_what_was_seen_whatever_lay_there)
+BODY(g04_words_begin_with_the_completed_point_whatever_lay_there)
 {
 	weir_stream *stream;
 	_Atomic uint32_t *word = NULL;
 
-	mute = *rig->system->backend;
-	mute.alloc = used_before;
-	rig->system->backend = &mute;
+	changed = *rig->system->backend;
+	changed.alloc = alloc_dirty;
+	rig->system->backend = &changed;
 	assert_int_equal(wr_flag_word(rig->system, 0, &word), WEIR_OK);
 	assert_int_equal(wr_load(word), 0);
 	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
@@ -650,34 +650,34 @@ static bool in_capture(void *self, int device, void *stream)
 	return true;
 }
 
-/* The write would become a part of what is captured, and be repeated with it. */
-BODY(g04_nobody_rings_in_a_capture)
+/* The write would become a node of the captured graph and be repeated by each launch of it. */
+BODY(g04_no_flag_is_written_in_a_capture)
 {
 	rig_record(rig->a);
-	mute = *rig->system->backend;
-	mute.capturing = in_capture;
-	rig->system->backend = &mute;
-	wr_store(&rig->a->exposed, true); /* somebody has its native handle, and began one after the record */
+	changed = *rig->system->backend;
+	changed.capturing = in_capture;
+	rig->system->backend = &changed;
+	wr_store(&rig->a->exposed, true); /* a capture by its native handle, after the record */
 	wr_store(&rig->a->dirty, true);
 	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
 	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
-	mute.capturing = NULL;
+	changed.capturing = NULL;
 	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
 	assert_true(wr_load(&rig->a->flag_value) == wr_load(&rig->a->submitted));
 }
 
-/* The write comes after the record: it may still be on its way when the fence is complete. */
+/* The write is enqueued after the record, so it may still be pending when the fence is complete. */
 BODY(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written)
 {
-	weir_stream *stream = rig_stream(rig, "rung");
-	weir_fence fence = ring(stream);
+	weir_stream *stream = rig_stream(rig, "written");
+	weir_fence fence = record_and_write(stream);
 
 	rig_wait(rig, fence);
 	wr_stream_close(stream);
 	assert_int_equal(wr_load(&stream->submitted), fence.point + 1);
 }
 
-static weir_status refuse(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status refuse_write(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	(void)self;
 	(void)device;
@@ -687,22 +687,22 @@ static weir_status refuse(void *self, int device, void *stream, _Atomic uint32_t
 	return wr_fail(WEIR_E_NOMEM, "no room for a write");
 }
 
-BODY(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise)
+BODY(f65_a_flag_write_that_could_not_be_enqueued_is_armed_otherwise)
 {
 	weir_fence fence;
 	wr_token token;
 
-	mute = *rig->system->backend;
-	mute.write_flag = refuse;
-	rig->system->backend = &mute;
+	changed = *rig->system->backend;
+	changed.write_flag = refuse_write;
+	rig->system->backend = &changed;
 	rig_store(rig, rig->a, 1, 10 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	assert_int_equal(wr_flag_arm(rig->system, 1, &fence, 1, &token), WEIR_E_UNSUPPORTED);
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_OK);
 	rig_until_poked(rig, 1);
 }
 
-/* What is lost there may let go who waits here. */
+/* A stream lost on the other device may release waiters of this one. */
 BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 {
 	struct wr_stream_spec spec = {.device = 1};
@@ -711,7 +711,7 @@ BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 	wr_token token;
 
 	assert_int_equal(wr_stream_open(rig->system, &spec, "far", &far), WEIR_OK);
-	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK); /* such have words */
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK); /* signal streams have words */
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fences[0] = rig_record(rig->a);
 	rig->cell++;
@@ -741,11 +741,11 @@ BODY(g04_the_margin_follows_how_late_sleeps_end)
 BODY(g04_the_length_of_a_streams_work_is_learned)
 {
 	if (!rig_is("sim"))
-		return; /* in virtual time it is known */
+		return; /* only virtual time is exact enough */
 	for (int i = 0; i < 40; i++) {
 		rig_store(rig, rig->a, 1, 4 * MS);
-		arm(rig, 1, ring(rig->a));
-		poll(rig);
+		arm(rig, 1, record_and_write(rig->a));
+		poll_until_idle(rig);
 	}
 	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
@@ -757,14 +757,14 @@ BODY(g04_work_begins_when_what_was_before_it_has_ended)
 	for (int i = 0; i < 20; i++) {
 		for (uint32_t k = 1; k <= 3; k++) {
 			rig_store(rig, rig->a, 1, 4 * MS);
-			arm(rig, k, ring(rig->a));
+			arm(rig, k, record_and_write(rig->a));
 		}
-		poll(rig);
+		poll_until_idle(rig);
 	}
 	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
 
-/* Of a device whose words are worth a core; what is left until the next look is what the poller may sleep. */
+/* Polls until `entity` was poked. Returns the time until the next look: how long the poller may sleep. */
 static int64_t look_until_poked(struct rig *rig, uint32_t entity)
 {
 	for (;;) {
@@ -781,7 +781,7 @@ static void learn_4_ms(struct rig *rig)
 	rig->system->poller.spins = true;
 	for (int i = 0; i < 20; i++) {
 		rig_store(rig, rig->a, 1, 4 * MS);
-		arm(rig, 1, ring(rig->a));
+		arm(rig, 1, record_and_write(rig->a));
 		wr_store(&rig->waker.poked[1], 0);
 		look_until_poked(rig, 1);
 	}
@@ -795,7 +795,7 @@ BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
 	learn_4_ms(rig);
 	for (uint32_t k = 2; k <= 3; k++) {
 		rig_store(rig, rig->a, 1, 4 * MS);
-		arm(rig, k, ring(rig->a));
+		arm(rig, k, record_and_write(rig->a));
 	}
 	assert_true(look_until_poked(rig, 2) > 2 * MS);
 	look_until_poked(rig, 3);
@@ -811,7 +811,7 @@ BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
 	before = rig->a->flag_seen.work.mean;
 	for (uint32_t k = 2; k <= 3; k++) {
 		rig_store(rig, rig->a, 1, k == 2 ? 4 * MS : 0);
-		arm(rig, k, ring(rig->a));
+		arm(rig, k, record_and_write(rig->a));
 		wr_flags_poll(rig->system, wr_now());
 	}
 	wr_thread_sleep(3900 * US);
@@ -830,26 +830,26 @@ BODY(g04_the_next_look_is_the_earliest_that_any_wants)
 	if (!rig_is("sim"))
 		return;
 	rig_store(rig, rig->a, 1, 100 * MS);
-	fence = ring(rig->a);
+	fence = record_and_write(rig->a);
 	arm(rig, 1, fence);
 	wr_thread_sleep(10 * MS);
 	arm(rig, 2, fence);
 	now = wr_now();
-	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + 100 * US); /* 1 may wait longer */
-	poll(rig);
+	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + 100 * US); /* 1 is due later */
+	poll_until_idle(rig);
 }
 
-BODY(g04_who_finds_somebody_looking_comes_again_soon)
+BODY(g04_a_poller_that_finds_another_polling_comes_again_soon)
 {
 	int64_t now;
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	arm(rig, 1, ring(rig->a));
+	arm(rig, 1, record_and_write(rig->a));
 	wr_store(&rig->system->poller.looking, true);
 	now = wr_now();
 	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + MS);
 	wr_store(&rig->system->poller.looking, false);
-	poll(rig);
+	poll_until_idle(rig);
 }
 
 BODY(f40_a_flag_that_could_not_be_listed_is_looked_at_later)
@@ -857,13 +857,13 @@ BODY(f40_a_flag_that_could_not_be_listed_is_looked_at_later)
 	int64_t now;
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	arm(rig, 1, ring(rig->a));
+	arm(rig, 1, record_and_write(rig->a));
 	wr_memory_fail_at(0, true);
 	now = wr_now();
 	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + 10 * MS);
 	wr_memory_fail_at(-1, false);
 	assert_int_equal(wr_flags_armed(rig->system), 1);
-	poll(rig);
+	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 }
 
@@ -879,20 +879,20 @@ struct armer {
 	_Atomic bool *over;
 };
 
-static void ring_and_arm(void *arg)
+static void write_and_arm(void *arg)
 {
 	struct armer *armer = arg;
 	struct rig *rig = armer->rig;
 
 	for (uint32_t i = 0; i < FLAGS; i++) {
-		wr_token token = arm(rig, armer->first + i, ring(armer->stream));
+		wr_token token = arm(rig, armer->first + i, record_and_write(armer->stream));
 
 		if (i % 3 == 0)
 			wr_signal_cancel(rig->system, token);
 	}
 }
 
-static void look_all_the_time(void *arg)
+static void poll_all_the_time(void *arg)
 {
 	struct armer *armer = arg;
 
@@ -902,7 +902,7 @@ static void look_all_the_time(void *arg)
 	}
 }
 
-BODY(g04_each_flag_is_taken_back_once)
+BODY(g04_each_flag_is_fired_or_cancelled_once)
 {
 	_Atomic bool over = false;
 	weir_stream *streams[ARMERS] = {rig->a, rig->b, rig->c};
@@ -910,11 +910,11 @@ BODY(g04_each_flag_is_taken_back_once)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		lookers[i] = (struct armer){.rig = rig, .over = &over};
-		assert_int_equal(wr_thread_start(&lookers[i].thread, "looker", look_all_the_time, &lookers[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&lookers[i].thread, "looker", poll_all_the_time, &lookers[i]), WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++) {
 		armers[i] = (struct armer){.rig = rig, .stream = streams[i], .first = i * FLAGS};
-		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", ring_and_arm, &armers[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", write_and_arm, &armers[i]), WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++)
 		wr_thread_join(&armers[i].thread);
@@ -937,20 +937,20 @@ static void watch_all_the_time(void *arg)
 	}
 }
 
-/* ThreadSanitizer looks on: what a ring is missed by is the owner's until there is a word. */
+/* For ThreadSanitizer: what the health check compares flags with is the owner's until there is a word. */
 BODY(g04_words_are_given_out_while_the_watch_looks)
 {
 	_Atomic bool over = false;
 	struct armer armer = {.rig = rig, .stream = rig->a}, watcher = {.rig = rig, .over = &over};
 
 	assert_int_equal(wr_thread_start(&watcher.thread, "watcher", watch_all_the_time, &watcher), WEIR_OK);
-	assert_int_equal(wr_thread_start(&armer.thread, "armer", ring_and_arm, &armer), WEIR_OK);
+	assert_int_equal(wr_thread_start(&armer.thread, "armer", write_and_arm, &armer), WEIR_OK);
 	wr_thread_join(&armer.thread);
-	ring(rig->b);
-	ring(rig->c);
+	record_and_write(rig->b);
+	record_and_write(rig->c);
 	wr_store(&over, true);
 	wr_thread_join(&watcher.thread);
-	poll(rig);
+	poll_until_idle(rig);
 }
 
 static void fail_meanwhile(void *arg)
@@ -961,7 +961,7 @@ static void fail_meanwhile(void *arg)
 	wr_system_fail(armer->rig->system, "the device is gone");
 }
 
-static void ring_and_arm_until_it_fails(void *arg)
+static void write_and_arm_until_failure(void *arg)
 {
 	struct armer *armer = arg;
 	weir_fence fence;
@@ -973,13 +973,13 @@ static void ring_and_arm_until_it_fails(void *arg)
 			return;
 }
 
-BODY(f10_a_failure_in_the_midst_pokes_nobody_twice)
+BODY(f10_a_failure_in_the_midst_pokes_no_entity_twice)
 {
 	_Atomic bool over = false;
 	struct armer failer = {.rig = rig}, looker = {.rig = rig, .over = &over}, armer = {.rig = rig, .stream = rig->a};
 
-	assert_int_equal(wr_thread_start(&looker.thread, "looker", look_all_the_time, &looker), WEIR_OK);
-	assert_int_equal(wr_thread_start(&armer.thread, "armer", ring_and_arm_until_it_fails, &armer), WEIR_OK);
+	assert_int_equal(wr_thread_start(&looker.thread, "looker", poll_all_the_time, &looker), WEIR_OK);
+	assert_int_equal(wr_thread_start(&armer.thread, "armer", write_and_arm_until_failure, &armer), WEIR_OK);
 	assert_int_equal(wr_thread_start(&failer.thread, "failer", fail_meanwhile, &failer), WEIR_OK);
 	wr_thread_join(&failer.thread);
 	wr_thread_join(&armer.thread);
@@ -1007,30 +1007,30 @@ int main(int argc, char **argv)
 		T(g04_one_flag_waits_for_all_fences),
 		T(g04_two_entities_wait_for_one_point),
 		T(g04_what_is_complete_fires_at_the_first_look),
-		T(g04_a_cancelled_flag_pokes_nobody),
-		T(g04_what_was_not_rung_is_armed_otherwise),
-		T(g04_a_point_that_was_not_rung_does_not_wait_for_a_later_one),
+		T(g04_a_cancelled_flag_pokes_no_entity),
+		T(g04_a_point_without_a_flag_write_is_armed_otherwise),
+		T(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one),
 		T(g04_a_place_that_is_used_again_says_nothing_of_the_next_point),
-		T(g04_who_stood_in_the_order_for_a_callback_leaves_it),
-		T(g04_views_ring_for_themselves),
+		T(g04_an_entity_that_queued_for_a_callback_leaves_the_queue),
+		T(g04_views_write_flags_of_their_own),
 		T(g04_a_stream_that_is_opened_again_counts_on),
 		T(f39_a_word_comes_round_at_2_to_the_32),
 		T(f39_a_word_that_was_not_used_for_long_says_nothing),
-		T(f10_a_failure_pokes_each_who_waits_for_a_flag_once),
-		T(f08_a_flag_of_a_run_that_is_over_touches_nobody),
+		T(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once),
+		T(f08_a_flag_of_a_run_that_is_over_pokes_nothing),
 		T(f08_without_a_run_no_flag_is_armed),
-		T(f12_the_watch_looks_when_nobody_polls),
-		T(f12_who_arms_a_flag_wakes_the_watch_that_rests),
-		T(f12_a_lost_ring_keeps_nobody_waiting),
-		T(f12_a_lost_ring_is_found_by_later_work),
+		T(f12_the_watch_looks_when_no_thread_polls),
+		T(f12_arming_a_flag_wakes_the_watch),
+		T(f12_a_lost_flag_write_keeps_no_entity_waiting),
+		T(f12_a_lost_flag_write_is_found_by_later_work),
 		T(f39_a_word_that_was_not_used_for_long_is_not_lost),
-		T(g04_a_device_that_cannot_ring_refuses_the_signal_by_name),
-		T(g04_one_device_that_cannot_ring_is_enough_to_refuse),
-		T(g04_words_begin_with_what_was_seen_whatever_lay_there),
-		T(g04_nobody_rings_in_a_capture),
+		T(g04_a_device_that_cannot_write_flags_refuses_the_signal_by_name),
+		T(g04_one_device_that_cannot_write_flags_is_enough_to_refuse),
+		T(g04_words_begin_with_the_completed_point_whatever_lay_there),
+		T(g04_no_flag_is_written_in_a_capture),
 		T(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written),
-		T(g04_streams_have_their_words_before_they_ring),
-		T(f65_a_ring_that_could_not_be_enqueued_is_armed_otherwise),
+		T(g04_streams_have_their_words_before_the_first_write),
+		T(f65_a_flag_write_that_could_not_be_enqueued_is_armed_otherwise),
 		T(g01_the_word_of_a_callback_proves_nothing_of_another_device),
 		T(g04_the_margin_follows_how_late_sleeps_end),
 		T(g04_the_length_of_a_streams_work_is_learned),
@@ -1038,11 +1038,11 @@ int main(int argc, char **argv)
 		T(g04_the_end_of_one_point_moves_the_look_at_the_next),
 		T(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing),
 		T(g04_the_next_look_is_the_earliest_that_any_wants),
-		T(g04_who_finds_somebody_looking_comes_again_soon),
+		T(g04_a_poller_that_finds_another_polling_comes_again_soon),
 		T(f40_a_flag_that_could_not_be_listed_is_looked_at_later),
-		T(g04_each_flag_is_taken_back_once),
+		T(g04_each_flag_is_fired_or_cancelled_once),
 		T(g04_words_are_given_out_while_the_watch_looks),
-		T(f10_a_failure_in_the_midst_pokes_nobody_twice),
+		T(f10_a_failure_in_the_midst_pokes_no_entity_twice),
 	};
 
 	if (argc > 1)

@@ -1,4 +1,5 @@
-/* What others do while a thread is in a call of the device: done by the call itself, on the host's backend. */
+/* Races with a thread that is inside a call of the host backend: the call does what the
+ * other thread would. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@
 
 static struct wr_backend slow; /* the rig's system runs on it */
 static struct rig *meanwhile;
-static weir_fence asked;
+static weir_fence queried;
 
 #define BODY(name)                                                                                           \
 	static void name##_body(struct rig *);                                                               \
@@ -23,13 +24,13 @@ static weir_fence asked;
 	}                                                                                                    \
 	static void name##_body(struct rig *rig)
 
-/* --- a question whose answer is old when it comes --- */
+/* --- a query whose answer is out of date --- */
 
 static void replace_point(void)
 {
-	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), asked.point);
+	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), queried.point);
 
-	wr_store(&place->point, asked.point + 1000); /* seen complete by another thread, and recorded anew */
+	wr_store(&place->point, queried.point + 1000); /* seen complete by another thread, and recorded anew */
 }
 
 static weir_status answer_late(void *self, void *event)
@@ -40,25 +41,25 @@ static weir_status answer_late(void *self, void *event)
 	return WEIR_E_BUSY;
 }
 
-/* The event is busy with the later point; the one that was asked about is complete. */
+/* The event is busy with a later point; the point that the query is about is complete. */
 BODY(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete)
 {
 	meanwhile = rig;
-	asked = rig_record(rig->a);
+	queried = rig_record(rig->a);
 	slow.query = answer_late;
 	rig->system->backend = &slow;
-	assert_int_equal(wr_fence_query(rig->system, asked), WEIR_OK);
+	assert_int_equal(wr_fence_query(rig->system, queried), WEIR_OK);
 	rig->system->backend = &wr_backend_host;
-	rig_wait(rig, rig_record(rig->a));	/* it really is, before its event goes */
+	rig_wait(rig, rig_record(rig->a));	/* complete it before its event is destroyed */
 }
 
-/* --- the watch looks while a worker has taken the retire list off --- */
+/* --- the health check runs while a worker has taken the list of deferred frees --- */
 
 static void let_watch_rest(void)
 {
 	int64_t next;
 
-	rig_wait(meanwhile, asked);
+	rig_wait(meanwhile, queried);
 	assert_int_equal(wr_system_watch(meanwhile->system, wr_now(), &next), WEIR_OK);
 	assert_true(next == WR_FOREVER);
 	assert_true(wr_load(&meanwhile->system->resting));
@@ -83,13 +84,13 @@ static void release(struct wr_deferred_free *retired)
 
 BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 {
-	struct wr_deferred_free entry = {.fences = &asked, .count = 1, .release = release, .foreign = true};
+	struct wr_deferred_free entry = {.fences = &queried, .count = 1, .release = release, .foreign = true};
 	int kicked;
 
 	meanwhile = rig;
 	released = 0;
 	rig_store(rig, rig->a, 1, 20 * MS);
-	asked = rig_record(rig->a);
+	queried = rig_record(rig->a);
 	assert_false(wr_defer_free(rig->system, &entry));
 	slow.query = answer_before_watch;
 	rig->system->backend = &slow;
@@ -102,7 +103,7 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	assert_int_equal(released, 1);
 }
 
-/* --- a stream that the watch has looked at gets work while it looks at another --- */
+/* --- a stream that the health check has passed gets work while it looks at another --- */
 
 static weir_fence begun;
 
@@ -124,9 +125,9 @@ BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 	int kicked;
 
 	meanwhile = rig;
-	asked = rig_record(rig->b);
-	place = wr_stream_point(rig->b, asked.point);
-	wr_store_relaxed(&place->at, wr_now() - SECOND);	/* so old that the watch asks */
+	queried = rig_record(rig->b);
+	place = wr_stream_point(rig->b, queried.point);
+	wr_store_relaxed(&place->at, wr_now() - SECOND);	/* so old that the health check queries it */
 	slow.query = begin_before_answer;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);
@@ -136,7 +137,7 @@ BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 	rig_wait(rig, begun);
 }
 
-/* --- the system fails while a signal is made --- */
+/* --- the system fails while a signal is armed --- */
 
 static weir_status fail_meanwhile(void *self, int device, void *stream, void *event)
 {
@@ -152,7 +153,7 @@ static weir_status count_call(void *self, int device, void *stream, void (*fn)(v
 	return wr_backend_host.call(self, device, stream, fn, arg);
 }
 
-/* The failure told all tokens that were armed; this one was armed after it, and nothing would end it. */
+/* The failure fired all armed tokens; this one is armed after it, so nothing else would fire it. */
 BODY(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile)
 {
 	wr_token token;
@@ -160,11 +161,11 @@ BODY(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile)
 	meanwhile = rig;
 	calls = 0;
 	rig_store(rig, rig->a, 1, 20 * MS);
-	asked = rig_record(rig->a);
+	queried = rig_record(rig->a);
 	slow.wait = fail_meanwhile;
 	slow.call = count_call;
 	rig->system->backend = &slow;
-	assert_int_equal(wr_signal_arm(rig->system, 1, &asked, 1, &token), WEIR_E_DEVICE);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &queried, 1, &token), WEIR_E_DEVICE);
 	rig->system->backend = &wr_backend_host;
 	assert_int_equal(calls, 0);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);

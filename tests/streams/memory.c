@@ -1,4 +1,4 @@
-/* F40: any one allocation fails, or all from one on: a status, no leak, nothing half-built. */
+/* F40: when one allocation fails, or all from one on, there is a status, no leak and nothing half-built. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rig.h"
@@ -12,7 +12,7 @@ struct attempt {
 	weir_stream *stream;
 };
 
-/* What is complete by now needs no signal of its own. */
+/* An inline signal, or OK if the fence is complete by now. */
 static weir_status inline_or_not(struct attempt *attempt, const weir_fence *fence, wr_token *token)
 {
 	weir_status status = wr_signal_inline(attempt->system, 1, fence, 1, token);
@@ -20,7 +20,7 @@ static weir_status inline_or_not(struct attempt *attempt, const weir_fence *fenc
 	return status == WEIR_E_UNSUPPORTED ? WEIR_OK : status;
 }
 
-/* Whatever can be asked for, until something cannot be had. */
+/* Calls everything that allocates, until a call fails. */
 static weir_status use(struct attempt *attempt)
 {
 	weir_fence fence;

@@ -18,7 +18,7 @@
 	}                                                                                                    \
 	static void name##_body(struct rig *rig)
 
-/* --- words --- */
+/* --- helpers --- */
 
 static struct wr_stream_pool *pool_of(struct rig *rig, const char *name, uint32_t reserved, uint32_t max)
 {
@@ -29,7 +29,7 @@ static struct wr_stream_pool *pool_of(struct rig *rig, const char *name, uint32_
 	return pool;
 }
 
-static weir_stream *take(struct wr_stream_pool *pool)
+static weir_stream *acquire(struct wr_stream_pool *pool)
 {
 	weir_stream *stream = NULL;
 
@@ -37,7 +37,7 @@ static weir_stream *take(struct wr_stream_pool *pool)
 	return stream;
 }
 
-static weir_stream *share(weir_stream *stream)
+static weir_stream *share_view(weir_stream *stream)
 {
 	weir_stream *view = NULL;
 
@@ -45,7 +45,7 @@ static weir_stream *share(weir_stream *stream)
 	return view;
 }
 
-static uint32_t streams_of(struct rig *rig)
+static uint32_t stream_count(struct rig *rig)
 {
 	return wr_load(&rig->system->count);
 }
@@ -55,7 +55,7 @@ static uint32_t streams_of(struct rig *rig)
 BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 {
 	struct wr_stream_pool *pool = pool_of(rig, "fast", 0, 2);
-	weir_stream *first = take(pool), *second = take(pool), *third = NULL;
+	weir_stream *first = acquire(pool), *second = acquire(pool), *third = NULL;
 
 	assert_int_equal(wr_stream_pool_take(pool, "late", &third), WEIR_E_BUSY);
 	assert_string_equal(weir_last_error(), "stream pool 'fast' is exhausted: of 2 streams none is left; raise max_size");
@@ -63,7 +63,7 @@ BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 	assert_int_equal(wr_stream_pool_taken(pool), 2);
 	wr_stream_close(first);
 	assert_int_equal(wr_stream_pool_taken(pool), 1);
-	third = take(pool);
+	third = acquire(pool);
 	wr_stream_close(second);
 	wr_stream_close(third);
 	assert_int_equal(wr_stream_pool_taken(pool), 0);
@@ -76,62 +76,62 @@ BODY(t05_a_pool_without_a_bound_is_never_exhausted)
 	weir_stream *streams[MANY];
 
 	for (int i = 0; i < MANY; i++)
-		streams[i] = take(pool);
+		streams[i] = acquire(pool);
 	for (int i = 0; i < MANY; i++)
 		wr_stream_close(streams[i]);
 }
 
 BODY(t05_the_reserved_streams_are_there_before_the_first_is_taken)
 {
-	uint32_t before = streams_of(rig);
+	uint32_t before = stream_count(rig);
 	struct wr_stream_pool *pool = pool_of(rig, "fast", 3, 4);
 	weir_stream *streams[4];
 
-	assert_int_equal(streams_of(rig), before + 3);
+	assert_int_equal(stream_count(rig), before + 3);
 	assert_int_equal(wr_stream_pool_taken(pool), 0);
 	for (int i = 0; i < 4; i++)
-		streams[i] = take(pool);
-	assert_int_equal(streams_of(rig), before + 4);
+		streams[i] = acquire(pool);
+	assert_int_equal(stream_count(rig), before + 4);
 	for (int i = 0; i < 4; i++)
 		wr_stream_close(streams[i]);
 }
 
 BODY(t05_more_are_not_reserved_than_may_be_taken)
 {
-	uint32_t before = streams_of(rig);
+	uint32_t before = stream_count(rig);
 
 	pool_of(rig, "small", 5, 2);
-	assert_int_equal(streams_of(rig), before + 2);
+	assert_int_equal(stream_count(rig), before + 2);
 }
 
 BODY(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained)
 {
 	struct wr_stream_pool *pool = pool_of(rig, "one", 0, 1);
-	weir_stream *busy = take(pool), *other;
+	weir_stream *busy = acquire(pool), *other;
 	weir_fence fence;
 
 	rig_store(rig, busy, 1, 20 * MS);
 	fence = rig_record(busy);
 	wr_stream_close(busy);
-	other = take(pool);
+	other = acquire(pool);
 	assert_ptr_not_equal(other, busy);
 	wr_stream_close(other);
 	rig_wait(rig, fence);
 	assert_true(wr_stream_idle(busy));
-	other = take(pool);
-	assert_int_equal(streams_of(rig), 5); /* the rig's three, and the two */
+	other = acquire(pool);
+	assert_int_equal(stream_count(rig), 5); /* the rig's 3 and these 2 */
 	wr_stream_close(other);
 }
 
 BODY(t05_pools_do_not_mix)
 {
-	weir_stream *x = take(pool_of(rig, "x", 1, 1)), *y;
+	weir_stream *x = acquire(pool_of(rig, "x", 1, 1)), *y;
 
 	wr_stream_close(x);
 	y = rig_stream(rig, "of no pool");
 	assert_ptr_not_equal(x, y);
 	wr_stream_close(y);
-	y = take(pool_of(rig, "y", 0, 1));
+	y = acquire(pool_of(rig, "y", 0, 1));
 	assert_ptr_not_equal(x, y);
 	wr_stream_close(y);
 }
@@ -162,7 +162,7 @@ static void assert_not_given_out(struct rig *rig, struct wr_stream_spec given, s
 	wr_stream_close(second);
 }
 
-BODY(t05_a_stream_is_given_out_again_only_to_who_wants_such_a_one)
+BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
 {
 	const struct wr_stream_spec plain = {0}, far = {.device = 1}, urgent = {.priority = -1};
 	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
@@ -184,14 +184,14 @@ BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
 	wr_stream_close(stream);
 }
 
-/* Nobody asked about any of them, and the newest are not complete. */
+/* No point was queried, and the newest are not complete. */
 BODY(t02_events_of_work_that_is_done_are_used_again)
 {
 	struct wr_event_ring *ring = wr_load(&rig->b->ring);
 	weir_fence first = rig_record(rig->b), last = first;
 
 	assert_int_equal(weir_stream_wait(rig->a, first), WEIR_OK);
-	rig_wait(rig, rig_record(rig->a)); /* so the first is complete */
+	rig_wait(rig, rig_record(rig->a)); /* so rig->b's first point is complete */
 	rig_store(rig, rig->b, 1, 50 * MS);
 	for (int i = 0; i < WR_EVENTS; i++)
 		last = rig_record(rig->b);
@@ -199,7 +199,7 @@ BODY(t02_events_of_work_that_is_done_are_used_again)
 	rig_wait(rig, last);
 }
 
-/* What is noted of one stream that was waited for is not taken for another's. */
+/* A recycled stream does not inherit the wait that was noted for the stream before it. */
 BODY(t02_a_wait_for_one_stream_is_none_for_another)
 {
 	weir_stream *others[WR_WAITED];
@@ -210,7 +210,7 @@ BODY(t02_a_wait_for_one_stream_is_none_for_another)
 	assert_int_equal(others[WR_WAITED - 1]->index % WR_WAITED, rig->c->index % WR_WAITED);
 	rig_store(rig, rig->c, 1, 10 * MS);
 	of_c = rig_record(rig->c);
-	rig->cell++;	/* another one: both work at the same time */
+	rig->cell++;	/* another cell: both work at the same time */
 	rig_store(rig, others[WR_WAITED - 1], 1, 10 * MS);
 	rig->cell--;
 	of_other = rig_record(others[WR_WAITED - 1]);
@@ -230,11 +230,11 @@ struct crowd {
 	struct rig *rig;
 	_Atomic int owners[MOST];
 	_Atomic int shared, refused;
-	_Atomic uint64_t id; /* of whoever opened a stream last */
+	_Atomic uint64_t id; /* id of the stream that was opened last */
 	_Atomic bool over;
 };
 
-static void take_and_give_back(void *arg)
+static void acquire_and_release(void *arg)
 {
 	struct crowd *crowd = arg;
 
@@ -261,7 +261,7 @@ static void run_crowd(struct crowd *crowd, void (*last)(void *arg))
 	struct wr_thread threads[THREADS] = {{0}};
 
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(wr_thread_start(&threads[i], "crowd", i == THREADS - 1 ? last : take_and_give_back, crowd),
+		assert_int_equal(wr_thread_start(&threads[i], "crowd", i == THREADS - 1 ? last : acquire_and_release, crowd),
 				 WEIR_OK);
 	for (int i = 0; i < THREADS - 1; i++)
 		wr_thread_join(&threads[i]);
@@ -273,7 +273,7 @@ BODY(t05_a_stream_has_one_taker_at_a_time)
 {
 	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
 
-	run_crowd(&crowd, take_and_give_back);
+	run_crowd(&crowd, acquire_and_release);
 	assert_int_equal(wr_load(&crowd.shared), 0);
 	assert_int_equal(wr_stream_pool_taken(crowd.pool), 0);
 	assert_true(wr_load(&crowd.refused) < THREADS * ROUNDS);
@@ -283,7 +283,7 @@ BODY(t05_a_stream_has_one_taker_at_a_time)
 
 BODY(t06_views_are_one_queue_under_identities_of_their_own)
 {
-	weir_stream *view = share(rig->a);
+	weir_stream *view = share_view(rig->a);
 	weir_fence of_a, of_view;
 
 	assert_true(weir_stream_same(rig->a, view));
@@ -296,7 +296,7 @@ BODY(t06_views_are_one_queue_under_identities_of_their_own)
 	assert_true(wr_stream_dirty(view));
 	assert_int_equal(rig_read(rig, view), 111);
 	of_view = rig_record(view);
-	assert_int_equal(of_a.point, 2); /* the rig has recorded one */
+	assert_int_equal(of_a.point, 2); /* the rig has recorded point 1 */
 	assert_int_equal(of_view.point, 2);
 	rig_wait(rig, of_view);
 	wr_stream_close(view);
@@ -304,7 +304,7 @@ BODY(t06_views_are_one_queue_under_identities_of_their_own)
 
 BODY(t06_a_view_of_a_view_is_one_of_its_root)
 {
-	weir_stream *view = share(rig->a), *second = share(view);
+	weir_stream *view = share_view(rig->a), *second = share_view(view);
 
 	assert_true(weir_stream_same(second, rig->a));
 	wr_stream_close(view);
@@ -314,7 +314,7 @@ BODY(t06_a_view_of_a_view_is_one_of_its_root)
 
 BODY(t06_what_shares_a_queue_need_not_wait)
 {
-	weir_stream *view = share(rig->a);
+	weir_stream *view = share_view(rig->a);
 	weir_fence fence;
 
 	rig_store(rig, rig->a, 1, 10 * MS);
@@ -328,7 +328,7 @@ BODY(t06_what_shares_a_queue_need_not_wait)
 
 BODY(t06_a_shared_stream_is_not_handed_out_again)
 {
-	weir_stream *root = rig->a, *view = share(root), *next;
+	weir_stream *root = rig->a, *view = share_view(root), *next;
 	weir_fence fence;
 
 	wr_stream_close(root);
@@ -337,7 +337,7 @@ BODY(t06_a_shared_stream_is_not_handed_out_again)
 	wr_stream_close(next);
 	rig_store(rig, view, 1, 20 * MS);
 	fence = rig_record(view);
-	wr_stream_close(view); /* its work is on the root's queue still */
+	wr_stream_close(view); /* its work is still on the root's queue */
 	assert_true(wr_stream_idle(root));
 	rig->a = rig_stream(rig, "next");
 	assert_ptr_not_equal(rig->a, root);
@@ -349,11 +349,11 @@ BODY(t06_a_shared_stream_is_not_handed_out_again)
 
 BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
 {
-	weir_stream *view = share(rig->a), *next;
+	weir_stream *view = share_view(rig->a), *next;
 	uint64_t id = weir_stream_id(view);
 
 	wr_stream_close(view);
-	next = share(rig->b);
+	next = share_view(rig->b);
 	assert_ptr_equal(next, view);
 	assert_true(weir_stream_id(next) != id);
 	assert_true(weir_stream_same(next, rig->b));
@@ -363,16 +363,16 @@ BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
 	wr_stream_close(next);
 }
 
-BODY(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream)
+BODY(t06_a_released_view_does_not_lead_to_another_stream)
 {
-	weir_stream *root = rig->a, *view = share(root), *late = NULL;
+	weir_stream *root = rig->a, *view = share_view(root), *late = NULL;
 	weir_fence fence = rig_record(view);
 
 	rig_wait(rig, fence);
 	wr_stream_close(view);
 	wr_stream_close(root);
 	rig->a = rig_stream(rig, "next");
-	assert_ptr_equal(rig->a, root); /* another's now */
+	assert_ptr_equal(rig->a, root); /* reused for another stream */
 	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "late", &late), WEIR_E_CLOSED);
 }
 
@@ -382,16 +382,16 @@ BODY(t06_a_view_that_was_given_back_serves_on_its_own_device_alone)
 	weir_stream *far = NULL, *view, *next;
 
 	assert_int_equal(wr_stream_open(rig->system, &there, "far", &far), WEIR_OK);
-	view = share(far);
+	view = share_view(far);
 	wr_stream_close(view);
-	next = share(rig->a);
+	next = share_view(rig->a);
 	assert_ptr_not_equal(next, view);
 	assert_int_equal(weir_stream_device(next), 0);
 	wr_stream_close(next);
 	wr_stream_close(far);
 }
 
-BODY(f40_a_view_that_could_not_be_had_keeps_nobody)
+BODY(f40_a_view_that_could_not_be_made_holds_no_stream)
 {
 	weir_stream *view = NULL;
 
@@ -418,7 +418,7 @@ BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
 
 BODY(t06_a_view_records_more_points_than_it_has_events)
 {
-	weir_stream *view = share(rig->a);
+	weir_stream *view = share_view(rig->a);
 	weir_fence first, last;
 
 	rig_store(rig, rig->a, 1, 20 * MS);
@@ -433,7 +433,7 @@ BODY(t06_a_view_records_more_points_than_it_has_events)
 
 BODY(t06_each_view_holds_a_live_reference_of_its_own)
 {
-	weir_stream *view = share(rig->a);
+	weir_stream *view = share_view(rig->a);
 	weir_fence of_a, of_view;
 
 	wr_stream_begin(rig->a);
@@ -452,15 +452,15 @@ BODY(t06_each_view_holds_a_live_reference_of_its_own)
 
 BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
 {
-	weir_stream *view = share(rig->a);
+	weir_stream *view = share_view(rig->a);
 
 	wr_stream_close(rig->a);
 	rig_store(rig, view, 3, MS);
 	assert_int_equal(rig_read(rig, view), 3);
-	rig->a = view; /* closed by the rig, or by the system */
+	rig->a = view; /* closed by the rig or the system */
 }
 
-BODY(t06_who_has_been_given_on_is_not_shared)
+BODY(t06_a_stream_that_was_given_on_is_not_shared)
 {
 	weir_fence fence = rig_record(rig->a);
 	weir_stream *root = rig->a, *view = NULL;
@@ -481,8 +481,8 @@ BODY(t06_who_has_been_given_on_is_not_shared)
 	assert_null(wr_stream_find(rig->system, UINT64_MAX));
 }
 
-/* Streams come and go meanwhile: what was shared is not handed out before the view is gone. */
-static void share_what_there_is(void *arg)
+/* While others open and close streams: a shared stream is not handed out before its view is closed. */
+static void share_open_streams(void *arg)
 {
 	struct crowd *crowd = arg;
 
@@ -503,13 +503,13 @@ BODY(t06_streams_are_shared_while_they_come_and_go)
 {
 	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
 
-	run_crowd(&crowd, share_what_there_is);
+	run_crowd(&crowd, share_open_streams);
 	assert_int_equal(wr_load(&crowd.shared), 0);
-	for (uint32_t i = 0; i < streams_of(rig); i++)
+	for (uint32_t i = 0; i < stream_count(rig); i++)
 		while (!wr_stream_idle(wr_stream_at(rig->system, i)))
 			wr_thread_sleep(MS);
-	wr_stream_close(rig_stream(rig, "who opens counts"));
-	for (uint32_t i = 0; i < streams_of(rig); i++)
+	wr_stream_close(rig_stream(rig, "opening counts"));
+	for (uint32_t i = 0; i < stream_count(rig); i++)
 		assert_int_equal(wr_stream_at(rig->system, i)->sharers, 0);
 }
 
@@ -521,9 +521,9 @@ BODY(t06_the_default_stream_has_one_queue_and_many_views)
 	uint32_t before;
 
 	assert_int_equal(wr_stream_default(rig->system, 0, "x", &x), WEIR_OK);
-	before = streams_of(rig);
+	before = stream_count(rig);
 	assert_int_equal(wr_stream_default(rig->system, 0, "y", &y), WEIR_OK);
-	assert_int_equal(streams_of(rig), before + 1);
+	assert_int_equal(stream_count(rig), before + 1);
 	assert_true(weir_stream_same(x, y));
 	assert_false(weir_stream_same(x, rig->a));
 	rig_store(rig, x, 1, 5 * MS);
@@ -612,7 +612,7 @@ BODY(t05_each_partition_is_given_back_with_the_system)
 	wr_stream_close(rig->c);
 	assert_int_equal(wr_system_destroy(rig->system), WEIR_OK);
 	rig->system = NULL;
-	assert_int_equal(partitions_destroyed, 3); /* and the remainder */
+	assert_int_equal(partitions_destroyed, 3); /* 2 parts and the remainder */
 }
 
 static weir_status divide_without(struct rig *rig, int64_t n, bool all, struct wr_partition **parts)
@@ -637,12 +637,12 @@ BODY(f40_without_memory_a_device_is_not_divided)
 			assert_null(parts[0]);
 			n++;
 		}
-		assert_in_range(n, 5, 99); /* two lists, three handles */
+		assert_in_range(n, 5, 99); /* at least two lists and three handles */
 		assert_true(parts[0] && parts[1] && parts[2]);
 	}
 }
 
-/* --- wrapped streams: the backend's own, as if they were a caller's --- */
+/* --- wrapped streams: streams of the backend stand for the caller's --- */
 
 static weir_stream *wrap(struct rig *rig, weir_stream *native)
 {
@@ -672,9 +672,9 @@ BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
 	assert_int_equal(wr_stream_unwrap(z), WEIR_OK);
 }
 
-BODY(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it)
+BODY(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it)
 {
-	weir_stream *wrapped = wrap(rig, rig->a), *view = share(wrapped), *late = NULL;
+	weir_stream *wrapped = wrap(rig, rig->a), *view = share_view(wrapped), *late = NULL;
 	weir_fence fence;
 
 	rig_store(rig, wrapped, 1, 20 * MS);
@@ -707,31 +707,31 @@ BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
-/* A view is looked at when it matters: nobody has asked about its last point. */
-BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_nobody_asked_about)
+/* Unwrapping queries the last points of views itself. */
+BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried)
 {
-	weir_stream *wrapped = wrap(rig, rig->a), *view = share(wrapped);
+	weir_stream *wrapped = wrap(rig, rig->a), *view = share_view(wrapped);
 
 	rig_store(rig, view, 1, MS);
 	wr_stream_close(view);
-	rig_wait(rig, rig_record(wrapped)); /* behind it */
+	rig_wait(rig, rig_record(wrapped)); /* enqueued behind the view's work */
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
-BODY(t06_what_its_maker_left_on_a_wrapped_stream_is_his_affair)
+BODY(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for)
 {
 	weir_stream *wrapped = wrap(rig, rig->a), *own;
-	uint32_t before = streams_of(rig);
+	uint32_t before = stream_count(rig);
 
 	rig_wait(rig, rig_record(wrapped));
 	wr_store(&wrapped->flag_after_record, true);
-	assert_non_null(weir_stream_native(wrapped)); /* who has it may use it */
+	assert_non_null(weir_stream_native(wrapped)); /* work may come by the native handle */
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 	own = rig_stream(rig, "one of our own");
 	assert_ptr_not_equal(own, wrapped);
 	wr_stream_close(own);
 	assert_ptr_equal(wrap(rig, rig->b), wrapped);
-	assert_int_equal(streams_of(rig), before + 1);
+	assert_int_equal(stream_count(rig), before + 1);
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
@@ -810,7 +810,7 @@ int main(int argc, char **argv)
 		T(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained),
 		T(t05_pools_do_not_mix),
 		T(t05_a_pool_of_a_device_that_is_not_there_is_refused),
-		T(t05_a_stream_is_given_out_again_only_to_who_wants_such_a_one),
+		T(t05_a_stream_is_given_out_again_only_for_the_same_kind),
 		T(t05_what_was_closed_with_work_is_given_out_when_that_has_ended),
 		T(t02_events_of_work_that_is_done_are_used_again),
 		T(t02_a_wait_for_one_stream_is_none_for_another),
@@ -820,14 +820,14 @@ int main(int argc, char **argv)
 		T(t06_what_shares_a_queue_need_not_wait),
 		T(t06_a_shared_stream_is_not_handed_out_again),
 		T(t06_a_view_that_was_given_back_serves_for_another_stream),
-		T(t06_a_view_that_was_given_back_leads_to_nobody_elses_stream),
+		T(t06_a_released_view_does_not_lead_to_another_stream),
 		T(t06_a_view_that_was_given_back_serves_on_its_own_device_alone),
-		T(f40_a_view_that_could_not_be_had_keeps_nobody),
+		T(f40_a_view_that_could_not_be_made_holds_no_stream),
 		T(t01_ids_do_not_run_out_when_many_streams_are_opened),
 		T(t06_a_view_records_more_points_than_it_has_events),
 		T(t06_each_view_holds_a_live_reference_of_its_own),
 		T(t06_a_view_may_outlive_the_owner_of_the_stream),
-		T(t06_who_has_been_given_on_is_not_shared),
+		T(t06_a_stream_that_was_given_on_is_not_shared),
 		T(t06_streams_are_shared_while_they_come_and_go),
 		T(t06_the_default_stream_has_one_queue_and_many_views),
 		T(t05_partitions_live_until_the_streams_of_the_system_are_gone),
@@ -836,13 +836,13 @@ int main(int argc, char **argv)
 		T(f40_without_memory_a_device_is_not_divided),
 		T(t06_two_wraps_of_one_native_stream_are_the_same_queue),
 		T(t06_a_wrapped_stream_is_unwrapped_after_its_own_work),
-		T(t06_a_wrapped_stream_is_unwrapped_after_views_that_nobody_asked_about),
-		T(t06_what_its_maker_left_on_a_wrapped_stream_is_his_affair),
+		T(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried),
+		T(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for),
 		T(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left),
 		T(g03_the_maker_of_a_wrapped_stream_may_capture_it),
 		T(t06_default_streams_of_two_devices_are_two_though_they_have_no_names),
 		T(t06_the_stream_of_each_thread_is_none_to_wrap),
-		T(t06_a_wrapped_stream_is_unwrapped_when_nobody_works_on_it),
+		T(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it),
 	};
 
 	if (argc > 1)

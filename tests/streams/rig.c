@@ -17,29 +17,29 @@ bool rig_is(const char *backend)
 
 /* --- the waker --- */
 
-static struct rig_waker *of(struct wr_waker *waker)
+static struct rig_waker *rig_of_waker(struct wr_waker *waker)
 {
 	return (struct rig_waker *)waker;
 }
 
 static void poke(struct wr_waker *waker, uint32_t entity)
 {
-	wr_fetch_add(&of(waker)->poked[entity % RIG_ENTITIES], 1);
+	wr_fetch_add(&rig_of_waker(waker)->poked[entity % RIG_ENTITIES], 1);
 }
 
 static void kick(struct wr_waker *waker)
 {
-	wr_fetch_add(&of(waker)->kicked, 1);
+	wr_fetch_add(&rig_of_waker(waker)->kicked, 1);
 }
 
 static void take(struct wr_waker *waker)
 {
-	wr_fetch_add(&of(waker)->live, 1);
+	wr_fetch_add(&rig_of_waker(waker)->live, 1);
 }
 
 static void drop(struct wr_waker *waker)
 {
-	wr_fetch_sub(&of(waker)->live, 1);
+	wr_fetch_sub(&rig_of_waker(waker)->live, 1);
 }
 
 void rig_fill_waker(struct rig_waker *waker)
@@ -95,7 +95,7 @@ const weir_kernel rig_broken = {
 const weir_kernel rig_places = {
 	.size = sizeof(weir_kernel), .name = "places", CUDA_FORM(rig_cuda_places)};
 
-/* --- words --- */
+/* --- streams and points --- */
 
 weir_stream *rig_stream(struct rig *rig, const char *owner)
 {
@@ -142,7 +142,7 @@ int rig_read(struct rig *rig, weir_stream *stream)
 	return *rig->copy;
 }
 
-static void until(_Atomic int *count, int n)
+static void wait_for_count(_Atomic int *count, int n)
 {
 	int64_t deadline = wr_now() + 10 * (int64_t)SECOND;
 
@@ -153,15 +153,15 @@ static void until(_Atomic int *count, int n)
 
 void rig_until_poked(struct rig *rig, uint32_t entity)
 {
-	until(&rig->waker.poked[entity], 1);
+	wait_for_count(&rig->waker.poked[entity], 1);
 }
 
 void rig_until_kicked(struct rig *rig, int kicks)
 {
-	until(&rig->waker.kicked, kicks);
+	wait_for_count(&rig->waker.kicked, kicks);
 }
 
-/* --- a test's life --- */
+/* --- set up and tear down --- */
 
 static void begin(struct rig *rig, uint64_t seed)
 {
@@ -185,7 +185,7 @@ static void begin(struct rig *rig, uint64_t seed)
 static void end(struct rig *rig)
 {
 	if (!rig->system)
-		return; /* the body has destroyed it */
+		return; /* the test has destroyed the system */
 	wr_system_detach(rig->system);
 	wr_stream_close(rig->a);
 	wr_stream_close(rig->b);

@@ -1,6 +1,6 @@
 /*
- * A system on any backend with a counting waker: what the tests of this room have in common. On sim a test's body is a
- * fiber of a world of its own.
+ * What the tests of streams/ share: a system on any backend with a waker that counts. On sim each test body
+ * is a fiber of a world of its own.
  */
 #ifndef TESTS_STREAMS_RIG_H
 #define TESTS_STREAMS_RIG_H
@@ -21,36 +21,36 @@ struct rig {
 	struct wr_sim *sim;
 	struct rig_waker waker;
 	weir_stream *a, *b, *c;
-	int *cell;			/* on the device; two more follow */
-	int *copy;			/* of the cell, on the host */
+	int *cell;			/* on the device; two more cells follow */
+	int *copy;			/* of the cell, in host memory */
 };
 
-extern const char *rig_backend;		/* what the tests run on: set once, before them */
+extern const char *rig_backend;		/* set once, before the tests */
 bool rig_is(const char *backend);
-bool rig_device_answers(void);		/* cuda: or there is nothing to test */
+bool rig_device_answers(void);		/* true if there is a device to test */
 
-void rig_run(void (*body)(struct rig *rig), uint64_t seed);	/* makes a system, attached; afterwards destroys it, which must succeed */
+void rig_run(void (*body)(struct rig *rig), uint64_t seed);	/* on an attached system */
 void rig_fill_waker(struct rig_waker *waker);
 
-/* All of these assert that they succeed. */
+/* All of these assert success. */
 weir_stream *rig_stream(struct rig *rig, const char *owner);
-void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* takes ns, then writes the cell */
-void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* takes ns, then adds to the cell */
+void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* after ns; a kernel */
+void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* likewise */
 weir_fence rig_record(weir_stream *stream);
 void rig_wait(struct rig *rig, weir_fence fence);
-int rig_read(struct rig *rig, weir_stream *stream);	/* the cell, after what is on the stream */
+int rig_read(struct rig *rig, weir_stream *stream);	/* the cell after the work on the stream */
 void rig_until_poked(struct rig *rig, uint32_t entity);
 void rig_until_kicked(struct rig *rig, int kicks);
 
 extern const weir_kernel rig_broken;	/* loses the device */
-extern const weir_kernel rig_places;	/* cuda: marks the multiprocessors that run it in a set, uint32_t [8] */
+extern const weir_kernel rig_places;	/* cuda: marks the multiprocessors that run it in a uint32_t[8] */
 
-/* cuda.c here: the CUDA forms of the rig's kernels. */
+/* cuda.c: the rig's kernels for CUDA. */
 int rig_cuda_store(void *stream, const void *arguments);
 int rig_cuda_add(void *stream, const void *arguments);
 int rig_cuda_break(void *stream, const void *arguments);
 int rig_cuda_places(void *stream, const void *arguments);
-bool rig_cuda_capture(void *stream, bool begin);	/* begins or ends a capture in global mode. False: it was broken */
+bool rig_cuda_capture(void *stream, bool begin);	/* in global mode; false: it was invalidated */
 
 struct rig_work {
 	int *cell;

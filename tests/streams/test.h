@@ -1,4 +1,4 @@
-/* cmocka's header needs these before it. */
+/* cmocka.h needs these headers before it. */
 #ifndef TESTS_STREAMS_TEST_H
 #define TESTS_STREAMS_TEST_H
 

@@ -1,4 +1,4 @@
-/* A backend that refuses single calls, or captures: what this room makes of it. The host's, with a few functions of its own. */
+/* A backend that refuses single calls, or captures: the host backend with a few functions replaced. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "test.h"
 
 #ifdef __SANITIZE_THREAD__
-#define STEP 97		/* the sweep over allocations: slow there, and it sees nothing in it */
+#define STEP 97		/* of the sweep over allocations, which is slow under ThreadSanitizer */
 #else
 #define STEP 1
 #endif
@@ -18,7 +18,7 @@
 
 static struct wr_backend troubled; /* the rig's system runs on it */
 static bool in_capture;
-static weir_status answer; /* of what refuses */
+static weir_status answer; /* what the refusing functions return */
 
 #define BODY(name)                                                                                           \
 	static void name##_body(struct rig *);                                                               \
@@ -45,7 +45,7 @@ BODY(g03_a_captured_stream_gives_no_fence)
 	weir_fence before = rig_record(rig->a), fence = before;
 
 	troubled.capturing = capturing;
-	wr_store(&rig->a->exposed, true); /* somebody has its native handle */
+	wr_store(&rig->a->exposed, true); /* its native handle was given out */
 	rig->system->backend = &troubled;
 	in_capture = true;
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_UNSUPPORTED);
@@ -59,7 +59,7 @@ BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)
 	weir_stream *captured = rig_stream(rig, "captured");
 
 	troubled.capturing = capturing;
-	wr_store(&captured->exposed, true); /* somebody has its native handle */
+	wr_store(&captured->exposed, true); /* its native handle was given out */
 	rig->system->backend = &troubled;
 	rig_store(rig, captured, 1, 0);
 	in_capture = true;
@@ -82,8 +82,8 @@ static bool count_question(void *self, int device, void *stream)
 	return false;
 }
 
-/* Its native handle may be gone: one that was unwrapped is its maker's. */
-BODY(g03_nobody_asks_a_stream_whose_fence_is_complete)
+/* After an unwrap the caller may have destroyed the native stream. */
+BODY(g03_a_stream_whose_fence_is_complete_is_not_queried)
 {
 	weir_fence fences[2] = {rig_record(rig->a)};
 	wr_token token;
@@ -100,7 +100,7 @@ BODY(g03_nobody_asks_a_stream_whose_fence_is_complete)
 	rig_until_poked(rig, 1);
 }
 
-/* --- questions without an answer --- */
+/* --- queries that fail --- */
 
 static weir_status refuse_query(void *self, void *event)
 {
@@ -126,7 +126,7 @@ BODY(t04_work_is_over_only_when_the_device_says_so)
 	assert_true(wr_fence_over(rig->system, fence));
 }
 
-/* --- memory that is used up --- */
+/* --- no device memory --- */
 
 static weir_status refuse_alloc(void *self, int device, size_t bytes, void **out)
 {
@@ -137,7 +137,7 @@ static weir_status refuse_alloc(void *self, int device, size_t bytes, void **out
 	return WEIR_E_NOMEM;
 }
 
-static void *block(struct rig *rig, size_t bytes)
+static void *alloc_and_free(struct rig *rig, size_t bytes)
 {
 	void *memory = NULL;
 
@@ -147,25 +147,25 @@ static void *block(struct rig *rig, size_t bytes)
 
 BODY(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are)
 {
-	void *large = block(rig, 8 << 20), *larger = block(rig, 16 << 20), *other;
+	void *large = alloc_and_free(rig, 8 << 20), *larger = alloc_and_free(rig, 16 << 20), *other;
 
 	troubled.alloc = refuse_alloc;
 	rig->system->backend = &troubled;
 	wr_system_free(rig->system, 0, large, 8 << 20);
 	wr_system_free(rig->system, 0, larger, 16 << 20);
 	for (size_t bytes = 5 << 20; bytes <= 8 << 20; bytes += 1 << 20) {
-		assert_ptr_equal(block(rig, bytes), large);
-		assert_ptr_equal(block(rig, bytes), larger);
+		assert_ptr_equal(alloc_and_free(rig, bytes), large);
+		assert_ptr_equal(alloc_and_free(rig, bytes), larger);
 		assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &other), WEIR_E_NOMEM);
 		wr_system_free(rig->system, 0, large, bytes);
 		wr_system_free(rig->system, 0, larger, bytes);
 	}
-	assert_ptr_equal(block(rig, 16 << 20), larger); /* it has not become a small one */
+	assert_ptr_equal(alloc_and_free(rig, 16 << 20), larger); /* a large block stays large */
 	assert_int_equal(wr_system_alloc(rig->system, 0, 16 << 20, &other), WEIR_E_NOMEM);
-	assert_ptr_equal(block(rig, 5 << 20), large);
+	assert_ptr_equal(alloc_and_free(rig, 5 << 20), large);
 }
 
-/* --- signals that do not come about --- */
+/* --- signals that cannot be armed --- */
 
 static weir_status refuse_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
@@ -186,13 +186,13 @@ static weir_status refuse_record(void *self, int device, void *stream, void *eve
 	return WEIR_E_FAILED;
 }
 
-static weir_fence work(struct rig *rig, weir_stream *stream, int64_t ns)
+static weir_fence store_and_record(struct rig *rig, weir_stream *stream, int64_t ns)
 {
 	rig_store(rig, stream, 1, ns);
 	return rig_record(stream);
 }
 
-/* Its waits are enqueued, its callback is not. */
+/* The waits are enqueued, the callback is not. */
 static void fail_to_arm(struct rig *rig, weir_fence fence)
 {
 	wr_token token;
@@ -204,9 +204,9 @@ static void fail_to_arm(struct rig *rig, weir_fence fence)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g01_a_signal_that_could_not_be_enqueued_delays_nobody)
+BODY(g01_a_signal_that_could_not_be_enqueued_delays_no_other)
 {
-	weir_fence slow = work(rig, rig->a, 150 * MS), fast;
+	weir_fence slow = store_and_record(rig, rig->a, 150 * MS), fast;
 	wr_token token;
 
 	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
@@ -217,45 +217,45 @@ BODY(g01_a_signal_that_could_not_be_enqueued_delays_nobody)
 	assert_int_equal(wr_fence_query(rig->system, slow), WEIR_E_BUSY);
 }
 
-BODY(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty)
+BODY(g01_a_signal_stream_whose_record_was_refused_is_not_taken_for_empty)
 {
-	weir_fence slow = work(rig, rig->a, 100 * MS);
-	struct wr_signal_stream *other = NULL, *given_up;
+	weir_fence slow = store_and_record(rig, rig->a, 100 * MS);
+	struct wr_signal_stream *other = NULL, *busy;
 
 	troubled.record = refuse_record;
 	fail_to_arm(rig, slow);
-	given_up = rig->system->signals.draining;
-	assert_non_null(given_up);
+	busy = rig->system->signals.draining;
+	assert_non_null(busy);
 	assert_int_equal(wr_signal_stream_make(rig->system, 0, &other), WEIR_OK);
-	assert_ptr_not_equal(other, given_up);
+	assert_ptr_not_equal(other, busy);
 	wr_signal_stream_push(&rig->system->signals, &rig->system->signals.signal_streams, other);
 }
 
-BODY(g01_all_that_were_given_up_are_looked_at)
+BODY(g01_all_draining_signal_streams_are_looked_at)
 {
-	weir_fence fast = work(rig, rig->a, 0), slow;
+	weir_fence fast = store_and_record(rig, rig->a, 0), slow;
 	struct wr_signals *signals = &rig->system->signals;
 	struct wr_signal_stream *through, *other = NULL;
 
-	rig_wait(rig, fast); /* both write the one cell */
-	slow = work(rig, rig->b, 150 * MS);
+	rig_wait(rig, fast); /* both write the same cell */
+	slow = store_and_record(rig, rig->b, 150 * MS);
 	fail_to_arm(rig, fast);
 	through = signals->draining;
 	while (rig->system->backend->query(rig->system->native, through->event))
 		wr_thread_sleep(MS);
-	signals->draining = NULL; /* or it would be taken at once */
+	signals->draining = NULL; /* or it would be reused at once */
 	fail_to_arm(rig, slow);
 	signals->draining->next = through;
 	assert_int_equal(wr_signal_stream_make(rig->system, 0, &other), WEIR_OK);
 	assert_ptr_equal(other, through);
-	assert_non_null(signals->draining); /* the slow one went back */
+	assert_non_null(signals->draining); /* the slow one is draining again */
 	wr_signal_stream_push(signals, &signals->signal_streams, other);
 }
 
-/* The write of its word may still be on the queue. */
-BODY(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again)
+/* Its flag write may still be enqueued. */
+BODY(t05_a_stream_that_wrote_its_flag_but_could_not_record_is_not_reused)
 {
-	weir_stream *flag_seen = rig_stream(rig, "rang"), *next;
+	weir_stream *flag_seen = rig_stream(rig, "written"), *next;
 
 	rig_wait(rig, rig_record(flag_seen));
 	wr_store(&flag_seen->flag_after_record, true);
@@ -296,10 +296,10 @@ BODY(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run)
 	rig->system->backend = &wr_backend_host;
 }
 
-/* A lost ring or callback fails the system; its devices go on, and what waits there is not destroyed under its work. */
-BODY(t05_who_carries_a_signal_when_the_system_fails_is_waited_for)
+/* A lost flag write or callback fails the system, but streams whose work goes on must not be destroyed. */
+BODY(t05_a_signal_stream_in_use_when_the_system_fails_is_waited_for)
 {
-	weir_fence slow = work(rig, rig->a, 20 * MS);
+	weir_fence slow = store_and_record(rig, rig->a, 20 * MS);
 	struct wr_signals *signals = &rig->system->signals;
 	wr_token token;
 
@@ -369,7 +369,7 @@ static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
 		status = wr_flag_arm(rig->system, 2, fences, 4, &token);
 	wr_flags_poll(rig->system, wr_now());
 	wr_system_collect(rig->system);
-	return status == WEIR_E_UNSUPPORTED ? WEIR_E_NOMEM : status; /* no word: it was not rung */
+	return status == WEIR_E_UNSUPPORTED ? WEIR_E_NOMEM : status; /* no word, so no flag was written */
 }
 
 static void sweep_body(struct rig *rig)
@@ -412,8 +412,8 @@ static void f40_whatever_allocation_fails_nothing_is_lost(void **state)
 /* --- any call of the backend is refused --- */
 
 static struct {
-	int n, calls;		/* the n-th call is refused */
-	bool lost;		/* no: before it the device is lost */
+	int n, calls;		/* call number n is refused */
+	bool lost;		/* the call is not refused; the device is lost before it */
 	weir_stream *stream;
 } refusal;
 
@@ -427,7 +427,7 @@ static void lose_device(void *self)
 		wr_thread_yield();
 }
 
-static bool refused(void *self)
+static bool is_refused(void *self)
 {
 	if (refusal.calls++ != refusal.n)
 		return false;
@@ -444,7 +444,7 @@ static weir_status refusal_text(void)
 #define REFUSABLE(name, parameters, arguments)                                                               \
 	static weir_status may_##name parameters                                                             \
 	{                                                                                                    \
-		return refused(self) ? refusal_text() : wr_backend_host.name arguments;                          \
+		return is_refused(self) ? refusal_text() : wr_backend_host.name arguments;                          \
 	}
 
 REFUSABLE(stream_create, (void *self, int device, unsigned flags, int priority, void *partition, void **out),
@@ -484,7 +484,7 @@ static weir_status work_and_signal(struct rig *rig, weir_stream *view)
 		if (!status)
 			status = weir_stream_wait(view, fence);
 	}
-	return status == WEIR_E_NOMEM ? WEIR_OK : status; /* what was not rung is armed otherwise */
+	return status == WEIR_E_NOMEM ? WEIR_OK : status; /* armed without a flag */
 }
 
 static void refusal_body(struct rig *rig)
@@ -522,15 +522,15 @@ static void f65_whatever_call_is_refused_nothing_is_lost(void **state)
 		}
 }
 
-/* --- streams are closed while runners are on their way with what was on them --- */
+/* --- streams are closed while host workers still run their work --- */
 
-static int go_well(const void *arguments)
+static int return_0(const void *arguments)
 {
 	(void)arguments;
 	return 0;
 }
 
-static const weir_kernel idle_kernel = {.size = sizeof(weir_kernel), .name = "idle", .host = go_well};
+static const weir_kernel idle_kernel = {.size = sizeof(weir_kernel), .name = "idle", .host = return_0};
 
 static void break_and_leave(struct rig *rig)
 {
@@ -538,10 +538,10 @@ static void break_and_leave(struct rig *rig)
 
 	for (int i = 0; i < 9; i++)
 		if (weir_stream_launch(streams[i % 3], i == 3 ? &rig_broken : &idle_kernel, NULL, 0))
-			break; /* it broke before all of it was enqueued */
+			break; /* the device was lost before all of it was enqueued */
 }
 
-static void e02_a_stream_that_a_lost_device_left_full_is_closed_after_its_runner_has_left_it(void **state)
+static void e02_a_stream_with_work_of_a_lost_device_is_closed_after_its_host_worker_has_left_it(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++)
@@ -570,18 +570,18 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g03_a_captured_stream_gives_no_fence),
 		cmocka_unit_test(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again),
-		cmocka_unit_test(g03_nobody_asks_a_stream_whose_fence_is_complete),
-		cmocka_unit_test(t05_a_stream_that_rang_and_could_not_record_is_not_given_out_again),
+		cmocka_unit_test(g03_a_stream_whose_fence_is_complete_is_not_queried),
+		cmocka_unit_test(t05_a_stream_that_wrote_its_flag_but_could_not_record_is_not_reused),
 		cmocka_unit_test(f65_a_record_that_was_refused_keeps_its_place),
 		cmocka_unit_test(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run),
 		cmocka_unit_test(f40_when_memory_is_used_up_larger_blocks_serve_and_stay_what_they_are),
-		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_nobody),
-		cmocka_unit_test(g01_a_carrier_whose_record_was_refused_is_not_taken_for_empty),
-		cmocka_unit_test(g01_all_that_were_given_up_are_looked_at),
-		cmocka_unit_test(t05_who_carries_a_signal_when_the_system_fails_is_waited_for),
+		cmocka_unit_test(g01_a_signal_that_could_not_be_enqueued_delays_no_other),
+		cmocka_unit_test(g01_a_signal_stream_whose_record_was_refused_is_not_taken_for_empty),
+		cmocka_unit_test(g01_all_draining_signal_streams_are_looked_at),
+		cmocka_unit_test(t05_a_signal_stream_in_use_when_the_system_fails_is_waited_for),
 		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
 		cmocka_unit_test(f65_whatever_call_is_refused_nothing_is_lost),
-		cmocka_unit_test(e02_a_stream_that_a_lost_device_left_full_is_closed_after_its_runner_has_left_it),
+		cmocka_unit_test(e02_a_stream_with_work_of_a_lost_device_is_closed_after_its_host_worker_has_left_it),
 		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};

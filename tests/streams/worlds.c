@@ -1,8 +1,8 @@
 /*
- * Many worlds: a few producers and readers with their streams, a loop, a simulated device with delays, second
- * callbacks and slow enqueueing, each under a schedule of its own. What must hold in all of them: whoever is
- * poked for an armed signal finds its fences complete, nobody waits for ever, memory is not given to the next
- * one while a kernel still uses it, references balance. The seeded bugs of this room must each be found.
+ * Many simulated worlds, each under its own schedule: a few producers and readers with streams, a loop, a
+ * device with delays, duplicate callbacks and slow enqueueing. In all of them an entity that is poked for an
+ * armed signal finds its fences complete, no wait lasts for ever, memory is not reused while a kernel still
+ * uses it, and references balance. Each seeded bug of streams/ must be found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum {
 
 struct world;
 
-/* One block of memory, written by one stream, read by another, given back when both are through. */
+/* One block of memory, written by one stream, read by another, freed when both are complete. */
 struct payload {
 	struct wr_deferred_free retired;
 	struct world *world;
@@ -57,38 +57,38 @@ struct world {
 	struct wr_thread poller;
 	struct payload payloads[ENTITIES];
 	_Atomic int live, working, poked[ENTITIES];
-	_Atomic int torn, early; /* memory changed under a reader; poked too soon */
+	_Atomic int torn, early; /* memory changed under a reader; poked before the fences were complete */
 	_Atomic int released;
 	uint64_t seed;
 };
 
 /* --- the waker --- */
 
-static struct world *of(struct wr_waker *waker)
+static struct world *world_of(struct wr_waker *waker)
 {
 	return (struct world *)waker;
 }
 
 static void kick(struct wr_waker *waker)
 {
-	wr_unpark(&of(waker)->loop);
+	wr_unpark(&world_of(waker)->loop);
 }
 
 static void take(struct wr_waker *waker)
 {
-	wr_fetch_add(&of(waker)->live, 1);
+	wr_fetch_add(&world_of(waker)->live, 1);
 }
 
 static void drop(struct wr_waker *waker)
 {
-	if (wr_fetch_sub(&of(waker)->live, 1) == 1)
+	if (wr_fetch_sub(&world_of(waker)->live, 1) == 1)
 		kick(waker);
 }
 
-/* As the scheduler's: each poke brings a reference, which an entity that is DONE does not take. */
+/* As in the scheduler: each poke takes a reference, unless the entity is DONE. */
 static void poke(struct wr_waker *waker, uint32_t entity)
 {
-	struct world *world = of(waker);
+	struct world *world = world_of(waker);
 
 	take(waker);
 	if (wr_fetch_add(&world->poked[entity], 1) >= DONE)
@@ -153,8 +153,8 @@ static void release(struct wr_deferred_free *retired)
 	wr_fetch_add(&payload->world->released, 1);
 }
 
-/* In some worlds by flag. */
-static bool rings(const struct world *world)
+/* Some worlds signal by flag. */
+static bool uses_flags(const struct world *world)
 {
 	return world->seed % 4 == 1;
 }
@@ -163,18 +163,18 @@ static weir_fence record(struct world *world, weir_stream *stream)
 {
 	weir_fence fence = rig_record(stream);
 
-	if (rings(world))
+	if (uses_flags(world))
 		assert_int_equal(wr_flag_write(stream), WEIR_OK);
 	return fence;
 }
 
 static weir_status arm(struct world *world, uint32_t entity, const weir_fence *fences, wr_token *token)
 {
-	return rings(world) ? wr_flag_arm(world->system, entity, fences, 2, token) :
+	return uses_flags(world) ? wr_flag_arm(world->system, entity, fences, 2, token) :
 			      wr_signal_arm(world->system, entity, fences, 2, token);
 }
 
-/* A tick: memory, a kernel that writes it, one on another stream that reads it. */
+/* A tick: allocates memory, launches a kernel that writes it and one on another stream that reads it. */
 static void produce(struct worker *self, struct payload *payload, uint32_t entity)
 {
 	void *memory;
@@ -197,8 +197,8 @@ static bool complete(struct world *world, const weir_fence *fences)
 	return !wr_fence_query(world->system, fences[0]) && !wr_fence_query(world->system, fences[1]);
 }
 
-/* As a gated entity does: asks, arms, waits to be poked, asks again. */
-static void await(struct worker *self, const weir_fence *fences, uint32_t entity)
+/* As a gated entity does: queries, arms, waits for the poke, queries again. */
+static void wait_for_fences(struct worker *self, const weir_fence *fences, uint32_t entity)
 {
 	struct world *world = self->world;
 	wr_token token;
@@ -208,7 +208,7 @@ static void await(struct worker *self, const weir_fence *fences, uint32_t entity
 
 		assert_true(status == WEIR_OK || status == WEIR_E_BUSY);
 		if (status == WEIR_E_BUSY)
-			drop(&world->waker); /* its place in the order holds one; an armed signal does not */
+			drop(&world->waker); /* the place in the FIFO held it */
 		while (!wr_load(&world->poked[entity]))
 			wr_park(&self->parker, WR_FOREVER);
 		drop_many(world, wr_exchange(&world->poked[entity], 0) - (status == WEIR_E_BUSY));
@@ -217,7 +217,7 @@ static void await(struct worker *self, const weir_fence *fences, uint32_t entity
 	}
 }
 
-static void give_up(struct worker *self, const weir_fence *fences, uint32_t entity)
+static void cancel(struct worker *self, const weir_fence *fences, uint32_t entity)
 {
 	wr_token token = 0;
 
@@ -226,7 +226,7 @@ static void give_up(struct worker *self, const weir_fence *fences, uint32_t enti
 	wr_signal_leave(self->world->system, entity);
 }
 
-static void work(void *arg)
+static void run_worker(void *arg)
 {
 	struct worker *self = arg;
 	struct world *world = self->world;
@@ -242,17 +242,17 @@ static void work(void *arg)
 		if (wr_defer_free(world->system, &payload->retired))
 			release(&payload->retired);
 		if ((world->seed + entity) % 3 == 0)
-			give_up(self, fences, entity);
+			cancel(self, fences, entity);
 		else
-			await(self, fences, entity);
+			wait_for_fences(self, fences, entity);
 		drop_many(world, wr_exchange(&world->poked[entity], DONE));
 	}
 	wr_fetch_sub(&world->working, 1);
 	drop(&world->waker);
 }
 
-/* Looks as often as it is asked to, but does not miss what is armed meanwhile. */
-static void poll(void *arg)
+/* Polls at the times that wr_flags_poll names, and at once when something is armed meanwhile. */
+static void run_poller(void *arg)
 {
 	struct world *world = arg;
 
@@ -263,9 +263,9 @@ static void poll(void *arg)
 	}
 }
 
-/* --- the loop: this is the thread that runs the world --- */
+/* --- the loop, on the world's main fiber --- */
 
-static void loop(struct world *world)
+static void run_loop(struct world *world)
 {
 	int64_t next;
 
@@ -312,18 +312,18 @@ static void open_world(struct world *world)
 	}
 }
 
-static void run(void *arg)
+static void run_world(void *arg)
 {
 	struct world *world = arg;
 
 	open_world(world);
 	for (int i = 0; i < WORKERS; i++)
 		assert_int_equal(
-			wr_thread_start(&world->workers[i].thread, "worker", work, &world->workers[i]),
+			wr_thread_start(&world->workers[i].thread, "worker", run_worker, &world->workers[i]),
 			WEIR_OK);
-	if (rings(world))
-		assert_int_equal(wr_thread_start(&world->poller, "poller", poll, world), WEIR_OK);
-	loop(world);
+	if (uses_flags(world))
+		assert_int_equal(wr_thread_start(&world->poller, "poller", run_poller, world), WEIR_OK);
+	run_loop(world);
 	wr_thread_join(&world->poller);
 	for (int i = 0; i < WORKERS; i++)
 		wr_thread_join(&world->workers[i].thread);
@@ -333,18 +333,18 @@ static void run(void *arg)
 	world->system = NULL;
 }
 
-/* What went wrong under this seed; NULL: nothing. */
-static const char *verdict(uint64_t seed)
+/* Runs one world. Returns what went wrong, or NULL. */
+static const char *broken_promise(uint64_t seed)
 {
 	struct world *world = wr_alloc(1, sizeof *world);
 	const char *found = NULL;
 	weir_status status;
 
 	assert_non_null(world);
-	wr_tokens_forget(); /* a seed means the same whatever came before */
+	wr_tokens_forget(); /* so that a seed does not depend on the worlds before */
 	world->seed = seed;
 	assert_int_equal(wr_sim_create(&world->sim, seed, WR_SIM_BY_SEED), WEIR_OK);
-	status = wr_sim_call(world->sim, run, world);
+	status = wr_sim_call(world->sim, run_world, world);
 	if (status)
 		found = weir_last_error();
 	else if (wr_load(&world->torn))
@@ -362,14 +362,14 @@ static void s4_g1_g2_t4_hold_in_all_worlds(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		const char *found = verdict(seed);
+		const char *found = broken_promise(seed);
 
 		if (found)
 			fail_msg("seed %llu: %s", (unsigned long long)seed, found);
 	}
 }
 
-/* --- runs that are cut short, one after the other, on a device that may fail --- */
+/* --- a series of runs that are cut short, on a device that may fail --- */
 
 struct cut {
 	struct wr_sim *sim;
@@ -379,21 +379,21 @@ struct cut {
 	struct wr_random random;
 	uint64_t seed;
 	_Atomic bool over;
-	int run, live; /* live: not 0 if a run left references, or gave back too many */
+	int run, live; /* live: not 0 if a run left references or dropped too many */
 };
 
-static void keep(struct wr_deferred_free *retired)
+static void count_release(struct wr_deferred_free *retired)
 {
 	((struct payload *)retired)->value++;
 }
 
-/* In every other world nothing takes time: then a callback may be in any of its steps when the run is cut. */
+/* In every other world nothing takes time, so that a cut can come at any step of a callback. */
 static int64_t draw_time(struct cut *cut, uint64_t most)
 {
 	return cut->seed % 2 ? (int64_t)wr_random_below(&cut->random, most) * US : 0;
 }
 
-/* Whatever fails because the device did is fine. */
+/* Failures are expected once the device has failed. */
 static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
 {
 	weir_stream *stream = cut->streams[i];
@@ -413,15 +413,15 @@ static void retire_as_worker(struct cut *cut, const weir_fence *fences)
 
 	memcpy(payload->fences, fences, sizeof payload->fences);
 	payload->retired = (struct wr_deferred_free){
-		.fences = payload->fences, .count = 2, .release = keep, .destructor = true};
+		.fences = payload->fences, .count = 2, .release = count_release, .destructor = true};
 	wr_thread_set_local(cut);
 	if (wr_defer_free(cut->system, &payload->retired))
-		keep(&payload->retired);
+		count_release(&payload->retired);
 	wr_thread_set_local(NULL);
 }
 
-/* Looks at everything from outside while the run is cut short; detach may have to wait for it, so time goes on. */
-static void look_on(void *arg)
+/* Calls from outside while the run is cut short. Sleeps in between, as detach may have to wait for it. */
+static void look_from_outside(void *arg)
 {
 	struct cut *cut = arg;
 
@@ -461,14 +461,14 @@ static void run_and_cut(struct cut *cut)
 		wr_signal_cancel(cut->system, token);
 	retire_as_worker(cut, fences);
 	wr_store(&cut->over, false);
-	assert_int_equal(wr_thread_start(&onlooker, "onlooker", look_on, cut), WEIR_OK);
+	assert_int_equal(wr_thread_start(&onlooker, "onlooker", look_from_outside, cut), WEIR_OK);
 	wr_thread_sleep(draw_time(cut, 200));
 	for (uint64_t i = wr_random_below(&cut->random, 60); i > 0; i--)
 		wr_switch();
 	wr_system_collect(cut->system);
 	wr_system_detach(cut->system);
 	cut->live |= wr_load(&waker->live);
-	memset(waker, 0, sizeof *waker); /* whoever still calls it crashes */
+	memset(waker, 0, sizeof *waker); /* a call through it would crash */
 	wr_free(waker);
 	wr_store(&cut->over, true);
 	wr_thread_join(&onlooker);
@@ -493,7 +493,7 @@ static void run_cuts(void *arg)
 	assert_int_equal(wr_system_outstanding(cut->system), 0);
 	assert_int_equal(wr_system_destroy(cut->system), WEIR_OK);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(cut->payloads[i].value, 1); /* each came back once */
+		assert_int_equal(cut->payloads[i].value, 1); /* each was freed once */
 }
 
 static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
@@ -512,7 +512,7 @@ static void s4_f08_a_run_that_is_cut_short_leaves_nothing_behind(void **state)
 	}
 }
 
-/* --- flags are armed while the system fails: nobody waits for what will not come --- */
+/* --- flags are armed while the system fails: each is fired or refused --- */
 
 enum { FLAGS = 4 };
 
@@ -598,16 +598,16 @@ static void g4_f10_a_flag_that_is_armed_while_the_system_fails_is_told(void **st
 	}
 }
 
-/* --- a tick whose stream somebody looks at between its beginning and its record --- */
+/* --- a tick whose stream another thread looks at between its begin and its record --- */
 
 struct ticking {
 	struct rig_waker waker;
 	struct wr_system *system;
 	weir_stream *stream;
-	_Atomic bool over, let_go; /* let_go: without a reference, though it had work */
+	_Atomic bool over, unreferenced; /* unreferenced: had work without a reference */
 };
 
-/* The last reference but the stream's own is the worker's: it ends with the tick. */
+/* The only reference beside the stream's is the worker's, which it drops after the tick. */
 static void tick(struct ticking *ticking)
 {
 	const struct rig_work nothing = {NULL, 500 * US, 0};
@@ -649,7 +649,7 @@ static void run_ticks(void *arg)
 		tick(ticking);
 		while (!wr_stream_idle(ticking->stream)) {
 			if (!wr_load(&ticking->waker.live) && !wr_stream_idle(ticking->stream))
-				wr_store(&ticking->let_go, true);
+				wr_store(&ticking->unreferenced, true);
 			wr_thread_sleep(50 * US);
 		}
 	}
@@ -668,7 +668,7 @@ static void s4_e2_a_stream_with_work_holds_a_reference(void **state)
 
 		wr_tokens_forget();
 		assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_BY_SEED), WEIR_OK);
-		if (wr_sim_call(sim, run_ticks, &ticking) || wr_load(&ticking.let_go) || wr_load(&ticking.waker.live))
+		if (wr_sim_call(sim, run_ticks, &ticking) || wr_load(&ticking.unreferenced) || wr_load(&ticking.waker.live))
 			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, wr_load(&ticking.waker.live),
 				 weir_last_error());
 		wr_sim_destroy(sim);
@@ -680,7 +680,7 @@ static void assert_found(enum wr_bug bug)
 	uint64_t seed = 1;
 
 	wr_bug_active = bug;
-	while (seed <= BUG_SEEDS && !verdict(seed))
+	while (seed <= BUG_SEEDS && !broken_promise(seed))
 		seed++;
 	wr_bug_active = WR_BUG_NONE;
 	assert_true(seed <= BUG_SEEDS);
@@ -708,7 +708,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(t4_a_payload_that_returns_early_is_found),
 		cmocka_unit_test(g1_a_token_without_generation_is_found),
 	};
-	const char *found = argc > 1 ? verdict(strtoull(argv[1], NULL, 10)) : NULL;
+	const char *found = argc > 1 ? broken_promise(strtoull(argv[1], NULL, 10)) : NULL;
 
 	if (argc > 1)
 		return found ? fprintf(stderr, "%s\n", found), 1 : 0;
