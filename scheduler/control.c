@@ -25,13 +25,13 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler)
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
-weir_status wr_may_call(weir_scheduler *scheduler, const char *what)
+weir_status wr_check_call(weir_scheduler *scheduler, const char *what)
 {
 	if (scheduler->process != (int)getpid())
 		return wr_fail(WEIR_E_INVALID, "graph %s: its scheduler was made before this process was "
 			       "forked, and its threads did not come along: make graph and scheduler after "
 			       "the fork", scheduler->graph->plan->name);
-	if (wr_load(&scheduler->telling) != wr_thread_self())
+	if (wr_load(&scheduler->calling_ended) != wr_thread_self())
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "graph %s: 'ended' must hand on: %s after it has returned",
 		       scheduler->graph->plan->name, what);
@@ -47,7 +47,7 @@ static void start_inside(void *arg)
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
-	weir_status status = wr_may_call(scheduler, "start");
+	weir_status status = wr_check_call(scheduler, "start");
 
 	if (status)
 		return status;
@@ -78,7 +78,7 @@ static weir_status drive(weir_scheduler *scheduler, int64_t until)
 /* A simulated loop goes on only while somebody waits: it must have told the end by then. */
 static bool over(weir_scheduler *scheduler)
 {
-	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->telling));
+	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->calling_ended));
 }
 
 weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
@@ -120,7 +120,7 @@ static weir_status failure_of(const weir_outcome *outcome)
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status = wr_may_call(scheduler, "wait");
+	weir_status status = wr_check_call(scheduler, "wait");
 
 	if (status)
 		return status;
@@ -173,7 +173,7 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	if (!scheduler->options.own_loop)
 		return wr_fail(WEIR_E_INVALID,
 			       "the scheduler was made without own_loop: nobody needs to turn it");
-	status = wr_may_call(scheduler, "turn");
+	status = wr_check_call(scheduler, "turn");
 	if (status)
 		return status;
 	wr_turn(scheduler);

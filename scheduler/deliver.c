@@ -79,7 +79,7 @@ static weir_status push_one(struct wr_worker *worker, struct wr_connection *conn
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {
 	case WR_PUSHED:
-		before = skip ? WR_POKED : wr_poke_before(worker, connection->receiver);
+		before = skip ? WR_POKED : wr_poke_fetch(worker, connection->receiver);
 		if (before & WR_DONE)
 			taken_over(connection);
 		else if (connection->queue.policy != WEIR_BLOCK)

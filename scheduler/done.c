@@ -48,7 +48,7 @@ static void tell_receivers(struct wr_worker *worker, weir_entity *entity)
 			if (connection->outlet)
 				wr_outlet_done(worker, connection->outlet);
 			else
-				wr_poke_held(worker, connection->receiver);
+				wr_poke_by_worker(worker, connection->receiver);
 		}
 	}
 }
@@ -62,7 +62,7 @@ static void tell_senders(struct wr_worker *worker, weir_entity *entity)
 			if (!connection->sender)
 				continue;	/* an inlet: ended before */
 			wr_fetch_sub(&connection->sender->listeners, 1);
-			wr_poke_held(worker, connection->sender);
+			wr_poke_by_worker(worker, connection->sender);
 		}
 	}
 }
@@ -71,7 +71,7 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	wr_disarm(worker, entity);
+	wr_wait_disarm(worker, entity);
 	close_outputs(entity);
 	end_inlets(entity);
 	wr_trace_retire(scheduler->trace, entity->id);

@@ -20,10 +20,10 @@ static bool begin_asking(weir_scheduler *scheduler)
 	bool ended;
 
 	wr_mutex_lock(&scheduler->lock);
-	while (scheduler->asking)
+	while (scheduler->explaining)
 		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
 	ended = wr_load(&scheduler->phase) == WR_ENDED && !scheduler->starting;
-	scheduler->asking = ended;
+	scheduler->explaining = ended;
 	wr_mutex_unlock(&scheduler->lock);
 	return ended;
 }
@@ -31,16 +31,16 @@ static bool begin_asking(weir_scheduler *scheduler)
 static void end_asking(weir_scheduler *scheduler)
 {
 	wr_mutex_lock(&scheduler->lock);
-	scheduler->asking = false;
+	scheduler->explaining = false;
 	wr_cond_broadcast(&scheduler->changed);
 	wr_mutex_unlock(&scheduler->lock);
 }
 
-void wr_explain_take(struct wr_standstill *out, weir_scheduler *scheduler)
+void wr_explain_collect(struct wr_standstill *out, weir_scheduler *scheduler)
 {
 	bool ended = begin_asking(scheduler);
 
-	wr_standstill_take(out, scheduler, !ended);
+	wr_standstill_collect(out, scheduler, !ended);
 	if (ended)
 		end_asking(scheduler);
 }
@@ -50,8 +50,8 @@ static void explain_inside(void *arg)
 	struct explaining *explaining = arg;
 	struct wr_standstill standstill;
 
-	wr_explain_take(&standstill, explaining->scheduler);
-	wr_standstill_tell(&standstill, explaining->fn, explaining->arg);
+	wr_explain_collect(&standstill, explaining->scheduler);
+	wr_standstill_explain(&standstill, explaining->fn, explaining->arg);
 	wr_standstill_finish(&standstill);
 }
 

@@ -9,12 +9,12 @@
 #include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
-void wr_give_back(weir_scheduler *scheduler)
+void wr_release_leftovers(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	wr_timers_clear(scheduler);
 	for (size_t i = 0; i < wr_graph_all(graph); i++) {
 		weir_entity *entity = wr_graph_at(graph, i);
@@ -27,7 +27,7 @@ void wr_give_back(weir_scheduler *scheduler)
 		entity->wait.fence_count = 0;
 		if (entity->wait.held) {
 			entity->wait.held = false;
-			wr_drop(scheduler);
+			wr_drop_live(scheduler);
 		}
 	}
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
@@ -91,7 +91,7 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 		outcome->status = scheduler->failure;
 		if (!scheduler->failure && scheduler->timed_out) {
 			outcome->status = WEIR_E_ABANDONED;
-			text = wr_left_behind(scheduler);
+			text = wr_undrained_text(scheduler);
 		}
 		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
@@ -132,7 +132,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 	wr_ready_clear(scheduler);
 	wr_timers_clear(scheduler);
 	if (!scheduler->cut_short)
-		scheduler->waiting = wr_waiting(scheduler, true);
+		scheduler->waiting = wr_outside_waits_text(scheduler, true);
 	judge(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	check_references(scheduler, &outcome);

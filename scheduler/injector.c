@@ -96,7 +96,7 @@ weir_entity *wr_injector_take(struct wr_worker *worker)
 	if (more)
 		wr_wake_one(scheduler);
 	if (entity)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	return entity;
 }
 
@@ -117,7 +117,7 @@ weir_entity *wr_due_take(struct wr_worker *worker)
 	entity = shift_locked(&scheduler->due, &scheduler->due_count);
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	if (entity)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	return entity;
 }
 

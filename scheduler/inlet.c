@@ -75,7 +75,7 @@ void wr_inlet_end(weir_inlet *inlet)
 	if (!was_open)
 		return;
 	wr_poke(inlet->connection->receiver);
-	wr_drop(inlet->graph->scheduler);
+	wr_drop_live(inlet->graph->scheduler);
 }
 
 void weir_inlet_close(weir_inlet *inlet)

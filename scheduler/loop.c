@@ -226,7 +226,7 @@ weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(voi
 	return WEIR_OK;
 }
 
-weir_status wr_loop_hold(struct wr_loop *loop, bool on)
+weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 {
 	struct watch *watch = loop->event;
 

@@ -46,7 +46,7 @@ static size_t max_in_flight(int asked, int64_t planned)
 	return planned < 0 ? WR_IN_FLIGHT : (size_t)planned;
 }
 
-weir_status wr_options_settle(weir_scheduler *scheduler, const weir_scheduler_options *options)
+weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options)
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
 	weir_scheduler_options *own = &scheduler->options;

@@ -232,7 +232,7 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
-		wr_poke_held(worker, &outlet->finisher->entity);
+		wr_poke_by_worker(worker, &outlet->finisher->entity);
 	tell(outlet, told);
 }
 
@@ -269,7 +269,7 @@ void wr_outlet_end(weir_outlet *outlet, bool abandon)
 	wr_mutex_unlock(&outlet->lock);
 	tell(outlet, told);
 	if (held)
-		wr_drop(outlet->graph->scheduler);
+		wr_drop_live(outlet->graph->scheduler);
 }
 
 void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
@@ -278,7 +278,7 @@ void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
 	if (!outlet->finisher)
 		return;
 	wr_connection_close(outlet->finisher->connection);
-	wr_poke_held(worker, &outlet->finisher->entity);
+	wr_poke_by_worker(worker, &outlet->finisher->entity);
 }
 
 /* --- the taker's side --- */
@@ -322,7 +322,7 @@ static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout
 	/* There is room. Before the reference goes, so that the run stays open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)
-		wr_drop(outlet->graph->scheduler);
+		wr_drop_live(outlet->graph->scheduler);
 	return WEIR_OK;
 }
 

@@ -15,7 +15,7 @@ static void hold(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 	if (held && !wait->held)	/* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
 	if (!held && wait->held)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	wait->held = held;
 }
 
@@ -114,7 +114,7 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	return WEIR_OK;
 }
 
-void wr_arm(struct wr_worker *worker, weir_entity *entity)
+void wr_wait_arm(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	const weir_verdict *verdict = &entity->verdict;
@@ -131,7 +131,7 @@ void wr_arm(struct wr_worker *worker, weir_entity *entity)
 		wr_fail_run(scheduler, entity, status);
 }
 
-void wr_disarm(struct wr_worker *worker, weir_entity *entity)
+void wr_wait_disarm(struct wr_worker *worker, weir_entity *entity)
 {
 	if (entity->wait.token || entity->wait.refused)
 		supersede(worker->scheduler, entity);

@@ -88,7 +88,7 @@ static void play(struct wr_worker *worker)
 		int64_t now = wr_now(), next = look(worker, now);
 
 		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
-		    wr_work_calls(worker, now, &since))
+		    wr_spinner_has_work(worker, now, &since))
 			return;
 		/* What lies there (`since`) is its owner's a moment longer. */
 		wait_until(worker, since ? now : next, spin_until, version);
@@ -101,7 +101,7 @@ bool wr_poll(struct wr_worker *worker)
 
 	if (!take_role(worker))
 		return false;
-	worker->relied_on = true;
+	worker->wakes_skipped = true;
 	wr_fetch_add(&scheduler->spinners, 1);
 	play(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);

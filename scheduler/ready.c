@@ -21,7 +21,7 @@ static uint64_t choose(weir_scheduler *scheduler, uint64_t sleepers)
 	return others ? others & -others : sleepers;
 }
 
-void wr_wake_of(weir_scheduler *scheduler, uint64_t sleepers)
+void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
 		uint64_t bit = choose(scheduler, sleepers);
@@ -97,7 +97,7 @@ void wr_push_behind(struct wr_worker *worker, weir_entity *entity)
 	wr_inject(worker->scheduler, entity);
 }
 
-bool wr_poke_room_quietly(struct wr_worker *worker, weir_entity *entity)
+bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
 {
 	bool idle = wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE;
 
@@ -204,29 +204,29 @@ static bool holds(struct wr_worker *worker)
 	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
 }
 
-bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since)
+bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
 	if (holds(worker) || wr_injector_holds(scheduler))
 		return true;
-	if (!wr_work_waits(scheduler))
+	if (!wr_any_work(scheduler))
 		*since = 0;
 	else if (!*since)
 		*since = now;
 	return *since && now - *since >= GRACE;
 }
 
-void wr_pass_on(struct wr_worker *worker)
+void wr_wake_if_more(struct wr_worker *worker)
 {
-	if (!worker->relied_on)
+	if (!worker->wakes_skipped)
 		return;
-	worker->relied_on = false;
-	if (wr_work_waits(worker->scheduler))
+	worker->wakes_skipped = false;
+	if (wr_any_work(worker->scheduler))
 		wr_wake_one(worker->scheduler);
 }
 
-bool wr_work_waits(weir_scheduler *scheduler)
+bool wr_any_work(weir_scheduler *scheduler)
 {
 	if (wr_injector_holds(scheduler))
 		return true;

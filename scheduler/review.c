@@ -42,7 +42,7 @@ static enum step review(struct wr_worker *worker, weir_entity *entity)
 		if (entity->verdict.stands)
 			return refuse_to_spin(scheduler, entity);
 		if (wr_wait_armed(&entity->wait) || wr_verdict_arms(&entity->verdict))
-			wr_arm(worker, entity);
+			wr_wait_arm(worker, entity);
 		return STEP_PARK;
 	case WR_NEVER:
 	case WR_SILENT:		/* of one condition alone: an entity's answer is one of the three */

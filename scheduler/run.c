@@ -14,8 +14,8 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define SETTLE_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
-#define TELLING_SOON 1		/* no stamp of a thread is that */
+#define STREAMS_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
+#define ENDED_SOON 1		/* no stamp of a thread is that */
 #define POLL_NS 1000000		/* between two looks while it closes */
 #define DRAIN_LOOK_NS 20000000	/* between two looks at how far the device has come in a drain */
 #define OUTSIDE_NS 10000000	/* virtual: nobody outside wakes a simulated loop, it looks by itself */
@@ -101,7 +101,7 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);
 	/* A drain that took too long has waited already. */
-	scheduler->settle_at = scheduler->timed_out ? now : wr_time_add(now, SETTLE_NS);
+	scheduler->streams_until = scheduler->timed_out ? now : wr_time_add(now, STREAMS_NS);
 	wr_wake_all(scheduler);
 }
 
@@ -192,12 +192,12 @@ static int64_t settle_if_quiet(weir_scheduler *scheduler, int64_t now)
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
-	if (word != scheduler->quiet_word) {
-		scheduler->quiet_word = word;
-		scheduler->quiet_at = now;
+	if (word != scheduler->idle_word) {
+		scheduler->idle_word = word;
+		scheduler->idle_since = now;
 	}
-	if (now < wr_time_add(scheduler->quiet_at, grace))
-		return wr_time_add(scheduler->quiet_at, grace);
+	if (now < wr_time_add(scheduler->idle_since, grace))
+		return wr_time_add(scheduler->idle_since, grace);
 	if (!wr_live_close_idle(&scheduler->live, word))
 		return now;
 	/* Told to stop since this turn looked, workers may have left entities as they were. */
@@ -247,12 +247,12 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->graph->system)
 		wr_system_collect(scheduler->graph->system);
 	if (scheduler->cut_short)
-		wr_give_back(scheduler);
+		wr_release_leftovers(scheduler);
 	if (wr_live_count(&scheduler->live))
 		return wr_time_add(now, POLL_NS);	/* a poke on its way */
-	if (now < scheduler->settle_at && !streams_idle(scheduler))
+	if (now < scheduler->streams_until && !streams_idle(scheduler))
 		return wr_time_add(now, POLL_NS);
-	wr_store(&scheduler->telling, TELLING_SOON);
+	wr_store(&scheduler->calling_ended, ENDED_SOON);
 	wr_finish_run(scheduler);
 	return INT64_MAX;
 }
@@ -263,13 +263,13 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
  */
 static void tell_end(weir_scheduler *scheduler)
 {
-	wr_loop_hold(&scheduler->loop, false);
+	wr_loop_activate(&scheduler->loop, false);
 	if (scheduler->options.ended) {
-		wr_store(&scheduler->telling, wr_thread_self());
+		wr_store(&scheduler->calling_ended, wr_thread_self());
 		scheduler->options.ended(scheduler, scheduler->options.ended_arg);
 	}
 	wr_mutex_lock(&scheduler->lock);
-	wr_store(&scheduler->telling, 0);
+	wr_store(&scheduler->calling_ended, 0);
 	wr_cond_broadcast(&scheduler->changed);
 	wr_mutex_unlock(&scheduler->lock);
 }
@@ -300,7 +300,7 @@ void wr_turn(weir_scheduler *scheduler)
 	/* Listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);
-	if (wr_load(&scheduler->telling) == TELLING_SOON)
+	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
 		tell_end(scheduler);
 }
 

@@ -108,7 +108,7 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 	wr_loop_init(&scheduler->loop);
 	call.scheduler = scheduler;
 	give_entities(scheduler, scheduler);
-	status = wr_options_settle(scheduler, options);
+	status = wr_options_resolve(scheduler, options);
 	if (!status)
 		status = wr_root_open(scheduler);
 	if (!status)
@@ -138,7 +138,7 @@ static void end_inside(void *arg)
 		weir_scheduler_stop(scheduler, false);
 		wr_wait_for_end(scheduler, WR_FOREVER);
 	}
-	wr_stop_at_last(scheduler);
+	wr_stop_before_destroy(scheduler);
 	wr_store(&scheduler->quit, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);
@@ -171,7 +171,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	call.status = wr_may_call(scheduler, "destroy");
+	call.status = wr_check_call(scheduler, "destroy");
 	if (call.status)
 		return call.status;
 	call.status = wr_in_world(scheduler, end_inside, &call);

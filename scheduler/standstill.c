@@ -237,7 +237,7 @@ static bool leave(weir_scheduler *scheduler, weir_entity *entity)
 	uint32_t running = WR_RUNNING;
 
 	if (wr_cas(&entity->state, &running, WR_IDLE)) {
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 		return true;
 	}
 	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry keeps our reference */
@@ -255,7 +255,7 @@ static bool take_running(struct wr_standstill *standstill, weir_scheduler *sched
 		take_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
 		return leave(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
-	wr_drop(scheduler);
+	wr_drop_live(scheduler);
 	/* A run that is being closed asks nobody any more: what still computes is all that it waits for. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
 	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computes_since)))
@@ -282,7 +282,7 @@ static void take_patiently(struct wr_standstill *standstill, weir_scheduler *sch
 	}
 }
 
-void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
 {
 	weir_graph *graph = scheduler->graph;
 

@@ -48,7 +48,7 @@ static void name_stream(weir_scheduler *scheduler, const weir_entity *entity, co
 	wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
 }
 
-void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity)
+void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
@@ -98,7 +98,7 @@ static weir_status start_operators(weir_scheduler *scheduler)
 		if (status)
 			name_culprit(status, graph->blamed = &graph->entities[i]);
 		else
-			wr_name_streams(scheduler, &graph->entities[i]);
+			wr_trace_new_streams(scheduler, &graph->entities[i]);
 	}
 	return status;
 }
@@ -122,7 +122,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->spinners, 0);	/* a worker may have died in any of these */
 	wr_store(&scheduler->standby, false);
 	wr_store(&scheduler->poller, 0);
-	scheduler->quiet_word = UINT64_MAX;
+	scheduler->idle_word = UINT64_MAX;
 	scheduler->watch_at = 0;
 	scheduler->outcome = (weir_outcome){0};
 }
@@ -184,7 +184,7 @@ static weir_status start_all(weir_scheduler *scheduler)
 static void set_starting(weir_scheduler *scheduler, bool starting)
 {
 	wr_mutex_lock(&scheduler->lock);
-	while (scheduler->asking)
+	while (scheduler->explaining)
 		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
 	scheduler->starting = starting;
 	wr_mutex_unlock(&scheduler->lock);
@@ -218,7 +218,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	set_starting(scheduler, true);
 	scheduler->graph->blamed = NULL;
 	wr_system_run(scheduler->graph->system, true);
-	status = wr_loop_hold(&scheduler->loop, true);
+	status = wr_loop_activate(&scheduler->loop, true);
 	if (!status)
 		status = prepare(scheduler);
 	if (!status) {
@@ -227,7 +227,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	} else {
 		if (!scheduler->text)
 			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
-		wr_loop_hold(&scheduler->loop, false);
+		wr_loop_activate(&scheduler->loop, false);
 		if (scheduler->graph->blamed && !scheduler->culprit)
 			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);

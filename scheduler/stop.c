@@ -103,7 +103,7 @@ weir_status wr_stop_owed(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-void wr_stop_at_last(weir_scheduler *scheduler)
+void wr_stop_before_destroy(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t waited = scheduler->timed_out ? drain_of(scheduler) : 0;

@@ -19,7 +19,7 @@ static bool room_freed(struct wr_worker *worker, struct wr_connection *connectio
 	if (!connection->sender)
 		wr_inlet_room(connection->inlet);
 	else if (fast_last_tick)
-		return wr_poke_room_quietly(worker, connection->sender);
+		return wr_poke_room_no_wake(worker, connection->sender);
 	else
 		wr_poke_room(worker, connection->sender);
 	return false;
@@ -96,7 +96,7 @@ static weir_status compute(struct wr_worker *worker, weir_entity *entity)
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
 	status = entity->compute(context, entity->operator_state);
 	if (worker->scheduler->trace)
-		wr_name_streams(worker->scheduler, entity);
+		wr_trace_new_streams(worker->scheduler, entity);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	context->computing = false;
 	return status ? wr_settle_failure(status, "compute") : WEIR_OK;
@@ -148,7 +148,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_status status;
 
 	if (wr_wait_armed(&entity->wait))
-		wr_disarm(worker, entity);
+		wr_wait_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count) {

@@ -36,7 +36,7 @@ static const char *add_waiting(struct report *report, weir_entity *entity)
 	return entity->plan->name;
 }
 
-char *wr_waiting(weir_scheduler *scheduler, bool stuck_too)
+char *wr_outside_waits_text(weir_scheduler *scheduler, bool stuck_too)
 {
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};
@@ -67,7 +67,7 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 	}
 	if (!found)
 		return false;
-	wr_standstill_take(&standstill, scheduler, false);
+	wr_standstill_collect(&standstill, scheduler, false);
 	wr_standstill_text(&standstill, stuck, &line);
 	wr_standstill_finish(&standstill);
 	if (!line.status && !line.length)
@@ -91,7 +91,7 @@ static void add_left_behind(struct report *report, weir_entity *entity)
 		wr_text_add(&report->text, " (its stream has work)");
 }
 
-char *wr_left_behind(weir_scheduler *scheduler)
+char *wr_undrained_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};

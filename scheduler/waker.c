@@ -26,7 +26,7 @@ static void take(struct wr_waker *waker)
 
 static void drop(struct wr_waker *waker)
 {
-	wr_drop(of(waker));
+	wr_drop_live(of(waker));
 }
 
 /* The poller runs what fires under its own eyes; whatever else fires comes from outside. */

@@ -166,7 +166,7 @@ static void tell_one(const struct wr_standstill *s, const struct wr_cause *cause
 	wr_text_finish(&detail);
 }
 
-void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
+void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
 {
 	struct wr_text text = {0};
 
@@ -178,7 +178,7 @@ void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, v
 				tell_one(standstill, &standstill->list[i], fn, arg);
 }
 
-void wr_open_inlets_text(weir_graph *graph, struct wr_text *text)
+void wr_standstill_inlets_text(weir_graph *graph, struct wr_text *text)
 {
 	size_t open = 0;
 
@@ -216,10 +216,10 @@ static void why_inside(void *arg)
 	struct asking *asking = arg;
 	struct wr_standstill standstill;
 
-	wr_explain_take(&standstill, asking->scheduler);
+	wr_explain_collect(&standstill, asking->scheduler);
 	wr_standstill_text(&standstill, NULL, &asking->text);
 	if (waits_idly(&standstill))
-		wr_open_inlets_text(standstill.graph, &asking->text);
+		wr_standstill_inlets_text(standstill.graph, &asking->text);
 	wr_standstill_finish(&standstill);
 }
 

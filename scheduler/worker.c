@@ -14,7 +14,7 @@ static void look_at_deferred_frees(struct wr_worker *worker)
 	if (!system || !wr_system_deferred_frees_ready(system))
 		return;
 	wr_poll_hand_over(worker->scheduler);	/* users' functions may take long */
-	wr_pass_on(worker);
+	wr_wake_if_more(worker);
 	wr_system_run_deferred_frees(system, true);
 }
 
@@ -27,7 +27,7 @@ static bool spin_alone(struct wr_worker *worker)
 	int64_t until = wr_time_add(now, scheduler->options.spin_ns), quiet = wr_time_add(now, QUIET);
 
 	for (; now < until && now < quiet && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poll_wanted(scheduler) || wr_work_calls(worker, now, &since))
+		if (wr_poll_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
 			quiet = wr_time_add(now, QUIET);
@@ -49,7 +49,7 @@ static bool spin(struct wr_worker *worker)
 	if (scheduler->options.spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
 	    wr_exchange(&scheduler->standby, true))
 		return false;
-	worker->relied_on = true;
+	worker->wakes_skipped = true;
 	wr_fetch_add(&scheduler->spinners, 1);
 	found = spin_alone(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);
@@ -79,7 +79,7 @@ static bool called_for(weir_scheduler *scheduler, const uint64_t *version)
 	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
 			       : wr_poll_wanted(scheduler);
 
-	return polling || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live);
+	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
 }
 
 /*
@@ -103,12 +103,12 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 		return true;
 	}
 	last_one(scheduler);
-	wr_drop(scheduler);
+	wr_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_live_take(&scheduler->live);		/* CLOSED: seen by the caller, who gives it back on leaving */
-	worker->relied_on = true;		/* one wake-up may stand for several pushes */
+	worker->wakes_skipped = true;		/* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
 	return woken;
 }
@@ -124,7 +124,7 @@ static void look_in_passing(struct wr_worker *worker)
 static void leave_idleness(struct wr_worker *worker)
 {
 	wr_poll_hand_over(worker->scheduler);
-	wr_pass_on(worker);
+	wr_wake_if_more(worker);
 }
 
 static void leave(struct wr_worker *worker)
@@ -132,7 +132,7 @@ static void leave(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 
 	wr_thread_set_local(NULL);
-	wr_drop(scheduler);
+	wr_drop_live(scheduler);
 	wr_fetch_add(&scheduler->left, 1);
 	wr_loop_kick(&scheduler->loop);
 }
@@ -160,7 +160,7 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->relied_on = false;
+	worker->wakes_skipped = false;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up may be left over from the run before */
