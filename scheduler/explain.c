@@ -1,7 +1,8 @@
 /*
- * Why entities are not ready, told while a run is on (C5): a live reference, then ownership (CAS IDLE ->
- * RUNNING), then its conditions are asked. A busy entity shows its last published verdict. Between two runs
- * one thread at a time asks, and start waits for it. What is told is taken first: no entity is held while fn runs.
+ * Explains why entities are not ready, also while a run is on (C5): takes a live reference, then ownership
+ * of an entity (CAS IDLE -> RUNNING), then asks its conditions. A busy entity shows its last published
+ * verdict. Between two runs one thread at a time asks, and start waits for it. All answers are collected
+ * before the first call of fn: no entity is owned while fn runs.
  */
 #include "scheduler/standstill.h"
 #include "scheduler/world.h"
@@ -13,7 +14,8 @@ struct explaining {
 };
 
 /*
- * Between two runs: whoever has this is the only one who asks, and no run starts meanwhile.
+ * Returns true between two runs: then the caller is the only thread that asks, and no run starts before
+ * end_asking().
  */
 static bool begin_asking(weir_scheduler *scheduler)
 {

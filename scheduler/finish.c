@@ -1,7 +1,7 @@
 /*
- * How a run ends: the workers have left and the count is 0, so the loop thread is the only owner of
- * everything. What is left is counted, the verdict is found, the operators' stop functions run, and the
- * outcome is published.
+ * Ends a run. The workers have left and the live count is 0, so the loop thread owns everything. It counts
+ * the messages that are left, finds the verdict, calls the operators' stop functions and publishes the
+ * outcome.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -38,7 +38,7 @@ void wr_release_leftovers(weir_scheduler *scheduler)
 		wr_system_drop_all_refs(graph->system);
 }
 
-/* Somebody may be taking from it: under its lock, one by one, so that no destructor runs there (S11). */
+/* Another thread may be taking from it: one by one, so that no destructor runs under the lock (S11). */
 static uint64_t abandon_outlet(weir_outlet *outlet)
 {
 	weir_message *message;
@@ -78,8 +78,8 @@ static uint64_t count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-/* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
-static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
+/* Sets status and text of the outcome: a failure, a deadlock, a drain that timed out, or success. */
+static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	bool draining = scheduler->draining;
 	char *text = NULL;
@@ -99,7 +99,7 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 		scheduler->text = text;
 }
 
-/* References that were dropped too often come before all that may have followed from them. */
+/* A message reference that was dropped twice overrides all other outcomes: it may have caused them. */
 static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	const weir_entity *by;
@@ -114,7 +114,7 @@ static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 	scheduler->culprit = by ? wr_strdup(by->plan->name) : NULL;
 }
 
-/* The law outranks whatever else there is to say (E5). */
+/* A violated conservation law (E5) overrides every other outcome but a reference that was dropped twice. */
 static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	if (!wr_conservation(scheduler))
@@ -133,7 +133,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 	wr_timers_clear(scheduler);
 	if (!scheduler->cut_short)
 		scheduler->waiting = wr_outside_waits_text(scheduler, true);
-	judge(scheduler, &outcome);
+	find_verdict(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	check_references(scheduler, &outcome);
 	outcome.ticks = count_ticks(graph);

@@ -56,7 +56,7 @@ static inline void wr_live_close(wr_live *live)	/* whatever the count */
 	wr_fetch_or(live, WR_LIVE_CLOSED);
 }
 
-/* Opens a closed counter whose count is 0, in one step with the references of all entries and workers (S8). */
+/* Opens a closed counter at count 0 and takes the references of all entries and workers, in one step (S8). */
 static inline void wr_live_open(wr_live *live, uint64_t references)
 {
 	wr_fetch_add(live, references - WR_LIVE_CLOSED);

@@ -3,9 +3,9 @@
  * sender's side, too. While it holds messages it holds one live reference: the run is not over before
  * somebody has taken them.
  *
- * A program's own loop need not ask: `shown` says whether a take would answer at once, with a message or with
- * WEIR_E_CLOSED. The descriptor is readable as long as it is so; the program's function is called each time it
- * becomes so, after the lock.
+ * A program's own loop need not ask: `shown` says whether a take would answer at once, with a message or
+ * with WEIR_E_CLOSED. The descriptor is readable as long as it is so; the program's function is called each
+ * time it becomes so, after the lock.
  */
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *
  * The way of the state: popped QUEUED -> RUNNING by exchange, before the first question. Poked meanwhile
  * (NOTIFIED): exchange to RUNNING again, then review again. To IDLE only by CAS after a review that did not
- * end in a tick; back to QUEUED after a row of ticks by exchange: after 8, when something is due, or where the
- * next one would lose a message. Each exchange acquires what the pokers published.
+ * end in a tick; back to QUEUED after a row of ticks by exchange: after 8, when something is due, or where
+ * the next one would lose a message. Each exchange acquires what the pokers published.
  */
 #include "base/bug.h"
 #include "base/status.h"

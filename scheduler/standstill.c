@@ -1,7 +1,8 @@
 /*
- * Takes what each entity waits for. A condition that only a poke can change and that names a port waits for that
- * port's queues: for an input, who sends into the emptiest; for an output, who receives from the fullest. Everything
- * else (a time, fences, what is told from outside, a compute that runs) is a root cause by itself.
+ * Takes what each entity waits for. A condition that only a poke can change and that names a port waits for
+ * that port's queues: for an input, who sends into the emptiest; for an output, who receives from the
+ * fullest. Everything else (a time, fences, what is told from outside, a compute that runs) is a root cause
+ * by itself.
  */
 #include "scheduler/standstill.h"
 
@@ -264,8 +265,8 @@ static bool take_running(struct wr_standstill *standstill, weir_scheduler *sched
 }
 
 /*
- * Between a push and its poke one is parked with nothing unmet, for a moment: so it is looked at again. One that stays
- * so has missed its poke, which is a fault of weir's or of a condition that changes without one.
+ * Between a push and its poke one is parked with nothing unmet, for a moment: so it is looked at again. One
+ * that stays so has missed its poke, which is a fault of weir's or of a condition that changes without one.
  */
 static void take_patiently(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
 {

@@ -1,7 +1,7 @@
 /*
- * The answer to "why does it stand still?". Each entity follows one of the things that it waits for: a root cause if
- * it has one, else to the entity that could change it. All such ways end at a root cause or in a circle; those are
- * told, and of the others how many there are.
+ * The answer to "why does it stand still?". Each entity follows one of the things that it waits for: a root
+ * cause if it has one, else to the entity that could change it. All such ways end at a root cause or in a
+ * circle; those are told, and of the others how many there are.
  */
 #include <string.h>
 
