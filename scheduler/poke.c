@@ -1,7 +1,7 @@
 /*
- * The only way to wake an entity (S1). A foreign thread first takes a live reference, so nobody can close the
- * run between the state's change and the push; then one fetch_or, always executed. A pushed entry keeps the
- * reference.
+ * The only way to wake an entity (S1): one fetch_or on its state, which is always executed. A thread that is
+ * no worker first takes a live reference, so the run cannot be closed between the change of state and the
+ * push. An entry that is pushed keeps this reference.
  */
 #include "base/bug.h"
 #include "base/status.h"
@@ -20,7 +20,7 @@ void wr_drop_live(weir_scheduler *scheduler)
 		wr_loop_kick(&scheduler->loop);
 }
 
-/* Seeded bug: the state changes first, the reference is taken second. */
+/* Seeded bug: changes the state before it takes the reference. */
 static bool poke_state_first(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
@@ -74,5 +74,5 @@ weir_status weir_entity_poke(weir_entity *entity)
 {
 	if (wr_poke(entity))
 		return WEIR_OK;
-	return wr_fail_plainly(WEIR_E_CLOSED, entity->plan->name, "no run is on that could be poked");
+	return wr_fail_plainly(WEIR_E_CLOSED, entity->plan->name, "no run is on: poke it after the start");
 }

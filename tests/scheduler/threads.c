@@ -185,7 +185,7 @@ TEST(s08_a_poke_outside_a_run_is_refused_with_words)
 
 	(void)state_;
 	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "a")), WEIR_E_CLOSED);
-	assert_string_equal(weir_last_error(), "a: no run is on that could be poked");
+	assert_string_equal(weir_last_error(), "a: no run is on: poke it after the start");
 	rig_destroy(rig);
 }
 
