@@ -127,7 +127,7 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 	if (status)
 		return status;
 	if (wr_worker_here(scheduler))
-		return wr_fail(WEIR_E_INVALID, "wait: a worker must not wait for the end of its own run");
+		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
 	if (outcome && wr_struct_check("weir_outcome", outcome->size, 2 * sizeof(size_t)))
 		return WEIR_E_INVALID;
 	status = wr_in_world(scheduler, wait_inside, &call);

@@ -170,7 +170,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	if (!scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
-		return wr_fail(WEIR_E_INVALID, "destroy: a worker must not destroy its own scheduler");
+		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
 	call.status = wr_check_call(scheduler, "destroy");
 	if (call.status)
 		return call.status;

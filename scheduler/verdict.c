@@ -71,7 +71,7 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 	wr_standstill_text(&standstill, stuck, &line);
 	wr_standstill_finish(&standstill);
 	if (!line.status && !line.length)
-		wr_text_add(&line, "messages wait that no condition asks for");
+		wr_text_add(&line, "messages are queued that no condition waits for");
 	if (line.status)
 		wr_text_finish(&line);
 	*text = line.text ? line.text : wr_strdup("entities wait for each other");
