@@ -279,8 +279,8 @@ static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *
 			struct wr_cause cause = {
 				.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "PARKED",
 				.condition = "poke",
-				.detail = "parked, though nothing is unmet: a condition became READY without a "
-					  "poke (weir_entity_poke), or weir has a bug: report it"};
+				.detail = "parked, though nothing is unmet: a condition became READY without "
+					  "a poke (weir_entity_poke), or weir has a bug: report it"};
 
 			add_cause(standstill, &cause);
 			return;
