@@ -141,7 +141,7 @@ bool wr_poke(weir_entity *entity);			/* any thread; returns false if no run is o
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
 /* The same; returns the entity's state before the poke. */
 static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity);
-/* The same for a sender whose receiver freed room: queued last, as no message came for it. */
+/* The same for a sender whose receiver freed room: it got room, not a message, so it is queued last. */
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 /* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);

@@ -30,8 +30,8 @@ static void print_queue(const struct wr_standstill *s, const struct wr_cause *ca
 
 	(void)s;
 	if (cause->full) {
-		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to, cause->held,
-			    cause->wanted);
+		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to,
+			    cause->held, cause->wanted);
 		if (cause->blames == WR_NO_ENTITY && connection->outlet)
 			wr_text_add(text, ": nothing takes from the outlet");
 		return;
@@ -50,7 +50,8 @@ static void print_cause(const struct wr_standstill *s, const struct wr_cause *ca
 	if (cause->connection)
 		print_queue(s, cause, text);
 	else
-		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail, cause->verdict);
+		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
+			    cause->verdict);
 }
 
 /* All root causes of one entity. */

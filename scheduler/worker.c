@@ -24,7 +24,8 @@ static bool spin_until_work(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	int64_t now = wr_now(), since = 0;
-	int64_t until = wr_time_add(now, scheduler->options.spin_ns), quiet_until = wr_time_add(now, QUIET_NS);
+	int64_t until = wr_time_add(now, scheduler->options.spin_ns);
+	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
 	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
 		if (wr_poll_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
@@ -107,7 +108,7 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_live_take(&scheduler->live);		/* also if CLOSED, which the caller sees: worker_leave() drops it */
+	wr_live_take(&scheduler->live);		/* also if CLOSED: worker_leave() drops it */
 	worker->wakes_skipped = true;		/* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
 	return woken;
@@ -144,8 +145,8 @@ void wr_worker_died(void *arg)
 	weir_entity *entity = context ? context->entity : NULL;
 
 	wr_fail_run(worker->scheduler, entity,
-		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): the thread is "
-			    "a worker of weir, return from compute", entity ? "compute" : "user code"));
+		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): the thread "
+			    "is a worker of weir, return from compute", entity ? "compute" : "user code"));
 	worker->local.context = NULL;
 	if (context) {
 		context->computing = false;

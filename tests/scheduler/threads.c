@@ -48,8 +48,8 @@ static void ends_its_thread(rig_fn *compute, unsigned workers)
 	rig_on(rig, "a", compute);
 	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
 	assert_string_equal(rig->outcome.entity, "a");
-	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): a worker's "
-					       "thread is weir's, compute returns");
+	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): the "
+					       "thread is a worker of weir, return from compute");
 	rig_on(rig, "a", NULL);	/* and the next run has all its workers again */
 	rig->options.max_duration_ns = 0;
 	rig_start(rig);
