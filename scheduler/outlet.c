@@ -107,7 +107,7 @@ static bool has_finished(weir_outlet *outlet)
 	return outlet->holding && wr_queue_count(&outlet->connection->queue) > unfinished;
 }
 
-/* Call after each change. Returns true if the caller must call notify() after the lock. */
+/* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */
 static bool update_shown_locked(weir_outlet *outlet)
 {
 	bool over = outlet->ended && outlet->begun && !outlet->holding;
@@ -119,13 +119,13 @@ static bool update_shown_locked(weir_outlet *outlet)
 	return show && !before && outlet->fn;
 }
 
-static void notify(const weir_outlet *outlet, bool due)
+static void outlet_notify(const weir_outlet *outlet, bool due)
 {
 	if (due)
 		outlet->fn(outlet->arg);
 }
 
-struct asking {
+struct fd_request {
 	weir_outlet *outlet;
 	void (*fn)(void *arg);
 	void *arg;
@@ -133,18 +133,18 @@ struct asking {
 	weir_status status;
 };
 
-static void call_in_world(weir_outlet *outlet, void (*fn)(void *arg), struct asking *asking)
+static void call_in_world(weir_outlet *outlet, void (*fn)(void *arg), struct fd_request *request)
 {
 	if (outlet->graph->scheduler)
-		asking->status = wr_in_world(outlet->graph->scheduler, fn, asking);
+		request->status = wr_in_world(outlet->graph->scheduler, fn, request);
 	else
-		fn(asking);
+		fn(request);
 }
 
 static void open_fd(void *arg)
 {
-	struct asking *asking = arg;
-	weir_outlet *outlet = asking->outlet;
+	struct fd_request *request = arg;
+	weir_outlet *outlet = request->outlet;
 	int error = 0;
 
 	wr_mutex_lock(&outlet->lock);
@@ -152,19 +152,19 @@ static void open_fd(void *arg)
 		outlet->fd = eventfd(outlet->shown, EFD_NONBLOCK | EFD_CLOEXEC);
 		error = errno;
 	}
-	asking->fd = outlet->fd;
+	request->fd = outlet->fd;
 	wr_mutex_unlock(&outlet->lock);
-	if (asking->fd < 0)
+	if (request->fd < 0)
 		wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
 			strerror(error));
 }
 
 int weir_outlet_fd(weir_outlet *outlet)
 {
-	struct asking asking = {.outlet = outlet, .fd = -1};
+	struct fd_request request = {.outlet = outlet, .fd = -1};
 
-	call_in_world(outlet, open_fd, &asking);
-	return asking.fd;
+	call_in_world(outlet, open_fd, &request);
+	return request.fd;
 }
 
 weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
@@ -236,7 +236,7 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
 		wr_poke_by_worker(worker, &outlet->finisher->entity);
-	notify(outlet, due);
+	outlet_notify(outlet, due);
 }
 
 /*
@@ -258,7 +258,7 @@ static weir_status finisher_compute(weir_context *context, void *state)
 	due = update_shown_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	notify(outlet, due);
+	outlet_notify(outlet, due);
 	return WEIR_OK;
 }
 
@@ -273,7 +273,7 @@ void wr_outlet_end(weir_outlet *outlet, bool abandon)
 	due = update_shown_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	notify(outlet, due);
+	outlet_notify(outlet, due);
 	if (drop)
 		wr_drop_live(outlet->graph->scheduler);
 }
@@ -308,7 +308,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
-	update_shown_locked(outlet);	/* `shown` was true before, so no notify() is due */
+	update_shown_locked(outlet);	/* `shown` was true before, so no outlet_notify() is due */
 	return WEIR_OK;
 }
 

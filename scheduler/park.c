@@ -83,7 +83,9 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 		status = wr_signal_inline(system, entity->id, fences, count, token);
 	if (!status && verdict->signal == WR_SIGNAL_FLAG)
 		wr_poll_armed(scheduler);
-	return status == WEIR_E_UNSUPPORTED ? wr_signal_arm(system, entity->id, fences, count, token) : status;
+	if (status == WEIR_E_UNSUPPORTED)
+		status = wr_signal_arm(system, entity->id, fences, count, token);
+	return status;
 }
 
 static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)

@@ -138,7 +138,7 @@ static weir_entity *next_take(struct wr_worker *worker)
 
 /* --- taking --- */
 
-static weir_entity *steal(struct wr_worker *worker)
+static weir_entity *steal_entity(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
@@ -194,7 +194,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 		entity = due_or_next_take(worker);
 	if (!entity)
 		entity = wr_injector_take(worker);
-	return entity ? entity : steal(worker);
+	return entity ? entity : steal_entity(worker);
 }
 
 /* --- looking --- */

@@ -23,7 +23,7 @@ static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 	return STEP_LEAVE;
 }
 
-static enum step review(struct wr_worker *worker, weir_entity *entity)
+static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	unsigned asked = wr_load_acquire(&scheduler->asked);
@@ -95,7 +95,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 	worker->row_woke = NULL;
 	worker->row_yields = false;
 	while (!wr_live_closed(&worker->scheduler->live)) {
-		switch (review(worker, entity)) {
+		switch (review_entity(worker, entity)) {
 		case STEP_TICK:
 			if (wr_tick(worker, entity))
 				return;		/* the run has failed: this entity is not reviewed again */

@@ -5,7 +5,7 @@
  *
  * A run ends only here (S4). It is OPEN until it is quiescent or is cut short. It is CLOSING until all
  * workers have left, the references of what they left are dropped, the live count is 0 and the streams are
- * idle. Then it is ENDED.
+ * idle (waited for up to STREAMS_NS). Then it is ENDED.
  */
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define STREAMS_NS 200000000	/* wait for streams to become idle before the operators' stop functions */
+#define STREAMS_NS 200000000	/* how long streams may take to become idle: `stop` may free their memory */
 #define ENDED_SOON 1		/* of calling_ended: no thread has this stamp */
 #define POLL_NS 1000000		/* between two looks while the run closes */
 #define DRAIN_LOOK_NS 20000000	/* between two looks at the device's progress in a drain */
@@ -202,7 +202,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 		return wr_time_add(scheduler->idle_since, grace);
 	if (!wr_live_close_idle(&scheduler->live, word))
 		return now;
-	/* If a stop was asked for since this turn looked, workers may have left entities in the middle. */
+	/* If a stop was asked for since this turn looked, workers may have left entities unreviewed. */
 	close_run(scheduler, now, wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 	return now;
 }

@@ -48,8 +48,8 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 }
 
 /*
- * The fronts become the tick's inputs. Returns true if a wake-up is owed: it takes longer than a short
- * compute, so a gated entity, whose result is waited for, computes first.
+ * The fronts become the tick's inputs. Returns true if a wake-up is owed. Waking takes longer than a short
+ * compute, so after a fast tick it is put off until compute has returned.
  */
 static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 {

@@ -111,7 +111,7 @@ char *wr_undrained_text(weir_scheduler *scheduler)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return NULL;	/* the outcome has its status without it */
+		return NULL;	/* the outcome still has its status */
 	}
 	return report.text.text;
 }
