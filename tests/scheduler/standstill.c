@@ -75,7 +75,7 @@ static void xb06_a_circle_of_empty_queues_is_told_what_starts_it(void **state)
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
 	assert_says(rig->outcome.text, "a.in has 1 of 2 messages from b.out");
-	assert_says(rig->outcome.text, "give a connection of it \"initial\" ones");
+	assert_says(rig->outcome.text, "give one of these connections \"initial\" messages");
 	rig_destroy(rig);
 }
 

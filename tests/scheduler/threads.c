@@ -154,7 +154,7 @@ static int child_of(struct rig *rig)
 
 	if (!child) {
 		status = weir_scheduler_run(rig->scheduler) == WEIR_E_INVALID;
-		status |= (strstr(weir_last_error(), "forked") != NULL) << 1;
+		status |= (strstr(weir_last_error(), "after the fork") != NULL) << 1;
 		status |= (weir_scheduler_wait(rig->scheduler, -1, NULL) == WEIR_E_INVALID) << 2;
 		status |= (weir_scheduler_destroy(rig->scheduler) == WEIR_E_INVALID) << 3;
 		_exit(status);
