@@ -75,7 +75,7 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (!scheduler->worker_asked)
 		scheduler->worker_asked = one_per_core();
 	if (scheduler->worker_asked > WR_WORKERS_MAX)
-		return wr_fail(WEIR_E_INVALID, "workers %u: use at most %d", scheduler->worker_asked,
+		return wr_fail(WEIR_E_INVALID, "%u workers: use at most %d", scheduler->worker_asked,
 			       WR_WORKERS_MAX);
 	return pick_signal(scheduler);
 }
