@@ -1,7 +1,6 @@
 /*
- * A run in its caller's hands: started, waited for, turned, stopped. What has to look at threads' and fibers'
- * things goes into the scheduler's world, if it has one (world.h); stop does not, for it may come from a
- * signal handler.
+ * The caller's calls on a run: start, wait, turn, stop. In a simulated run they enter the scheduler's world
+ * (world.h), since they wait on its fibers; stop does not, as it may be called from a signal handler.
  */
 #include <limits.h>
 #include <poll.h>
@@ -25,15 +24,15 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler)
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
-weir_status wr_may_call(weir_scheduler *scheduler, const char *what)
+weir_status wr_check_call(weir_scheduler *scheduler, const char *what)
 {
 	if (scheduler->process != (int)getpid())
-		return wr_fail(WEIR_E_INVALID, "graph %s: its scheduler was made before this process was "
-			       "forked, and its threads did not come along: make graph and scheduler after "
-			       "the fork", scheduler->graph->plan->name);
-	if (wr_load(&scheduler->telling) != wr_thread_self())
+		return wr_fail(WEIR_E_INVALID, "graph %s: its scheduler was created before a fork, which its "
+			       "threads did not survive: create graph and scheduler after the fork",
+			       scheduler->graph->plan->name);
+	if (wr_load(&scheduler->calling_ended) != wr_thread_self())
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: 'ended' must hand on: %s after it has returned",
+	return wr_fail(WEIR_E_BUSY, "graph %s: the 'ended' callback is running: call %s after it returns",
 		       scheduler->graph->plan->name, what);
 }
 
@@ -47,11 +46,11 @@ static void start_inside(void *arg)
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
-	weir_status status = wr_may_call(scheduler, "start");
+	weir_status status = wr_check_call(scheduler, "start");
 
 	if (status)
 		return status;
-	if (wr_exchange(&scheduler->entering, true))	/* another thread is here */
+	if (wr_exchange(&scheduler->entering, true))
 		return wr_fail(WEIR_E_BUSY, "graph %s is being started", scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
 		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
@@ -61,8 +60,8 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	return status ? status : call.status;
 }
 
-/* The caller's thread is the loop: it turns while it waits. */
-static weir_status drive(weir_scheduler *scheduler, int64_t until)
+/* Waits for the end of a run whose loop is the calling thread. */
+static weir_status drive_loop(weir_scheduler *scheduler, int64_t until)
 {
 	struct pollfd fd = {.fd = scheduler->loop.set, .events = POLLIN};
 
@@ -75,10 +74,13 @@ static weir_status drive(weir_scheduler *scheduler, int64_t until)
 	return WEIR_OK;
 }
 
-/* A simulated loop goes on only while somebody waits: it must have told the end by then. */
-static bool over(weir_scheduler *scheduler)
+/*
+ * A simulated loop runs only while a caller waits, so the wait must also last until options.ended has
+ * returned.
+ */
+static bool run_is_over(weir_scheduler *scheduler)
 {
-	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->telling));
+	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->calling_ended));
 }
 
 weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
@@ -86,9 +88,9 @@ weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
 	weir_status status = WEIR_OK;
 
 	if (wr_driven_by_caller(scheduler))
-		return drive(scheduler, until);
+		return drive_loop(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
-	while (!status && !over(scheduler))
+	while (!status && !run_is_over(scheduler))
 		if (!wr_cond_wait(&scheduler->changed, &scheduler->lock, until))
 			status = WEIR_E_TIMEOUT;
 	wr_mutex_unlock(&scheduler->lock);
@@ -103,15 +105,15 @@ static void wait_inside(void *arg)
 	call->status = wr_wait_for_end(call->scheduler, until);
 }
 
-/* The outcome's failure becomes this thread's last one. */
-static weir_status failure_of(const weir_outcome *outcome)
+/* Sets this thread's last error from the outcome. */
+static weir_status fail_with_outcome(const weir_outcome *outcome)
 {
 	const char *text = outcome->text ? outcome->text : "", *name = outcome->entity ? outcome->entity : "";
 	size_t length = strlen(name);
 
 	if (!outcome->status)
 		return WEIR_OK;
-	/* What the library's calls say begins with the entity's name. */
+	/* Errors of the library's own calls begin with the entity's name already. */
 	if (!length || (!strncmp(text, name, length) && text[length] && strchr(":.", text[length])))
 		return wr_fail(outcome->status, "%s", text);
 	return wr_fail(outcome->status, "%s: %s", name, text);
@@ -120,7 +122,7 @@ static weir_status failure_of(const weir_outcome *outcome)
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status = wr_may_call(scheduler, "wait");
+	weir_status status = wr_check_call(scheduler, "wait");
 
 	if (status)
 		return status;
@@ -130,12 +132,12 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 		return WEIR_E_INVALID;
 	status = wr_in_world(scheduler, wait_inside, &call);
 	if (!status && call.status)
-		return wr_fail(call.status, "graph %s goes on", scheduler->graph->plan->name);
+		return wr_fail(call.status, "graph %s is still running", scheduler->graph->plan->name);
 	if (status)
 		return status;
 	if (outcome)
 		(void)wr_struct_fill(outcome, &scheduler->outcome, sizeof *outcome, "weir_outcome");
-	return failure_of(&scheduler->outcome);
+	return fail_with_outcome(&scheduler->outcome);
 }
 
 weir_status weir_scheduler_run(weir_scheduler *scheduler)
@@ -149,7 +151,7 @@ void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
 	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
 	if (scheduler->graph->owns_world)
-		return;	/* a handler may have interrupted it; the loop looks by itself (run.c) */
+		return;	/* may be a signal handler, and the loop polls `asked` (run.c) */
 	wr_loop_kick(&scheduler->loop);
 }
 
@@ -172,8 +174,8 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 
 	if (!scheduler->options.own_loop)
 		return wr_fail(WEIR_E_INVALID,
-			       "the scheduler was made without own_loop: nobody needs to turn it");
-	status = wr_may_call(scheduler, "turn");
+			       "turn: the scheduler was created without own_loop and runs its own loop");
+	status = wr_check_call(scheduler, "turn");
 	if (status)
 		return status;
 	wr_turn(scheduler);

@@ -1,4 +1,4 @@
-/* Snapshots of the counters (E5). */
+/* Snapshots of the counters of entities and queues (E5). */
 #include "base/struct.h"
 #include "scheduler/scheduler.h"
 

@@ -1,7 +1,7 @@
 /*
- * How a run ends: the workers have left and the count is 0, so the loop thread is the only owner of
- * everything. What is left is counted, the verdict is found, the operators' stop functions run, and the
- * outcome is published.
+ * Ends a run. The workers have left and the live count is 0, so the loop thread owns everything. It counts
+ * the messages that are left, finds the verdict, calls the operators' stop functions and publishes the
+ * outcome.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -9,12 +9,12 @@
 #include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
-void wr_give_back(weir_scheduler *scheduler)
+void wr_release_leftovers(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	wr_timers_clear(scheduler);
 	for (size_t i = 0; i < wr_graph_all(graph); i++) {
 		weir_entity *entity = wr_graph_at(graph, i);
@@ -27,7 +27,7 @@ void wr_give_back(weir_scheduler *scheduler)
 		entity->wait.fence_count = 0;
 		if (entity->wait.held) {
 			entity->wait.held = false;
-			wr_drop(scheduler);
+			wr_drop_live(scheduler);
 		}
 	}
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
@@ -38,7 +38,7 @@ void wr_give_back(weir_scheduler *scheduler)
 		wr_system_drop_all_refs(graph->system);
 }
 
-/* Somebody may be taking from it: under its lock, one by one, so that no destructor runs there (S11). */
+/* Another thread may be taking from it: one by one, so that no destructor runs under the lock (S11). */
 static uint64_t abandon_outlet(weir_outlet *outlet)
 {
 	weir_message *message;
@@ -64,7 +64,7 @@ static uint64_t abandon_queues(weir_graph *graph)
 						: wr_queue_abandon(&connection->queue);
 	}
 	wr_graph_forget_queued(graph);
-	for (size_t i = 0; i < graph->hidden_count; i++)	/* references to what outlets held */
+	for (size_t i = 0; i < graph->hidden_count; i++)	/* the finishers' references */
 		wr_queue_abandon(&graph->hidden[i]->connection->queue);
 	return abandoned;
 }
@@ -78,8 +78,8 @@ static uint64_t count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-/* Fills status and text: a failure, a deadlock, a drain that took too long, or nothing to say. */
-static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
+/* Sets status and text of the outcome: a failure, a deadlock, a drain that timed out, or success. */
+static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	bool draining = scheduler->draining;
 	char *text = NULL;
@@ -91,7 +91,7 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 		outcome->status = scheduler->failure;
 		if (!scheduler->failure && scheduler->timed_out) {
 			outcome->status = WEIR_E_ABANDONED;
-			text = wr_left_behind(scheduler);
+			text = wr_undrained_text(scheduler);
 		}
 		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
@@ -99,7 +99,7 @@ static void judge(weir_scheduler *scheduler, weir_outcome *outcome)
 		scheduler->text = text;
 }
 
-/* References that were dropped too often come before all that may have followed from them. */
+/* A message reference that was dropped twice overrides all other outcomes: it may have caused them. */
 static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	const weir_entity *by;
@@ -114,7 +114,7 @@ static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 	scheduler->culprit = by ? wr_strdup(by->plan->name) : NULL;
 }
 
-/* The law outranks whatever else there is to say (E5). */
+/* A violated conservation law (E5) overrides every other outcome but a reference that was dropped twice. */
 static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	if (!wr_conservation(scheduler))
@@ -132,8 +132,8 @@ void wr_finish_run(weir_scheduler *scheduler)
 	wr_ready_clear(scheduler);
 	wr_timers_clear(scheduler);
 	if (!scheduler->cut_short)
-		scheduler->waiting = wr_waiting(scheduler, true);
-	judge(scheduler, &outcome);
+		scheduler->waiting = wr_outside_waits_text(scheduler, true);
+	find_verdict(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	check_references(scheduler, &outcome);
 	outcome.ticks = count_ticks(graph);

@@ -1,12 +1,12 @@
 /*
- * The injector (S9): the way into the ready queues for who is no worker, the driver among them. An intrusive
- * stack, one CAS, no lock. A worker empties that stack by one exchange, turns it round and appends it to the
+ * The injector (S9): the ready queue for threads that are no workers, such as the driver's. An intrusive
+ * stack, one CAS, no lock. A worker empties that stack by one exchange, reverses it and appends it to the
  * backlog, a list behind a lock that only workers take. Each entry has a live reference of its own (S4).
  *
- * Beside the backlog stands what a due timer has poked (wr_push_due): the loop thread alone pushes there, by
- * the same lock, and each pop looks there before anything else but its turn of the injector.
+ * The due list holds what a timer has poked (wr_push_due). Only the loop thread pushes there, under the same
+ * lock. Each pop looks there first, except every WR_INJECTOR_EVERY-th, which begins with the injector.
  *
- * No wake-up is lost: while a batch is on its way from the stack to the backlog its worker is awake, and it
+ * No wake-up is lost: the worker that moves a batch from the stack to the backlog is awake meanwhile, and it
  * looks at the announced sleeps after appending.
  */
 #include "scheduler/world.h"
@@ -23,11 +23,11 @@ void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity)
 void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_stack_ready(scheduler, entity);
-	if (wr_may_wake(scheduler)) /* else its loop looks by itself (run.c) */
+	if (wr_may_wake(scheduler)) /* else the simulated loop polls the injector (run.c) */
 		wr_wake_one(scheduler);
 }
 
-static weir_entity *reversed(weir_entity *list)
+static weir_entity *list_reverse(weir_entity *list)
 {
 	weir_entity *first = NULL;
 
@@ -40,7 +40,7 @@ static weir_entity *reversed(weir_entity *list)
 	return first;
 }
 
-static void append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
+static void list_append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
 {
 	wr_store_relaxed(&entity->next_ready, NULL);
 	if (list->last)
@@ -51,7 +51,7 @@ static void append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, w
 	wr_fetch_add(count, 1);
 }
 
-static weir_entity *shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
+static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
 {
 	weir_entity *entity = list->first;
 
@@ -64,13 +64,13 @@ static weir_entity *shift_locked(struct wr_ready_list *list, _Atomic uint64_t *c
 	return entity;
 }
 
-static void refill_locked(weir_scheduler *scheduler)
+static void backlog_refill_locked(weir_scheduler *scheduler)
 {
-	weir_entity *list = reversed(wr_exchange(&scheduler->injected, NULL));
+	weir_entity *list = list_reverse(wr_exchange(&scheduler->injected, NULL));
 
 	while (list) {
 		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		append_locked(&scheduler->backlog, &scheduler->backlog_count, list);
+		list_append_locked(&scheduler->backlog, &scheduler->backlog_count, list);
 		list = rest;
 	}
 }
@@ -89,21 +89,21 @@ weir_entity *wr_injector_take(struct wr_worker *worker)
 	if (!wr_load(&scheduler->injected) && !wr_load(&scheduler->backlog_count))
 		return NULL;
 	wr_mutex_lock(&scheduler->backlog_lock);
-	refill_locked(scheduler);
-	entity = shift_locked(&scheduler->backlog, &scheduler->backlog_count);
+	backlog_refill_locked(scheduler);
+	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
 	more = scheduler->backlog.first;
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	if (more)
 		wr_wake_one(scheduler);
 	if (entity)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	return entity;
 }
 
 void wr_push_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_mutex_lock(&scheduler->backlog_lock);
-	append_locked(&scheduler->due, &scheduler->due_count, entity);
+	list_append_locked(&scheduler->due, &scheduler->due_count, entity);
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	wr_wake_one(scheduler);
 }
@@ -114,10 +114,10 @@ weir_entity *wr_due_take(struct wr_worker *worker)
 	weir_entity *entity;
 
 	wr_mutex_lock(&scheduler->backlog_lock);
-	entity = shift_locked(&scheduler->due, &scheduler->due_count);
+	entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	if (entity)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	return entity;
 }
 

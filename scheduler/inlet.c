@@ -1,6 +1,6 @@
 /*
- * Inlets (B2): a connection of its own into an input port, filled by any thread; its lock makes them one
- * sender. An open inlet holds one live reference; closing, whoever does it, gives it back once.
+ * Inlets (B2). An inlet is a connection of its own into an input port, which any thread may fill: its lock
+ * makes these threads one sender. An open inlet holds one live reference, which the first close drops.
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@ weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **o
 	if (status)
 		return status;
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: make inlets before the scheduler", port);
+		return wr_fail(WEIR_E_BUSY, "%s: create inlets before the scheduler", port);
 	inlet = wr_alloc(1, sizeof *inlet);
 	if (!inlet)
 		return WEIR_E_NOMEM;
@@ -75,7 +75,7 @@ void wr_inlet_end(weir_inlet *inlet)
 	if (!was_open)
 		return;
 	wr_poke(inlet->connection->receiver);
-	wr_drop(inlet->graph->scheduler);
+	wr_drop_live(inlet->graph->scheduler);
 }
 
 void weir_inlet_close(weir_inlet *inlet)
@@ -84,41 +84,42 @@ void weir_inlet_close(weir_inlet *inlet)
 }
 
 /*
- * Mostly no thread waits for room, and the lock is not taken: the thread that pushes holds it while it wakes this
- * worker, which would go to sleep again for it. The room was freed before; so of two read-modify-writes of
- * `waiting` the later one's thread sees what the other has done before its own.
+ * Mostly no thread waits for room, and then the lock is not taken: the pushing thread holds it while it
+ * wakes this worker, which would go back to sleep on it. The room is freed before the read-modify-write of
+ * `waiting` here; a waiter increments `waiting` and then looks for room. So either the waiter sees the room,
+ * or this function sees the waiter.
  */
 void wr_inlet_room(weir_inlet *inlet)
 {
 	if (!wr_fetch_add(&inlet->waiting, 0))
 		return;
-	wr_mutex_lock(&inlet->lock);	/* it waits, or is past that: not in between */
+	wr_mutex_lock(&inlet->lock);	/* so that no waiter is between its look for room and its wait */
 	wr_mutex_unlock(&inlet->lock);
 	wr_cond_broadcast(&inlet->changed);
 }
 
-static bool full(weir_inlet *inlet)
+static bool is_full_locked(weir_inlet *inlet)
 {
 	struct wr_queue *queue = &inlet->connection->queue;
 
 	return inlet->open && queue->policy == WEIR_BLOCK && !wr_queue_room(queue);
 }
 
-/* Counted as waiting, then looks again: see wr_inlet_room. */
+/* Increments `waiting`, then looks for room again (see wr_inlet_room). Returns false on a timeout. */
 static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
 {
 	bool in_time;
 
 	wr_fetch_add(&inlet->waiting, 1);
-	in_time = (!full(inlet) && !WR_BUG(INLET_WAITS_UNSEEN)) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
+	in_time = (!is_full_locked(inlet) && !WR_BUG(INLET_WAITS_UNSEEN)) ||
+		  wr_cond_wait(&inlet->changed, &inlet->lock, until);
 	wr_fetch_sub(&inlet->waiting, 1);
 	return in_time;
 }
 
-/* Waits for room. */
-static weir_status wait_locked(weir_inlet *inlet, int64_t until)
+static weir_status wait_for_room_locked(weir_inlet *inlet, int64_t until)
 {
-	while (full(inlet)) {
+	while (is_full_locked(inlet)) {
 		if (until == INT64_MIN)
 			return WEIR_E_BUSY;
 		if (!wait_for_change_locked(inlet, until))
@@ -127,8 +128,8 @@ static weir_status wait_locked(weir_inlet *inlet, int64_t until)
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
-/* What is refused stays the caller's alone, so it is asked before the message counts as delivered. */
-static weir_status refuse_locked(const weir_inlet *inlet)
+/* Policy `fault`. Checked before the message counts as delivered: a refused message stays the caller's. */
+static weir_status check_fault_locked(const weir_inlet *inlet)
 {
 	struct wr_connection *connection = inlet->connection;
 	struct wr_queue *queue = &connection->queue;
@@ -140,8 +141,8 @@ static weir_status refuse_locked(const weir_inlet *inlet)
 }
 
 /*
- * There is room: only its sender fills a queue, and that is who holds the lock. left: what the push drove out, handed out
- * with the lock still held: its destructor may push here (S11).
+ * There is room, as only the holder of the lock fills the queue. left: messages that the push evicted or took
+ * back; the caller drops them after the lock, since a destructor may push here (S11).
  */
 static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *left[2])
 {
@@ -153,17 +154,17 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 	if (wr_queue_push_out(&connection->queue, message, &left[0]) == WR_PUSHED)
 		wr_connection_arrived(connection);
 	/*
-	 * Under the lock: the receiver, on becoming DONE, ends the inlet, and waits for it. A refused poke
-	 * says nothing of the receiver: the run is being cut short, and it may still be looking; what was
-	 * pushed is abandoned with the rest. So after DONE there is no more here than this push, or, in a run
-	 * that is cut short, some whose poke was refused.
+	 * Under the lock, which a receiver that becomes DONE takes to end the inlet. So once it is DONE the
+	 * queue holds no more than this push, or, in a run that is cut short, pushes whose poke was refused.
+	 * A refused poke says nothing about the receiver, which may still be looking at the queue: then the
+	 * message stays and is abandoned with the rest.
 	 */
 	wr_poke(connection->receiver);
 	if (wr_load(&connection->receiver->state) & WR_DONE)
 		left[1] = wr_queue_take_one_back(&connection->queue);
 }
 
-static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
+static weir_status inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
 	int64_t until = timeout_ns < 0 ? WR_FOREVER
 			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
@@ -172,12 +173,12 @@ static weir_status push(weir_inlet *inlet, weir_message *message, int64_t timeou
 	weir_status status;
 
 	wr_mutex_lock(&inlet->lock);
-	status = wait_locked(inlet, until);
+	status = wait_for_room_locked(inlet, until);
 	if (status)
 		wr_fail(status, "inlet of %s: %s", inlet->connection->receiver->plan->name,
-			status == WEIR_E_CLOSED ? "closed" : "no room");
+			status == WEIR_E_CLOSED ? "it is closed" : "no room in the queue");
 	else
-		status = refuse_locked(inlet);
+		status = check_fault_locked(inlet);
 	if (!status)
 		push_locked(inlet, message, left);
 	wr_mutex_unlock(&inlet->lock);
@@ -197,7 +198,7 @@ static void push_inside(void *arg)
 {
 	struct pushing *pushing = arg;
 
-	pushing->status = push(pushing->inlet, pushing->message, pushing->timeout_ns);
+	pushing->status = inlet_push(pushing->inlet, pushing->message, pushing->timeout_ns);
 }
 
 static bool takes_kind(const weir_inlet *inlet, unsigned kind)

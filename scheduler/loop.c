@@ -1,4 +1,4 @@
-/* The loop's descriptors, and the one door to libevent. */
+/* The loop's descriptors. The only file that calls libevent. */
 #include "scheduler/loop.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include "base/sim.h"
 #include "base/status.h"
 
-#define KICKED 1u	/* of `kicked` */
-#define WRITES 2u
+#define KICKED 1u	/* bit of `kicked` */
+#define WRITES 2u	/* one thread about to write to `wake` */
 
-static weir_status add(struct wr_loop *loop, int fd, const char *what)
+static weir_status epoll_add(struct wr_loop *loop, int fd, const char *what)
 {
 	struct epoll_event event = {.events = fd == loop->signals ? 0 : EPOLLIN};
 
@@ -28,7 +28,7 @@ static weir_status add(struct wr_loop *loop, int fd, const char *what)
 	return WEIR_OK;
 }
 
-/* Its address names the thread; a fiber's stamp would not do: masks are the thread's. */
+/* Its address identifies the thread. wr_thread_self() may name a fiber; signal masks are per thread. */
 static _Thread_local char this_thread;
 
 static int open_signals(struct wr_loop *loop)
@@ -39,7 +39,7 @@ static int open_signals(struct wr_loop *loop)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	loop->unblocked = set;
-	/* weir's threads block all; the caller's other threads must, too (weir.h). */
+	/* weir's threads block all signals; the caller must block these two in its other threads (weir.h). */
 	pthread_sigmask(SIG_BLOCK, &set, &before);
 	if (sigismember(&before, SIGINT))
 		sigdelset(&loop->unblocked, SIGINT);
@@ -67,17 +67,17 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 	if (loop->set < 0)
 		return wr_fail(WEIR_E_IO, "the loop's epoll set: %s", strerror(errno));
 	loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	status = add(loop, loop->wake, "eventfd");
+	status = epoll_add(loop, loop->wake, "eventfd");
 	if (!status) {
 		loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-		status = add(loop, loop->timer, "timerfd");
+		status = epoll_add(loop, loop->timer, "timerfd");
 	}
 	if (!status && handle_signals)
-		status = add(loop, loop->signals, "signalfd");
+		status = epoll_add(loop, loop->signals, "signalfd");
 	return status;
 }
 
-static void close_one(int *fd)
+static void fd_close(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -85,10 +85,10 @@ static void close_one(int *fd)
 }
 
 /*
- * From now on everybody finds it kicked already; those who did not are awaited: their descriptor must not be
- * another's by then.
+ * From now on every kick finds the bit set and returns. Waits for the kicks that are about to write: the
+ * descriptor must not be closed, and its number reused, before they have written.
  */
-static void silence(struct wr_loop *loop)
+static void stop_kicks(struct wr_loop *loop)
 {
 	wr_fetch_or(&loop->kicked, KICKED);
 	while (!loop->simulated && wr_load(&loop->kicked) != KICKED)
@@ -98,14 +98,14 @@ static void silence(struct wr_loop *loop)
 void wr_loop_close(struct wr_loop *loop)
 {
 	wr_loop_unwatch(loop);
-	silence(loop);
+	stop_kicks(loop);
 	if (loop->blocked_by == &this_thread)
 		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
 	loop->blocked_by = NULL;
-	close_one(&loop->signals);
-	close_one(&loop->timer);
-	close_one(&loop->wake);
-	close_one(&loop->set);
+	fd_close(&loop->signals);
+	fd_close(&loop->timer);
+	fd_close(&loop->wake);
+	fd_close(&loop->set);
 }
 
 void wr_loop_kick(struct wr_loop *loop)
@@ -114,19 +114,19 @@ void wr_loop_kick(struct wr_loop *loop)
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
-		return;		/* from outside its world: the simulated loop looks by itself (run.c) */
-	/* A read-modify-write in either case: who clears it afterwards sees what the kick is about. */
+		return;		/* from outside its world: the simulated loop polls (run.c) */
+	/* A read-modify-write in either case, so that clearing the bit acquires what came before the kick. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
 		;
 	if (before & KICKED)
-		return;		/* somebody's kick is not seen yet, and whoever sees it looks at everything */
-	int kept = errno;	/* signal handlers kick, too */
+		return;		/* an earlier kick is still pending; the loop will look at everything */
+	int saved = errno;	/* signal handlers kick, too */
 	if (loop->simulated)
 		wr_unpark(&loop->parker);
 	else
 		while (write(loop->wake, &one, sizeof one) < 0 && errno == EINTR)
 			;	/* EAGAIN: the counter is full, so it is readable (F43) */
-	errno = kept;
+	errno = saved;
 	wr_fetch_sub(&loop->kicked, WRITES);
 }
 
@@ -140,7 +140,7 @@ void wr_loop_clear(struct wr_loop *loop)
 		while (read(loop->timer, &count, sizeof count) < 0 && errno == EINTR)
 			;
 	}
-	wr_store(&loop->until, INT64_MIN);	/* awake: a timer that is listed need not kick */
+	wr_store(&loop->until, INT64_MIN);	/* awake: a timer request need not kick */
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
@@ -152,7 +152,7 @@ void wr_loop_arm(struct wr_loop *loop, int64_t until)
 	if (loop->simulated)
 		return;
 	if (until != INT64_MAX) {
-		until = until > 0 ? until : 1;	/* a zero would disarm */
+		until = until > 0 ? until : 1;	/* 0 would disarm the timerfd */
 		spec.it_value.tv_sec = until / 1000000000;
 		spec.it_value.tv_nsec = until % 1000000000;
 	}
@@ -166,7 +166,7 @@ void wr_loop_wait(struct wr_loop *loop)
 	if (loop->simulated)
 		wr_park(&loop->parker, wr_load(&loop->until));
 	else
-		poll(&fd, 1, -1);	/* EINTR: the caller looks, and comes back */
+		poll(&fd, 1, -1);	/* after EINTR the caller turns and waits again */
 }
 
 void wr_loop_listen(struct wr_loop *loop, bool on)
@@ -188,7 +188,7 @@ int wr_loop_signal(struct wr_loop *loop)
 	return (int)info.ssi_signo;
 }
 
-/* --- libevent: a caller's base --- */
+/* --- the caller's libevent base --- */
 
 struct watch {
 	void (*fn)(void *arg);
@@ -205,9 +205,9 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	watch->fn(watch->arg);
 }
 
-static weir_status refused(void)
+static weir_status fail_watch(void)
 {
-	return wr_fail(WEIR_E_IO, "libevent refused the loop's descriptor");
+	return wr_fail(WEIR_E_IO, "event_base: libevent did not accept the loop's descriptor");
 }
 
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg)
@@ -220,13 +220,13 @@ weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(voi
 	watch->event = event_new(event_base, loop->set, EV_READ | EV_PERSIST, on_readable, watch);
 	if (!watch->event) {
 		wr_free(watch);
-		return refused();
+		return fail_watch();
 	}
 	loop->event = watch;
 	return WEIR_OK;
 }
 
-weir_status wr_loop_hold(struct wr_loop *loop, bool on)
+weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 {
 	struct watch *watch = loop->event;
 
@@ -235,7 +235,7 @@ weir_status wr_loop_hold(struct wr_loop *loop, bool on)
 	if (!on)
 		event_del(watch->event);
 	else if (event_add(watch->event, NULL))
-		return refused();
+		return fail_watch();
 	return WEIR_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
  * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind
- * one descriptor (an epoll set of an eventfd, a timerfd and a signalfd), so the three ways of embedding (B1)
- * are one: weir's own thread waits on it, a caller polls it, or a caller's libevent base watches it. On a
- * fiber there is no descriptor: a parker and virtual time.
+ * one descriptor (an epoll set of an eventfd, a timerfd and a signalfd), which serves the three ways of
+ * embedding (B1): weir's own thread waits on it, a caller polls it, or a caller's libevent base watches it.
+ * A simulated loop has no descriptor: it waits on a parker, in virtual time.
  */
 #ifndef WR_SCHEDULER_LOOP_H
 #define WR_SCHEDULER_LOOP_H
@@ -15,39 +15,36 @@ struct wr_loop {
 	int set, wake, timer, signals;	/* descriptors, -1 = none */
 	bool simulated, listening;
 	struct wr_parker parker;
-	_Atomic uint32_t kicked;	/* bit 0: kicked; above: how many are about to write to `wake` */
-	_Atomic int64_t until;		/* when the waiter wakes by itself; INT64_MIN while it is awake */
-	void *event;			/* struct event of the caller's base */
-	const void *blocked_by;		/* the thread in which SIGINT and SIGTERM were blocked; NULL: none */
-	sigset_t unblocked;		/* those of the two that were not blocked there before */
+	_Atomic uint32_t kicked;	/* bit 0: kicked; above: number of threads about to write to `wake` */
+	_Atomic int64_t until;		/* deadline of the wait; INT64_MIN while the loop thread is awake */
+	void *event;			/* the event in the caller's libevent base, and its callback */
+	const void *blocked_by;		/* the thread that blocked SIGINT and SIGTERM; NULL: none */
+	sigset_t unblocked;		/* those of the two that this thread had not blocked before */
 };
 
-void wr_loop_init(struct wr_loop *loop);		/* nothing is open; kicks and closing are fine */
-weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);
-/*
- * A half-opened one is fine. Kicks that come later are fine, too, as long as the memory stays: they write
- * nowhere.
- */
+void wr_loop_init(struct wr_loop *loop);		/* opens nothing; then kick and close may be called */
+weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);	/* Fails: WEIR_E_IO */
+/* Takes a half-opened loop. Later kicks do nothing, as long as the memory of the loop stays. */
 void wr_loop_close(struct wr_loop *loop);
-void wr_loop_kick(struct wr_loop *loop);		/* any thread, the device's, and signal handlers */
-/* Sets the deadline; the caller looks at its lists after it (loop.until). */
+void wr_loop_kick(struct wr_loop *loop);		/* Thread: any; device callbacks, signal handlers */
+/* Sets the deadline. The caller must look at its lists after this (see `until`). */
 void wr_loop_arm(struct wr_loop *loop, int64_t until);
 void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */
-/* Forgets kicks that were seen: before the caller looks at its lists. */
+/* Clears the kicks. The caller must look at its lists after this. */
 void wr_loop_clear(struct wr_loop *loop);
 /*
- * Does a pending SIGINT or SIGTERM end the wait? At first not: while nobody takes it, it would end every wait
- * at once.
+ * Sets whether a pending SIGINT or SIGTERM ends the wait. Off at first: a pending signal that is not read
+ * would end every wait at once.
  */
 void wr_loop_listen(struct wr_loop *loop, bool on);
 int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
 /*
- * Makes the event that calls fn(arg) on the base's thread whenever there is something. Nothing is in the base
- * yet: it is held open while a run is on, and not longer. Fails: WEIR_E_IO.
+ * Creates the event that calls fn(arg) on the base's thread when the loop has something to do. It is not
+ * added to the base yet, as an event keeps the base's dispatch running. Fails: WEIR_E_IO, WEIR_E_NOMEM.
  */
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
-/* Into the base, out of it; nothing without one. Thread: the base's. Fails: WEIR_E_IO. */
-weir_status wr_loop_hold(struct wr_loop *loop, bool on);
-void wr_loop_unwatch(struct wr_loop *loop);
+/* Adds the event to the base or removes it; no event: does nothing. Thread: the base's. Fails: WEIR_E_IO. */
+weir_status wr_loop_activate(struct wr_loop *loop, bool on);
+void wr_loop_unwatch(struct wr_loop *loop);		/* frees the event */
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Outlets (B2): a queue whose receivers are any threads; its lock makes them one receiver and guards the
- * sender's side, too. While it holds messages it holds one live reference: the run is not over before
- * somebody has taken them.
+ * Outlets (B2). An outlet is a queue from which any thread may take: its lock makes these threads one
+ * receiver and guards the sender's side, too. A non-empty outlet holds one live reference, so the run does
+ * not end before its messages have been taken.
  *
- * A program's own loop need not ask: `shown` says whether a take would answer at once, with a message or with
- * WEIR_E_CLOSED. The descriptor is readable as long as it is so; the program's function is called each time it
- * becomes so, after the lock.
+ * `shown` is true while a take would return at once, with a message or with WEIR_E_CLOSED. A program's own
+ * loop need not poll: the outlet's descriptor is readable while `shown` is true, and the program's function
+ * is called, after the lock is released, each time it becomes true.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,23 +20,23 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 
-static weir_status finish(weir_context *context, void *state);
+static weir_status finisher_compute(weir_context *context, void *state);
 
-/* *capacity: of the outlet, settled. */
-static weir_status check(const weir_graph *graph, const char *port, const struct wr_output *output,
+/* Checks the arguments of weir_graph_outlet(). *capacity: 0 is replaced by the plan's, or by 1. */
+static weir_status check_outlet(const weir_graph *graph, const char *port, const struct wr_output *output,
 			 unsigned flags, uint32_t *capacity)
 {
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: make outlets before the scheduler", port);
+		return wr_fail(WEIR_E_BUSY, "%s: create outlets before the scheduler", port);
 	if (flags & ~(unsigned)WEIR_OUTLET_EARLY)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's flags are 0 or WEIR_OUTLET_EARLY, not %#x",
 			       port, flags);
 	if (*capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's capacity is at most %u", port,
 			       WR_CAPACITY_MAX);
-	*capacity = *capacity ? *capacity : output->plan->outlet;	/* what the graph says */
+	*capacity = *capacity ? *capacity : output->plan->outlet;
 	*capacity = *capacity ? *capacity : 1;
-	if (*capacity < output->max_emits)	/* there would never be room for a tick */
+	if (*capacity < output->max_emits)	/* the entity could never tick */
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
 			       port, output->max_emits, *capacity);
@@ -53,7 +53,7 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	weir_status status = wr_graph_find_output(graph, port, &sender, &output);
 
 	if (!status)
-		status = check(graph, port, &sender->outputs[output], flags, &capacity);
+		status = check_outlet(graph, port, &sender->outputs[output], flags, &capacity);
 	if (status)
 		return status;
 	outlet = wr_alloc(1, sizeof *outlet);
@@ -66,7 +66,7 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
 	if (!status && !(flags & WEIR_OUTLET_EARLY))
-		status = wr_finisher_make(&finisher, graph, port, capacity, finish);
+		status = wr_finisher_make(&finisher, graph, port, capacity, finisher_compute);
 	if (!status)
 		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity, &outlet->connection);
 	if (status) {
@@ -85,9 +85,9 @@ weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capa
 	return WEIR_OK;
 }
 
-/* --- what a program's loop sees --- */
+/* --- descriptor and function for a program's loop --- */
 
-static void write_or_read(int fd, bool readable)
+static void fd_set_readable(int fd, bool readable)
 {
 	uint64_t count = 1;
 
@@ -99,7 +99,7 @@ static void write_or_read(int fd, bool readable)
 			;
 }
 
-/* The oldest is finished. */
+/* Returns true if the oldest message may be taken. */
 static bool has_finished(weir_outlet *outlet)
 {
 	size_t unfinished = WR_BUG(UNFINISHED_TAKEN) ? 0 : outlet->unfinished;
@@ -107,25 +107,25 @@ static bool has_finished(weir_outlet *outlet)
 	return outlet->holding && wr_queue_count(&outlet->connection->queue) > unfinished;
 }
 
-/* After each change. True: the program is to be told, after the lock. */
-static bool show_locked(weir_outlet *outlet)
+/* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */
+static bool update_shown_locked(weir_outlet *outlet)
 {
 	bool over = outlet->ended && outlet->begun && !outlet->holding;
 	bool show = over || has_finished(outlet), before = outlet->shown;
 
 	outlet->shown = show;
 	if (show != before && outlet->fd >= 0)
-		write_or_read(outlet->fd, show);
+		fd_set_readable(outlet->fd, show);
 	return show && !before && outlet->fn;
 }
 
-static void tell(const weir_outlet *outlet, bool told)
+static void outlet_notify(const weir_outlet *outlet, bool due)
 {
-	if (told)
+	if (due)
 		outlet->fn(outlet->arg);
 }
 
-struct asking {
+struct fd_request {
 	weir_outlet *outlet;
 	void (*fn)(void *arg);
 	void *arg;
@@ -133,18 +133,18 @@ struct asking {
 	weir_status status;
 };
 
-static void inside(weir_outlet *outlet, void (*fn)(void *arg), struct asking *asking)
+static void call_in_world(weir_outlet *outlet, void (*fn)(void *arg), struct fd_request *request)
 {
 	if (outlet->graph->scheduler)
-		asking->status = wr_in_world(outlet->graph->scheduler, fn, asking);
+		request->status = wr_in_world(outlet->graph->scheduler, fn, request);
 	else
-		fn(asking);
+		fn(request);
 }
 
 static void open_fd(void *arg)
 {
-	struct asking *asking = arg;
-	weir_outlet *outlet = asking->outlet;
+	struct fd_request *request = arg;
+	weir_outlet *outlet = request->outlet;
 	int error = 0;
 
 	wr_mutex_lock(&outlet->lock);
@@ -152,19 +152,19 @@ static void open_fd(void *arg)
 		outlet->fd = eventfd(outlet->shown, EFD_NONBLOCK | EFD_CLOEXEC);
 		error = errno;
 	}
-	asking->fd = outlet->fd;
+	request->fd = outlet->fd;
 	wr_mutex_unlock(&outlet->lock);
-	if (asking->fd < 0)
+	if (request->fd < 0)
 		wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
 			strerror(error));
 }
 
 int weir_outlet_fd(weir_outlet *outlet)
 {
-	struct asking asking = {.outlet = outlet, .fd = -1};
+	struct fd_request request = {.outlet = outlet, .fd = -1};
 
-	inside(outlet, open_fd, &asking);
-	return asking.fd;
+	call_in_world(outlet, open_fd, &request);
+	return request.fd;
 }
 
 weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
@@ -172,7 +172,7 @@ weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void 
 	weir_scheduler *scheduler = outlet->graph->scheduler;
 
 	if (scheduler && !wr_run_ended(scheduler))
-		return wr_fail(WEIR_E_BUSY, "outlet of %s: say between runs what is to be called",
+		return wr_fail(WEIR_E_BUSY, "outlet of %s: a run is on: set the function between runs",
 			       outlet->connection->from);
 	outlet->fn = fn;
 	outlet->arg = arg;
@@ -188,15 +188,15 @@ void wr_outlets_open(weir_graph *graph)
 		outlet->ended = outlet->holding = false;
 		outlet->begun = true;
 		outlet->unfinished = 0;
-		show_locked(outlet);
+		update_shown_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
 	}
 }
 
 enum { FEW = 8 };
 
-/* Without asking the device: for what has just been enqueued it would be in vain. */
-static bool is_finished(struct wr_system *system, const weir_message *message)
+/* Does not query the device, which has hardly begun what was just enqueued. */
+static bool message_is_finished(struct wr_system *system, const weir_message *message)
 {
 	weir_fence fences[FEW];
 	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FEW) : 0;
@@ -207,10 +207,13 @@ static bool is_finished(struct wr_system *system, const weir_message *message)
 	return true;
 }
 
-/* Behind one that is not finished none is: they are given in order. True: the finisher has it, too. */
-static bool hand_over_locked(weir_outlet *outlet, weir_message *message)
+/*
+ * Gives the finisher a reference to a message that is not finished, or that comes behind such a one: messages
+ * are taken in order. Returns true if it did.
+ */
+static bool give_to_finisher_locked(weir_outlet *outlet, weir_message *message)
 {
-	if (!outlet->finisher || (!outlet->unfinished && is_finished(outlet->graph->system, message)))
+	if (!outlet->finisher || (!outlet->unfinished && message_is_finished(outlet->graph->system, message)))
 		return false;
 	wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
 	outlet->unfinished++;
@@ -219,57 +222,60 @@ static bool hand_over_locked(weir_outlet *outlet, weir_message *message)
 
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
-	bool hold, told, unfinished;
+	bool was_holding, due, unfinished;
 
 	wr_mutex_lock(&outlet->lock);
-	unfinished = hand_over_locked(outlet, message);
+	unfinished = give_to_finisher_locked(outlet, message);
 	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */
-	hold = !outlet->holding;
+	was_holding = outlet->holding;
 	outlet->holding = true;
-	if (hold)
+	if (!was_holding)
 		wr_live_take(&worker->scheduler->live);
-	told = show_locked(outlet);
+	due = update_shown_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
-		wr_poke_held(worker, &outlet->finisher->entity);
-	tell(outlet, told);
+		wr_poke_by_worker(worker, &outlet->finisher->entity);
+	outlet_notify(outlet, due);
 }
 
-/* The finisher's tick. Its reference goes before anybody takes: who takes may ask whether it is the only holder. */
-static weir_status finish(weir_context *context, void *state)
+/*
+ * The compute function of the finisher. It drops its reference before the message can be taken: the taker may
+ * call weir_message_unique().
+ */
+static weir_status finisher_compute(weir_context *context, void *state)
 {
 	struct wr_finisher *finisher = (struct wr_finisher *)(void *)context->entity;
 	weir_outlet *outlet = finisher->outlet;
 	struct wr_input *input = &finisher->entity.inputs[0];
-	bool told;
+	bool due;
 
 	(void)state;
 	weir_message_unref(input->taken[0].message);
 	input->taken_count = 0;
 	wr_mutex_lock(&outlet->lock);
 	outlet->unfinished--;
-	told = show_locked(outlet);
+	due = update_shown_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	tell(outlet, told);
+	outlet_notify(outlet, due);
 	return WEIR_OK;
 }
 
 void wr_outlet_end(weir_outlet *outlet, bool abandon)
 {
-	bool held, told;
+	bool drop, due;
 
 	wr_mutex_lock(&outlet->lock);
 	outlet->ended = true;
-	held = outlet->holding && abandon;
+	drop = outlet->holding && abandon;
 	outlet->holding = outlet->holding && !abandon;
-	told = show_locked(outlet);
+	due = update_shown_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	tell(outlet, told);
-	if (held)
-		wr_drop(outlet->graph->scheduler);
+	outlet_notify(outlet, due);
+	if (drop)
+		wr_drop_live(outlet->graph->scheduler);
 }
 
 void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
@@ -278,23 +284,23 @@ void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
 	if (!outlet->finisher)
 		return;
 	wr_connection_close(outlet->finisher->connection);
-	wr_poke_held(worker, &outlet->finisher->entity);
+	wr_poke_by_worker(worker, &outlet->finisher->entity);
 }
 
 /* --- the taker's side --- */
 
-/* *drop: the last message went, and with it the reference, which is given back after the lock. */
-static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
+/* *drop: the outlet is empty now: the caller must drop its live reference after the lock. */
+static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
 {
 	struct wr_queue *queue = &outlet->connection->queue;
 	struct wr_slot slot;
 
-	/* What a cut has left is no longer the taker's: the loop abandons it without this lock. */
+	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (finish.c). */
 	while (!has_finished(outlet)) {
 		if (outlet->ended && !outlet->holding)
-			return wr_fail(WEIR_E_CLOSED, "outlet: empty, and nothing will come any more");
+			return wr_fail(WEIR_E_CLOSED, "outlet: it is empty and no more messages will come");
 		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
-			return wr_fail(WEIR_E_TIMEOUT, "outlet: nothing came in time");
+			return wr_fail(WEIR_E_TIMEOUT, "outlet: no message came in time");
 	}
 	wr_queue_close_front(queue, 1);
 	wr_queue_take(queue, &slot);
@@ -302,11 +308,11 @@ static weir_status take_locked(weir_outlet *outlet, weir_message **out, int64_t 
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
-	show_locked(outlet);	/* less than before, or the end: it was shown and the program looks */
+	update_shown_locked(outlet);	/* `shown` was true before, so no outlet_notify() is due */
 	return WEIR_OK;
 }
 
-static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
+static weir_status outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
 {
 	int64_t until = timeout_ns < 0 ? WR_FOREVER
 			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
@@ -315,14 +321,14 @@ static weir_status take(weir_outlet *outlet, weir_message **out, int64_t timeout
 	weir_status status;
 
 	wr_mutex_lock(&outlet->lock);
-	status = take_locked(outlet, out, until, &drop);
+	status = outlet_take_locked(outlet, out, until, &drop);
 	wr_mutex_unlock(&outlet->lock);
 	if (status)
 		return status;
-	/* There is room. Before the reference goes, so that the run stays open for it. */
+	/* There is room again. The poke comes first: the live reference keeps the run open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)
-		wr_drop(outlet->graph->scheduler);
+		wr_drop_live(outlet->graph->scheduler);
 	return WEIR_OK;
 }
 
@@ -337,7 +343,7 @@ static void take_inside(void *arg)
 {
 	struct taking *taking = arg;
 
-	taking->status = take(taking->outlet, taking->out, taking->timeout_ns);
+	taking->status = outlet_take(taking->outlet, taking->out, taking->timeout_ns);
 }
 
 weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
@@ -348,7 +354,7 @@ weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t ti
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "outlet: a worker must not take from an outlet");
 	if (!outlet->graph->scheduler)
-		return take(outlet, out, 0);
+		return outlet_take(outlet, out, 0);
 	status = wr_in_world(outlet->graph->scheduler, take_inside, &taking);
 	return status ? status : taking.status;
 }

@@ -1,7 +1,8 @@
 /*
  * What a parked entity waits for, beside pokes: a time, a signal for its fences, something from outside.
- * While it names any, it holds one live reference, its current wait (S4), set and cleared only here, by its
- * owner's review: a superseded timer or signal holds none, and its firing is a useless poke.
+ * While its verdict names any of these, the entity holds one live reference for its current wait (S4). Only
+ * its owner sets and clears it, here. A cancelled timer or signal holds no reference: if it fires, the poke
+ * is useless.
  */
 #include <string.h>
 
@@ -10,12 +11,12 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-static void hold(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
+static void wait_set_held(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 {
 	if (held && !wait->held)	/* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
 	if (!held && wait->held)
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 	wait->held = held;
 }
 
@@ -25,12 +26,13 @@ static bool same_fence(weir_fence a, weir_fence b)
 }
 
 /*
- * Whether the token that is armed fires when the last of the verdict's fences completes: these are all among
- * the token's, and the others of the token's are complete. So a new token is armed when a set gains a fence,
- * not each time one of many completes (G2). One that has fired, though a fence still seems pending to who
- * asks (a word comes a moment after its point), will not do it again.
+ * Returns true if the armed token fires when the last of the verdict's fences completes: it covers all of
+ * them, and its other fences are complete. So a new token is armed when the set gains a fence, not each time
+ * one of many completes (G2). A token that has fired is of no use, even if a fence is not yet seen complete:
+ * it will not fire again.
  */
-static bool still_right(struct wr_system *system, const struct wr_wait *wait, const weir_verdict *verdict)
+static bool token_covers_verdict(struct wr_system *system, const struct wr_wait *wait,
+				 const weir_verdict *verdict)
 {
 	size_t found = 0;
 
@@ -38,14 +40,14 @@ static bool still_right(struct wr_system *system, const struct wr_wait *wait, co
 		return false;
 	for (size_t i = 0; i < wait->fence_count; i++) {
 		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
-			found++;	/* both in the order of the fronts */
+			found++;	/* both sets are in the order of the fronts */
 		else if (!wr_fence_seen(system, wait->fences[i]))
 			return false;
 	}
 	return found == verdict->fence_count;
 }
 
-static void drop_token(weir_scheduler *scheduler, struct wr_wait *wait)
+static void cancel_token(weir_scheduler *scheduler, struct wr_wait *wait)
 {
 	if (wait->token)
 		wr_signal_cancel(scheduler->graph->system, wait->token);
@@ -53,17 +55,18 @@ static void drop_token(weir_scheduler *scheduler, struct wr_wait *wait)
 	wait->fence_count = 0;
 }
 
-static void supersede(weir_scheduler *scheduler, weir_entity *entity)
+static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
-	drop_token(scheduler, &entity->wait);
+	cancel_token(scheduler, &entity->wait);
 	if (entity->wait.refused)
 		wr_signal_leave(scheduler->graph->system, entity->id);
 	entity->wait.refused = false;
 }
 
 /*
- * Every fence of the verdict is armed, whoever named it: by a flag that was rung for all of them, by a
- * callback on the stream that they all lie on, or else by callback, which takes any.
+ * Arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a callback on
+ * their common stream (callback_inline). What these two do not support is armed by callback, which takes any
+ * fence.
  */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -80,7 +83,9 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 		status = wr_signal_inline(system, entity->id, fences, count, token);
 	if (!status && verdict->signal == WR_SIGNAL_FLAG)
 		wr_poll_armed(scheduler);
-	return status == WEIR_E_UNSUPPORTED ? wr_signal_arm(system, entity->id, fences, count, token) : status;
+	if (status == WEIR_E_UNSUPPORTED)
+		status = wr_signal_arm(system, entity->id, fences, count, token);
+	return status;
 }
 
 static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
@@ -89,10 +94,10 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	const weir_verdict *verdict = &entity->verdict;
 	weir_status status;
 
-	if (still_right(scheduler->graph->system, wait, verdict))
+	if (token_covers_verdict(scheduler->graph->system, wait, verdict))
 		return WEIR_OK;
-	/* A place among the refused is kept until there is a token: pokes must not cost it (G2). */
-	drop_token(scheduler, wait);
+	/* A refused entity keeps its place in the FIFO until it has a token: a poke must not cost it (G2). */
+	cancel_token(scheduler, wait);
 	if (WR_BUG(OWN_FENCE_NOT_ARMED) && !entity->fronts_closed)
 		return WEIR_OK;
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
@@ -114,27 +119,28 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	return WEIR_OK;
 }
 
-void wr_arm(struct wr_worker *worker, weir_entity *entity)
+void wr_wait_arm(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	const weir_verdict *verdict = &entity->verdict;
 	weir_status status = WEIR_OK;
 
-	hold(scheduler, &entity->wait, verdict->external || verdict->fence_count || verdict->at != INT64_MAX);
+	wait_set_held(scheduler, &entity->wait,
+		      verdict->external || verdict->fence_count || verdict->at != INT64_MAX);
 	if (verdict->fence_count)
 		status = arm_signal(scheduler, entity);
 	else if (entity->wait.token || entity->wait.refused)
-		supersede(scheduler, entity);
+		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(scheduler, entity, verdict->at);
 	if (status)
 		wr_fail_run(scheduler, entity, status);
 }
 
-void wr_disarm(struct wr_worker *worker, weir_entity *entity)
+void wr_wait_disarm(struct wr_worker *worker, weir_entity *entity)
 {
 	if (entity->wait.token || entity->wait.refused)
-		supersede(worker->scheduler, entity);
+		cancel_signal(worker->scheduler, entity);
 	if (entity->wait.held)
-		hold(worker->scheduler, &entity->wait, false);
+		wait_set_held(worker->scheduler, &entity->wait, false);
 }

@@ -1,16 +1,18 @@
 /*
- * The poller: a role that one idle worker at a time plays while flags are armed (G2, S9). It watches the
- * words that the device writes, and runs at once what has rung: no thread is woken between the end of the
- * device's work and compute. Until shortly before the next completion that streams/ expects it sleeps like
- * every other worker, but for a time.
+ * The poller: a role that one idle worker at a time has while flags are armed (G2, S9). It polls the words
+ * that the device writes and runs at once what waited for them: no thread is woken between the end of the
+ * device's work and compute. It sleeps until shortly before the next completion that streams/ expects, with
+ * a timeout.
  *
- * There is always somebody who will look. Arming counts (`armed`, `version`), then looks at the role: nobody
- * plays it: one sleeper is woken, unless somebody spins; the poller sleeps: it is woken and plans anew. Who
- * goes to sleep announces it, then looks at `armed` and the role; the poller announces its sleep, then looks
- * at `version`. Who leaves idleness with work in its hands, or with users' destructors to run, or has looked
- * in passing, looks, after it has given the role up, whether the next one must be woken. All of it is
- * sequentially consistent, so of two one sees the other. Workers that never idle look, too, as often as at
- * the injector.
+ * An armed flag always has a worker that will poll it:
+ *  - Arming increments `armed` and `version`, then looks at the role. No poller and no spinner: it wakes one
+ *    sleeper. The poller sleeps: it wakes the poller, which computes its next sleep anew.
+ *  - A worker that goes to sleep announces it, then looks at `armed` and the role. The poller announces its
+ *    sleep, then looks at `version`.
+ *  - A worker that stops idling because it has work or users' destructors to run, or that has polled in
+ *    passing, gives the role up and then looks whether another worker must be woken for it.
+ *  - Workers that never idle poll in passing, as often as they look at the injector first.
+ * All of this is sequentially consistent, so of two threads at least one sees what the other did.
  */
 #include "base/clock.h"
 #include "scheduler/scheduler.h"
@@ -39,16 +41,19 @@ void wr_poll_armed(weir_scheduler *scheduler)
 		wr_unpark(&scheduler->workers[poller - 1].parker);
 }
 
-static bool take_role(struct wr_worker *worker)
+static bool take_poller_role(struct wr_worker *worker)
 {
-	unsigned nobody = 0;
+	unsigned none = 0;
 
 	return wr_poll_wanted(worker->scheduler) &&
-	       wr_cas(&worker->scheduler->poller, &nobody, worker->local.index + 1);
+	       wr_cas(&worker->scheduler->poller, &none, worker->local.index + 1);
 }
 
-/* One look, by whoever has the role. What fires is pushed to this worker's own queue (wr_poke_by_id). */
-static int64_t look(struct wr_worker *worker, int64_t now)
+/*
+ * Polls all armed flags once; what fires goes to this worker's own queue (waker.c). Returns when to poll
+ * again; INT64_MAX: no flag is armed. The worker must have the role.
+ */
+static int64_t poll_flags(struct wr_worker *worker, int64_t now)
 {
 	int64_t next;
 
@@ -58,11 +63,8 @@ static int64_t look(struct wr_worker *worker, int64_t now)
 	return next;
 }
 
-/*
- * How it was asked to wait: by spinning, or by a sleep. `spin_until`: sleeps are not wanted before (the
- * scheduler's `spin`).
- */
-static void wait_until(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
+/* Waits until `next`: spins before `spin_until` (the option `spin`), sleeps after it. */
+static void poller_wait(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	int64_t now = wr_now();
@@ -71,13 +73,13 @@ static void wait_until(struct wr_worker *worker, int64_t next, int64_t spin_unti
 		wr_thread_relax();
 		return;
 	}
-	wr_fetch_sub(&scheduler->spinners, 1);	/* before it announces its sleep and looks at every queue */
+	wr_fetch_sub(&scheduler->spinners, 1);	/* before the sleep is announced and every queue looked at */
 	if (!wr_worker_sleep(worker, next, &version))
 		wr_flags_overslept(scheduler->graph->system, wr_now() - next);
 	wr_fetch_add(&scheduler->spinners, 1);
 }
 
-static void play(struct wr_worker *worker)
+static void poll_until_work(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	int64_t spin_ns = scheduler->options.spin_ns, begin = wr_now(), since = 0;
@@ -85,13 +87,13 @@ static void play(struct wr_worker *worker)
 
 	for (;;) {
 		uint64_t version = wr_flags_version(scheduler->graph->system);
-		int64_t now = wr_now(), next = look(worker, now);
+		int64_t now = wr_now(), next = poll_flags(worker, now);
 
 		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
-		    wr_work_calls(worker, now, &since))
+		    wr_spinner_has_work(worker, now, &since))
 			return;
-		/* What lies there (`since`) is its owner's a moment longer. */
-		wait_until(worker, since ? now : next, spin_until, version);
+		/* `since`: another worker's queue has work, which is stolen if it stays there. */
+		poller_wait(worker, since ? now : next, spin_until, version);
 	}
 }
 
@@ -99,11 +101,11 @@ bool wr_poll(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	if (!take_role(worker))
+	if (!take_poller_role(worker))
 		return false;
-	worker->relied_on = true;
+	worker->wakes_skipped = true;
 	wr_fetch_add(&scheduler->spinners, 1);
-	play(worker);
+	poll_until_work(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);
 	wr_exchange(&scheduler->poller, 0);
 	return true;
@@ -111,9 +113,9 @@ bool wr_poll(struct wr_worker *worker)
 
 void wr_poll_in_passing(struct wr_worker *worker)
 {
-	if (!take_role(worker))
+	if (!take_poller_role(worker))
 		return;
-	look(worker, wr_now());
+	poll_flags(worker, wr_now());
 	wr_exchange(&worker->scheduler->poller, 0);
-	wr_poll_hand_over(worker->scheduler);	/* who went to sleep meanwhile took us for the poller */
+	wr_poll_hand_over(worker->scheduler);	/* a worker that went to sleep meanwhile saw a poller */
 }

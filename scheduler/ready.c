@@ -1,19 +1,20 @@
 /*
  * The ready queues (S9). An entity is in at most one of them, at most once.
  *
- * Each worker has a ring (it pushes at the tail; it and thieves take at the head by CAS) and a `next` slot
- * before it, so that a message passed on stays on the warm core; a thief may take from the slot, too. Who
- * waited for room goes to the ring's end: room brings no message, and by its turn the entity often has one,
- * too (one review instead of two). Who is no worker pushes to the injector (injector.c).
+ * Each worker has a ring (the owner pushes at the tail; the owner and thieves take at the head by CAS) and,
+ * in front of it, a `next` slot, so that the receiver of a message runs on the warm core. A thief may take
+ * from the slot, too. An entity that waited for room goes to the end of the ring: when it is popped it often
+ * has a message as well, which saves a review. Threads that are no workers push to the injector
+ * (injector.c).
  *
- * No wake-up is lost: whoever pushes does so by a sequentially consistent store or read-modify-write and then
- * looks at the announced sleeps; whoever sleeps announces by one and then looks at every queue. One of the
- * two sees the other.
+ * No wake-up is lost: a pusher pushes by a sequentially consistent store or read-modify-write and then looks
+ * at the announced sleeps; a worker announces its sleep in the same way and then looks at every queue. At
+ * least one of the two sees the other.
  */
 #include "scheduler/scheduler.h"
 
-/* The poller sleeps for a time, and has something to do then: another one, if there is one. */
-static uint64_t choose(weir_scheduler *scheduler, uint64_t sleepers)
+/* Prefers a sleeper that is not the poller, which sleeps with a timeout and has work after it. */
+static uint64_t choose_sleeper(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	unsigned poller = wr_load(&scheduler->poller);
 	uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
@@ -21,10 +22,10 @@ static uint64_t choose(weir_scheduler *scheduler, uint64_t sleepers)
 	return others ? others & -others : sleepers;
 }
 
-void wr_wake_of(weir_scheduler *scheduler, uint64_t sleepers)
+void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
-		uint64_t bit = choose(scheduler, sleepers);
+		uint64_t bit = choose_sleeper(scheduler, sleepers);
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);
 			return;
@@ -43,7 +44,7 @@ void wr_wake_all(weir_scheduler *scheduler)
 
 static bool ring_push(struct wr_worker *worker, weir_entity *entity)
 {
-	uint64_t tail = wr_load_relaxed(&worker->tail);	/* owner's word */
+	uint64_t tail = wr_load_relaxed(&worker->tail);	/* only the owner writes it */
 
 	if (tail - wr_load_acquire(&worker->head) == WR_RING)	/* acquire: thieves have read the slot */
 		return false;
@@ -61,48 +62,49 @@ static weir_entity *ring_take(struct wr_worker *worker)
 			return NULL;
 		weir_entity *entity = wr_load_relaxed(&worker->ring[head % WR_RING]);
 		if (wr_cas(&worker->head, &head, head + 1))
-			return entity;	/* nobody can have overwritten the slot: the head had not moved */
+			return entity;	/* the slot was not overwritten: the head had not moved */
 	}
 }
 
-static void push_own(struct wr_worker *worker, weir_entity *entity)
+static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	if (ring_push(worker, entity))
 		return;
-	wr_live_take(&worker->scheduler->live);	/* an injector's entry has a reference of its own */
+	wr_live_take(&worker->scheduler->live);	/* the reference of the injector's entry */
 	wr_stack_ready(worker->scheduler, entity);
 }
 
 void wr_push_last(struct wr_worker *worker, weir_entity *entity)
 {
-	push_own(worker, entity);
+	ring_push_or_inject(worker, entity);
 	wr_wake_one(worker->scheduler);
 }
 
 /*
- * What it has just woken is popped before the ring, unless a row of `next` is full: then it goes there, too.
- * What others have queued may lie in the injector, which is popped after the ring.
+ * An entity in the `next` slot is popped before the ring, unless WR_NEXT_MAX is reached: then it is moved to
+ * the ring, before `entity`. If the row yields, the receiver may be in the injector, which is popped after
+ * the ring.
  */
 void wr_push_behind(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *woken = worker->nexts < WR_NEXT_MAX ? NULL : wr_exchange(&worker->next, NULL);
 
 	if (woken)
-		push_own(worker, woken);
+		ring_push_or_inject(worker, woken);
 	if (!worker->row_yields) {
 		wr_push_last(worker, entity);
 		return;
 	}
-	wr_live_take(&worker->scheduler->live);	/* the entry's own */
+	wr_live_take(&worker->scheduler->live);	/* the reference of the injector's entry */
 	wr_inject(worker->scheduler, entity);
 }
 
-bool wr_poke_room_quietly(struct wr_worker *worker, weir_entity *entity)
+bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
 {
 	bool idle = wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE;
 
 	if (idle)
-		push_own(worker, entity);
+		ring_push_or_inject(worker, entity);
 	return idle;
 }
 
@@ -111,32 +113,32 @@ void wr_push_next(struct wr_worker *worker, weir_entity *entity)
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
 	if (before)
-		push_own(worker, before);
+		ring_push_or_inject(worker, before);
 	wr_wake_one(worker->scheduler);
 }
 
-/* The first wakes nobody: it is what the worker takes next, unless a row of `next` is full. */
+/* The first one needs no wake-up: this worker pops it next, unless WR_NEXT_MAX is reached. */
 void wr_push_fired(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
 	if (before)
-		push_own(worker, before);
+		ring_push_or_inject(worker, before);
 	else if (worker->nexts < WR_NEXT_MAX)
 		return;
 	wr_wake_one(worker->scheduler);
 }
 
-static weir_entity *take_next(struct wr_worker *worker)
+static weir_entity *next_take(struct wr_worker *worker)
 {
 	if (!wr_load_relaxed(&worker->next))
-		return NULL;	/* a pusher on another core looks at the announcements after its push */
+		return NULL;	/* a push missed here is not lost: its pusher looks at the announced sleeps */
 	return wr_exchange(&worker->next, NULL);
 }
 
 /* --- taking --- */
 
-static weir_entity *steal(struct wr_worker *worker)
+static weir_entity *steal_entity(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
@@ -145,15 +147,15 @@ static weir_entity *steal(struct wr_worker *worker)
 		struct wr_worker *victim = &scheduler->workers[other];
 		weir_entity *entity = ring_take(victim);
 		if (!entity)
-			entity = take_next(victim);
+			entity = next_take(victim);
 		if (entity)
 			return entity;
 	}
 	return NULL;
 }
 
-/* If there is both they take turns, so that neither starves the other. */
-static weir_entity *take_due(struct wr_worker *worker)
+/* If both the due list and `next` have an entry they alternate, so that neither starves. */
+static weir_entity *due_take_in_turn(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
@@ -163,16 +165,16 @@ static weir_entity *take_due(struct wr_worker *worker)
 	return entity;
 }
 
-/* What is due goes before `next`. Who sleeps looks again after its announcement: here a hint will do. */
-static inline weir_entity *take_row(struct wr_worker *worker)
+/* A hint will do for due_count: a worker that goes to sleep looks again after its announcement. */
+static inline weir_entity *due_or_next_take(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
 	if (wr_load_relaxed(&worker->scheduler->due_count))
-		entity = take_due(worker);
+		entity = due_take_in_turn(worker);
 	else
 		worker->was_due = false;
-	return entity ? entity : take_next(worker);
+	return entity ? entity : next_take(worker);
 }
 
 weir_entity *wr_pop(struct wr_worker *worker)
@@ -181,7 +183,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 
 	if (++worker->pops % WR_INJECTOR_EVERY == 0)
 		entity = wr_injector_take(worker);
-	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = take_row(worker))) {
+	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
 		worker->nexts++;
 		return entity;
 	}
@@ -189,49 +191,49 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	if (!entity)
 		entity = ring_take(worker);
 	if (!entity)
-		entity = take_row(worker);
+		entity = due_or_next_take(worker);
 	if (!entity)
 		entity = wr_injector_take(worker);
-	return entity ? entity : steal(worker);
+	return entity ? entity : steal_entity(worker);
 }
 
 /* --- looking --- */
 
-#define GRACE 2000	/* ns: what another worker has just pushed is its own so long */
+#define STEAL_AFTER 2000	/* ns that a spinner leaves another worker's entries to that worker */
 
-static bool holds(struct wr_worker *worker)
+static bool worker_has_entries(struct wr_worker *worker)
 {
 	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
 }
 
-bool wr_work_calls(struct wr_worker *worker, int64_t now, int64_t *since)
+bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	if (holds(worker) || wr_injector_holds(scheduler))
+	if (worker_has_entries(worker) || wr_injector_holds(scheduler))
 		return true;
-	if (!wr_work_waits(scheduler))
+	if (!wr_any_work(scheduler))
 		*since = 0;
 	else if (!*since)
 		*since = now;
-	return *since && now - *since >= GRACE;
+	return *since && now - *since >= STEAL_AFTER;
 }
 
-void wr_pass_on(struct wr_worker *worker)
+void wr_wake_if_more(struct wr_worker *worker)
 {
-	if (!worker->relied_on)
+	if (!worker->wakes_skipped)
 		return;
-	worker->relied_on = false;
-	if (wr_work_waits(worker->scheduler))
+	worker->wakes_skipped = false;
+	if (wr_any_work(worker->scheduler))
 		wr_wake_one(worker->scheduler);
 }
 
-bool wr_work_waits(weir_scheduler *scheduler)
+bool wr_any_work(weir_scheduler *scheduler)
 {
 	if (wr_injector_holds(scheduler))
 		return true;
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
-		if (holds(&scheduler->workers[i]))
+		if (worker_has_entries(&scheduler->workers[i]))
 			return true;
 	return scheduler->graph->system && wr_system_deferred_frees_ready(scheduler->graph->system);
 }

@@ -1,14 +1,14 @@
 /*
- * What lies ready before the first tick, so that no frame waits for an allocator or for the driver: messages,
- * memory of the host and of the devices, signals. More than these bounds is made when it is needed.
+ * Reserves messages, host and device memory and signals before the first tick, so that no tick waits for an
+ * allocator or for the driver. Beyond these bounds they are created when they are needed.
  */
 #include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
 #define RESERVE_MOST 32768	/* messages, 12 MiB */
-#define SIGNALS_MAX 256		/* a device */
+#define SIGNALS_MAX 256		/* per device */
 
-/* A device that a pool names; without any pool it is the first. */
+/* Returns true if a stream pool in use names the device. Without any pool device 0 is used. */
 static bool uses_device(const struct wr_plan *plan, int device)
 {
 	for (size_t i = 0; i < plan->stream_pool_count; i++)
@@ -22,7 +22,7 @@ static bool works_on(const weir_entity *entity, int device)
 	return entity->plan->kind->flags & WEIR_OPERATOR_STREAM && entity->plan->device == device;
 }
 
-/* It will wait for work of the device: by a condition, or by a gate behind a stream (C8). */
+/* Returns true if the entity will wait for work of the device: by a condition, or by an implied gate (C8). */
 static bool waits_for(const weir_entity *entity, int device)
 {
 	for (size_t i = 0; i < entity->input_count; i++)
@@ -37,15 +37,16 @@ static bool waits_for(const weir_entity *entity, int device)
 }
 
 /*
- * Two for each entity that is gated on work of the device, or whose own work there is bounded (the loop gives
- * one back a little after it has fired), one for each stream's end.
+ * Two for each entity that is gated on work of the device, and two for each whose work there is bounded by
+ * max_in_flight, since the loop releases a token only a little after it has fired. One for the end of each
+ * stream.
  */
 static weir_status reserve_signals(weir_graph *graph, int device)
 {
 	size_t count = 0;
 
 	if (wr_system_failed(graph->system))
-		return WEIR_OK;	/* the run says why */
+		return WEIR_OK;	/* the run will fail with the device's error */
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		const weir_entity *entity = &graph->entities[i];
 		count += waits_for(entity, device) ? 2 : 0;
@@ -60,12 +61,12 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 static weir_status reserve_devices(weir_graph *graph)
 {
 	const struct wr_plan *plan = graph->plan;
-	bool memory = wr_system_is_cuda(graph->system); /* elsewhere it is this machine's own */
+	bool memory = wr_system_is_cuda(graph->system); /* else device memory is host memory */
 	weir_status status = WEIR_OK;
 
 	if (memory)
 		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
-	else if (!graph->world)	/* where time is virtual nothing is won */
+	else if (!graph->world)	/* no gain in virtual time */
 		status = wr_system_open_arena(graph->system, WEIR_HOST);
 	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
 		if (!uses_device(plan, device))

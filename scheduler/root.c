@@ -11,10 +11,11 @@
 #include "graphs/plan/text.h"
 #include "scheduler/scheduler.h"
 
-static weir_status refuse(const char *path)
+static weir_status fail_root(const char *path)
 {
 	return wr_fail(WEIR_E_IO, "root '%s': %s", wr_shown(path).text,
-		       errno == ENOSYS ? "this kernel cannot confine paths: Linux 5.6 or newer can" : strerror(errno));
+		       errno == ENOSYS ? "this kernel cannot confine paths: use Linux 5.6 or newer"
+				       : strerror(errno));
 }
 
 weir_status wr_root_open(weir_scheduler *scheduler)
@@ -27,7 +28,7 @@ weir_status wr_root_open(weir_scheduler *scheduler)
 		return WEIR_OK;
 	whole = realpath(path, NULL);
 	if (!whole)
-		return refuse(path);
+		return fail_root(path);
 	scheduler->root_path = wr_strdup(whole);
 	wr_free(whole);
 	if (!scheduler->root_path)
@@ -35,7 +36,7 @@ weir_status wr_root_open(weir_scheduler *scheduler)
 	scheduler->root = open(scheduler->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	probe = scheduler->root < 0 ? -1 : wr_open_beneath(scheduler->root, ".", O_PATH | O_CLOEXEC, 0);
 	if (probe < 0)
-		return refuse(path);
+		return fail_root(path);
 	close(probe);
 	return WEIR_OK;
 }
@@ -48,8 +49,8 @@ void wr_root_close(weir_scheduler *scheduler)
 	scheduler->root_path = NULL;
 }
 
-/* What lies behind the root's own name; the path itself if it does not begin so. */
-static const char *relative(const weir_scheduler *scheduler, const char *path)
+/* The rest of a path that begins with the root's own path; any other path is returned as it is. */
+static const char *path_below_root(const weir_scheduler *scheduler, const char *path)
 {
 	size_t length = strlen(scheduler->root_path);
 
@@ -65,5 +66,5 @@ int weir_context_open(weir_context *context, const char *path, int flags, unsign
 
 	if (!scheduler || !scheduler->root_path)
 		return open(path, flags | O_CLOEXEC, mode);
-	return wr_open_beneath(scheduler->root, relative(scheduler, path), flags | O_CLOEXEC, mode);
+	return wr_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC, mode);
 }

@@ -1,10 +1,11 @@
 /*
- * The loop thread's side of a run. One turn does all that is due and arms the loop for the next: POSIX
+ * The loop thread's side of a run. One turn does all that is due and arms the loop for the next one: POSIX
  * signals, stop requests, timers, fired tokens, the health watch, quiescence. It never blocks, so the same
- * turn serves weir's own thread, a caller's base and a caller's poll (B1).
+ * turn serves weir's own thread, a caller's libevent base and a caller's poll (B1).
  *
- * Only here does a run end (S4): OPEN until it is quiescent, or is cut short; CLOSING until all workers have
- * left, what was left has given back its references, the count is 0 and the streams have drained; then ENDED.
+ * A run ends only here (S4). It is OPEN until it is quiescent or is cut short. It is CLOSING until all
+ * workers have left, the references of what they left are dropped, the live count is 0 and the streams are
+ * idle (waited for up to STREAMS_NS). Then it is ENDED.
  */
 #include <unistd.h>
 
@@ -14,15 +15,15 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define SETTLE_NS 200000000	/* so long who cuts a run short waits for streams: `stop` may free theirs */
-#define TELLING_SOON 1		/* no stamp of a thread is that */
-#define POLL_NS 1000000		/* between two looks while it closes */
-#define DRAIN_LOOK_NS 20000000	/* between two looks at how far the device has come in a drain */
-#define OUTSIDE_NS 10000000	/* virtual: nobody outside wakes a simulated loop, it looks by itself */
+#define STREAMS_NS 200000000	/* how long streams may take to become idle: `stop` may free their memory */
+#define ENDED_SOON 1		/* of calling_ended: no thread has this stamp */
+#define POLL_NS 1000000		/* between two looks while the run closes */
+#define DRAIN_LOOK_NS 20000000	/* between two looks at the device's progress in a drain */
+#define OUTSIDE_NS 10000000	/* virtual: a simulated loop polls, as outside threads cannot wake it */
 
 /*
- * Whoever stumbles over a failed device is not its culprit: the report names the suspects, and one only if
- * there is one (E3).
+ * The entity that met the error of a failed device need not have caused it: the text lists the suspects, and
+ * an entity is accused only if there is just one (E3).
  */
 static weir_status blame_device(weir_scheduler *scheduler, const weir_entity **entity)
 {
@@ -44,7 +45,7 @@ void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 	char *copy = wr_strdup(*text ? text : weir_status_text(status));
 
 	wr_mutex_lock(&scheduler->lock);
-	if (!scheduler->failure) {	/* the first is kept (E1) */
+	if (!scheduler->failure) {
 		scheduler->failure = status;
 		char *old = scheduler->text;
 		scheduler->text = copy;
@@ -77,7 +78,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		wr_inlet_end(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
-		wr_poke(&graph->entities[i]);	/* roots; and who waits for a time with nothing left to receive */
+		wr_poke(&graph->entities[i]);	/* sources, and entities that wait for a time only */
 }
 
 static void take_signals(weir_scheduler *scheduler, int64_t now)
@@ -86,7 +87,7 @@ static void take_signals(weir_scheduler *scheduler, int64_t now)
 
 	while ((number = wr_loop_signal(&scheduler->loop))) {
 		if (scheduler->posix_signal)
-			_exit(128 + number);	/* the second one: at once */
+			_exit(128 + number);	/* a second signal ends the process at once */
 		scheduler->posix_signal = number;
 		begin_drain(scheduler, now);
 	}
@@ -95,19 +96,19 @@ static void take_signals(weir_scheduler *scheduler, int64_t now)
 static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 {
 	scheduler->cut_short = cut_short;
-	/* Reviews may have obeyed before a turn did. */
+	/* Reviews may have obeyed the bit before a turn has seen it. */
 	scheduler->draining |= wr_load(&scheduler->asked) & WR_STOP_DRAIN;
 	if (cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);
-	/* A drain that took too long has waited already. */
-	scheduler->settle_at = scheduler->timed_out ? now : wr_time_add(now, SETTLE_NS);
+	/* A drain that timed out has waited already. */
+	scheduler->streams_until = scheduler->timed_out ? now : wr_time_add(now, STREAMS_NS);
 	wr_wake_all(scheduler);
 }
 
 /*
- * What was enqueued before a drain and completes is progress: its time runs anew. Work that comes after it
- * began is none, or who enqueues for ever would drain for ever.
+ * Restarts the drain's time limit when work that was enqueued before the drain has completed. Later work does
+ * not count: else an operator that enqueues for ever would drain for ever.
  */
 static void extend_drain(weir_scheduler *scheduler, int64_t now)
 {
@@ -123,8 +124,8 @@ static void extend_drain(weir_scheduler *scheduler, int64_t now)
 		scheduler->drain_look_at = wr_time_add(now, DRAIN_LOOK_NS);
 }
 
-/* True: cut short. */
-static bool obey(weir_scheduler *scheduler, int64_t now)
+/* Returns true if the run was cut short. */
+static bool obey_stops(weir_scheduler *scheduler, int64_t now)
 {
 	unsigned asked = wr_load(&scheduler->asked);
 
@@ -144,16 +145,17 @@ static bool obey(weir_scheduler *scheduler, int64_t now)
 /* --- the device (E2) --- */
 
 /*
- * All asleep, no timer set, no signal outstanding: streams that still have work are all that holds the run
- * open.
+ * Returns true if all workers sleep, no timer is set and no signal is outstanding: only streams that still
+ * have work hold the run open.
  */
-static bool nobody_comes(weir_scheduler *scheduler)
+static bool only_streams_work(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->sleepers) == scheduler->all_asleep && !scheduler->heap_count &&
 	       !wr_system_outstanding(scheduler->graph->system);
 }
 
-static int64_t watch(weir_scheduler *scheduler, int64_t now)
+/* Returns when to look again. */
+static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
 	weir_status status = WEIR_OK;
@@ -169,7 +171,7 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
-	if (!wr_load(&scheduler->undone) || nobody_comes(scheduler))
+	if (!wr_load(&scheduler->undone) || only_streams_work(scheduler))
 		status = wr_system_expect(system);
 	if (status) {
 		wr_fail_run(scheduler, NULL, status);
@@ -180,44 +182,44 @@ static int64_t watch(weir_scheduler *scheduler, int64_t now)
 
 /* --- quiescence (S4, S6) --- */
 
-/* Closes at a count of 0, after the grace time. Returns when to look again. */
-static int64_t settle_if_quiet(weir_scheduler *scheduler, int64_t now)
+/* Closes the run if its live count has been 0 for the grace time. Returns when to look again. */
+static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 {
 	uint64_t word = wr_load(&scheduler->live);
 	int64_t grace = scheduler->options.deadlock_grace_ns;
 
 	if (word & WR_LIVE_COUNT)
-		return INT64_MAX;	/* whoever brings it to 0 kicks */
+		return INT64_MAX;	/* the thread that drops the last reference kicks */
 	if (scheduler->draining || !wr_load(&scheduler->undone))
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
-	if (word != scheduler->quiet_word) {
-		scheduler->quiet_word = word;
-		scheduler->quiet_at = now;
+	if (word != scheduler->idle_word) {
+		scheduler->idle_word = word;
+		scheduler->idle_since = now;
 	}
-	if (now < wr_time_add(scheduler->quiet_at, grace))
-		return wr_time_add(scheduler->quiet_at, grace);
+	if (now < wr_time_add(scheduler->idle_since, grace))
+		return wr_time_add(scheduler->idle_since, grace);
 	if (!wr_live_close_idle(&scheduler->live, word))
 		return now;
-	/* Told to stop since this turn looked, workers may have left entities as they were. */
+	/* If a stop was asked for since this turn looked, workers may have left entities unreviewed. */
 	close_run(scheduler, now, wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 	return now;
 }
 
 static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t next, watch_at = INT64_MAX, quiet_at;
+	int64_t next, watch_at = INT64_MAX, close_at;
 
 	wr_timers_take(scheduler);
-	if (obey(scheduler, now))
+	if (obey_stops(scheduler, now))
 		return now;
 	next = wr_timers_fire(scheduler, now);
 	if (scheduler->graph->system)
-		watch_at = watch(scheduler, now);
-	quiet_at = settle_if_quiet(scheduler, now);
+		watch_at = watch_streams(scheduler, now);
+	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
-	next = quiet_at < next ? quiet_at : next;
+	next = close_at < next ? close_at : next;
 	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
 	if (scheduler->draining && scheduler->drain_at < next)
 		next = scheduler->drain_at;
@@ -247,35 +249,35 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->graph->system)
 		wr_system_collect(scheduler->graph->system);
 	if (scheduler->cut_short)
-		wr_give_back(scheduler);
+		wr_release_leftovers(scheduler);
 	if (wr_live_count(&scheduler->live))
-		return wr_time_add(now, POLL_NS);	/* a poke on its way */
-	if (now < scheduler->settle_at && !streams_idle(scheduler))
+		return wr_time_add(now, POLL_NS);	/* a poke is still being refused */
+	if (now < scheduler->streams_until && !streams_idle(scheduler))
 		return wr_time_add(now, POLL_NS);
-	wr_store(&scheduler->telling, TELLING_SOON);
+	wr_store(&scheduler->calling_ended, ENDED_SOON);
 	wr_finish_run(scheduler);
 	return INT64_MAX;
 }
 
 /*
- * The last thing of a run, when whoever waits may know of its end already, and may have begun another one. A
- * base of the caller's is held open no longer.
+ * Comes last: weir_scheduler_wait() may have returned already, and its caller may have started another run.
+ * Removes the event from the caller's base, so that it no longer keeps the base's dispatch running.
  */
-static void tell_end(weir_scheduler *scheduler)
+static void call_ended(weir_scheduler *scheduler)
 {
-	wr_loop_hold(&scheduler->loop, false);
+	wr_loop_activate(&scheduler->loop, false);
 	if (scheduler->options.ended) {
-		wr_store(&scheduler->telling, wr_thread_self());
+		wr_store(&scheduler->calling_ended, wr_thread_self());
 		scheduler->options.ended(scheduler, scheduler->options.ended_arg);
 	}
 	wr_mutex_lock(&scheduler->lock);
-	wr_store(&scheduler->telling, 0);
+	wr_store(&scheduler->calling_ended, 0);
 	wr_cond_broadcast(&scheduler->changed);
 	wr_mutex_unlock(&scheduler->lock);
 }
 
-/* What threads outside of a simulated world have left, who can wake nobody in it. Returns when to look again. */
-static int64_t look_outside(weir_scheduler *scheduler, int64_t now, int64_t next)
+/* Threads outside a simulated world push entries but cannot wake its workers. Returns when to look again. */
+static int64_t poll_outside(weir_scheduler *scheduler, int64_t now, int64_t next)
 {
 	if (wr_injector_holds(scheduler))
 		wr_wake_one(scheduler);
@@ -294,21 +296,21 @@ void wr_turn(weir_scheduler *scheduler)
 	if (wr_load(&scheduler->phase) == WR_CLOSING)
 		next = turn_closing(scheduler, now);
 	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN)
-		next = look_outside(scheduler, now, next);
+		next = poll_outside(scheduler, now, next);
 	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	wr_loop_arm(&scheduler->loop, next);
-	/* Listed after this turn took the list and before the loop was armed. */
+	/* A timer request that was listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);
-	if (wr_load(&scheduler->telling) == TELLING_SOON)
-		tell_end(scheduler);
+	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
+		call_ended(scheduler);
 }
 
 void wr_loop_main(void *arg)
 {
 	weir_scheduler *scheduler = arg;
 
-	/* Asked after the turn, which forgets the kicks that it has seen. */
+	/* `quit` is read after the turn, which clears the kicks. */
 	for (wr_turn(scheduler); !wr_load(&scheduler->quit); wr_turn(scheduler))
 		wr_loop_wait(&scheduler->loop);
 }

@@ -1,6 +1,6 @@
 /*
- * Schedulers: made and destroyed. What stands in a simulated world (locks, threads, the loop) is made and
- * ended inside of it. A half-built one is destroyed like any other.
+ * Creates and destroys schedulers. In a simulated run the locks, threads and the loop belong to the simulated
+ * world, so they are created and ended inside it. Destroy takes a half-built scheduler, too.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* --- create --- */
 
-static weir_status make_workers(weir_scheduler *scheduler)
+static weir_status create_workers(weir_scheduler *scheduler)
 {
 	scheduler->workers = wr_alloc_aligned(64, scheduler->worker_asked * sizeof *scheduler->workers);
 	scheduler->heap = wr_alloc(wr_graph_all(scheduler->graph) + 1, sizeof *scheduler->heap);
@@ -29,7 +29,7 @@ static weir_status make_workers(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-static void give_entities(weir_scheduler *scheduler, weir_scheduler *owner)
+static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner)
 {
 	weir_graph *graph = scheduler->graph;
 
@@ -56,7 +56,7 @@ static void create_inside(void *arg)
 	if (!status)
 		status = wr_loop_open(&scheduler->loop, scheduler->sim, scheduler->options.handle_signals);
 	if (!status)
-		status = make_workers(scheduler);
+		status = create_workers(scheduler);
 	if (!status)
 		status = wr_trace_open(&scheduler->trace);
 	if (!status && !wr_driven_by_caller(scheduler))
@@ -64,14 +64,14 @@ static void create_inside(void *arg)
 	call->status = status;
 }
 
-static weir_status place(weir_scheduler *scheduler)
+static weir_status place_graph(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	weir_status status;
 
 	if (!strcmp(scheduler->options.backend, "sim") && wr_driven_by_caller(scheduler))
 		return wr_fail(WEIR_E_INVALID,
-			       "a simulated run has a loop of its own: no event_base, no own_loop");
+			       "backend 'sim' runs a loop of its own: leave out event_base and own_loop");
 	status = wr_graph_place(graph, scheduler->options.backend, scheduler->options.seed);
 	if (status)
 		return status;
@@ -107,12 +107,12 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 	wr_store(&scheduler->live, WR_LIVE_CLOSED);
 	wr_loop_init(&scheduler->loop);
 	call.scheduler = scheduler;
-	give_entities(scheduler, scheduler);
-	status = wr_options_settle(scheduler, options);
+	graph_set_scheduler(scheduler, scheduler);
+	status = wr_options_resolve(scheduler, options);
 	if (!status)
 		status = wr_root_open(scheduler);
 	if (!status)
-		status = place(scheduler);
+		status = place_graph(scheduler);
 	if (!status)
 		status = wr_in_world(scheduler, create_inside, &call);
 	if (!status)
@@ -120,7 +120,7 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 	if (!status && scheduler->options.event_base)
 		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, on_event, scheduler);
 	if (status) {
-		weir_scheduler_destroy(scheduler); /* takes any half-built scheduler */
+		weir_scheduler_destroy(scheduler);
 		return status;
 	}
 	*out = scheduler;
@@ -129,7 +129,7 @@ weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
 
 /* --- destroy --- */
 
-static void end_inside(void *arg)
+static void destroy_inside(void *arg)
 {
 	struct call *call = arg;
 	weir_scheduler *scheduler = call->scheduler;
@@ -138,21 +138,21 @@ static void end_inside(void *arg)
 		weir_scheduler_stop(scheduler, false);
 		wr_wait_for_end(scheduler, WR_FOREVER);
 	}
-	wr_stop_at_last(scheduler);
+	wr_stop_before_destroy(scheduler);
 	wr_store(&scheduler->quit, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);
 	if (scheduler->graph->system)
 		wr_system_detach(scheduler->graph->system);
 	while (wr_live_count(&scheduler->live))
-		wr_thread_yield();	/* a poke on its way */
+		wr_thread_yield();	/* a poke is still being refused */
 }
 
 /*
- * A poke that has read entity->scheduler but not yet asked for a reference, and a drop whose kick is still to
- * come, find a closed counter and a loop that is kicked already: the memory stays with the graph.
+ * Leaves the memory to the graph: a late thread may have read entity->scheduler and not yet taken a live
+ * reference, or dropped one and not yet kicked. It finds a closed counter and a loop that ignores kicks.
  */
-static void keep(weir_scheduler *scheduler)
+static void keep_memory(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
@@ -171,13 +171,13 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	call.status = wr_may_call(scheduler, "destroy");
+	call.status = wr_check_call(scheduler, "destroy");
 	if (call.status)
 		return call.status;
-	call.status = wr_in_world(scheduler, end_inside, &call);
+	call.status = wr_in_world(scheduler, destroy_inside, &call);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);
-	give_entities(scheduler, NULL);
+	graph_set_scheduler(scheduler, NULL);
 	wr_cond_finish(&scheduler->changed);
 	wr_mutex_finish(&scheduler->lock);
 	wr_mutex_finish(&scheduler->backlog_lock);
@@ -187,6 +187,6 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
 	wr_root_close(scheduler);
-	keep(scheduler);
+	keep_memory(scheduler);
 	return call.status;
 }

@@ -1,7 +1,8 @@
 /*
- * Takes what each entity waits for. A condition that only a poke can change and that names a port waits for that
- * port's queues: for an input, who sends into the emptiest; for an output, who receives from the fullest. Everything
- * else (a time, fences, what is told from outside, a compute that runs) is a root cause by itself.
+ * Collects what each entity waits for. A condition that only a poke can change and that names a port waits
+ * for the queues of that port: an input waits for the sender of its emptiest queue, an output for the
+ * receiver of its fullest one. Everything else (a time, fences, what is told from outside, a compute that
+ * runs) is a root cause.
  */
 #include "scheduler/standstill.h"
 
@@ -14,30 +15,30 @@
 #include "graphs/ask.h"
 #include "graphs/finisher.h"
 
-enum { LOOKS = 3 };	/* until one parked without a reason is believed */
+enum { LOOKS = 3 };	/* looks again before an entity counts as parked without a reason */
 #define LOOK_NS 1000000
 
-struct taking {
+struct collecting {
 	struct wr_standstill *standstill;
 	weir_entity *entity;
-	bool room;		/* a condition has told of an output */
+	bool room;		/* a condition named an output */
 };
 
-static void add(struct wr_standstill *standstill, const struct wr_cause *cause)
+static void add_cause(struct wr_standstill *standstill, const struct wr_cause *cause)
 {
-	struct wr_cause *own;
+	struct wr_cause *added;
 
 	if (!standstill->status)
 		standstill->status = wr_grow(&standstill->list, &standstill->room, standstill->count + 1,
 					     sizeof *standstill->list);
 	if (standstill->status)
 		return;
-	own = &standstill->list[standstill->count];
-	*own = *cause;
-	own->condition = wr_strdup(cause->condition);
-	own->detail = wr_strdup(cause->detail);
+	added = &standstill->list[standstill->count];
+	*added = *cause;
+	added->condition = wr_strdup(cause->condition);
+	added->detail = wr_strdup(cause->detail);
 	standstill->count++;
-	if (!own->condition || !own->detail)
+	if (!added->condition || !added->detail)
 		standstill->status = WEIR_E_NOMEM;
 }
 
@@ -62,7 +63,7 @@ static bool inlet_is_open(const struct wr_connection *connection)
 	return open;
 }
 
-/* Its emptiest queue, of those that may still be filled. */
+/* Blames the sender of the emptiest queue that may still be filled. */
 static void blame_sender(const struct wr_standstill *standstill, struct wr_input *input, size_t wanted,
 			 struct wr_cause *cause)
 {
@@ -85,8 +86,8 @@ static void blame_sender(const struct wr_standstill *standstill, struct wr_input
 	cause->wanted = wanted;
 }
 
-/* Its finisher, if nothing in it is finished; else the program, which takes nothing. */
-static uint32_t behind_outlet(const struct wr_connection *connection)
+/* The outlet's finisher if no message is finished; else no entity: the program takes nothing. */
+static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 {
 	weir_outlet *outlet = connection->outlet;
 	bool shown;
@@ -99,7 +100,8 @@ static uint32_t behind_outlet(const struct wr_connection *connection)
 	return shown ? WR_NO_ENTITY : outlet->finisher->entity.id;
 }
 
-static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output, struct wr_cause *cause)
+static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output,
+			   struct wr_cause *cause)
 {
 	size_t least = SIZE_MAX;
 
@@ -118,11 +120,11 @@ static void blame_receiver(const struct wr_standstill *standstill, struct wr_out
 		cause->wanted = connection->queue.capacity;
 		cause->held = cause->wanted > room ? cause->wanted - room : 0;
 		cause->blames = connection->receiver ? index_of(standstill, connection->receiver)
-						     : behind_outlet(connection);
+						     : blamed_by_outlet(connection);
 	}
 }
 
-/* What is told of a condition names its port last: "message_available on in", or "in" alone. */
+/* The text of a condition ends with its port: "message_available on in", or only "in". */
 static const char *port_in(const char *condition)
 {
 	const char *on = strstr(condition, " on ");
@@ -130,7 +132,7 @@ static const char *port_in(const char *condition)
 	return on ? on + strlen(" on ") : condition;
 }
 
-/* So many messages it wants: its own min_size, or what a tick takes. */
+/* The number of messages that the condition needs: its min_size, or what a tick takes. */
 static size_t wanted_by(const weir_entity *entity, const char *condition, const struct wr_input *input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++) {
@@ -148,74 +150,76 @@ static size_t wanted_by(const weir_entity *entity, const char *condition, const 
 	return input->need;
 }
 
-static void look_for_port(struct taking *taking, struct wr_cause *cause)
+static void blame_by_port(struct collecting *collecting, struct wr_cause *cause)
 {
-	weir_entity *entity = taking->entity;
+	weir_entity *entity = collecting->entity;
 	const char *port = port_in(cause->condition);
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (!strcmp(entity->inputs[i].plan->port->name, port)) {
-			blame_sender(taking->standstill, &entity->inputs[i],
+			blame_sender(collecting->standstill, &entity->inputs[i],
 				     wanted_by(entity, cause->condition, &entity->inputs[i]), cause);
 			return;
 		}
 	for (size_t i = 0; i < entity->output_count; i++)
 		if (!strcmp(entity->outputs[i].plan->port->name, port)) {
-			blame_receiver(taking->standstill, &entity->outputs[i], cause);
-			taking->room = true;
+			blame_receiver(collecting->standstill, &entity->outputs[i], cause);
+			collecting->room = true;
 			return;
 		}
 }
 
-static void collect(const char *name, const char *condition, const char *verdict, const char *detail, void *arg)
+static void collect_condition(const char *name, const char *condition, const char *verdict,
+			      const char *detail, void *arg)
 {
-	struct taking *taking = arg;
-	struct wr_cause cause = {.entity = taking->entity->id, .blames = WR_NO_ENTITY, .verdict = verdict,
+	struct collecting *collecting = arg;
+	struct wr_cause cause = {.entity = collecting->entity->id, .blames = WR_NO_ENTITY, .verdict = verdict,
 				 .condition = (char *)condition};
 	char text[256];
-	int64_t left = taking->entity->verdict.at;
+	int64_t left = collecting->entity->verdict.at;
 
 	(void)name;
 	snprintf(text, sizeof text, "%s", detail);
 	if (!strcmp(verdict, "WAIT_TIME") && left != INT64_MAX) {
 		left -= wr_now();
-		snprintf(text, sizeof text, "%s, due in %.4g ms", detail, left > 0 ? (double)left / 1e6 : 0.0);
+		snprintf(text, sizeof text, "%s, due in %.4g ms", detail,
+			 left > 0 ? (double)left / 1e6 : 0.0);
 	}
 	cause.detail = text;
 	if (!strcmp(verdict, "WAIT"))
-		look_for_port(taking, &cause);
-	add(taking->standstill, &cause);
+		blame_by_port(collecting, &cause);
+	add_cause(collecting->standstill, &cause);
 }
 
-/* Outputs that no condition watches: their room is asked for all the same. */
-static void collect_room(struct taking *taking)
+/* A tick needs room on every output, also where no condition watches it. */
+static void collect_room(struct collecting *collecting)
 {
-	weir_entity *entity = taking->entity;
+	weir_entity *entity = collecting->entity;
 
-	for (size_t i = 0; i < entity->output_count && !taking->room; i++) {
+	for (size_t i = 0; i < entity->output_count && !collecting->room; i++) {
 		char condition[80];
 		struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "WAIT",
 					 .condition = condition, .detail = "no room behind the output"};
 
-		blame_receiver(taking->standstill, &entity->outputs[i], &cause);
+		blame_receiver(collecting->standstill, &entity->outputs[i], &cause);
 		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
 		if (cause.connection)
-			add(taking->standstill, &cause);
+			add_cause(collecting->standstill, &cause);
 	}
 }
 
-/* Its owner asks. */
-static void take_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
+/* The caller owns the entity. */
+static void collect_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
 {
-	struct taking taking = {standstill, entity, false};
+	struct collecting collecting = {standstill, entity, false};
 
-	wr_entity_explain(entity, draining, collect, &taking);
-	if (!(draining && entity->root) && !taking.room && wr_entity_lacks_room(entity))
-		collect_room(&taking);
+	wr_entity_explain(entity, draining, collect_condition, &collecting);
+	if (!(draining && entity->root) && !collecting.room && wr_entity_lacks_room(entity))
+		collect_room(&collecting);
 }
 
-/* A busy one shows how long it computes, if that is measured, or its last published verdict. */
-static void take_published(struct wr_standstill *standstill, weir_entity *entity)
+/* A busy entity: how long it has been computing, if that is measured, or its last published verdict. */
+static void collect_published(struct wr_standstill *standstill, weir_entity *entity)
 {
 	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
 	int64_t since = wr_read(&entity->computes_since);
@@ -228,61 +232,64 @@ static void take_published(struct wr_standstill *standstill, weir_entity *entity
 	else
 		wr_shown_cut(detail, sizeof detail, since || !why ? "runs now" : why);
 	cause.detail = detail;
-	add(standstill, &cause);
+	add_cause(standstill, &cause);
 }
 
-/* True: it went back to IDLE as it was. */
-static bool leave(weir_scheduler *scheduler, weir_entity *entity)
+/* Gives up ownership. Returns true if the entity was not poked meanwhile. */
+static bool leave_entity(weir_scheduler *scheduler, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
 	if (wr_cas(&entity->state, &running, WR_IDLE)) {
-		wr_drop(scheduler);
+		wr_drop_live(scheduler);
 		return true;
 	}
-	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry keeps our reference */
+	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry takes over the reference */
 	wr_inject(scheduler, entity);
 	return false;
 }
 
-/* True: it was parked, stayed so, and nothing is unmet. */
-static bool take_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
+/* Returns true if the entity was parked, was not poked meanwhile and has no unmet condition. */
+static bool collect_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
 {
 	uint32_t idle = WR_IDLE;
 	size_t before = standstill->count;
 
 	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
-		take_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
-		return leave(scheduler, entity) && standstill->count == before && !standstill->status;
+		collect_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
+		return leave_entity(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
-	wr_drop(scheduler);
-	/* A run that is being closed asks nobody any more: what still computes is all that it waits for. */
+	wr_drop_live(scheduler);
+	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
 	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computes_since)))
-		take_published(standstill, entity);
+		collect_published(standstill, entity);
 	return false;
 }
 
 /*
- * Between a push and its poke one is parked with nothing unmet, for a moment: so it is looked at again. One that stays
- * so has missed its poke, which is a fault of weir's or of a condition that changes without one.
+ * Between a push and its poke an entity is parked with nothing unmet, for a moment, so it is looked at again.
+ * If it stays so it has missed a poke: a bug in weir, or a condition that changes without a poke.
  */
-static void take_patiently(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
+static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *scheduler,
+			      weir_entity *entity)
 {
-	for (int look = 0; take_running(standstill, scheduler, entity); look++) {
+	for (int look = 0; collect_running(standstill, scheduler, entity); look++) {
 		if (look == LOOKS) {
-			add(standstill,
-			    &(struct wr_cause){.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "PARKED",
-					       .condition = "poke",
-					       .detail = "parked, though nothing is unmet: a condition became READY "
-							 "without a poke (weir_entity_poke), or report this fault of weir"});
+			struct wr_cause cause = {
+				.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "PARKED",
+				.condition = "poke",
+				.detail = "parked, though nothing is unmet: a condition became READY without "
+					  "a poke (weir_entity_poke), or weir has a bug: report it"};
+
+			add_cause(standstill, &cause);
 			return;
 		}
 		wr_thread_sleep(LOOK_NS);
 	}
 }
 
-void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
 {
 	weir_graph *graph = scheduler->graph;
 
@@ -296,11 +303,11 @@ void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *schedu
 
 		standstill->first[i] = standstill->count;
 		if (i >= graph->entity_count && !wr_queue_snapshot(&entity->inputs[0].connections[0]->queue))
-			continue;	/* all that the outlet holds is finished */
+			continue;	/* every message in the outlet is finished */
 		if (running)
-			take_patiently(standstill, scheduler, entity);
+			collect_patiently(standstill, scheduler, entity);
 		else if (entity->askable && !(wr_load(&entity->state) & WR_DONE))
-			take_owned(standstill, entity, false);
+			collect_owned(standstill, entity, false);
 	}
 	if (!standstill->status)
 		standstill->first[wr_graph_all(graph)] = standstill->count;

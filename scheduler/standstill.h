@@ -1,6 +1,7 @@
 /*
- * Why a run stands still: what each entity that is not DONE waits for, and whom that blames. Taken once, it is told in
- * one line (the deadlock's, weir_scheduler_why) or call by call (weir_scheduler_explain): root causes first.
+ * Why a run stands still: what each entity that is not DONE waits for, and which entity could change that.
+ * Collected once, then printed as one line (deadlock, weir_scheduler_why) or reported call by call
+ * (weir_scheduler_explain), root causes first.
  */
 #ifndef WR_SCHEDULER_STANDSTILL_H
 #define WR_SCHEDULER_STANDSTILL_H
@@ -11,41 +12,43 @@
 /* One thing that an entity waits for. */
 struct wr_cause {
 	uint32_t entity;
-	uint32_t blames;		/* the entity that could change it, or WR_NO_ENTITY: it is a root cause */
-	const char *verdict;		/* literal */
-	char *condition, *detail;	/* detail: without the numbers */
-	struct wr_connection *connection;	/* the queue that is full, or empty; NULL: neither */
-	bool full, inlet;		/* inlet: an open one could fill it */
-	size_t held, wanted;		/* messages in it, and how many of what */
+	uint32_t blames;		/* the entity that could change it; WR_NO_ENTITY: a root cause */
+	const char *verdict;		/* string literal */
+	char *condition, *detail;	/* detail: without the counts of the queue */
+	struct wr_connection *connection;	/* the full or empty queue; NULL: no queue is the cause */
+	bool full, inlet;		/* inlet: an open inlet could fill the queue */
+	size_t held, wanted;		/* messages in the queue; its capacity if full, else the need */
 };
 #define WR_NO_ENTITY UINT32_MAX
 
 struct wr_standstill {
 	weir_graph *graph;
-	struct wr_cause *list;		/* entity by entity */
+	struct wr_cause *list;		/* ordered by entity */
 	size_t count, room;
-	size_t *first;			/* of each entity; one more at the end */
-	uint8_t *marks;			/* of each entity: enum wr_host_event */
-	weir_status status;		/* the first failure: no memory */
+	size_t *first;			/* per entity: index of its first cause; one more at the end */
+	uint8_t *marks;			/* per entity: enum wr_walk_mark */
+	weir_status status;		/* WEIR_E_NOMEM once an allocation has failed */
 };
-enum wr_host_event { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
+enum wr_walk_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 
 /*
- * Who may be asked is asked: while a run is on each entity as it can be had (C5); else all, by their only owner.
- * Thread: any but a worker of the run.
+ * Asks the conditions of every entity. While a run is on it takes ownership of one entity after the other
+ * (C5); a busy one gives its last published verdict. Thread: any but a worker of the run.
  */
-void wr_standstill_take(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running);
-/* --- explain.c: between two runs nothing else asks meanwhile --- */
-void wr_explain_take(struct wr_standstill *out, weir_scheduler *scheduler);
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running);
+/* --- explain.c: the same, whether a run is on or not; between two runs one thread at a time --- */
+void wr_explain_collect(struct wr_standstill *out, weir_scheduler *scheduler);
 
 void wr_standstill_finish(struct wr_standstill *standstill);
 /*
- * One line: root causes and circles, as many as are worth it, then how many wait behind them. Of those alone from
- * which `from` says yes (NULL: all). "" if none waits. Adds to `text`, which notes a failure.
+ * Adds one line to `text`: the first root causes and circular waits, then how many entities wait behind
+ * them. Starts only at entities for which from() returns true (NULL: at all). Adds "" if none waits. A
+ * failure is kept in `text`.
  */
-void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity), struct wr_text *text);
-void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg);
-/* An inlet that is open keeps a run open that would else end: names one or more, adds nothing if there is none. */
-void wr_open_inlets_text(weir_graph *graph, struct wr_text *text);
+void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity),
+			struct wr_text *text);
+void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg);
+/* Open inlets keep the run from ending: names up to 3 of them; adds nothing if none is open. */
+void wr_standstill_inlets_text(weir_graph *graph, struct wr_text *text);
 
 #endif

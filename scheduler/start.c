@@ -1,7 +1,7 @@
 /*
- * How a run begins (S8): everything is reset while nobody looks, the operators' start functions run, every
- * entity is exchanged to QUEUED and put into the injector, and only then one fetch_add opens the counter,
- * with the references of all of them in it.
+ * Starts a run (S8): resets everything while no other thread looks at it, runs the operators' start
+ * functions, exchanges every entity to QUEUED and puts it into the injector. Only then one fetch_add opens
+ * the live counter and takes the references of all these entries.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,11 +35,9 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
-/*
- * Its own by its name, those that it allocated by theirs behind it. Neither the device's nor what others
- * brought.
- */
-static void name_stream(weir_scheduler *scheduler, const weir_entity *entity, const struct wr_own_stream *own)
+/* The entity's current stream gets the entity's name; a stream that it allocated also gets its own name. */
+static void trace_stream(weir_scheduler *scheduler, const weir_entity *entity,
+			 const struct wr_own_stream *own)
 {
 	char name[160];
 
@@ -48,20 +46,20 @@ static void name_stream(weir_scheduler *scheduler, const weir_entity *entity, co
 	wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
 }
 
-void wr_name_streams(weir_scheduler *scheduler, weir_entity *entity)
+void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
 	for (; own->named < own->count; own->named++)
 		if (!own->items[own->named].of && own->named + 1 != own->default_stream)
-			name_stream(scheduler, entity, &own->items[own->named]);
+			trace_stream(scheduler, entity, &own->items[own->named]);
 }
 
 static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
 	weir_status status = WEIR_OK, settled;
-	char said[WR_ERROR_BYTES];
+	char error[WR_ERROR_BYTES];
 
 	wr_entity_enter(entity);
 	*wr_error_here() = 0;
@@ -72,13 +70,13 @@ static weir_status start_operator(weir_entity *entity)
 	if (!status)
 		status = wr_values_judge(entity->plan->values);
 	entity->started = !status;
-	snprintf(said, sizeof said, "%s", weir_last_error());
-	settled = wr_entity_settle(entity);	/* what it enqueued before it failed, too */
-	return status ? wr_fail(status, "%s", said) : settled;
+	snprintf(error, sizeof error, "%s", weir_last_error());
+	settled = wr_entity_settle(entity);	/* also after a failure: it may have enqueued work */
+	return status ? wr_fail(status, "%s", error) : settled;
 }
 
-/* The calls of a context name the entity already. */
-static weir_status name_culprit(weir_status status, const weir_entity *entity)
+/* Puts the entity's name before the error, unless a context call has done so. */
+static weir_status add_entity_name(weir_status status, const weir_entity *entity)
 {
 	const char *name = entity->plan->name, *text = weir_last_error();
 	size_t length = strlen(name);
@@ -96,9 +94,9 @@ static weir_status start_operators(weir_scheduler *scheduler)
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		status = start_operator(&graph->entities[i]);
 		if (status)
-			name_culprit(status, graph->blamed = &graph->entities[i]);
+			add_entity_name(status, graph->blamed = &graph->entities[i]);
 		else
-			wr_name_streams(scheduler, &graph->entities[i]);
+			wr_trace_new_streams(scheduler, &graph->entities[i]);
 	}
 	return status;
 }
@@ -119,15 +117,15 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
 	scheduler->draining = scheduler->timed_out = scheduler->cut_short = false;
-	wr_store(&scheduler->spinners, 0);	/* a worker may have died in any of these */
+	wr_store(&scheduler->spinners, 0);	/* a worker may have died in one of these roles */
 	wr_store(&scheduler->standby, false);
 	wr_store(&scheduler->poller, 0);
-	scheduler->quiet_word = UINT64_MAX;
+	scheduler->idle_word = UINT64_MAX;
 	scheduler->watch_at = 0;
 	scheduler->outcome = (weir_outcome){0};
 }
 
-/* Workers wait at their parker until the run is open. Fewer than asked for will do (F41). */
+/* Workers wait on their parkers until the run is open. Fewer workers than requested are accepted (F41). */
 static weir_status start_workers(weir_scheduler *scheduler)
 {
 	unsigned n = 0;
@@ -167,7 +165,7 @@ static void open_run(weir_scheduler *scheduler)
 	wr_loop_kick(&scheduler->loop);
 }
 
-static weir_status start_all(weir_scheduler *scheduler)
+static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 {
 	weir_status status = start_operators(scheduler);
 
@@ -175,22 +173,22 @@ static weir_status start_all(weir_scheduler *scheduler)
 		status = start_workers(scheduler);
 	if (!status)
 		return WEIR_OK;
-	scheduler->text = wr_strdup(weir_last_error());	/* before a stop function has its own to say */
+	scheduler->text = wr_strdup(weir_last_error());	/* stop functions may overwrite the last error */
 	wr_stop_started(scheduler);
 	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
 }
 
-/* From here until the run is open nobody else looks at an entity. */
+/* Keeps explain away: while `starting` is set no other thread looks at an entity. */
 static void set_starting(weir_scheduler *scheduler, bool starting)
 {
 	wr_mutex_lock(&scheduler->lock);
-	while (scheduler->asking)
+	while (scheduler->explaining)
 		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
 	scheduler->starting = starting;
 	wr_mutex_unlock(&scheduler->lock);
 }
 
-static weir_status prepare(weir_scheduler *scheduler)
+static weir_status prepare_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	size_t discarded = 0;
@@ -208,7 +206,7 @@ static weir_status prepare(weir_scheduler *scheduler)
 		status = wr_reserve(scheduler->graph);
 	if (!status)
 		status = open_streams(scheduler);
-	return status ? status : start_all(scheduler);
+	return status ? status : start_operators_and_workers(scheduler);
 }
 
 weir_status wr_start_run(weir_scheduler *scheduler)
@@ -218,16 +216,16 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 	set_starting(scheduler, true);
 	scheduler->graph->blamed = NULL;
 	wr_system_run(scheduler->graph->system, true);
-	status = wr_loop_hold(&scheduler->loop, true);
+	status = wr_loop_activate(&scheduler->loop, true);
 	if (!status)
-		status = prepare(scheduler);
+		status = prepare_run(scheduler);
 	if (!status) {
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
 		if (!scheduler->text)
-			scheduler->text = wr_strdup(weir_last_error());	/* who waits all the same is told */
-		wr_loop_hold(&scheduler->loop, false);
+			scheduler->text = wr_strdup(weir_last_error());	/* for weir_scheduler_wait() */
+		wr_loop_activate(&scheduler->loop, false);
 		if (scheduler->graph->blamed && !scheduler->culprit)
 			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);

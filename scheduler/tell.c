@@ -1,4 +1,4 @@
-/* What is told to conditions from outside (C6): an atomic, then a poke. */
+/* Tells a condition from outside (C6): stores an atomic, then pokes the entity. */
 #include <string.h>
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_to
 		if (strcmp(entity->conditions[i].plan->name, condition))
 			continue;
 		wr_store(&entity->conditions[i].told, told);
-		wr_poke(entity);	/* outside a run refused: the word stays for the next one */
+		wr_poke(entity);	/* refused between runs: the value stays for the next run */
 		return WEIR_OK;
 	}
 	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s'", entity->plan->name, condition);
@@ -22,5 +22,6 @@ weir_status weir_entity_enable(weir_entity *entity, bool on)
 		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
 			return weir_entity_tell(entity, entity->conditions[i].plan->name,
 						on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
-	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition to enable it with", entity->plan->name);
+	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition: add one to enable or disable it",
+		       entity->plan->name);
 }

@@ -1,9 +1,9 @@
 /*
- * Timers (S10): one heap on absolute nanoseconds, one entry an entity, for the loop thread alone. Workers
- * feed it through a list that never blocks: an entity is listed at most once, and its time is read after it
- * has left the list, so the latest request counts.
+ * Timers (S10): one binary heap of absolute times in nanoseconds, with at most one entry per entity, used by
+ * the loop thread only. Workers add requests through a lock-free list. An entity is in the list at most
+ * once, and its time is read after it has left the list, so the latest request counts.
  *
- * The heap is a binary one in an array as large as the graph, so entering never fails.
+ * The heap's array has room for all entities, so adding an entry never fails.
  */
 #include "scheduler/scheduler.h"
 
@@ -22,24 +22,24 @@ void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t a
 		wr_loop_kick(&scheduler->loop);
 }
 
-static void put(weir_scheduler *scheduler, size_t place, weir_entity *entity)
+static void heap_put(weir_scheduler *scheduler, size_t place, weir_entity *entity)
 {
 	scheduler->heap[place] = entity;
 	entity->timer_place = place + 1;
 }
 
-static void rise(weir_scheduler *scheduler, size_t place)
+static void heap_rise(weir_scheduler *scheduler, size_t place)
 {
 	weir_entity *entity = scheduler->heap[place];
 
 	while (place && scheduler->heap[(place - 1) / 2]->timer_due > entity->timer_due) {
-		put(scheduler, place, scheduler->heap[(place - 1) / 2]);
+		heap_put(scheduler, place, scheduler->heap[(place - 1) / 2]);
 		place = (place - 1) / 2;
 	}
-	put(scheduler, place, entity);
+	heap_put(scheduler, place, entity);
 }
 
-static void sink(weir_scheduler *scheduler, size_t place)
+static void heap_sink(weir_scheduler *scheduler, size_t place)
 {
 	weir_entity *entity = scheduler->heap[place];
 
@@ -49,19 +49,19 @@ static void sink(weir_scheduler *scheduler, size_t place)
 			child++;
 		if (scheduler->heap[child]->timer_due >= entity->timer_due)
 			break;
-		put(scheduler, place, scheduler->heap[child]);
+		heap_put(scheduler, place, scheduler->heap[child]);
 		place = child;
 	}
-	put(scheduler, place, entity);
+	heap_put(scheduler, place, entity);
 }
 
-static void enter(weir_scheduler *scheduler, weir_entity *entity)
+static void heap_enter(weir_scheduler *scheduler, weir_entity *entity)
 {
 	entity->timer_due = wr_load(&entity->timer_at);
 	if (!entity->timer_place)
-		put(scheduler, scheduler->heap_count++, entity);
-	rise(scheduler, entity->timer_place - 1);
-	sink(scheduler, entity->timer_place - 1);
+		heap_put(scheduler, scheduler->heap_count++, entity);
+	heap_rise(scheduler, entity->timer_place - 1);
+	heap_sink(scheduler, entity->timer_place - 1);
 }
 
 void wr_timers_take(weir_scheduler *scheduler)
@@ -71,7 +71,7 @@ void wr_timers_take(weir_scheduler *scheduler)
 	while (entity) {
 		weir_entity *next = entity->timer_next;
 		wr_exchange(&entity->timer_listed, false); /* from here on a new request lists it again */
-		enter(scheduler, entity);
+		heap_enter(scheduler, entity);
 		entity = next;
 	}
 }
@@ -82,8 +82,8 @@ int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
 		weir_entity *entity = scheduler->heap[0];
 		entity->timer_place = 0;
 		if (--scheduler->heap_count) {
-			put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
-			sink(scheduler, 0);
+			heap_put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
+			heap_sink(scheduler, 0);
 		}
 		wr_poke_due(scheduler, entity);
 	}

@@ -1,7 +1,7 @@
 /*
- * What a run's end means. Deadlock (S6): at quiescence some entity that is not DONE holds messages in inbox
- * or front, or waits for room: there is work that nobody can do. Everything else has finished: they wait for
- * what nobody can send any more.
+ * Determines how a run has ended. Deadlock (S6): at quiescence an entity that is not DONE has messages in an
+ * inbox or a front, or waits for room. Otherwise the run has finished: the entities that are left wait for
+ * messages that no entity can send any more.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -10,7 +10,7 @@
 
 struct report {
 	struct wr_text text;
-	const char *last;
+	const char *last;	/* name of the entity added last; NULL: none yet */
 };
 
 static bool is_done(weir_entity *entity)
@@ -18,7 +18,7 @@ static bool is_done(weir_entity *entity)
 	return wr_load(&entity->state) & WR_DONE;
 }
 
-static bool stuck(weir_entity *entity)
+static bool is_stuck(weir_entity *entity)
 {
 	return !is_done(entity) &&
 	       (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
@@ -36,17 +36,17 @@ static const char *add_waiting(struct report *report, weir_entity *entity)
 	return entity->plan->name;
 }
 
-char *wr_waiting(weir_scheduler *scheduler, bool stuck_too)
+char *wr_outside_waits_text(weir_scheduler *scheduler, bool stuck_too)
 {
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};
 
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!is_done(&graph->entities[i]) && (stuck_too || !stuck(&graph->entities[i])))
+		if (!is_done(&graph->entities[i]) && (stuck_too || !is_stuck(&graph->entities[i])))
 			report.last = add_waiting(&report, &graph->entities[i]);
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return NULL;	/* the outcome can do without */
+		return NULL;	/* the text is optional in the outcome */
 	}
 	return report.text.text;
 }
@@ -63,23 +63,23 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
 		if (is_done(entity))
 			continue;
 		*leftover += wr_entity_held(entity);
-		found |= stuck(entity);
+		found |= is_stuck(entity);
 	}
 	if (!found)
 		return false;
-	wr_standstill_take(&standstill, scheduler, false);
-	wr_standstill_text(&standstill, stuck, &line);
+	wr_standstill_collect(&standstill, scheduler, false);
+	wr_standstill_text(&standstill, is_stuck, &line);
 	wr_standstill_finish(&standstill);
 	if (!line.status && !line.length)
-		wr_text_add(&line, "messages wait that no condition asks for");
+		wr_text_add(&line, "messages are queued that no condition waits for");
 	if (line.status)
 		wr_text_finish(&line);
 	*text = line.text ? line.text : wr_strdup("entities wait for each other");
 	return true;
 }
 
-/* One entity that a drain left behind, and what it was about. */
-static void add_left_behind(struct report *report, weir_entity *entity)
+/* Adds one entity that was not DONE at the end of a drain, and the reason. */
+static void add_undrained(struct report *report, weir_entity *entity)
 {
 	size_t held = wr_entity_held(entity);
 
@@ -91,7 +91,7 @@ static void add_left_behind(struct report *report, weir_entity *entity)
 		wr_text_add(&report->text, " (its stream has work)");
 }
 
-char *wr_left_behind(weir_scheduler *scheduler)
+char *wr_undrained_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	struct report report = {{0}, NULL};
@@ -103,20 +103,20 @@ char *wr_left_behind(weir_scheduler *scheduler)
 		wr_text_add(&report.text, "the drain was given no time; left behind: ");
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!is_done(&graph->entities[i]))
-			add_left_behind(&report, &graph->entities[i]);
+			add_undrained(&report, &graph->entities[i]);
 	for (size_t i = graph->entity_count; i < wr_graph_all(graph); i++)
-		if (wr_entity_held(wr_graph_at(graph, i)))	/* else its sender alone was left behind */
-			add_left_behind(&report, wr_graph_at(graph, i));
+		if (wr_entity_held(wr_graph_at(graph, i)))	/* else the text names its sender only */
+			add_undrained(&report, wr_graph_at(graph, i));
 	if (!report.last)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return NULL;	/* the status says enough */
+		return NULL;	/* the outcome still has its status */
 	}
 	return report.text.text;
 }
 
-static weir_status conserve_queue(weir_graph *graph, const struct wr_connection *connection)
+static weir_status check_queue_counts(weir_graph *graph, const struct wr_connection *connection)
 {
 	struct wr_connection *own = (struct wr_connection *)connection;
 	const weir_entity *receiver = connection->receiver;
@@ -130,7 +130,7 @@ static weir_status conserve_queue(weir_graph *graph, const struct wr_connection 
 		       (unsigned long long)wr_read(&connection->queue.counters.delivered));
 }
 
-static weir_status conserve_output(const weir_entity *entity, const struct wr_output *output)
+static weir_status check_output_counts(const weir_entity *entity, const struct wr_output *output)
 {
 	uint64_t pushed = 0;
 
@@ -151,9 +151,9 @@ weir_status wr_conservation(weir_scheduler *scheduler)
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
-		status = conserve_queue(graph, graph->connections[i]);
+		status = check_queue_counts(graph, graph->connections[i]);
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
 		for (size_t k = 0; !status && k < graph->entities[i].output_count; k++)
-			status = conserve_output(&graph->entities[i], &graph->entities[i].outputs[k]);
+			status = check_output_counts(&graph->entities[i], &graph->entities[i].outputs[k]);
 	return status;
 }

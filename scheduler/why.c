@@ -1,7 +1,7 @@
 /*
- * The answer to "why does it stand still?". Each entity follows one of the things that it waits for: a root cause if
- * it has one, else to the entity that could change it. All such ways end at a root cause or in a circle; those are
- * told, and of the others how many there are.
+ * The answer to "why does the run stand still?". Each entity is followed along one of its causes: a root
+ * cause if it has one, else to the entity that could change the cause. Each such path ends at a root cause
+ * or in a circular wait. Those are printed, and the number of the other entities.
  */
 #include <string.h>
 
@@ -9,10 +9,10 @@
 #include "scheduler/standstill.h"
 #include "scheduler/world.h"
 
-enum { TOLD = 8 };	/* root causes and circles */
+enum { PRINTED_MOST = 8 };	/* root causes and circular waits */
 
-/* What it is followed by; NULL: it waits for nothing. */
-static const struct wr_cause *chosen(const struct wr_standstill *s, size_t entity)
+/* The cause that the entity is followed along; NULL: it waits for nothing. */
+static const struct wr_cause *followed_cause(const struct wr_standstill *s, size_t entity)
 {
 	const struct wr_cause *found = NULL;
 
@@ -24,14 +24,14 @@ static const struct wr_cause *chosen(const struct wr_standstill *s, size_t entit
 	return found;
 }
 
-static void tell_queue(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+static void print_queue(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
 {
 	const struct wr_connection *connection = cause->connection;
 
 	(void)s;
 	if (cause->full) {
-		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to, cause->held,
-			    cause->wanted);
+		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to,
+			    cause->held, cause->wanted);
 		if (cause->blames == WR_NO_ENTITY && connection->outlet)
 			wr_text_add(text, ": nothing takes from the outlet");
 		return;
@@ -43,18 +43,19 @@ static void tell_queue(const struct wr_standstill *s, const struct wr_cause *cau
 		wr_text_add(text, " from %s", connection->from);
 }
 
-static void tell_cause(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+static void print_cause(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
 {
 	const char *name = wr_graph_at(s->graph, cause->entity)->plan->name;
 
 	if (cause->connection)
-		tell_queue(s, cause, text);
+		print_queue(s, cause, text);
 	else
-		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail, cause->verdict);
+		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
+			    cause->verdict);
 }
 
-/* All that is a root cause of it. */
-static void tell_root(const struct wr_standstill *s, size_t entity, struct wr_text *text)
+/* All root causes of one entity. */
+static void print_roots(const struct wr_standstill *s, size_t entity, struct wr_text *text)
 {
 	const char *between = "";
 
@@ -62,61 +63,66 @@ static void tell_root(const struct wr_standstill *s, size_t entity, struct wr_te
 		if (s->list[i].blames != WR_NO_ENTITY)
 			continue;
 		wr_text_add(text, "%s", between);
-		tell_cause(s, &s->list[i], text);
+		print_cause(s, &s->list[i], text);
 		between = ", ";
 	}
 }
 
-static void tell_circle(struct wr_standstill *s, size_t begin, struct wr_text *text)
+static void print_circle(struct wr_standstill *s, size_t begin, struct wr_text *text)
 {
-	const struct wr_cause *cause = chosen(s, begin), *full = NULL;
+	const struct wr_cause *cause = followed_cause(s, begin), *full = NULL;
 	size_t entity = begin;
 
-	wr_text_add(text, "a circle: ");
+	wr_text_add(text, "circular wait: ");
 	do {
-		cause = chosen(s, entity);
+		cause = followed_cause(s, entity);
 		full = full || !cause->full ? full : cause;
 		wr_text_add(text, "%s", entity == begin ? "" : ", ");
-		tell_cause(s, cause, text);
+		print_cause(s, cause, text);
 		s->marks[entity] = WR_ROOT;
 		entity = cause->blames;
 	} while (entity != begin);
 	if (full)
-		wr_text_add(text, "; raise the capacity of %s, or let what waits for more messages wait for fewer",
+		wr_text_add(text, "; raise the capacity of %s, or wait for fewer messages at once",
 			    full->connection->to);
 	else
-		wr_text_add(text, "; each waits for a message of the next: give a connection of it \"initial\" ones");
+		wr_text_add(text, "; each waits for a message from the next: give one of these connections "
+			    "\"initial\" messages");
 }
 
-/* From one entity to its root cause or circle; what lies on the way waits behind it. True: a new one was found. */
-static bool walk(struct wr_standstill *s, size_t from, struct wr_text *text, bool tell)
+/*
+ * Follows one entity to its root cause or circular wait and marks the entities on the path as waiting behind
+ * it. Returns true if the root or circle was not found before.
+ */
+static bool follow_entity(struct wr_standstill *s, size_t from, struct wr_text *text, bool print)
 {
 	size_t entity = from;
 	const struct wr_cause *cause;
 	bool found = false;
 
-	while (s->marks[entity] == WR_UNSEEN && (cause = chosen(s, entity)) && cause->blames != WR_NO_ENTITY) {
+	while (s->marks[entity] == WR_UNSEEN && (cause = followed_cause(s, entity)) &&
+	       cause->blames != WR_NO_ENTITY) {
 		s->marks[entity] = WR_WALKED;
 		entity = cause->blames;
 	}
 	if (s->marks[entity] == WR_WALKED) {
-		struct wr_text nowhere = {0};
+		struct wr_text ignored = {0};
 
-		tell_circle(s, entity, tell ? text : &nowhere);
-		wr_text_finish(&nowhere);
+		print_circle(s, entity, print ? text : &ignored);
+		wr_text_finish(&ignored);
 		found = true;
-	} else if (s->marks[entity] == WR_UNSEEN && chosen(s, entity)) {
+	} else if (s->marks[entity] == WR_UNSEEN && followed_cause(s, entity)) {
 		s->marks[entity] = WR_ROOT;
-		if (tell)
-			tell_root(s, entity, text);
+		if (print)
+			print_roots(s, entity, text);
 		found = true;
 	}
-	for (entity = from; s->marks[entity] == WR_WALKED; entity = chosen(s, entity)->blames)
+	for (entity = from; s->marks[entity] == WR_WALKED; entity = followed_cause(s, entity)->blames)
 		s->marks[entity] = WR_BEHIND;
 	return found;
 }
 
-static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity), struct wr_text *text)
+static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity), struct wr_text *text)
 {
 	size_t found = 0, behind = 0;
 
@@ -125,7 +131,7 @@ static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity),
 
 		if (from && !from(wr_graph_at(s->graph, i)))
 			continue;
-		if (walk(s, i, &one, found < TOLD) && found++ < TOLD) {
+		if (follow_entity(s, i, &one, found < PRINTED_MOST) && found++ < PRINTED_MOST) {
 			wr_text_add(text, "%s%s", found > 1 ? "; " : "", one.text ? one.text : "");
 			text->status = text->status ? text->status : one.status;
 		}
@@ -133,14 +139,15 @@ static void walk_all(struct wr_standstill *s, bool (*from)(weir_entity *entity),
 	}
 	for (size_t i = 0; i < wr_graph_all(s->graph); i++)
 		behind += s->marks[i] == WR_BEHIND;
-	if (found > TOLD)
-		wr_text_add(text, "; and %zu more such causes", found - TOLD);
+	if (found > PRINTED_MOST)
+		wr_text_add(text, "; and %zu more causes", found - PRINTED_MOST);
 	if (behind)
 		wr_text_add(text, "; %zu other%s wait%s behind %s", behind, behind == 1 ? "" : "s",
 			    behind == 1 ? "s" : "", found == 1 ? "it" : "them");
 }
 
-void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity), struct wr_text *text)
+void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity),
+			struct wr_text *text)
 {
 	if (standstill->status) {
 		text->status = standstill->status;
@@ -148,25 +155,26 @@ void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_enti
 	}
 	memset(standstill->marks, WR_UNSEEN, wr_graph_all(standstill->graph));
 	wr_text_bytes(text, "", 0);
-	walk_all(standstill, from, text);
+	follow_all(standstill, from, text);
 }
 
-/* With the numbers, where a queue is meant. */
-static void tell_one(const struct wr_standstill *s, const struct wr_cause *cause, weir_explain_fn *fn, void *arg)
+/* The detail of a cause that is a queue includes its counts. */
+static void explain_cause(const struct wr_standstill *s, const struct wr_cause *cause, weir_explain_fn *fn,
+			  void *arg)
 {
 	struct wr_text detail = {0};
 
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {
 		wr_text_add(&detail, ": ");
-		tell_queue(s, cause, &detail);
+		print_queue(s, cause, &detail);
 	}
 	fn(wr_graph_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
 	   detail.status ? cause->detail : detail.text, arg);
 	wr_text_finish(&detail);
 }
 
-void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
+void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
 {
 	struct wr_text text = {0};
 
@@ -175,10 +183,10 @@ void wr_standstill_tell(struct wr_standstill *standstill, weir_explain_fn *fn, v
 	for (int roots = 1; roots >= 0 && !standstill->status; roots--)
 		for (size_t i = 0; i < standstill->count; i++)
 			if ((standstill->marks[standstill->list[i].entity] == WR_ROOT) == roots)
-				tell_one(standstill, &standstill->list[i], fn, arg);
+				explain_cause(standstill, &standstill->list[i], fn, arg);
 }
 
-void wr_open_inlets_text(weir_graph *graph, struct wr_text *text)
+void wr_standstill_inlets_text(weir_graph *graph, struct wr_text *text)
 {
 	size_t open = 0;
 
@@ -191,14 +199,15 @@ void wr_open_inlets_text(weir_graph *graph, struct wr_text *text)
 		if (!is_open)
 			continue;
 		if (++open <= 3)
-			wr_text_add(text, "%s%s", open == 1 ? "; no deadlock is told while inlets are open: " : ", ",
+			wr_text_add(text, "%s%s",
+				    open == 1 ? "; no deadlock is reported while inlets are open: " : ", ",
 				    inlet->connection->to);
 	}
 	if (open > 3)
 		wr_text_add(text, " and %zu more", open - 3);
 }
 
-static bool waits_idly(const struct wr_standstill *s)
+static bool waits_for_pokes_only(const struct wr_standstill *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (strcmp(s->list[i].verdict, "WAIT") && strcmp(s->list[i].verdict, "NEVER"))
@@ -216,10 +225,10 @@ static void why_inside(void *arg)
 	struct asking *asking = arg;
 	struct wr_standstill standstill;
 
-	wr_explain_take(&standstill, asking->scheduler);
+	wr_explain_collect(&standstill, asking->scheduler);
 	wr_standstill_text(&standstill, NULL, &asking->text);
-	if (waits_idly(&standstill))
-		wr_open_inlets_text(standstill.graph, &asking->text);
+	if (waits_for_pokes_only(&standstill))
+		wr_standstill_inlets_text(standstill.graph, &asking->text);
 	wr_standstill_finish(&standstill);
 }
 

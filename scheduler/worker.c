@@ -1,46 +1,47 @@
 /*
- * A worker: pops, runs, sleeps. It holds one live reference while it is awake, which also covers its own
- * queue (S4).
+ * A worker pops entities, runs them, and sleeps. While it is awake it holds one live reference, which also
+ * covers the entries of its own queue (S4).
  */
 #include "base/clock.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-/* User destructors of payloads that the GPU is done with run here (B3). */
-static void look_at_deferred_frees(struct wr_worker *worker)
+/* Runs the users' destructors of payloads that the GPU has finished with (B3). */
+static void run_deferred_frees(struct wr_worker *worker)
 {
 	struct wr_system *system = worker->scheduler->graph->system;
 
 	if (!system || !wr_system_deferred_frees_ready(system))
 		return;
-	wr_poll_hand_over(worker->scheduler);	/* users' functions may take long */
-	wr_pass_on(worker);
+	wr_poll_hand_over(worker->scheduler);	/* destructors may take long */
+	wr_wake_if_more(worker);
 	wr_system_run_deferred_frees(system, true);
 }
 
-#define QUIET 50000	/* ns: who spins does not lie down as soon as the last signal has come */
+#define QUIET_NS 50000	/* a spinner goes on so long after the last signal has fired */
 
-static bool spin_alone(struct wr_worker *worker)
+static bool spin_until_work(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	int64_t now = wr_now(), since = 0;
-	int64_t until = wr_time_add(now, scheduler->options.spin_ns), quiet = wr_time_add(now, QUIET);
+	int64_t until = wr_time_add(now, scheduler->options.spin_ns);
+	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
-	for (; now < until && now < quiet && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poll_wanted(scheduler) || wr_work_calls(worker, now, &since))
+	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
+		if (wr_poll_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
-			quiet = wr_time_add(now, QUIET);
+			quiet_until = wr_time_add(now, QUIET_NS);
 		wr_thread_relax();
 	}
 	return false;
 }
 
 /*
- * One worker may stay awake while signals are outstanding: waking a sleeping core costs more than the GPU's
- * own latency (S9).
+ * One worker may spin while signals are outstanding: waking a sleeping core takes longer than the GPU's own
+ * latency (S9). Returns true if there may be work.
  */
-static bool spin(struct wr_worker *worker)
+static bool worker_spin(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_system *system = scheduler->graph->system;
@@ -49,21 +50,21 @@ static bool spin(struct wr_worker *worker)
 	if (scheduler->options.spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
 	    wr_exchange(&scheduler->standby, true))
 		return false;
-	worker->relied_on = true;
+	worker->wakes_skipped = true;
 	wr_fetch_add(&scheduler->spinners, 1);
-	found = spin_alone(worker);
+	found = spin_until_work(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);
 	wr_exchange(&scheduler->standby, false);
 	return found;
 }
 
 /*
- * The last one to lie down: nobody may be left who asks the streams that still have work. With a signal
- * outstanding or a timer set there is somebody (E2). Where the watch rests no stream has work, or the kick of
- * the one that has it is on its way: the loop's turn marks the watch, then looks who sleeps; here it is the
- * other way round.
+ * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health check would
+ * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
+ * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
+ * worker does it in the other order, so one of the two sees the other.
  */
-static void last_one(weir_scheduler *scheduler)
+static void kick_if_last_asleep(weir_scheduler *scheduler)
 {
 	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
 	    !wr_system_outstanding(scheduler->graph->system))
@@ -71,20 +72,20 @@ static void last_one(weir_scheduler *scheduler)
 }
 
 /*
- * What a worker that has announced its sleep must not sleep through; for the poller: that something else was
- * armed.
+ * Returns true if a worker that has announced its sleep must stay awake: there is work, the run is closed, a
+ * poller is wanted, or, if it is the poller, a flag was armed since it looked.
  */
-static bool called_for(weir_scheduler *scheduler, const uint64_t *version)
+static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
 {
 	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
 			       : wr_poll_wanted(scheduler);
 
-	return polling || wr_work_waits(scheduler) || wr_live_closed(&scheduler->live);
+	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
 }
 
 /*
- * Announce, look at everything again, give the reference back, wait; woken: take a reference before anything
- * else (S9).
+ * Announces the sleep, looks at everything again, drops its live reference and waits. Once woken it first
+ * takes a reference again (S9).
  */
 bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version)
 {
@@ -93,46 +94,46 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 	bool woken;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
-	if (called_for(scheduler, version)) {
+	if (must_stay_awake(scheduler, version)) {
 		/*
-		 * Taken already: somebody chose us for his entry. Passed on, for what we found may be
-		 * another.
+		 * The bit is cleared already: a pusher has woken this worker for its entry. What this worker
+		 * has found may be another entry, so it passes the wake-up on.
 		 */
 		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
 			wr_wake_one(scheduler);
 		return true;
 	}
-	last_one(scheduler);
-	wr_drop(scheduler);
+	kick_if_last_asleep(scheduler);
+	wr_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_live_take(&scheduler->live);		/* CLOSED: seen by the caller, who gives it back on leaving */
-	worker->relied_on = true;		/* one wake-up may stand for several pushes */
+	wr_live_take(&scheduler->live);		/* also if CLOSED: worker_leave() drops it */
+	worker->wakes_skipped = true;		/* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
 	return woken;
 }
 
-/* Workers that never idle run destructors and look at flags, too. */
-static void look_in_passing(struct wr_worker *worker)
+/* Workers that never idle run destructors and poll flags from time to time, too. */
+static void run_idle_duties(struct wr_worker *worker)
 {
-	look_at_deferred_frees(worker);
+	run_deferred_frees(worker);
 	wr_poll_in_passing(worker);
 }
 
-/* With work in its hands: whoever relied on it is told that it looks no more. */
-static void leave_idleness(struct wr_worker *worker)
+/* The worker has popped an entity and stops looking at flags and queues: wakes others for these if needed. */
+static void stop_idling(struct wr_worker *worker)
 {
 	wr_poll_hand_over(worker->scheduler);
-	wr_pass_on(worker);
+	wr_wake_if_more(worker);
 }
 
-static void leave(struct wr_worker *worker)
+static void worker_leave(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
 	wr_thread_set_local(NULL);
-	wr_drop(scheduler);
+	wr_drop_live(scheduler);
 	wr_fetch_add(&scheduler->left, 1);
 	wr_loop_kick(&scheduler->loop);
 }
@@ -144,14 +145,14 @@ void wr_worker_died(void *arg)
 	weir_entity *entity = context ? context->entity : NULL;
 
 	wr_fail_run(worker->scheduler, entity,
-		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): a worker's "
-			    "thread is weir's, compute returns", entity ? "compute" : "something"));
+		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): the thread "
+			    "is a worker of weir, return from compute", entity ? "compute" : "user code"));
 	worker->local.context = NULL;
 	if (context) {
 		context->computing = false;
 		wr_entity_settle(entity);	/* as after every compute that fails */
 	}
-	leave(worker);
+	worker_leave(worker);
 }
 
 void wr_worker_main(void *arg)
@@ -160,27 +161,27 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->relied_on = false;
+	worker->wakes_skipped = false;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
-	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up may be left over from the run before */
+	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up of the last run may be pending */
 		wr_park(&worker->parker, WR_FOREVER);
 	wr_trace_worker(scheduler->trace, worker->local.index);
 	while (!wr_live_closed(&scheduler->live)) {
 		weir_entity *entity = wr_pop(worker);
 		if (entity) {
 			if (idle)
-				leave_idleness(worker);
+				stop_idling(worker);
 			idle = false;
 			wr_run_entity(worker, entity);
 			if (worker->pops % WR_INJECTOR_EVERY == 0)
-				look_in_passing(worker);
+				run_idle_duties(worker);
 			continue;
 		}
 		idle = true;
-		look_at_deferred_frees(worker);
-		if (!wr_poll(worker) && !spin(worker))
+		run_deferred_frees(worker);
+		if (!wr_poll(worker) && !worker_spin(worker))
 			wr_worker_sleep(worker, WR_FOREVER, NULL);
 	}
-	leave(worker);
+	worker_leave(worker);
 }

@@ -6,8 +6,8 @@ struct visit {
 	void *arg;
 };
 
-/* Who goes in wakes somebody for what was left outside, as the loop does from time to time (run.c). */
-static void enter(void *arg)
+/* Wakes a worker for entries that were pushed from outside, as the loop does now and then (run.c). */
+static void enter_world(void *arg)
 {
 	const struct visit *visit = arg;
 
@@ -21,7 +21,7 @@ weir_status wr_in_world(weir_scheduler *scheduler, void (*fn)(void *arg), void *
 	struct visit visit = {scheduler, fn, arg};
 
 	if (scheduler->sim && wr_sim_current() != scheduler->sim)
-		return wr_sim_call(scheduler->sim, enter, &visit);
+		return wr_sim_call(scheduler->sim, enter_world, &visit);
 	fn(arg);
 	return WEIR_OK;
 }

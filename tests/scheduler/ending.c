@@ -241,7 +241,7 @@ static void s06_f23_a_cycle_whose_messages_do_not_suffice_is_a_deadlock(void **s
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_says(rig->outcome.text, "a circle: a.in has 1 of 2 messages from b.out");
+	assert_says(rig->outcome.text, "circular wait: a.in has 1 of 2 messages from b.out");
 	rig_destroy(rig);
 }
 

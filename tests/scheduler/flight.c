@@ -317,7 +317,7 @@ static void t08_e06_a_bound_that_cannot_be_is_refused(void **state)
 	assert_refused("/scheduler/max_in_flight", "65537");
 	rig->options.max_in_flight = 65537;
 	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "max_in_flight 65537: it is at most 65536");
+	assert_string_equal(weir_last_error(), "max_in_flight 65537: use at most 65536");
 	rig->scheduler = NULL;
 	rig_destroy(rig);
 }

@@ -49,8 +49,8 @@ static void ends_its_thread(rig_fn *compute, unsigned workers)
 	rig_on(rig, "a", compute);
 	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
 	assert_string_equal(rig->outcome.entity, "a");
-	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): a worker's "
-					       "thread is weir's, compute returns");
+	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): the "
+					       "thread is a worker of weir, return from compute");
 	rig_on(rig, "a", NULL);	/* the next run has all its workers again */
 	rig->options.max_duration_ns = 0;
 	rig_start(rig);
@@ -156,7 +156,7 @@ static int checks_in_child(struct rig *rig)
 
 	if (!child) {
 		status = weir_scheduler_run(rig->scheduler) == WEIR_E_INVALID;
-		status |= (strstr(weir_last_error(), "forked") != NULL) << 1;
+		status |= (strstr(weir_last_error(), "after the fork") != NULL) << 1;
 		status |= (weir_scheduler_wait(rig->scheduler, -1, NULL) == WEIR_E_INVALID) << 2;
 		status |= (weir_scheduler_destroy(rig->scheduler) == WEIR_E_INVALID) << 3;
 		_exit(status);
@@ -187,7 +187,7 @@ TEST(s08_a_poke_outside_a_run_is_refused_with_words)
 
 	(void)state_;
 	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "a")), WEIR_E_CLOSED);
-	assert_string_equal(weir_last_error(), "a: no run is on that could be poked");
+	assert_string_equal(weir_last_error(), "a: no run is on: poke it after the start");
 	rig_destroy(rig);
 }
 
