@@ -66,7 +66,7 @@ void wr_system_attach(struct wr_system *system, struct wr_waker *waker);
 void wr_system_detach(struct wr_system *system);
 /*
  * Drops the live references of deferred frees and busy
- * streams (the run is abandoned, S4); they take none again.
+ * streams (the run is abandoned, S4); they hold none from then on.
  */
 void wr_system_drop_all_refs(struct wr_system *system);
 
