@@ -204,7 +204,8 @@ static bool is_ordered(weir_stream *stream, weir_fence fence, const weir_stream 
 {
 	const weir_fence *waited = &stream->waited[other->index % WR_WAITED];
 
-	return weir_stream_same(stream, other) || fence.point <= wr_load(&((weir_stream *)other)->completed) ||
+	return weir_stream_same(stream, other) ||
+	       fence.point <= wr_load(&((weir_stream *)other)->completed) ||
 	       (waited->stream == fence.stream && waited->point >= fence.point);
 }
 
