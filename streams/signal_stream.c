@@ -104,7 +104,8 @@ weir_status wr_signal_stream_make(struct wr_system *system, int device, struct w
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal_stream *busy = NULL, *signal_stream;
 
-	while ((signal_stream = draining_pop(signals, device)) && signal_stream_query(system, signal_stream)) {
+	while ((signal_stream = draining_pop(signals, device)) &&
+	       signal_stream_query(system, signal_stream)) {
 		signal_stream->next = busy;
 		busy = signal_stream;
 	}
