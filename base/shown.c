@@ -33,8 +33,8 @@ static size_t utf8_decode(const unsigned char *at, uint32_t *code)
 static bool must_escape(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200b ||
-	       code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-	       code == 0xfeff;
+	       code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
 size_t wr_shown_step(char out[8], const char **text)

@@ -56,11 +56,8 @@ struct wr_signal {
 	bool by_flag;			/* belongs to the poller until it has ended */
 	/* by flag: set to the token, as the last step, by a thread other than the poller that ends it */
 	_Atomic wr_token ended;
-	/*
-	 * probed: its signal stream's event was recorded behind it, or `behind` was set; late: it was warned
-	 * of
-	 */
-	wr_token probed, late;
+	wr_token probed;	/* a point behind it is known: its signal stream's event, or `behind` */
+	wr_token late;		/* a warning was logged that it is late */
 	/* inline: points of its stream after this one were recorded behind it. Loop thread */
 	uint64_t behind;
 };
@@ -123,10 +120,7 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
 /* --- callback.c --- */
-/*
- * Arms a signal that kicks the loop when the stream's last point is complete; once per point. Thread: the
- * loop.
- */
+/* Arms a signal that kicks the loop when the last point is complete; once per point. Thread: the loop. */
 weir_status wr_signal_expect(weir_stream *stream);
 
 /* --- shut_down.c --- */

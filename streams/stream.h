@@ -76,19 +76,15 @@ struct weir_stream {
 	_Atomic uint64_t completed;		/* highest point seen complete; only grows */
 	/* the point until which it holds a live reference, or 0 (S4): point << 1 | BEGUN (stream.c) */
 	_Atomic uint64_t held;
-	/* of a root: the native handle was given out, so it may be captured */
-	_Atomic bool exposed;
+	_Atomic bool exposed;	/* of a root: the native handle was given out, so it may be captured */
 	/* the last point when a drain began; the last one seen since. Loop thread */
 	uint64_t drain_until, drained;
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
-	/* outstanding inline callbacks that were enqueued through this stream */
-	_Atomic uint32_t inlined;
-	/* of a root: threads about to enqueue an inline callback (callback.c) */
-	_Atomic uint32_t entering;
+	_Atomic uint32_t inlined;	/* outstanding inline callbacks enqueued through this stream */
+	_Atomic uint32_t entering;	/* of a root: threads about to enqueue an inline callback */
 
 	/* Its flag. */
-	/* or NULL; written by the owner, or while the stream is made */
-	_Atomic(_Atomic uint32_t *) word;
+	_Atomic(_Atomic uint32_t *) word;	/* or NULL; written by the owner, or at creation */
 	/* the last point for which a flag write was enqueued; does not restart with a new id. Owner */
 	_Atomic uint64_t flag_value;
 	struct {			/* of the poller */
