@@ -43,12 +43,12 @@ static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *pool;	/* guarded by pool_lock */
 static unsigned pool_count;	/* guarded by pool_lock */
 
-static struct kept *end_of(void *stack)
+static struct kept *node_of_stack(void *stack)
 {
 	return (struct kept *)((char *)stack + GUARD_BYTES + STACK_BYTES) - 1;
 }
 
-static void *stack_of(struct kept *end)
+static void *stack_of_node(struct kept *end)
 {
 	return (char *)(end + 1) - GUARD_BYTES - STACK_BYTES;
 }
@@ -77,7 +77,7 @@ static void *stack_take(void)
 		pool_count--;
 	}
 	pthread_mutex_unlock(&pool_lock);
-	return end ? stack_of(end) : stack_map();
+	return end ? stack_of_node(end) : stack_map();
 }
 
 static void stack_release(void *stack)
@@ -90,8 +90,8 @@ static void stack_release(void *stack)
 	pthread_mutex_lock(&pool_lock);
 	kept = pool_count < KEPT_STACKS;
 	if (kept) {
-		end_of(stack)->next = pool;
-		pool = end_of(stack);
+		node_of_stack(stack)->next = pool;
+		pool = node_of_stack(stack);
 		pool_count++;
 	}
 	pthread_mutex_unlock(&pool_lock);
@@ -193,7 +193,7 @@ __asm__(".text\n"
 /* Six registers, the address that `ret` pops, and a null return address, which ends backtraces. */
 static void stack_lay_out(struct wr_coroutine *self)
 {
-	void **top = (void **)((uintptr_t)end_of(self->stack) & ~(uintptr_t)15);
+	void **top = (void **)((uintptr_t)node_of_stack(self->stack) & ~(uintptr_t)15);
 
 	*--top = NULL;
 	*--top = (void *)(uintptr_t)coroutine_begin;

@@ -46,7 +46,7 @@ int64_t wr_memory_count(void)
 	return wr_read(&made);
 }
 
-static void *checked(void *memory)
+static void *check_allocated(void *memory)
 {
 	if (!memory)
 		wr_fail(WEIR_E_NOMEM, "out of memory");
@@ -56,8 +56,8 @@ static void *checked(void *memory)
 void *wr_alloc(size_t count, size_t size)
 {
 	if (allocation_must_fail() || (size && count > PTRDIFF_MAX / size))
-		return checked(NULL);
-	return checked(count && size ? calloc(count, size) : calloc(1, 1));
+		return check_allocated(NULL);
+	return check_allocated(count && size ? calloc(count, size) : calloc(1, 1));
 }
 
 /*
@@ -86,7 +86,7 @@ void *wr_alloc_aligned(size_t alignment, size_t bytes)
 		alignment = sizeof(void *);
 	if (allocation_must_fail() || bytes > PTRDIFF_MAX ||
 	    posix_memalign(&memory, alignment, bytes ? bytes : 1))
-		return checked(NULL);
+		return check_allocated(NULL);
 	memory_clear(memory, bytes);
 	return memory;
 }
@@ -112,7 +112,7 @@ char *wr_format(const char *format, ...)
 	if (length >= 0)
 		text = wr_alloc((size_t)length + 1, 1);
 	else
-		checked(NULL);
+		check_allocated(NULL);
 	if (text)
 		vsnprintf(text, (size_t)length + 1, format, again);
 	va_end(again);

@@ -276,7 +276,7 @@ static void wake_all(struct wr_sim *sim, const void *object)
 			fiber_make_ready(sim->fibers[i]);
 }
 
-static int64_t earliest(const struct wr_sim *sim)
+static int64_t earliest_time(const struct wr_sim *sim)
 {
 	int64_t at = WR_FOREVER;
 
@@ -289,7 +289,7 @@ static int64_t earliest(const struct wr_sim *sim)
 /* Advances time to the earliest time that a fiber waits for. Returns false if there is none. */
 static bool pass_time(struct wr_sim *sim)
 {
-	int64_t at = earliest(sim);
+	int64_t at = earliest_time(sim);
 
 	if (at == WR_FOREVER)
 		return false;
@@ -687,7 +687,7 @@ void wr_fiber_unlock(struct wr_mutex *mutex)
 	switching_point(self);
 }
 
-static bool spurious(struct wr_sim *sim)
+static bool spurious_wakeup(struct wr_sim *sim)
 {
 	return wr_random_below(&sim->schedule, SPURIOUS_IN) == 0;
 }
@@ -702,7 +702,7 @@ bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 	mutex_release(self, mutex);
 	if (until <= self->sim->now)
 		in_time = false;
-	else if (!spurious(self->sim))
+	else if (!spurious_wakeup(self->sim))
 		in_time = fiber_block(self, FOR_COND, cond, until);
 	wr_fiber_lock(mutex);
 	return in_time;

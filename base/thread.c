@@ -112,7 +112,7 @@ static int thread_create_blocked(pthread_t *handle, struct start *start)
 	return error;
 }
 
-static weir_status start_real(struct wr_thread *thread, const char *name, struct start what)
+static weir_status start_posix(struct wr_thread *thread, const char *name, struct start what)
 {
 	struct start *start = wr_alloc(1, sizeof(*start));
 	int error;
@@ -141,7 +141,8 @@ weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, 
 
 	*thread = (struct wr_thread){0};
 	status = wr_fiber_here() ? wr_fiber_start(&thread->fiber, name, fn, arg)
-			       : start_real(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
+			       : start_posix(thread, name,
+					     (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
 }

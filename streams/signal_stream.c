@@ -6,7 +6,7 @@
 #include "streams/signal.h"
 #include "streams/system.h"
 
-static void free_signal_stream(struct wr_system *system, struct wr_signal_stream *signal_stream)
+static void signal_stream_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (signal_stream->native)
 		system->backend->stream_destroy(system->native, signal_stream->native);
@@ -15,7 +15,7 @@ static void free_signal_stream(struct wr_system *system, struct wr_signal_stream
 	wr_free(signal_stream);
 }
 
-static weir_status make_signal_stream(struct wr_system *system, int device, struct wr_signal_stream **out)
+static weir_status signal_stream_create(struct wr_system *system, int device, struct wr_signal_stream **out)
 {
 	struct wr_signal_stream *signal_stream = wr_alloc(1, sizeof *signal_stream);
 	weir_status status;
@@ -29,7 +29,7 @@ static weir_status make_signal_stream(struct wr_system *system, int device, stru
 		status = wr_system_check(
 			system, system->backend->event_create(system->native, device, &signal_stream->event));
 	if (status)
-		free_signal_stream(system, signal_stream);
+		signal_stream_free(system, signal_stream);
 	else
 		*out = signal_stream;
 	return status;
@@ -117,7 +117,7 @@ weir_status wr_signal_stream_make(struct wr_system *system, int device, struct w
 	}
 	if (!signal_stream)
 		return wr_system_failed(system) ? wr_system_failure_status(system) :
-						  make_signal_stream(system, device, out);
+						  signal_stream_create(system, device, out);
 	*out = signal_stream;
 	return WEIR_OK;
 }
@@ -140,7 +140,7 @@ void wr_signal_streams_free(struct wr_system *system, struct wr_signal_stream *s
 	while (signal_stream) {
 		struct wr_signal_stream *next = signal_stream->next;
 
-		free_signal_stream(system, signal_stream);
+		signal_stream_free(system, signal_stream);
 		signal_stream = next;
 	}
 }

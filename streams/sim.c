@@ -41,7 +41,7 @@ static int64_t random_time(struct machine *machine, int64_t min, int64_t max)
 	return max > min ? min + (int64_t)wr_random_below(&machine->random, (uint64_t)(max - min) + 1) : min;
 }
 
-static bool chance(struct machine *machine, unsigned of_1000)
+static bool drawn(struct machine *machine, unsigned of_1000)
 {
 	return of_1000 && wr_random_below(&machine->random, OF) < of_1000;
 }
@@ -73,10 +73,10 @@ static enum wr_fate sim_fate(void *arg, enum wr_work work)
 	struct machine *machine = arg;
 
 	if (work != WR_WORK_CALL && work != WR_WORK_FLAG)
-		return chance(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
-	if (chance(machine, machine->knobs.lost))
+		return drawn(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
+	if (drawn(machine, machine->knobs.lost))
 		return WR_FATE_LOSE;
-	return work == WR_WORK_CALL && chance(machine, machine->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
+	return work == WR_WORK_CALL && drawn(machine, machine->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
 }
 
 static size_t sim_choose(void *arg, size_t n)
@@ -98,15 +98,15 @@ static const struct wr_fifo_rules rules = {
 };
 
 /* Enqueueing may take so long that the operation has run by then. Only a fiber can let virtual time pass. */
-static void linger(struct machine *machine)
+static void random_enqueue_delay(struct machine *machine)
 {
 	int64_t longest = machine->knobs.work_max + machine->knobs.call_max;
 
 	if (wr_sim_current() != machine->sim)
 		return;
-	if (chance(machine, machine->knobs.inside))
+	if (drawn(machine, machine->knobs.inside))
 		wr_thread_sleep(random_time(machine, 1, longest + 1));
-	else if (chance(machine, machine->knobs.blocked))
+	else if (drawn(machine, machine->knobs.blocked))
 		wr_thread_sleep(longest * PATIENCE + 1);
 }
 
@@ -217,16 +217,16 @@ static void sim_event_destroy(void *self, void *event)
 	wr_host_event_destroy(event);
 }
 
-static weir_status lingered(void *self, weir_status status)
+static weir_status with_enqueue_delay(void *self, weir_status status)
 {
-	linger(self);
+	random_enqueue_delay(self);
 	return status;
 }
 
 static weir_status sim_record(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_record(stream, event));
+	return with_enqueue_delay(self, wr_host_stream_record(stream, event));
 }
 
 static weir_status sim_query(void *self, void *event)
@@ -238,33 +238,33 @@ static weir_status sim_query(void *self, void *event)
 static weir_status sim_wait(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_wait(stream, event));
+	return with_enqueue_delay(self, wr_host_stream_wait(stream, event));
 }
 
 static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel,
 			      const void *arguments, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
+	return with_enqueue_delay(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
 }
 
 static weir_status sim_copy(void *self, int number, void *stream, void *to, const void *from, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_copy(stream, to, from, bytes));
+	return with_enqueue_delay(self, wr_host_stream_copy(stream, to, from, bytes));
 }
 
 static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_call(stream, fn, arg));
+	return with_enqueue_delay(self, wr_host_stream_call(stream, fn, arg));
 }
 
 static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic uint32_t *word,
 				  uint32_t value)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_write_flag(stream, word, value));
+	return with_enqueue_delay(self, wr_host_stream_write_flag(stream, word, value));
 }
 
 struct splitting {

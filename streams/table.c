@@ -133,7 +133,7 @@ static weir_stream *table_find_free_locked(struct wr_system *system, const struc
 	return NULL;
 }
 
-static void set_root_locked(weir_stream *stream, const struct wr_stream_kind *kind)
+static void stream_set_root_locked(weir_stream *stream, const struct wr_stream_kind *kind)
 {
 	if (kind->root || kind->wrapped)
 		wr_store(&stream->native, kind->native);
@@ -144,7 +144,7 @@ static void set_root_locked(weir_stream *stream, const struct wr_stream_kind *ki
 }
 
 /* `thorough`: also queries closed streams that were not seen drained yet. */
-static weir_stream *table_reuse(struct wr_system *system, const struct wr_stream_kind *kind,
+static weir_stream *table_find_and_reopen(struct wr_system *system, const struct wr_stream_kind *kind,
 				const char *owner, bool thorough)
 {
 	weir_stream *found;
@@ -156,7 +156,7 @@ static weir_stream *table_reuse(struct wr_system *system, const struct wr_stream
 		uncount_drained_locked(system);
 	found = table_find_free_locked(system, kind);
 	if (found) {
-		set_root_locked(found, kind);
+		stream_set_root_locked(found, kind);
 		stream_name_locked(found, owner);
 	}
 	wr_mutex_unlock(&system->lock);
@@ -169,8 +169,8 @@ weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kin
 
 	if (!wr_load(&system->lying))
 		return NULL;
-	found = table_reuse(system, kind, owner, false);
-	return found ? found : table_reuse(system, kind, owner, true);
+	found = table_find_and_reopen(system, kind, owner, false);
+	return found ? found : table_find_and_reopen(system, kind, owner, true);
 }
 
 weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kind, const char *owner)
@@ -179,7 +179,7 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
 	weir_status status;
 
 	wr_mutex_lock(&system->lock);
-	set_root_locked(stream, kind);
+	stream_set_root_locked(stream, kind);
 	status = table_enter_locked(system, stream);
 	if (!status)
 		stream_name_locked(stream, owner);

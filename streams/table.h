@@ -27,13 +27,11 @@ struct wr_stream_kind {
 weir_status wr_table_init(struct wr_system *system);
 void wr_table_finish(struct wr_system *system);			/* frees all streams */
 /*
- * The stream at an index below system->count, or at the
- * index of a fence (NULL if it is beyond). Takes no lock.
+ * The stream at an index, which is below system->count or taken from
+ * a fence; NULL if there is none. Takes no lock.
  */
 weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
-/*
- * Reopens a closed, drained stream of the kind under a new id; NULL if there is none. May query the device.
- */
+/* Reopens a closed, drained stream of the kind under a new id, or returns NULL. May query the device. */
 weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner);
 /*
  * Adds a new stream and gives it an id: other threads find it from here on.
