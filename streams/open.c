@@ -139,7 +139,7 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 			       system->backend->name);
 	if (native && native == system->backend->per_thread)
 		return wr_fail(WEIR_E_INVALID, "the per-thread default stream differs in each worker thread: "
-					       "wrap a stream of cudaStreamCreate");
+					       "wrap a stream that was made with cudaStreamCreate");
 	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
 			open_default(system, device, "a wrapped default stream", out);
 }

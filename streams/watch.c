@@ -199,14 +199,14 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 weir_status wr_system_expect(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;
-	bool retired = wr_load(&system->deferred_frees.count) > 0;
+	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (!wr_load(&stream->held) && !(retired && has_work(stream)))
+		if (!wr_load(&stream->held) && !(frees_pending && has_work(stream)))
 			continue;
 		wr_stream_drop_ref_if_complete(stream);
 		if (!wr_stream_idle(stream))
@@ -215,7 +215,7 @@ weir_status wr_system_expect(struct wr_system *system)
 	/*
 	 * After the streams, so that a signal is armed for each stream that a listed payload still waits for.
 	 */
-	if (retired)
+	if (frees_pending)
 		wr_system_run_deferred_frees(system, false);
 	return wr_system_failed(system) ? wr_system_failure_status(system) : status;
 }
