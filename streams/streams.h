@@ -65,21 +65,21 @@ void wr_system_attach(struct wr_system *system, struct wr_waker *waker);
  */
 void wr_system_detach(struct wr_system *system);
 /*
- * Drops the live references of deferred frees and busy
- * streams (the run is abandoned, S4); they hold none from then on.
+ * Drops the live references of deferred frees, busy streams and refused
+ * entities (the run is abandoned, S4); they hold none from then on.
  */
 void wr_system_drop_all_refs(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
-bool wr_system_failed(const struct wr_system *system);	/* one load: workers ask before each gated compute */
+bool wr_system_failed(const struct wr_system *system);	/* one load: workers call it before each gated compute */
 /*
  * The same for a caller that may have just got WEIR_E_DEVICE from a fence: another thread may still be
  * writing the failure text, and this call waits for that. Thread: any that holds no lock.
  */
 bool wr_system_wait_failed(struct wr_system *system);
 /*
- * Queries the device first: after a failure of user code, the user's own
- * CUDA call may have been the first to meet a device error (E3). Thread: any.
+ * Queries the device and returns true if the system has not failed. For failures of user
+ * code, whose own CUDA call may have been the first to meet a device error (E3). Thread: any.
  */
 bool wr_system_check_health(struct wr_system *system);
 /*
@@ -325,9 +325,7 @@ void wr_flags_overslept(struct wr_system *system, int64_t late_ns);
  * poll); read seq_cst. Incremented before wr_flag_arm returns.
  */
 size_t wr_flags_armed(const struct wr_system *system);
-/*
- * Grows with each arming, seq_cst. The time that wr_flags_poll returned is valid while this does not change.
- */
+/* Grows with each arming, seq_cst. The time that wr_flags_poll returned is valid while it stays the same. */
 uint64_t wr_flags_version(const struct wr_system *system);
 /*
  * Makes `count` signal streams ready before the run. Creating one may block the worker
