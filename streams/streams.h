@@ -71,7 +71,7 @@ void wr_system_detach(struct wr_system *system);
 void wr_system_drop_all_refs(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
-bool wr_system_failed(const struct wr_system *system);	/* one load: workers call it before each gated compute */
+bool wr_system_failed(const struct wr_system *system);	/* one load: called before each gated compute */
 /*
  * The same for a caller that may have just got WEIR_E_DEVICE from a fence: another thread may still be
  * writing the failure text, and this call waits for that. Thread: any that holds no lock.
