@@ -1,8 +1,8 @@
 /*
- * Atomics of the library: C11's, by name of their order. In the seam build (WR_SEAM) each is a switching
- * point of the seeded fiber scheduler (base/sim.h), so that the real scheduler code runs under many
- * interleavings; elsewhere they cost nothing. No stand-alone fences: ThreadSanitizer does not understand
- * them.
+ * The library's atomics: C11's, named by their order. In the seam build (WR_SEAM) each is a switching point
+ * of the seeded fiber scheduler (base/sim.h), so that the real scheduler code runs under many interleavings;
+ * in other builds the switching point is nothing. No stand-alone fences, which ThreadSanitizer does not
+ * support.
  */
 #ifndef WR_BASE_ATOMIC_H
 #define WR_BASE_ATOMIC_H
@@ -29,7 +29,7 @@ void wr_switch(void);			/* base/sim.c; returns at once when the caller is no fib
 #define wr_fetch_or(p, v) (wr_switch(), atomic_fetch_or_explicit((p), (v), memory_order_seq_cst))
 #define wr_fetch_and(p, v) (wr_switch(), atomic_fetch_and_explicit((p), (v), memory_order_seq_cst))
 
-/* Weaker, where the comment at the use says why it is enough. */
+/* Weaker orders; the comment at each use says why the order is enough. */
 #define wr_load_acquire(p) (wr_switch(), atomic_load_explicit((p), memory_order_acquire))
 #define wr_load_relaxed(p) (wr_switch(), atomic_load_explicit((p), memory_order_relaxed))
 #define wr_store_release(p, v) (wr_switch(), atomic_store_explicit((p), (v), memory_order_release))
@@ -37,11 +37,11 @@ void wr_switch(void);			/* base/sim.c; returns at once when the caller is no fib
 #define wr_add_relaxed(p, v) (wr_switch(), atomic_fetch_add_explicit((p), (v), memory_order_relaxed))
 #define wr_sub_acq_rel(p, v) (wr_switch(), atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel))
 
-/* A counter with one writer: no locked instruction, and any thread may read it. */
+/* A counter with one writer needs no locked instruction; any thread may read it. */
 #define wr_count(p, v)                                                                                       \
 	atomic_store_explicit((p), atomic_load_explicit((p), memory_order_relaxed) + (v),                    \
 			      memory_order_relaxed)
-/* Told to who asks how things stand; nothing is ordered by it. */
+/* Values for reports and statistics; they order nothing. */
 #define wr_note(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define wr_read(p) atomic_load_explicit((p), memory_order_relaxed)
 

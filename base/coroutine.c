@@ -1,12 +1,13 @@
 /*
- * The switch saves what the x86-64 ABI asks a function to keep (six registers; the control words of the
- * floating-point units are left alone: nobody here changes them), and swaps stack pointers. With the choice
- * of the next fiber that is 18 ns, against 240 ns with swapcontext, which asks the kernel for the signal
- * mask. A new stack is laid out as if `begin` had been interrupted before its first instruction.
+ * The switch saves the registers that a function must preserve in the x86-64 ABI (six; the floating-point
+ * control words are not saved, since no code here changes them) and swaps stack pointers. Including the
+ * choice of the next fiber that takes 18 ns, against 240 ns with swapcontext, which calls the kernel for the
+ * signal mask. A new stack is laid out as if `coroutine_begin` had been interrupted before its first
+ * instruction.
  *
  * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what
- * was done before the switch happened before what comes after it. A stack of the pool may hold poison of
- * frames that never returned, so it is cleaned before it is used again.
+ * came before the switch happened before what comes after it. A pooled stack may be poisoned by frames that
+ * never returned, so it is unpoisoned before it is reused.
  */
 #include "base/coroutine.h"
 
@@ -27,13 +28,13 @@
 
 enum {
 	GUARD_BYTES = 65536,	/* a whole page on every machine */
-	STACK_BYTES = 262144,	/* and the mapping is only filled as far as it is used */
+	STACK_BYTES = 262144,	/* only pages that are touched take memory */
 	KEPT_STACKS = 1024,
 };
 
 /* ---------------------------------------------------------------------------------- the pool of stacks -- */
 
-/* At the high end of a mapping, in the page that every use has touched already. */
+/* At the high end of a mapping, in the page that every coroutine touches. */
 struct kept {
 	struct kept *next;
 };
@@ -42,17 +43,17 @@ static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *pool;	/* guarded by pool_lock */
 static unsigned pool_count;	/* guarded by pool_lock */
 
-static struct kept *end_of(void *stack)
+static struct kept *node_of_stack(void *stack)
 {
 	return (struct kept *)((char *)stack + GUARD_BYTES + STACK_BYTES) - 1;
 }
 
-static void *stack_of(struct kept *end)
+static void *stack_of_node(struct kept *end)
 {
 	return (char *)(end + 1) - GUARD_BYTES - STACK_BYTES;
 }
 
-static void *map_stack(void)
+static void *stack_map(void)
 {
 	void *stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -65,7 +66,7 @@ static void *map_stack(void)
 	return NULL;
 }
 
-static void *take_stack(void)
+static void *stack_take(void)
 {
 	struct kept *end;
 
@@ -76,10 +77,10 @@ static void *take_stack(void)
 		pool_count--;
 	}
 	pthread_mutex_unlock(&pool_lock);
-	return end ? stack_of(end) : map_stack();
+	return end ? stack_of_node(end) : stack_map();
 }
 
-static void keep_stack(void *stack)
+static void stack_release(void *stack)
 {
 	bool kept;
 
@@ -89,8 +90,8 @@ static void keep_stack(void *stack)
 	pthread_mutex_lock(&pool_lock);
 	kept = pool_count < KEPT_STACKS;
 	if (kept) {
-		end_of(stack)->next = pool;
-		pool = end_of(stack);
+		node_of_stack(stack)->next = pool;
+		pool = node_of_stack(stack);
 		pool_count++;
 	}
 	pthread_mutex_unlock(&pool_lock);
@@ -98,9 +99,9 @@ static void keep_stack(void *stack)
 		munmap(stack, GUARD_BYTES + STACK_BYTES);
 }
 
-/* ---------------------------------------------------------------------------- what sanitizers are told -- */
+/* ------------------------------------------------------------------------------------------ sanitizers -- */
 
-static void leave(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
+static void sanitizer_leave(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
 {
 	to->from = from;
 #ifdef WR_ASAN
@@ -113,8 +114,8 @@ static void leave(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
 #endif
 }
 
-/* The stack that was left tells where it lies: how a thread's own becomes known. */
-static void arrive(struct wr_coroutine *self)
+/* Also learns the bounds of the stack that was left, which may be a thread's own. */
+static void sanitizer_arrive(struct wr_coroutine *self)
 {
 #ifdef WR_ASAN
 	__sanitizer_finish_switch_fiber(self->fake, &self->from->bottom, &self->from->bytes);
@@ -125,22 +126,22 @@ static void arrive(struct wr_coroutine *self)
 
 /* ------------------------------------------------------------------------------------------ the switch -- */
 
-static void begin(struct wr_coroutine *self)
+static void coroutine_begin(struct wr_coroutine *self)
 {
-	arrive(self);
+	sanitizer_arrive(self);
 	self->fn(self->arg);
 	abort();	/* it must end by a switch */
 }
 
 #ifdef WR_UCONTEXT
 
-/* makecontext hands over ints alone. */
-static void begin_halves(unsigned high, unsigned low)
+/* makecontext passes only ints. */
+static void coroutine_begin_ints(unsigned high, unsigned low)
 {
-	begin((struct wr_coroutine *)((uintptr_t)high << 16 << 16 | low));
+	coroutine_begin((struct wr_coroutine *)((uintptr_t)high << 16 << 16 | low));
 }
 
-static void lay_out(struct wr_coroutine *self)
+static void stack_lay_out(struct wr_coroutine *self)
 {
 	uintptr_t address = (uintptr_t)self;
 
@@ -148,11 +149,11 @@ static void lay_out(struct wr_coroutine *self)
 	self->context.uc_stack.ss_sp = (char *)self->stack + GUARD_BYTES;
 	self->context.uc_stack.ss_size = STACK_BYTES;
 	self->context.uc_link = NULL;
-	makecontext(&self->context, (void (*)(void))begin_halves, 2, (unsigned)(address >> 16 >> 16),
+	makecontext(&self->context, (void (*)(void))coroutine_begin_ints, 2, (unsigned)(address >> 16 >> 16),
 		    (unsigned)address);
 }
 
-static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
+static void coroutine_jump(struct wr_coroutine *from, struct wr_coroutine *to)
 {
 	swapcontext(&from->context, &to->context);
 }
@@ -160,8 +161,8 @@ static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
 #else
 
 /*
- * Saves the caller's registers and stack pointer at *from, goes
- * on at `to`; `self` is what a new coroutine is given.
+ * Saves the caller's registers, and its stack pointer in *from, and continues
+ * at `to`; `self` is the argument of coroutine_begin.
  */
 void wr_coroutine_jump(void **from, void *to, struct wr_coroutine *self);
 
@@ -189,19 +190,19 @@ __asm__(".text\n"
 	"	ret\n"
 	".size wr_coroutine_jump, . - wr_coroutine_jump\n");
 
-/* Six registers, the address that `ret` takes, and a null return address, which ends every backtrace. */
-static void lay_out(struct wr_coroutine *self)
+/* Six registers, the address that `ret` pops, and a null return address, which ends backtraces. */
+static void stack_lay_out(struct wr_coroutine *self)
 {
-	void **top = (void **)((uintptr_t)end_of(self->stack) & ~(uintptr_t)15);
+	void **top = (void **)((uintptr_t)node_of_stack(self->stack) & ~(uintptr_t)15);
 
 	*--top = NULL;
-	*--top = (void *)(uintptr_t)begin;
+	*--top = (void *)(uintptr_t)coroutine_begin;
 	for (int i = 0; i < 6; i++)
 		*--top = NULL;
 	self->top = top;
 }
 
-static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
+static void coroutine_jump(struct wr_coroutine *from, struct wr_coroutine *to)
 {
 	wr_coroutine_jump(&from->top, to->top, to);
 }
@@ -210,9 +211,9 @@ static void jump(struct wr_coroutine *from, struct wr_coroutine *to)
 
 void wr_coroutine_switch(struct wr_coroutine *from, struct wr_coroutine *to, bool ends)
 {
-	leave(from, to, ends);
-	jump(from, to);
-	arrive(from);
+	sanitizer_leave(from, to, ends);
+	coroutine_jump(from, to);
+	sanitizer_arrive(from);
 }
 
 void wr_coroutine_here(struct wr_coroutine *coroutine)
@@ -225,7 +226,7 @@ void wr_coroutine_here(struct wr_coroutine *coroutine)
 
 weir_status wr_coroutine_init(struct wr_coroutine *coroutine, void (*fn)(void *arg), void *arg)
 {
-	void *stack = take_stack();
+	void *stack = stack_take();
 
 	if (!stack)
 		return wr_fail(WEIR_E_NOMEM, "out of memory: no stack for a fiber");
@@ -233,7 +234,7 @@ weir_status wr_coroutine_init(struct wr_coroutine *coroutine, void (*fn)(void *a
 	coroutine->fn = fn;
 	coroutine->arg = arg;
 	coroutine->stack = stack;
-	lay_out(coroutine);
+	stack_lay_out(coroutine);
 #ifdef WR_ASAN
 	coroutine->bottom = (char *)stack + GUARD_BYTES;
 	coroutine->bytes = STACK_BYTES;
@@ -251,6 +252,6 @@ void wr_coroutine_finish(struct wr_coroutine *coroutine)
 #ifdef WR_TSAN
 	__tsan_destroy_fiber(coroutine->shadow);
 #endif
-	keep_stack(coroutine->stack);
+	stack_release(coroutine->stack);
 	coroutine->stack = NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * A coroutine: a function with a stack of its own, and the switch between two of them. Private to base.
- * Stacks have a guard page below and are kept for the next coroutine of the process: tests make millions.
+ * Stacks have a guard page below and are pooled in the process, since tests make millions of coroutines.
  */
 #ifndef WR_BASE_COROUTINE_H
 #define WR_BASE_COROUTINE_H
@@ -25,8 +25,8 @@
 #endif
 
 /*
- * The plain switch is for x86-64; elsewhere, or if WR_UCONTEXT is
- * defined, the one of libc (two system calls a switch).
+ * x86-64 has a switch of its own. Other machines, or a build that defines
+ * WR_UCONTEXT, use libc's (two system calls per switch).
  */
 #if !defined(__x86_64__) && !defined(WR_UCONTEXT)
 #define WR_UCONTEXT 1
@@ -39,27 +39,28 @@ struct wr_coroutine {
 	void (*fn)(void *arg);		/* never returns */
 	void *arg;
 	void *stack;			/* its mapping; NULL: a thread's own stack */
-	struct wr_coroutine *from;	/* who switched here last */
+	struct wr_coroutine *from;	/* that switched here last */
 #ifdef WR_UCONTEXT
 	ucontext_t context;
 #else
-	void *top;			/* of the stack while it rests: the saved registers */
+	void *top;			/* of the stack while it is suspended: the saved registers */
 #endif
 #ifdef WR_ASAN
-	void *fake;			/* the sanitizer's stack beside the stack */
+	void *fake;			/* the sanitizer's fake stack */
 	const void *bottom;
 	size_t bytes;
 #endif
 #ifdef WR_TSAN
-	void *shadow;			/* the sanitizer's idea of a thread */
+	void *shadow;			/* the sanitizer's fiber handle */
 #endif
 };
 
-void wr_coroutine_here(struct wr_coroutine *coroutine);	/* stands for the caller, whatever stack it is on */
+/* makes it stand for the caller, on its current stack */
+void wr_coroutine_here(struct wr_coroutine *coroutine);
 weir_status wr_coroutine_init(struct wr_coroutine *coroutine, void (*fn)(void *arg), void *arg);
-/* Returns when somebody switches back. `ends`: nobody ever will. */
+/* Returns when another coroutine switches back to `from`; never, if it `ends`. */
 void wr_coroutine_switch(struct wr_coroutine *from, struct wr_coroutine *to, bool ends);
-/* Its stack may be another's at once: not by itself; a zeroed one is taken too. */
+/* Not called on its own stack, which may be reused at once. A zeroed coroutine is fine. */
 void wr_coroutine_finish(struct wr_coroutine *coroutine);
 
 #endif

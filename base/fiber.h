@@ -1,6 +1,6 @@
 /*
- * What base/thread.c, clock.c and status.c need of a world's fibers (base/sim.c). Private to base.
- * Unless it says otherwise a function is called by a fiber, and is a switching point.
+ * The interface of a world's fibers (base/sim.c) for base/thread.c, clock.c and status.c. Private to base.
+ * Unless a comment says otherwise a function is called by a fiber, and is a switching point.
  */
 #ifndef WR_BASE_FIBER_H
 #define WR_BASE_FIBER_H
@@ -9,21 +9,22 @@
 #include "base/thread.h"
 
 /*
- * What a thread of the machine carries; a switch of fibers
- * swaps all of it, so that reading it is one load for both.
+ * The thread-local state. A switch of fibers swaps all of
+ * it, so that threads and fibers read it in the same way.
  */
 struct wr_here {
 	struct wr_fiber *fiber;		/* NULL: no fiber runs in this thread */
 	void *local;			/* wr_thread_local */
-	int held;			/* mutexes, debug builds */
-	int pinned;			/* in wr_global_lock: no switch now */
-	unsigned relaxed;		/* turns of wr_thread_relax */
+	int held;			/* mutexes held, in debug builds */
+	int pinned;			/* in wr_global_lock: switching points have no effect */
+	unsigned relaxed;		/* calls of wr_thread_relax */
 };
 
 /*
- * This thread's. A library that is loaded by dlopen may find no room in the static TLS block, so the address
- * is asked for by a call (2 to 5 instructions a tick); it is asked for again each time, since a fiber may go
- * on in another thread. The seam build, which is linked into programs alone and asks at every atomic, loads it.
+ * This thread's record. A library loaded by dlopen may find no room in the static TLS block, so a function
+ * returns the address (2 to 5 instructions per tick). It is called each time, since a fiber may go on in
+ * another thread. The seam build uses static TLS: it is linked into programs only, and reads it at every
+ * atomic.
  */
 #ifdef WR_SEAM
 extern _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
@@ -34,8 +35,8 @@ struct wr_here *wr_here_find(void);	/* thread.c */
 #endif
 
 /*
- * How many worlds there are. Who finds none need not ask for its thread's record: each fiber's thread knows of its
- * world, so what others do meanwhile does not matter (relaxed).
+ * Number of worlds. If it is 0 the caller is no fiber, and need not read its thread's record. Relaxed: a
+ * thread that runs a fiber has seen the increment of its own world, and other worlds do not matter.
  */
 extern _Atomic unsigned wr_worlds;
 
@@ -49,11 +50,11 @@ char *wr_fiber_error(struct wr_fiber *fiber);	/* its last error, WR_ERROR_BYTES;
 int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */
 
 weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
-/* Also by the thread that drives the world while no fiber runs: the world then goes on until it is done. */
+/* The driving thread may call it while no fiber runs: the world then goes on until the fiber is done. */
 void wr_fiber_join(struct wr_fiber *fiber);
 void wr_fiber_yield(void);
 void wr_fiber_sleep(int64_t ns);
-/* By the driving thread: waits until no resting fiber holds it. */
+/* Called by the driving thread it only waits until no fiber owns the mutex. */
 void wr_fiber_lock(struct wr_mutex *mutex);
 void wr_fiber_unlock(struct wr_mutex *mutex);
 bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);

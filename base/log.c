@@ -1,7 +1,7 @@
 /*
- * One pointer is published, to the program's function and its argument. A thread that tells something counts
- * itself in before it reads the pointer, and out afterwards; so the thread that puts another one there knows
- * when nobody uses the old one any more.
+ * One pointer is published, to a record of the program's function and its argument. A thread that logs
+ * increments `telling` before it reads the pointer and decrements it afterwards, so a thread that replaces
+ * the record can wait until the old one is not used any more.
  */
 #include "base/log.h"
 
@@ -51,10 +51,10 @@ void wr_log_line(weir_log_level level, const char *format, ...)
 {
 	char text[1024], line[1024];
 	const struct listener *listener;
-	int error = errno;	/* whoever logs a failure may still want to read it */
+	int error = errno;	/* the caller may still read it after logging a failure */
 	va_list list;
 
-	assert(!wr_mutex_held()); /* the program's function may take its own, and call weir */
+	assert(!wr_mutex_held()); /* the program's function may take locks and call weir */
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);

@@ -1,11 +1,11 @@
-/* What the library tells of itself: to the program's function, to nobody by default (B4, weir_log_set). */
+/* The library's log: passed to the program's function, if one is set (B4, weir_log_set). */
 #ifndef WR_BASE_LOG_H
 #define WR_BASE_LOG_H
 
 #include "weir.h"
 
 bool wr_log_on(void);
-/* Not under a lock. Without a listener nothing is formatted. */
+/* The caller holds no lock. Without a function set nothing is formatted. */
 void wr_log_line(weir_log_level level, const char *format, ...) WEIR_PRINTF(2, 3);
 #define wr_log(level, ...) (wr_log_on() ? wr_log_line(level, __VA_ARGS__) : (void)0)
 

@@ -13,7 +13,7 @@
 enum { LARGE_BYTES = 1 << 20 };
 enum hook { HOOK_OFF, HOOK_ONCE, HOOK_ALL };
 
-/* The hook is for a sweep, not for a protocol: relaxed, and no switching points of the seam build. */
+/* The hook orders nothing, so it is relaxed and no switching point of the seam build. */
 static _Atomic int hook = HOOK_OFF;
 static _Atomic int64_t left;		/* allocations until the one that fails; below 0 afterwards */
 static _Atomic int64_t made;
@@ -25,7 +25,7 @@ static bool hook_fails(int how)
 	return before == 0 || (before < 0 && how == HOOK_ALL);
 }
 
-static bool refused(void)
+static bool allocation_must_fail(void)
 {
 	int how = wr_read(&hook);
 
@@ -46,7 +46,7 @@ int64_t wr_memory_count(void)
 	return wr_read(&made);
 }
 
-static void *checked(void *memory)
+static void *check_allocated(void *memory)
 {
 	if (!memory)
 		wr_fail(WEIR_E_NOMEM, "out of memory");
@@ -55,16 +55,16 @@ static void *checked(void *memory)
 
 void *wr_alloc(size_t count, size_t size)
 {
-	if (refused() || (size && count > PTRDIFF_MAX / size))
-		return checked(NULL);
-	return checked(count && size ? calloc(count, size) : calloc(1, 1));
+	if (allocation_must_fail() || (size && count > PTRDIFF_MAX / size))
+		return check_allocated(NULL);
+	return check_allocated(count && size ? calloc(count, size) : calloc(1, 1));
 }
 
 /*
- * Much memory is not written to before its time: its pages are given up, so that they read as zeros and exist from
- * the first touch on. Where that cannot be (locked pages) it is cleared by hand.
+ * Zeroes memory. Large memory is not written: its pages are dropped by madvise, so that they read as zeros
+ * and are allocated at the first touch. If that fails (locked pages) it is written.
  */
-static void clear(char *memory, size_t bytes)
+static void memory_clear(char *memory, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t before = (page - (uintptr_t)memory % page) % page;
@@ -84,9 +84,10 @@ void *wr_alloc_aligned(size_t alignment, size_t bytes)
 
 	if (alignment < sizeof(void *))
 		alignment = sizeof(void *);
-	if (refused() || bytes > PTRDIFF_MAX || posix_memalign(&memory, alignment, bytes ? bytes : 1))
-		return checked(NULL);
-	clear(memory, bytes);
+	if (allocation_must_fail() || bytes > PTRDIFF_MAX ||
+	    posix_memalign(&memory, alignment, bytes ? bytes : 1))
+		return check_allocated(NULL);
+	memory_clear(memory, bytes);
 	return memory;
 }
 
@@ -111,7 +112,7 @@ char *wr_format(const char *format, ...)
 	if (length >= 0)
 		text = wr_alloc((size_t)length + 1, 1);
 	else
-		checked(NULL);
+		check_allocated(NULL);
 	if (text)
 		vsnprintf(text, (size_t)length + 1, format, again);
 	va_end(again);
@@ -123,7 +124,7 @@ void wr_free(void *memory)
 	free(memory);
 }
 
-/* Half as much again, so that n appends cost O(n); never past what bytes can count. */
+/* Grows by half, so that n appends cost O(n); at most PTRDIFF_MAX bytes. */
 static size_t grown_room(size_t room, size_t need, size_t size)
 {
 	size_t most = PTRDIFF_MAX / size;
@@ -145,7 +146,7 @@ weir_status wr_grow(void *array, size_t *room, size_t need, size_t size)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memcpy(&memory, array, sizeof(memory));
 	next = grown_room(*room, need, size);
-	memory = refused() ? NULL : realloc(memory, next * size);
+	memory = allocation_must_fail() ? NULL : realloc(memory, next * size);
 	if (!memory)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memset(memory + *room * size, 0, (next - *room) * size);

@@ -1,6 +1,6 @@
 /*
- * The only allocator calls of the library, so that a test can make any one of them fail (F40).
- * Results are zeroed; products are checked for overflow; NULL sets the last error to "out of memory".
+ * All allocations of the library, so that a test can make any one of them fail (F40). Memory is
+ * zeroed; products are checked for overflow; if NULL is returned the last error is "out of memory".
  */
 #ifndef WR_BASE_MEMORY_H
 #define WR_BASE_MEMORY_H
@@ -13,7 +13,7 @@
 void *wr_alloc(size_t count, size_t size);
 void *wr_alloc_aligned(size_t alignment, size_t bytes);		/* zeroed; freed by wr_free */
 char *wr_strdup(const char *text);
-/* Gives a new string, NULL: no memory. */
+/* Returns a new string, or NULL. */
 char *wr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void wr_free(void *memory);
 
@@ -24,10 +24,10 @@ void wr_free(void *memory);
 weir_status wr_grow(void *array, size_t *room, size_t need, size_t size);
 
 /*
- * Test hook: the n-th allocation from now on (0 = the next) fails; `all`: every later one too. Negative n:
- * off. Process-wide, for the out-of-memory sweep alone.
+ * For the out-of-memory sweep of the tests: the n-th allocation from now on (0 = the next) fails, and with
+ * `all` every later one. A negative n switches it off. Process-wide.
  */
 void wr_memory_fail_at(int64_t n, bool all);
-int64_t wr_memory_count(void);	/* allocations since the start of the process, for the sweep's bounds */
+int64_t wr_memory_count(void);	/* allocations since the process started: the bound of the sweep */
 
 #endif

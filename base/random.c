@@ -20,7 +20,7 @@ static uint64_t split(uint64_t *state)
 
 void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream)
 {
-	/* Mixed before they meet: else (seed + 1, stream) and (seed, stream + 1) would be neighbours. */
+	/* Mixed before they are added, or (seed + 1, stream) and (seed, stream + 1) would be related. */
 	uint64_t mixed = split(&seed) + rotate(split(&stream), 32);
 
 	for (int i = 0; i < 4; i++)
@@ -43,7 +43,7 @@ uint64_t wr_random_next(struct wr_random *random)
 
 uint64_t wr_random_below(struct wr_random *random, uint64_t n)
 {
-	/* the first 2^64 mod n numbers are left out: the rest splits evenly */
+	/* skips the first 2^64 mod n numbers, so that the rest splits evenly */
 	uint64_t uneven = -n % n;
 	uint64_t x;
 

@@ -1,4 +1,4 @@
-/* Random numbers from a seed: small, fast, repeatable everywhere; never for secrets. */
+/* Random numbers from a seed: small, fast, the same on every machine; not for secrets. */
 #ifndef WR_BASE_RANDOM_H
 #define WR_BASE_RANDOM_H
 
@@ -8,7 +8,7 @@ struct wr_random {
 	uint64_t state[4];
 };
 
-/* Equal seeds, different streams: independent. */
+/* Generators of one seed and different streams are independent. */
 void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream);
 uint64_t wr_random_next(struct wr_random *random);
 uint64_t wr_random_below(struct wr_random *random, uint64_t n);			/* 0..n-1; n > 0 */

@@ -1,18 +1,22 @@
 /*
- * Text of others in a line of ours: what could move a terminal's cursor, change its title, turn the order of
- * the characters or cannot be seen is written as an escape. A backslash stays, so that a text that was shown can be
- * shown again.
+ * Foreign text in a line of output: characters that could move a terminal's cursor, change its title, reverse
+ * the order of characters or be invisible are written as escapes. A backslash is not escaped, so escaping a
+ * text twice does not change it.
  */
 #include "base/shown.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The bytes of the character that begins here, from 1; 0: no UTF-8. */
-static size_t decode(const unsigned char *at, uint32_t *code)
+/* Returns the length of the character that begins here; 0 if it is not UTF-8. */
+static size_t utf8_decode(const unsigned char *at, uint32_t *code)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = *at < 0x80 ? 1 : *at >= 0xf0 && *at < 0xf8 ? 4 : *at >= 0xe0 ? 3 : *at >= 0xc0 ? 2 : 0;
+	size_t length = *at < 0x80			? 1
+			: *at >= 0xf0 && *at < 0xf8	? 4
+			: *at >= 0xe0			? 3
+			: *at >= 0xc0			? 2
+							: 0;
 
 	if (!length || *at >= 0xf8)
 		return 0;
@@ -25,27 +29,27 @@ static size_t decode(const unsigned char *at, uint32_t *code)
 	return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
 }
 
-/* C0, DEL and C1; ends of lines and paragraphs; marks and embeddings of a direction; two spaces of no width. */
-static bool steers(uint32_t code)
+/* C0, DEL and C1; line and paragraph separators; marks and embeddings of direction; two zero-width spaces. */
+static bool must_escape(uint32_t code)
 {
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200b || code == 0x200e ||
-	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-	       code == 0xfeff;
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200b ||
+	       code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
 size_t wr_shown_step(char out[8], const char **text)
 {
-	static const char letters[] = "btn\0fr"; /* from \b on; there is none for \v */
+	static const char letters[] = "btn\0fr"; /* from \b on; \v has none */
 	const unsigned char *at = (const unsigned char *)*text;
 	uint32_t code = 0;
-	size_t length = decode(at, &code);
+	size_t length = utf8_decode(at, &code);
 
 	*text += length ? length : 1;
 	if (!length)
 		return (size_t)snprintf(out, 8, "\\x%02x", *at);
 	if (code >= '\b' && code <= '\r' && letters[code - '\b'])
 		return (size_t)snprintf(out, 8, "\\%c", letters[code - '\b']);
-	if (steers(code))
+	if (must_escape(code))
 		return (size_t)snprintf(out, 8, "\\u%04x", code & 0xffff);
 	memcpy(out, at, length);
 	return length;

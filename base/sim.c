@@ -1,30 +1,29 @@
 /*
  * A world: fibers of one thread, of which one runs; the others are ready or blocked.
  *
- * A switching point asks the world's strategy who goes on; a fiber switches straight to the next one. The
- * thread that drives the world is one more coroutine (`driver`): it is switched to when fn has returned, when
- * nobody can ever run (deadlock) or after too many switching points (livelock); after the latter two the
- * world is broken and only good to be destroyed.
+ * At a switching point the world's strategy chooses the next fiber, and the current one switches straight to
+ * it. The thread that drives the world is one more coroutine (`driver`). It is switched to when fn has
+ * returned, when no fiber can ever run (deadlock) or after too many switching points (livelock); after the
+ * latter two the world is broken and can only be destroyed.
  *
- * A fiber blocks on the address of what it waits for. Who changes that thing wakes all that wait there, and
- * they look again: the strategy, not the order of arrival, decides who gets it. All of it runs in one thread,
- * so there are no locks and no atomics, and between two switching points nothing else happens.
+ * A fiber blocks on the address of what it waits for. A fiber that changes the object wakes all that wait for
+ * it, and they check again: the strategy, not the order of arrival, decides which one gets it. All fibers run
+ * in one thread, so there are no locks and no atomics, and no other fiber runs between two switching points.
  *
  * Strategies, drawn from the seed, since no single one finds everything:
- *   uniform      anyone ready, but stays with a probability drawn per world: short and long stretches
- *                between switches
- *   PCT          the highest of random priorities runs; at up to three points drawn per world its priority
- *                drops below all others (Burckhardt et al., A randomized scheduler with probabilistic
- *                guarantees of finding bugs, 2010)
+ *   uniform      any ready fiber, but the current one stays with a probability drawn per world: short and
+ *                long stretches between switches
+ *   PCT          the fiber of the highest random priority runs; at up to three points drawn per world its
+ *                priority drops below all others (Burckhardt et al., A randomized scheduler with
+ *                probabilistic guarantees of finding bugs, 2010)
  *   round robin  in turn, after a number of points drawn per world
  *
- * And, if it is asked for, pauses: at up to 512 points of one world a fiber sleeps for a drawn time, as if
- * its core had been taken away. All others go on as far as they can, and time passes, which no priority
- * brings about: what is wrong only if one thread stands still between two steps while a whole run goes by is
- * found by a pause there and nothing else.
+ * With WR_SIM_PAUSES, at up to 512 points of a world a fiber also sleeps for a random time, as if it had been
+ * preempted. All others go on as far as they can, and time passes, which no priority achieves: some bugs show
+ * only if one thread stops between two steps while a whole run goes by.
  *
- * Who yields says that he waits for others: PCT lowers his priority, the others leave him if they can. If for
- * a while nobody does anything but yield, time is what they wait for, and it goes on as if they all slept.
+ * A fiber that yields waits for others: PCT lowers its priority, the other strategies leave it if they can.
+ * If for a while all ready fibers only yield, they wait for time, and it advances as if they all slept.
  */
 #include "base/sim.h"
 
@@ -42,40 +41,40 @@
 enum {
 	NAME_BYTES = 16,
 	PCT_DEPTH = 3,
-	PCT_PATIENCE = 2000,	/* points in a row of one fiber that others wait for: it spins, no yield */
-	IDLE_YIELDS = 16,	/* of every ready fiber, until time goes on */
-	SPIN_POINTS = 64,	/* who passes more points than that between two yields does something */
-	PAUSES_LOG = 10,	/* at most 512 pauses a world */
+	PCT_PATIENCE = 2000,	/* points in a row after which a fiber is taken to spin without yielding */
+	IDLE_YIELDS = 16,	/* of every ready fiber, until time advances */
+	SPIN_POINTS = 64,	/* a fiber that passes more points between two yields does not just spin */
+	PAUSES_LOG = 10,	/* at most 512 pauses per world */
 	PAUSE_ROLES = 5,
-	SPURIOUS_IN = 16,	/* one wait on a condition variable in so many returns for nothing */
+	SPURIOUS_IN = 16,	/* one of so many waits on a condition variable wakes up spuriously */
 };
-#define START_TIME 1000000000		/* not 0, which code likes to take for "never" */
-#define IDLE_STEP 1000			/* ns, if all yield and nobody sleeps */
+#define START_TIME 1000000000		/* not 0, which often means "never" */
+#define IDLE_STEP 1000			/* ns, if all fibers yield and none sleeps */
 #define DEFAULT_LIMIT 10000000
 
-/* Streams of random numbers of one seed. */
+/* Independent random numbers of one seed. */
 enum { STREAM_SCHEDULE, STREAM_WORLD, STREAM_PAUSES };
 
 enum waits_for { FOR_NOTHING, FOR_TIME, FOR_MUTEX, FOR_COND, FOR_TOKEN, FOR_END };
 
 struct wr_fiber {
 	struct wr_coroutine coroutine;
-	struct wr_here here;		/* while it rests */
+	struct wr_here here;		/* while it is suspended */
 	struct wr_sim *sim;
 	size_t place;			/* in sim->fibers */
-	uint64_t index;			/* of its birth: what the hash is made of */
+	uint64_t index;			/* number in the order of creation; hashed */
 	void (*fn)(void *arg);
 	void *arg;
 	enum waits_for what;
 	const void *object;		/* what it waits for; NULL while it is ready */
 	int64_t until;
 	bool ready, done;
-	bool late;			/* it was woken by time */
-	uint64_t epoch;			/* the two below count since this one of the world's */
+	bool late;			/* it was woken by its time-out */
+	uint64_t epoch;			/* the world's epoch in which the next two were counted */
 	unsigned yields, points;	/* yields in this epoch; points since the last one */
 	uint64_t priority;		/* PCT */
 	char name[NAME_BYTES];
-	uint64_t role;			/* drawn from its name: equal for those that do the same */
+	uint64_t role;			/* a hash of its name: equal for fibers that do the same */
 	char error[WR_ERROR_BYTES];
 };
 
@@ -85,32 +84,33 @@ typedef struct wr_fiber *strategy_next(struct wr_sim *sim, struct wr_fiber *self
 
 struct wr_sim {
 	strategy_next *next;
-	/* all that were started and not joined; room for as many in `ready` */
+	/* started and not joined; `ready` has room for as many */
 	struct wr_fiber **fibers;
 	struct wr_fiber **ready;
 	size_t fiber_count, fiber_room, ready_count, ready_room;
 	struct wr_fiber driver;
 	struct wr_fiber *main;		/* runs the fn of wr_sim_call; NULL outside of it */
-	struct wr_fiber visitor;	/* is main: going in needs no memory, for things are ended in here, too */
-	struct wr_fiber *ended;		/* has left its stack a moment ago */
+	/* main's record; embedded, so that wr_sim_call needs no memory: objects are also freed in it */
+	struct wr_fiber visitor;
+	struct wr_fiber *ended;		/* it has ended, but its stack is not released yet */
 	weir_status broken;
-	struct wr_fiber *broken_by;	/* who ran into the limit */
+	struct wr_fiber *broken_by;	/* the fiber that reached the limit */
 	int64_t now;
 	uint64_t next_index, switches, begun, allowance, hash;	/* begun: switches when the call began */
-	uint64_t epoch;			/* grows when somebody becomes ready or no longer is */
+	uint64_t epoch;			/* grows when a fiber becomes ready or not ready */
 	struct wr_random schedule, world;
-	unsigned stay;			/* of 256: uniform */
-	uint64_t quantum, turn;		/* round robin: points each, and left for this one */
-	uint64_t floor, streak;		/* PCT: below all priorities; points that one fiber has gone on */
-	uint64_t changes[PCT_DEPTH];	/* PCT: at these numbers of choices a priority drops */
+	unsigned stay;			/* uniform: chance of 256 */
+	uint64_t quantum, turn;		/* round robin: points per fiber, and left for this one */
+	uint64_t floor, streak;		/* PCT: the lowest priority; points in a row of one fiber */
+	uint64_t changes[PCT_DEPTH];	/* PCT: numbers of the choices at which a priority drops */
 	uint64_t choices;
 	struct wr_random pausing;
 	unsigned pauses;		/* left */
-	uint64_t pause_in;		/* one point in so many */
+	uint64_t pause_in;		/* a pause comes at one of so many points */
 	uint64_t pause_ns;		/* at most */
-	/* fibers whose role is `who` modulo `of`: all, or some that do the same */
-	uint64_t pause_of, pause_who;
-	unsigned paused;		/* fibers that are, now */
+	/* fibers with role % pause_of == pause_role are paused: all, or some that do the same */
+	uint64_t pause_of, pause_role;
+	unsigned paused;		/* number of fibers paused now */
 	void (*at_rest)(void *arg);	/* wr_sim_at_rest; NULL: none */
 	void *at_rest_arg;
 };
@@ -128,7 +128,7 @@ static struct wr_fiber *any_but(struct wr_sim *sim, const struct wr_fiber *self)
 	size_t others = sim->ready_count - (self ? 1 : 0);
 	size_t i = (size_t)(r * others >> 32);
 
-	/* The last one stands in for the one that is left out. */
+	/* The last one takes the place of self. */
 	return sim->ready[i] == self ? sim->ready[others] : sim->ready[i];
 }
 
@@ -191,8 +191,8 @@ static enum wr_sim_strategy drawn_strategy(struct wr_sim *sim)
 }
 
 /*
- * The length of the run is not known beforehand: the change
- * points are drawn from lengths of 16 to 16384 choices.
+ * The length of the run is not known beforehand, so the change
+ * points are drawn for a random length of 16 to 16384 choices.
  */
 static void draw_changes(struct wr_sim *sim)
 {
@@ -213,14 +213,14 @@ static void draw_pauses(struct wr_sim *sim, uint64_t seed)
 	sim->pause_in = (uint64_t)4 << wr_random_below(random, 6);
 	sim->pause_ns = (uint64_t)512 << wr_random_below(random, 7);
 	sim->pause_of = wr_random_below(random, 3) ? PAUSE_ROLES : 1;
-	sim->pause_who = wr_random_below(random, sim->pause_of);
+	sim->pause_role = wr_random_below(random, sim->pause_of);
 }
 
 static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 {
 	static const unsigned stays[] = {0, 128, 192, 224};
 
-	/* always: a world by seed is the same when asked for by name */
+	/* drawn in any case, so that a world by seed equals one with the same strategy by name */
 	enum wr_sim_strategy drawn = drawn_strategy(sim);
 
 	if (strategy == WR_SIM_BY_SEED || strategy == WR_SIM_PAUSES)
@@ -243,9 +243,9 @@ static void draw_strategy(struct wr_sim *sim, enum wr_sim_strategy strategy)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------- who is ready -- */
+/* --------------------------------------------------------------------------------------- ready fibers -- */
 
-static void make_ready(struct wr_fiber *fiber)
+static void fiber_make_ready(struct wr_fiber *fiber)
 {
 	struct wr_sim *sim = fiber->sim;
 
@@ -257,7 +257,7 @@ static void make_ready(struct wr_fiber *fiber)
 	sim->epoch++;
 }
 
-static void make_unready(struct wr_fiber *fiber)
+static void fiber_make_unready(struct wr_fiber *fiber)
 {
 	struct wr_sim *sim = fiber->sim;
 	size_t i = 0;
@@ -273,10 +273,10 @@ static void wake_all(struct wr_sim *sim, const void *object)
 {
 	for (size_t i = 0; i < sim->fiber_count; i++)
 		if (sim->fibers[i]->object == object)
-			make_ready(sim->fibers[i]);
+			fiber_make_ready(sim->fibers[i]);
 }
 
-static int64_t earliest(const struct wr_sim *sim)
+static int64_t earliest_time(const struct wr_sim *sim)
 {
 	int64_t at = WR_FOREVER;
 
@@ -286,10 +286,10 @@ static int64_t earliest(const struct wr_sim *sim)
 	return at;
 }
 
-/* Goes to the earliest time that somebody waits for. False: nobody does. */
+/* Advances time to the earliest time that a fiber waits for. Returns false if there is none. */
 static bool pass_time(struct wr_sim *sim)
 {
-	int64_t at = earliest(sim);
+	int64_t at = earliest_time(sim);
 
 	if (at == WR_FOREVER)
 		return false;
@@ -300,7 +300,7 @@ static bool pass_time(struct wr_sim *sim)
 
 		if (fiber->object && fiber->until <= sim->now) {
 			fiber->late = true;
-			make_ready(fiber);
+			fiber_make_ready(fiber);
 		}
 	}
 	return true;
@@ -308,7 +308,7 @@ static bool pass_time(struct wr_sim *sim)
 
 /* -------------------------------------------------------------------------------------------- switches -- */
 
-/* The stack of an ended fiber can be given back by whoever runs next, on another stack. */
+/* The stack of an ended fiber is released by the fiber that runs next, on another stack. */
 static void clear_ended(struct wr_sim *sim)
 {
 	if (!sim->ended)
@@ -318,10 +318,10 @@ static void clear_ended(struct wr_sim *sim)
 }
 
 /*
- * Thread-local words are touched before the switch only: after
- * it this may be another thread, their address stale.
+ * Thread-local state is accessed only before the switch: after
+ * it this may be another thread, and the address stale.
  */
-static void go(struct wr_fiber *from, struct wr_fiber *to)
+static void fiber_switch(struct wr_fiber *from, struct wr_fiber *to)
 {
 	struct wr_here *here = &WR_HERE;
 
@@ -335,10 +335,10 @@ static void break_world(struct wr_fiber *self, weir_status status)
 {
 	self->sim->broken = status;
 	self->sim->broken_by = self;
-	go(self, &self->sim->driver);
+	fiber_switch(self, &self->sim->driver);
 }
 
-static struct wr_fiber *choose(struct wr_fiber *self, enum manner manner)
+static struct wr_fiber *choose_fiber(struct wr_fiber *self, enum manner manner)
 {
 	struct wr_sim *sim = self->sim;
 	struct wr_fiber *next;
@@ -359,13 +359,13 @@ static void count_switch(struct wr_fiber *self)
 		break_world(self, WEIR_E_TIMEOUT);
 }
 
-static bool block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until);
+static bool fiber_block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until);
 
 static bool pauses_here(struct wr_fiber *self)
 {
 	struct wr_sim *sim = self->sim;
 
-	if (!sim->pauses || self->role % sim->pause_of != sim->pause_who ||
+	if (!sim->pauses || self->role % sim->pause_of != sim->pause_role ||
 	    wr_random_below(&sim->pausing, sim->pause_in))
 		return false;
 	sim->pauses--;
@@ -377,12 +377,12 @@ static void pause_here(struct wr_fiber *self)
 	int64_t ns = 1 + (int64_t)wr_random_below(&self->sim->pausing, self->sim->pause_ns);
 
 	self->sim->paused++;
-	block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
+	fiber_block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
 	self->sim->paused--;
 }
 
-/* Where a fiber that could go on may be replaced by another. */
-static void point(struct wr_fiber *self)
+/* A switching point of a fiber that could go on. */
+static void switching_point(struct wr_fiber *self)
 {
 	struct wr_fiber *next;
 
@@ -395,12 +395,12 @@ static void point(struct wr_fiber *self)
 	count_switch(self);
 	if (++self->points > SPIN_POINTS)
 		self->yields = 0;
-	next = choose(self, GOES_ON);
+	next = choose_fiber(self, GOES_ON);
 	if (next != self)
-		go(self, next);
+		fiber_switch(self, next);
 }
 
-static void tell_rest(struct wr_sim *sim)
+static void call_at_rest(struct wr_sim *sim)
 {
 	if (!sim->at_rest || sim->paused)
 		return;
@@ -409,24 +409,26 @@ static void tell_rest(struct wr_sim *sim)
 	WR_HERE.pinned--;
 }
 
-/* Hands on to somebody else; returns when the fiber is chosen again. The driver calls it to begin. */
-static void leave(struct wr_fiber *self)
+/*
+ * Switches to another fiber; returns when this one is chosen again. The driver calls it to start the world.
+ */
+static void fiber_leave(struct wr_fiber *self)
 {
 	struct wr_sim *sim = self->sim;
 	struct wr_fiber *next;
 
 	while (!sim->ready_count) {
-		tell_rest(sim);
+		call_at_rest(sim);
 		if (!pass_time(sim))
 			break_world(self, WEIR_E_DEADLOCK);
 	}
-	next = choose(self, BLOCKS);
+	next = choose_fiber(self, BLOCKS);
 	if (next != self)
-		go(self, next);
+		fiber_switch(self, next);
 }
 
-/* Waits on the object until somebody wakes it, or until the time: then false. */
-static bool block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until)
+/* Waits until a fiber wakes those that wait for the object; returns false if `until` has passed first. */
+static bool fiber_block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until)
 {
 	assert(!WR_HERE.pinned);	/* nothing may block in wr_global_lock */
 	count_switch(self);
@@ -434,8 +436,8 @@ static bool block(struct wr_fiber *self, enum waits_for what, const void *object
 	self->object = object;
 	self->until = until;
 	self->late = false;
-	make_unready(self);
-	leave(self);
+	fiber_make_unready(self);
+	fiber_leave(self);
 	return !self->late;
 }
 
@@ -448,7 +450,7 @@ static void count_yield(struct wr_fiber *self)
 	self->points = 0;
 }
 
-/* Everybody who could run has only been yielding for a while. */
+/* Returns true if all ready fibers have only yielded for a while. */
 static bool all_idle(const struct wr_sim *sim)
 {
 	for (size_t i = 0; i < sim->ready_count; i++)
@@ -469,9 +471,9 @@ void wr_fiber_yield(void)
 		sim->now = wr_time_add(sim->now, IDLE_STEP);
 		sim->epoch++;
 	}
-	next = choose(self, YIELDS);
+	next = choose_fiber(self, YIELDS);
 	if (next != self)
-		go(self, next);
+		fiber_switch(self, next);
 }
 
 #ifdef WR_SEAM
@@ -480,7 +482,7 @@ void wr_switch(void)
 	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
-		point(self);
+		switching_point(self);
 }
 #endif
 
@@ -494,16 +496,16 @@ static void fiber_main(void *arg)
 	clear_ended(sim);
 	self->fn(self->arg);
 	self->done = true;
-	make_unready(self);
+	fiber_make_unready(self);
 	wake_all(sim, self);
 	sim->ended = self;
 	if (self == sim->main)
-		go(self, &sim->driver);
+		fiber_switch(self, &sim->driver);
 	else
-		leave(self);
+		fiber_leave(self);
 }
 
-/* For one more, and for main, which may come later. */
+/* For one more fiber, and for main, which may be added later. */
 static weir_status make_room(struct wr_sim *sim)
 {
 	size_t need = sim->fiber_count + 2;
@@ -512,7 +514,7 @@ static weir_status make_room(struct wr_sim *sim)
 	return status ? status : wr_grow(&sim->ready, &sim->ready_room, need, sizeof(*sim->ready));
 }
 
-static weir_status enter(struct wr_sim *sim, struct wr_fiber *fiber)
+static weir_status fiber_enter(struct wr_sim *sim, struct wr_fiber *fiber)
 {
 	weir_status status = fiber == &sim->visitor ? WEIR_OK : make_room(sim);
 
@@ -522,7 +524,7 @@ static weir_status enter(struct wr_sim *sim, struct wr_fiber *fiber)
 		return status;
 	fiber->place = sim->fiber_count;
 	sim->fibers[sim->fiber_count++] = fiber;
-	make_ready(fiber);
+	fiber_make_ready(fiber);
 	return WEIR_OK;
 }
 
@@ -546,7 +548,7 @@ static weir_status init_fiber(struct wr_sim *sim, struct wr_fiber *fiber, const 
 	fiber->priority = (uint64_t)1 << 63 | wr_random_next(&sim->schedule) >> 1;
 	snprintf(fiber->name, sizeof(fiber->name), "%s", name);
 	fiber->role = role_of(fiber->name);
-	return enter(sim, fiber);
+	return fiber_enter(sim, fiber);
 }
 
 static weir_status add_fiber(struct wr_sim *sim, struct wr_fiber **out, const char *name,
@@ -576,14 +578,14 @@ static weir_status add_main(struct wr_sim *sim, void (*fn)(void *arg), void *arg
 	return status;
 }
 
-/* Of one that ended, or whose world is dropped. */
+/* The fiber has ended, or its world is destroyed. */
 static void remove_fiber(struct wr_fiber *fiber)
 {
 	struct wr_sim *sim = fiber->sim;
 	struct wr_fiber *last = sim->fibers[--sim->fiber_count];
 
 	if (fiber->ready)
-		make_unready(fiber);
+		fiber_make_unready(fiber);
 	sim->fibers[fiber->place] = last;
 	last->place = fiber->place;
 	if (sim->ended == fiber)
@@ -609,7 +611,7 @@ weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(v
 	weir_status status = add_fiber(self->sim, out, name, fn, arg);
 
 	if (!status)
-		point(self);
+		switching_point(self);
 	return status;
 }
 
@@ -627,9 +629,9 @@ void wr_fiber_join(struct wr_fiber *fiber)
 		return;
 	}
 	assert(self->sim == fiber->sim);
-	point(self);
+	switching_point(self);
 	while (!fiber->done)
-		block(self, FOR_END, fiber, WR_FOREVER);
+		fiber_block(self, FOR_END, fiber, WR_FOREVER);
 	remove_fiber(fiber);
 }
 
@@ -638,12 +640,14 @@ void wr_fiber_sleep(int64_t ns)
 	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (ns > 0)
-		block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
+		fiber_block(self, FOR_TIME, self->sim, wr_time_add(self->sim->now, ns));
 	else
-		point(self);
+		switching_point(self);
 }
 
-/* ------------------------------------------------------------------------------------------ to wait on -- */
+/*
+ * -------------------------------------------------------------------------- mutexes, conditions, parkers --
+ */
 
 static void lock_and_unlock(void *arg)
 {
@@ -655,20 +659,20 @@ void wr_fiber_lock(struct wr_mutex *mutex)
 {
 	struct wr_fiber *self = WR_HERE.fiber;
 
-	while (!self && mutex->owner)	/* held by a fiber that rests: it must go on to give it back */
+	while (!self && mutex->owner)	/* by a suspended fiber, which must run to unlock it */
 		if (wr_sim_call(mutex->owner->sim, lock_and_unlock, mutex))
 			return;
 	if (!self)
 		return;
-	point(self);
+	switching_point(self);
 	while (mutex->owner) {
 		assert(mutex->owner != self);
-		block(self, FOR_MUTEX, mutex, WR_FOREVER);
+		fiber_block(self, FOR_MUTEX, mutex, WR_FOREVER);
 	}
 	mutex->owner = self;
 }
 
-static void release(struct wr_fiber *self, struct wr_mutex *mutex)
+static void mutex_release(struct wr_fiber *self, struct wr_mutex *mutex)
 {
 	assert(mutex->owner == self);
 	mutex->owner = NULL;
@@ -679,11 +683,11 @@ void wr_fiber_unlock(struct wr_mutex *mutex)
 {
 	struct wr_fiber *self = WR_HERE.fiber;
 
-	release(self, mutex);
-	point(self);
+	mutex_release(self, mutex);
+	switching_point(self);
 }
 
-static bool spurious(struct wr_sim *sim)
+static bool spurious_wakeup(struct wr_sim *sim)
 {
 	return wr_random_below(&sim->schedule, SPURIOUS_IN) == 0;
 }
@@ -695,11 +699,11 @@ bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 
 	assert(mutex->owner == self);
 	cond->sim = self->sim;
-	release(self, mutex);
+	mutex_release(self, mutex);
 	if (until <= self->sim->now)
 		in_time = false;
-	else if (!spurious(self->sim))
-		in_time = block(self, FOR_COND, cond, until);
+	else if (!spurious_wakeup(self->sim))
+		in_time = fiber_block(self, FOR_COND, cond, until);
 	wr_fiber_lock(mutex);
 	return in_time;
 }
@@ -709,7 +713,7 @@ void wr_fiber_broadcast(struct wr_cond *cond)
 	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
-		point(self);
+		switching_point(self);
 	if (cond->sim)
 		wake_all(cond->sim, cond);
 }
@@ -719,11 +723,11 @@ bool wr_fiber_park(struct wr_parker *parker, int64_t until)
 	struct wr_fiber *self = WR_HERE.fiber;
 	bool token;
 
-	point(self);
+	switching_point(self);
 	assert(!parker->waiter);	/* a parker has one owner */
 	if (!wr_read(&parker->word) && until > self->sim->now) {
 		parker->waiter = self;
-		block(self, FOR_TOKEN, parker, until);
+		fiber_block(self, FOR_TOKEN, parker, until);
 		parker->waiter = NULL;
 	}
 	token = wr_read(&parker->word);
@@ -736,10 +740,10 @@ void wr_fiber_unpark(struct wr_parker *parker)
 	struct wr_fiber *self = WR_HERE.fiber;
 
 	if (self)
-		point(self);
+		switching_point(self);
 	atomic_store_explicit(&parker->word, 1, memory_order_relaxed);
 	if (parker->waiter && parker->waiter->object == parker)
-		make_ready(parker->waiter);
+		fiber_make_ready(parker->waiter);
 }
 
 /* ------------------------------------------------------------------------------------------- the world -- */
@@ -784,53 +788,53 @@ void wr_sim_destroy(struct wr_sim *sim)
 	wr_fetch_sub(&wr_worlds, 1);
 }
 
-static size_t put(char *text, size_t at, const char *format, const char *a, const char *b)
+static size_t text_put(char *text, size_t at, const char *format, const char *a, const char *b)
 {
 	int length = at < WR_ERROR_BYTES ? snprintf(text + at, WR_ERROR_BYTES - at, format, a, b) : 0;
 
 	return at + (length > 0 ? (size_t)length : 0);
 }
 
-static size_t put_fiber(char *text, size_t at, const struct wr_fiber *fiber)
+static size_t text_put_fiber(char *text, size_t at, const struct wr_fiber *fiber)
 {
 	const struct wr_fiber *other;
 
 	switch (fiber->what) {
 	case FOR_NOTHING:
-		return put(text, at, "; %s can run%s", fiber->name, "");
+		return text_put(text, at, "; %s can run%s", fiber->name, "");
 	case FOR_TIME:
-		return put(text, at, "; %s sleeps%s", fiber->name,
+		return text_put(text, at, "; %s sleeps%s", fiber->name,
 			   fiber->until == WR_FOREVER ? " for ever" : "");
 	case FOR_MUTEX:
 		other = ((const struct wr_mutex *)fiber->object)->owner;
-		return put(text, at, "; %s waits for a mutex held by %s", fiber->name,
-			   other ? other->name : "nobody");
+		return text_put(text, at, "; %s waits for a mutex held by %s", fiber->name,
+			   other ? other->name : "no fiber");
 	case FOR_COND:
-		return put(text, at, "; %s waits on a condition variable%s", fiber->name, "");
+		return text_put(text, at, "; %s waits on a condition variable%s", fiber->name, "");
 	case FOR_TOKEN:
-		return put(text, at, "; %s is parked%s", fiber->name, "");
+		return text_put(text, at, "; %s is parked%s", fiber->name, "");
 	case FOR_END:
 		other = fiber->object;
-		return put(text, at, "; %s waits for the end of %s", fiber->name, other->name);
+		return text_put(text, at, "; %s waits for the end of %s", fiber->name, other->name);
 	}
 	return at;
 }
 
-static weir_status tell_broken(const struct wr_sim *sim)
+static weir_status fail_broken(const struct wr_sim *sim)
 {
 	char text[WR_ERROR_BYTES] = "";
 	size_t at = 0;
 
 	for (size_t i = 0; i < sim->fiber_count; i++)
 		if (!sim->fibers[i]->done)
-			at = put_fiber(text, at, sim->fibers[i]);
+			at = text_put_fiber(text, at, sim->fibers[i]);
 	if (sim->broken == WEIR_E_DEADLOCK)
 		return wr_fail(sim->broken, "no fiber can ever run again%s", text);
 	return wr_fail(sim->broken, "%s still runs after %" PRIu64 " switching points%s",
 		       sim->broken_by->name, sim->allowance, text);
 }
 
-/* What failed in there is the caller's last error, too. */
+/* The last error of fn becomes the caller's. */
 static void end_call(struct wr_sim *sim)
 {
 	if (*sim->main->error)
@@ -848,16 +852,16 @@ weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
 		return WEIR_OK;
 	}
 	if (sim->broken)
-		return tell_broken(sim);
+		return fail_broken(sim);
 	assert(!sim->main);	/* one thread drives a world at a time */
 	status = add_main(sim, fn, arg);
 	if (status)
 		return status;
 	wr_coroutine_here(&sim->driver.coroutine);
 	sim->begun = sim->switches;
-	leave(&sim->driver);
+	fiber_leave(&sim->driver);
 	if (sim->broken)
-		return tell_broken(sim);
+		return fail_broken(sim);
 	end_call(sim);
 	return WEIR_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * The last error lives in the thread, or in the fiber that calls: a switch of fibers must not show one the
- * other's words. Nothing here allocates: "out of memory" has to come through.
+ * The last error is kept per thread, or per fiber, so that a fiber does not see another's text after a
+ * switch. Nothing here allocates, so that "out of memory" can be reported.
  */
 #include "base/status.h"
 
@@ -21,8 +21,11 @@ char *wr_error_here(void)
 
 weir_status wr_vfail(weir_status status, const char *format, va_list list)
 {
-	char text[WR_ERROR_BYTES + 4];	/* the arguments may point into the last error itself; 4: a character cut
-					   in two lies beyond what is shown */
+	/*
+	 * a copy, since arguments may point into the last error; + 4, so that a character cut in two is not
+	 * shown
+	 */
+	char text[WR_ERROR_BYTES + 4];
 	int length = vsnprintf(text, sizeof(text), format, list);
 
 	wr_shown_cut(wr_error_here(), WR_ERROR_BYTES, length < 0 ? weir_status_text(status) : text);
@@ -69,7 +72,7 @@ weir_status wr_fail_plainly(weir_status status, const char *name, const char *te
 	return status;
 }
 
-static const char *name_of(weir_status status)
+static const char *status_name(weir_status status)
 {
 	switch (status) {
 #define NAME_CASE(name, value, text) \
@@ -87,7 +90,7 @@ weir_status wr_settle_failure(weir_status status, const char *what)
 		return wr_fail(WEIR_E_INVALID, "%s returned %d: a failure is a negative weir_status, and "
 			       "statuses above 0 mean nothing", what, (int)status);
 	if (!*wr_error_here())
-		wr_fail(status, "%s returned %s (%s) without saying why", what, name_of(status),
+		wr_fail(status, "%s returned %s (%s) without saying why", what, status_name(status),
 			weir_status_text(status));
 	return status;
 }

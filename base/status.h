@@ -1,6 +1,6 @@
 /*
- * Status and the last error: a failure is put into words
- * once, by the lowest level that knows, and handed up.
+ * Status and the last error: the text of a failure is written
+ * once, by the lowest level that knows the cause.
  */
 #ifndef WR_BASE_STATUS_H
 #define WR_BASE_STATUS_H
@@ -9,22 +9,24 @@
 
 #include "weir.h"
 
-/* Sets this thread's last error (one line, lower case, names the thing; shown by base/shown.h) and returns
- * status. Thread: any. */
+/*
+ * Sets this thread's last error (one line, lower case, names the thing; escaped by base/shown.h) and returns
+ * status. Thread: any.
+ */
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 weir_status wr_vfail(weir_status status, const char *format,
 		     va_list list) __attribute__((format(printf, 2, 0)));
 
-/* "NAME: TEXT", by a POSIX signal handler, too: nothing is formatted. */
+/* Sets "NAME: TEXT". May be called by a POSIX signal handler, since it formats nothing. */
 weir_status wr_fail_plainly(weir_status status, const char *name, const char *text);
 /*
- * Where this thread's (or fiber's) last error stands. Whoever calls a function of a kind's empties it before,
- * so that what stands there afterwards is that function's own.
+ * The buffer of this thread's (or fiber's) last error. A caller of an operator's or condition's function
+ * empties it before the call, so that a text found afterwards is that function's.
  */
 char *wr_error_here(void);
 /*
- * A kind's function has returned a status that is not OK; `what` names it ("compute"). Gives plain words to
- * one that said nothing, and refuses what is no status.
+ * Called with the status, not OK, that an operator's or condition's function returned; `what` names the
+ * function ("compute"). Writes a text if it left none. A positive value is no status: WEIR_E_INVALID.
  */
 weir_status wr_settle_failure(weir_status status, const char *what);
 

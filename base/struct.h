@@ -1,6 +1,6 @@
 /*
- * Structs that grow: the caller's begins with its size, as its header has it. A field that only one side
- * knows is zero, which is its default.
+ * Structs that grow between versions: the caller's begins with its size, as the caller's header defines it. A
+ * field that only one side knows is zero, its default.
  */
 #ifndef WR_BASE_STRUCT_H
 #define WR_BASE_STRUCT_H
@@ -9,14 +9,17 @@
 
 #include "base/status.h"
 
-/* Fails with WEIR_E_INVALID, naming the type, if the size is less than that of its first version, or absurd. */
+/* Fails: WEIR_E_INVALID, naming the type: the size is below that of its first version, or absurd. */
 weir_status wr_struct_check(const char *type, size_t size, size_t first);
 /*
- * Reads what the caller filled into `own` of own_size bytes. Fails with WEIR_E_INVALID: no size, or a field
- * set that this library does not know.
+ * Copies the caller's struct into `own` of own_size bytes. Fails: WEIR_E_INVALID: no size;
+ * WEIR_E_UNSUPPORTED: a field is set that this library does not know.
  */
 weir_status wr_struct_read(void *own, size_t own_size, const void *given, const char *type);
-/* Fills the caller's from `own`, as far as it goes; its size becomes what was filled. Fails: no size. */
+/*
+ * Copies `own` to the caller's struct, as far as it goes, and sets its size to that. Fails: WEIR_E_INVALID:
+ * no size.
+ */
 weir_status wr_struct_fill(void *given, const void *own, size_t own_size, const char *type);
 
 #endif

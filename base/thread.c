@@ -1,8 +1,7 @@
 /*
- * Each call asks one word of the thread first: does a fiber run here? If so base/sim.c answers. A mutex,
- * condition variable or parker that a world uses carries a pointer to it while somebody owns or waits, so
- * that the thread that drives the world finds the fibers, too; among real threads these pointers stay NULL
- * and are only read.
+ * Each call first checks whether the caller is a fiber; if so base/sim.c does it. While a fiber owns a mutex,
+ * or waits on a condition variable or parker, the object points to it (or to its world), so that the thread
+ * that drives the world finds it. Among real threads these pointers stay NULL and are only read.
  */
 #include "base/thread.h"
 
@@ -23,7 +22,7 @@
 #include "base/fiber.h"
 #include "base/memory.h"
 
-enum { NAME_BYTES = 16 };	/* what the kernel keeps of a thread's name */
+enum { NAME_BYTES = 16 };	/* the kernel's limit for a thread's name */
 enum { HANDLER_STACK = 1 << 15 };
 
 _Atomic unsigned wr_worlds;
@@ -35,7 +34,7 @@ static _Thread_local struct wr_here of_thread;
 
 __attribute__((noinline)) struct wr_here *wr_here_find(void)
 {
-	__asm__ volatile("");	/* or the compiler sees that the answer is a constant, and asks once */
+	__asm__ volatile("");	/* or the compiler finds that the result is constant, and calls it once */
 	return &of_thread;
 }
 #endif
@@ -50,10 +49,10 @@ struct start {
 };
 
 /*
- * A handler of the program's (SA_ONSTACK) can tell of a stack that has overflowed: it runs at the far end of it. A
- * sanitizer gives its own.
+ * Gives the thread a signal stack, so that a handler of the program's (SA_ONSTACK) can report a stack
+ * overflow. Not if there is one already, for instance a sanitizer's.
  */
-static void give_handler_stack(char *bytes, size_t size)
+static void signal_stack_set(char *bytes, size_t size)
 {
 	stack_t now;
 
@@ -61,7 +60,7 @@ static void give_handler_stack(char *bytes, size_t size)
 		sigaltstack(&(stack_t){.ss_sp = bytes, .ss_size = size}, NULL);
 }
 
-static void take_handler_stack(const char *bytes)
+static void signal_stack_reset(const char *bytes)
 {
 	stack_t now;
 
@@ -69,7 +68,7 @@ static void take_handler_stack(const char *bytes)
 		sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
 }
 
-static void run_watched(const struct start *start)
+static void thread_run_watched(const struct start *start)
 {
 	pthread_cleanup_push(start->died, start->arg);
 	start->fn(start->arg);
@@ -82,23 +81,23 @@ static void *thread_main(void *argument)
 	char handlers[HANDLER_STACK];
 
 	wr_free(argument);
-	give_handler_stack(handlers, sizeof handlers);
+	signal_stack_set(handlers, sizeof handlers);
 	pthread_setname_np(pthread_self(), start.name);
-	prctl(PR_SET_TIMERSLACK, 1UL);	/* sleeps until a time end then, not up to 50 us later */
+	prctl(PR_SET_TIMERSLACK, 1UL);	/* so that sleeps end in time, not up to 50 us later */
 	if (start.died)
-		run_watched(&start);
+		thread_run_watched(&start);
 	else
 		start.fn(start.arg);
-	take_handler_stack(handlers);
+	signal_stack_reset(handlers);
 	return NULL;
 }
 
 /*
- * The mask is inherited: blocked before, there is no moment in
- * which the new thread could be given a POSIX signal. A fault of its
- * own is not blocked: the kernel would end the process past its handler.
+ * A new thread inherits the mask, so POSIX signals are blocked before it is created: it can never receive
+ * one. Its own faults are not blocked, or the kernel would end the process without calling the program's
+ * handler.
  */
-static int create_blocked(pthread_t *handle, struct start *start)
+static int thread_create_blocked(pthread_t *handle, struct start *start)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	sigset_t all, before;
@@ -113,7 +112,7 @@ static int create_blocked(pthread_t *handle, struct start *start)
 	return error;
 }
 
-static weir_status start_thread(struct wr_thread *thread, const char *name, struct start what)
+static weir_status start_posix(struct wr_thread *thread, const char *name, struct start what)
 {
 	struct start *start = wr_alloc(1, sizeof(*start));
 	int error;
@@ -122,7 +121,7 @@ static weir_status start_thread(struct wr_thread *thread, const char *name, stru
 		return WEIR_E_NOMEM;
 	*start = what;
 	snprintf(start->name, sizeof(start->name), "%s", name);
-	error = create_blocked(&thread->handle, start);
+	error = thread_create_blocked(&thread->handle, start);
 	if (!error)
 		return WEIR_OK;
 	wr_free(start);
@@ -142,7 +141,8 @@ weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, 
 
 	*thread = (struct wr_thread){0};
 	status = wr_fiber_here() ? wr_fiber_start(&thread->fiber, name, fn, arg)
-			       : start_thread(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
+			       : start_posix(thread, name,
+					     (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
 }
@@ -177,14 +177,14 @@ static void pause_core(void)
 }
 
 /*
- * Now and then others get the core: there may be more threads than cores. One pause alone: some machines take
- * many in a row for a guest that waits for a lock, and stop it.
+ * Yields the core from time to time, since there may be more threads than cores. One pause per call: some
+ * hypervisors take many in a row for a guest that waits for a lock, and suspend it.
  */
 void wr_thread_relax(void)
 {
 	enum { TURNS = 256, WORLD_NS = 50 };
 
-	/* a turn takes time there, too; where all others wait a yield would jump to whatever comes next */
+	/* a spin takes time in a world, too: if all others wait, a yield would jump to the next event */
 	if (wr_fiber_here()) {
 		wr_thread_sleep(WORLD_NS);
 		return;
@@ -197,7 +197,7 @@ void wr_thread_relax(void)
 static struct timespec timespec_of(int64_t at)
 {
 	if (at < 0)
-		at = 0;	/* the kernel refuses times before its own zero; they have passed */
+		at = 0;	/* the kernel refuses negative times; they have passed */
 	return (struct timespec){.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
 }
 
@@ -241,7 +241,7 @@ void wr_thread_set_local(void *value)
 
 /* --------------------------------------------------------------------------------------------- mutexes -- */
 
-/* Not inlined: a fiber that waited for a mutex may go on in another thread, where WR_HERE lies elsewhere. */
+/* Not inlined: a fiber that waited for a mutex may go on in another thread, which has another WR_HERE. */
 static __attribute__((noinline)) void count_held(int by)
 {
 #ifndef NDEBUG
@@ -268,12 +268,12 @@ void wr_mutex_finish(struct wr_mutex *mutex)
 {
 	int error = pthread_mutex_destroy(&mutex->handle);
 
-	assert(!error);		/* somebody holds it */
+	assert(!error);		/* it is locked */
 	(void)error;
 }
 
-/* What may go wrong with a plain mutex is a fault of the caller. */
-static void must(int error)
+/* Errors of a plain mutex are programming errors. */
+static void check_no_error(int error)
 {
 	assert(!error);
 	(void)error;
@@ -286,7 +286,7 @@ static __attribute__((noinline)) void lock_beside_worlds(struct wr_mutex *mutex)
 	if (!real || mutex->owner)
 		wr_fiber_lock(mutex);
 	if (real)
-		must(pthread_mutex_lock(&mutex->handle));
+		check_no_error(pthread_mutex_lock(&mutex->handle));
 }
 
 static __attribute__((noinline)) void unlock_beside_worlds(struct wr_mutex *mutex)
@@ -294,7 +294,7 @@ static __attribute__((noinline)) void unlock_beside_worlds(struct wr_mutex *mute
 	if (wr_fiber_here())
 		wr_fiber_unlock(mutex);
 	else
-		must(pthread_mutex_unlock(&mutex->handle));
+		check_no_error(pthread_mutex_unlock(&mutex->handle));
 }
 
 void wr_mutex_lock(struct wr_mutex *mutex)
@@ -302,7 +302,7 @@ void wr_mutex_lock(struct wr_mutex *mutex)
 	if (wr_read(&wr_worlds))
 		lock_beside_worlds(mutex);
 	else
-		must(pthread_mutex_lock(&mutex->handle));
+		check_no_error(pthread_mutex_lock(&mutex->handle));
 	count_held(1);
 }
 
@@ -312,21 +312,21 @@ void wr_mutex_unlock(struct wr_mutex *mutex)
 	if (wr_read(&wr_worlds))
 		unlock_beside_worlds(mutex);
 	else
-		must(pthread_mutex_unlock(&mutex->handle));
+		check_no_error(pthread_mutex_unlock(&mutex->handle));
 }
 
 static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
 
 void wr_global_lock(void)
 {
-	must(pthread_mutex_lock(&global));
+	check_no_error(pthread_mutex_lock(&global));
 	WR_HERE.pinned++;
 }
 
 void wr_global_unlock(void)
 {
 	WR_HERE.pinned--;
-	must(pthread_mutex_unlock(&global));
+	check_no_error(pthread_mutex_unlock(&global));
 }
 
 /* --------------------------------------------------------------------------------- condition variables -- */
@@ -348,7 +348,7 @@ weir_status wr_cond_init(struct wr_cond *cond)
 
 void wr_cond_finish(struct wr_cond *cond)
 {
-	must(pthread_cond_destroy(&cond->handle));
+	check_no_error(pthread_cond_destroy(&cond->handle));
 }
 
 bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
@@ -370,14 +370,14 @@ void wr_cond_broadcast(struct wr_cond *cond)
 	if (wr_fiber_here() || cond->sim)
 		wr_fiber_broadcast(cond);
 	else
-		must(pthread_cond_broadcast(&cond->handle));
+		check_no_error(pthread_cond_broadcast(&cond->handle));
 }
 
 /* --------------------------------------------------------------------------------------------- parkers -- */
 
 enum { EMPTY, TOKEN, WAITS };
 
-/* False: `until` has passed. True says nothing: woken, interrupted (F44), or the word was no longer WAITS. */
+/* Returns false if `until` has passed; true if woken, interrupted (F44), or the word was no longer WAITS. */
 static bool futex_wait(_Atomic uint32_t *word, int64_t until)
 {
 	struct timespec at = timespec_of(until);
@@ -398,8 +398,8 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 		if (wr_cas(&parker->word, &seen, EMPTY))
 			return true;
 		/*
-		 * EMPTY or, after a wake-up without token, still WAITS; a
-		 * token that comes now makes the next round.
+		 * The word is EMPTY or, after a spurious wake-up, still WAITS.
+		 * If it becomes TOKEN now, the next iteration takes it.
 		 */
 		if (seen == EMPTY && !wr_cas(&parker->word, &seen, WAITS))
 			continue;
@@ -408,8 +408,8 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 }
 
 /*
- * After the exchange the parker may be gone, if its owner was awake and took the token: the wake-up then goes
- * to an address where nobody waits, which the kernel ignores.
+ * After the exchange the parker may be gone, if its owner was awake and took the token. The wake-up then goes
+ * to an address without a waiter, and the kernel ignores it.
  */
 void wr_unpark(struct wr_parker *parker)
 {

@@ -1,12 +1,10 @@
 /*
- * The arena: blocks of size classes, four to each power of two, carved from big chunks. A block that comes
- * back waits in its class's list for the next one of that size; chunks go back to the backend with the
- * system. So that nothing is written into device memory, free blocks hang on nodes of their own: each block
- * that is out has left one node behind.
+ * An arena: blocks in size classes, four per power of two, carved from large chunks. A freed block goes to
+ * its class's free list; chunks are returned to the backend with the system. Nothing is written into device
+ * memory: free blocks are linked by separate nodes, and each block in use has left its node in `spare`.
  *
- * When the backend has nothing left, a free block of a larger class is lent in place of one of the right
- * class. It stays of the class that it was cut for, or the large ones would be used up by small sizes: its
- * node waits among the lent ones and is found by the address when it comes back.
+ * When the backend has no memory left, a free block of a larger class is lent. It keeps its class, or small
+ * sizes would use up the large blocks: its node is in `lent`, and is found by the address when it is freed.
  */
 #include "streams/memory.h"
 
@@ -16,7 +14,7 @@
 #include "base/status.h"
 #include "streams/system.h"
 
-enum { SMALLEST = 1024, CHUNK = 4 << 20 }; /* so that all sizes are multiples of 256, as alignment wants */
+enum { SMALLEST = 1024, CHUNK = 4 << 20 }; /* with 1024 all sizes are multiples of 256, the alignment */
 
 /* --- classes: 1024, 1280, 1536, 1792, 2048, 2560, ... --- */
 
@@ -43,7 +41,7 @@ static struct wr_arena *arena_of(struct wr_system *system, int device)
 	return &system->arenas[device + 1];
 }
 
-static bool carve_locked(struct wr_arena *arena, unsigned class, void **out)
+static bool arena_carve_locked(struct wr_arena *arena, unsigned class, void **out)
 {
 	size_t size = class_size(class);
 
@@ -57,13 +55,13 @@ static bool carve_locked(struct wr_arena *arena, unsigned class, void **out)
 	return false;
 }
 
-/* A block that is carved brings its node with it. */
-static bool take_locked(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
+/* Takes a free block, or carves one, which uses *node. */
+static bool arena_take_locked(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
 {
 	struct wr_block *block = arena->free[class];
 
 	if (!block) {
-		if (!*node || !carve_locked(arena, class, out))
+		if (!*node || !arena_carve_locked(arena, class, out))
 			return false;
 		block = *node;
 		*node = NULL;
@@ -76,8 +74,8 @@ static bool take_locked(struct wr_arena *arena, unsigned class, void **out, stru
 	return true;
 }
 
-/* The smallest block that is large enough. */
-static bool lend_locked(struct wr_arena *arena, unsigned class, void **out)
+/* Lends the smallest free block that is large enough. */
+static bool arena_lend_locked(struct wr_arena *arena, unsigned class, void **out)
 {
 	struct wr_block *block;
 
@@ -94,8 +92,8 @@ static bool lend_locked(struct wr_arena *arena, unsigned class, void **out)
 	return true;
 }
 
-/* The node of a block that comes back; *class: the one it belongs to, if it was lent. */
-static struct wr_block *node_locked(struct wr_arena *arena, const void *data, unsigned *class)
+/* Returns a node for a block that is freed; *class is set to the block's own class if it was lent. */
+static struct wr_block *block_node_locked(struct wr_arena *arena, const void *data, unsigned *class)
 {
 	struct wr_block **at = &arena->lent, *block;
 
@@ -106,34 +104,34 @@ static struct wr_block *node_locked(struct wr_arena *arena, const void *data, un
 	else
 		at = &arena->spare;
 	block = *at;
-	assert(block); /* it came from here */
+	assert(block); /* else the memory is not of this arena */
 	*at = block->next;
 	return block;
 }
 
-static bool lend(struct wr_arena *arena, unsigned class, void **out)
+static bool arena_lend(struct wr_arena *arena, unsigned class, void **out)
 {
 	bool lent;
 
 	wr_mutex_lock(&arena->lock);
-	lent = lend_locked(arena, class, out);
+	lent = arena_lend_locked(arena, class, out);
 	wr_mutex_unlock(&arena->lock);
 	return lent;
 }
 
-static bool take(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
+static bool arena_take(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
 {
 	bool taken;
 
 	wr_mutex_lock(&arena->lock);
-	taken = take_locked(arena, class, out, node);
+	taken = arena_take_locked(arena, class, out, node);
 	wr_mutex_unlock(&arena->lock);
 	return taken;
 }
 
-/* --- growing: the backend is asked without the lock --- */
+/* --- growing: the backend is called without the lock --- */
 
-static weir_status add_chunk(struct wr_system *system, int device, size_t bytes)
+static weir_status arena_add_chunk(struct wr_system *system, int device, size_t bytes)
 {
 	struct wr_arena *arena = arena_of(system, device);
 	struct wr_chunk *chunk = wr_alloc(1, sizeof *chunk);
@@ -154,7 +152,7 @@ static weir_status add_chunk(struct wr_system *system, int device, size_t bytes)
 	return WEIR_OK;
 }
 
-static weir_status grow_and_take(struct wr_system *system, int device, unsigned class, void **out)
+static weir_status arena_grow_and_take(struct wr_system *system, int device, unsigned class, void **out)
 {
 	struct wr_arena *arena = arena_of(system, device);
 	size_t size = class_size(class);
@@ -162,26 +160,29 @@ static weir_status grow_and_take(struct wr_system *system, int device, unsigned 
 	weir_status status = node ? WEIR_OK : WEIR_E_NOMEM;
 	bool grown;
 
-	while (!status && !take(arena, class, out, &node)) {
-		/* One at a time: who comes meanwhile finds that chunk. No lock: the backend may take long. */
+	while (!status && !arena_take(arena, class, out, &node)) {
+		/*
+		 * One thread at a time; others yield, then find its chunk.
+		 * No lock is held, since the backend may take long.
+		 */
 		if (wr_exchange(&arena->growing, true)) {
 			wr_thread_yield();
 			continue;
 		}
-		grown = take(arena, class, out, &node);
+		grown = arena_take(arena, class, out, &node);
 		if (!grown)
-			status = add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
+			status = arena_add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
 		wr_store(&arena->growing, false);
 		if (grown)
 			break;
 	}
-	wr_free(node); /* if a block came back meanwhile */
-	return status == WEIR_E_NOMEM && lend(arena, class, out) ? WEIR_OK : status;
+	wr_free(node); /* not NULL if no block was carved */
+	return status == WEIR_E_NOMEM && arena_lend(arena, class, out) ? WEIR_OK : status;
 }
 
-/* --- the room's words --- */
+/* --- the functions of streams.h --- */
 
-static weir_status check(struct wr_system *system, int device, size_t bytes, unsigned *class)
+static weir_status check_size(struct wr_system *system, int device, size_t bytes, unsigned *class)
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -195,14 +196,14 @@ weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, 
 {
 	struct wr_block *none = NULL;
 	unsigned class;
-	weir_status status = check(system, device, bytes, &class);
+	weir_status status = check_size(system, device, bytes, &class);
 
 	if (status)
 		return status;
-	if (take(arena_of(system, device), class, out, &none))
+	if (arena_take(arena_of(system, device), class, out, &none))
 		return WEIR_OK;
 	wr_system_run_deferred_frees(system, false);
-	return grow_and_take(system, device, class, out);
+	return arena_grow_and_take(system, device, class, out);
 }
 
 void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes)
@@ -214,14 +215,14 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
 	if (!data)
 		return;
 	wr_mutex_lock(&arena->lock);
-	block = node_locked(arena, data, &class);
+	block = block_node_locked(arena, data, &class);
 	block->data = data;
 	block->next = arena->free[class];
 	arena->free[class] = block;
 	wr_mutex_unlock(&arena->lock);
 }
 
-static size_t total(struct wr_arena *arena)
+static size_t arena_bytes(struct wr_arena *arena)
 {
 	size_t bytes = 0;
 
@@ -237,15 +238,15 @@ weir_status wr_system_open_arena(struct wr_system *system, int device)
 	return wr_system_reserve(system, device, CHUNK);
 }
 
-/* What was carved counts, too: it comes back, and the next run asks for as much again. */
+/* Blocks in use count, too: they are freed, and the next run allocates as much again. */
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes)
 {
 	unsigned class;
-	weir_status status = check(system, device, bytes, &class);
+	weir_status status = check_size(system, device, bytes, &class);
 
-	if (status || total(arena_of(system, device)) >= bytes)
+	if (status || arena_bytes(arena_of(system, device)) >= bytes)
 		return status;
-	return add_chunk(system, device, bytes);
+	return arena_add_chunk(system, device, bytes);
 }
 
 /* --- life --- */
@@ -272,7 +273,7 @@ static void free_blocks(struct wr_block *block)
 	}
 }
 
-static void finish(struct wr_system *system, int device)
+static void arena_finish(struct wr_system *system, int device)
 {
 	struct wr_arena *arena = arena_of(system, device);
 	struct wr_chunk *chunk = arena->chunks;
@@ -296,6 +297,6 @@ void wr_memory_finish(struct wr_system *system)
 	if (!system->arenas)
 		return;
 	for (int device = WEIR_HOST; device < system->devices; device++)
-		finish(system, device);
+		arena_finish(system, device);
 	wr_free(system->arenas);
 }

@@ -1,12 +1,12 @@
 /*
- * Opening streams: a new one or one of the table that is free again, of the system's own, around a native
- * stream of the caller's, or beside another (T5, T6).
+ * Opening streams, new ones or closed ones of the table: with a native stream of the system's own, around one
+ * of the caller's, or sharing another's (T5, T6).
  *
- * Several streams may share one native stream, the root's: each has an identity, points and a live reference
- * of its own, the device's queue is one. Who opens one counts it at its root first, so that the root is not
- * given to somebody else meanwhile, and takes the count back if nothing comes of it.
+ * Several streams may share one native stream, the root's: each has its own id, points and live reference;
+ * the device's queue is one. A sharer is counted at its root before it is opened, so that the root is not
+ * reused meanwhile, and uncounted if opening fails.
  *
- * Everything here runs without a lock, and most of it may wait for the device: not on hot paths.
+ * No lock is held here, and most functions may wait for the device: not on hot paths.
  */
 #include "streams/table.h"
 
@@ -15,7 +15,7 @@
 #include "streams/flag.h"
 #include "streams/system.h"
 
-/* --- making --- */
+/* --- creation --- */
 
 void wr_stream_free(weir_stream *stream)
 {
@@ -28,7 +28,7 @@ void wr_stream_free(weir_stream *stream)
 	wr_free(stream);
 }
 
-static weir_status make_native(weir_stream *stream, const struct wr_stream_kind *kind)
+static weir_status native_create(weir_stream *stream, const struct wr_stream_kind *kind)
 {
 	struct wr_system *system = stream->system;
 	void *native = NULL;
@@ -41,8 +41,8 @@ static weir_status make_native(weir_stream *stream, const struct wr_stream_kind 
 	return status;
 }
 
-static weir_status make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
-			weir_stream **out)
+static weir_status stream_make(struct wr_system *system, const struct wr_stream_kind *kind,
+			       const char *owner, weir_stream **out)
 {
 	weir_stream *stream = wr_alloc(1, sizeof *stream);
 	weir_status status = WEIR_OK;
@@ -56,9 +56,10 @@ static weir_status make(struct wr_system *system, const struct wr_stream_kind *k
 	wr_store(&stream->root, kind->root ? kind->root : stream);
 	wr_store(&stream->exposed, kind->wrapped);
 	if (!kind->root && !kind->wrapped)
-		status = make_native(stream, kind);
+		status = native_create(stream, kind);
 	if (!status) {
-		wr_store(&stream->ring, wr_event_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
+		wr_store(&stream->ring,
+			 wr_event_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status)
@@ -74,7 +75,7 @@ static weir_status make(struct wr_system *system, const struct wr_stream_kind *k
 
 /* --- opening --- */
 
-static weir_status check(struct wr_system *system, int device)
+static weir_status check_device(struct wr_system *system, int device)
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -86,13 +87,13 @@ static weir_status check(struct wr_system *system, int device)
 static weir_status open_kind(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
 			     weir_stream **out)
 {
-	weir_status status = check(system, kind->spec.device);
+	weir_status status = check_device(system, kind->spec.device);
 	weir_stream *stream = status ? NULL : wr_table_reuse(system, kind, owner);
 
 	if (status)
 		return status;
 	if (!stream)
-		return make(system, kind, owner, out);
+		return stream_make(system, kind, owner, out);
 	*out = stream;
 	return WEIR_OK;
 }
@@ -122,7 +123,7 @@ static weir_status open_wrapped(struct wr_system *system, int device, void *nati
 static weir_status open_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
 {
 	void *native = NULL;
-	weir_status status = check(system, device);
+	weir_status status = check_device(system, device);
 
 	if (!status)
 		status = wr_system_check(system,
@@ -133,18 +134,19 @@ static weir_status open_default(struct wr_system *system, int device, const char
 weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out)
 {
 	if (!system->backend->native_streams)
-		return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no streams of others to wrap: cuda has",
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "the %s backend has no native streams to wrap: use the cuda backend",
 			       system->backend->name);
 	if (native && native == system->backend->per_thread)
-		return wr_fail(WEIR_E_INVALID, "the per-thread default stream is another one in each thread, "
-					       "and workers take turns: wrap a stream that was made");
+		return wr_fail(WEIR_E_INVALID, "the per-thread default stream differs in each worker thread: "
+					       "wrap a stream that was made with cudaStreamCreate");
 	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
 			open_default(system, device, "a wrapped default stream", out);
 }
 
 /* --- sharing --- */
 
-/* The root is counted in already. */
+/* The sharer is counted at the root already. */
 static weir_status open_shared(weir_stream *root, const char *owner, weir_stream **out)
 {
 	struct wr_stream_kind kind = {.spec = root->spec, .root = root, .native = wr_load(&root->native)};
@@ -167,7 +169,7 @@ weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char
 	return root ? open_shared(root, owner, out) : WEIR_E_CLOSED;
 }
 
-/* Made without a lock; of two who come first at once one gives his back. */
+/* Opened without a lock. Of two threads that come first at once, one closes its own. */
 static weir_status default_root(struct wr_system *system, int device, weir_stream **out)
 {
 	weir_stream *root = wr_load(&system->defaults[device]), *mine = NULL;
@@ -184,17 +186,20 @@ static weir_status default_root(struct wr_system *system, int device, weir_strea
 weir_status wr_stream_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
 {
 	weir_stream *root = NULL;
-	weir_status status = check(system, device);
+	weir_status status = check_device(system, device);
 
 	if (!status)
 		status = default_root(system, device, &root);
 	return status ? status : wr_stream_share(root, owner, out);
 }
 
-/* --- giving back --- */
+/* --- closing --- */
 
-/* No later run is held open by what start or stop enqueued: what could not be recorded nobody would see complete. */
-static void hold_nothing(weir_stream *stream)
+/*
+ * Work enqueued by start or stop must not hold a later run open:
+ * if it could not be recorded, it would never be seen complete.
+ */
+static void live_ref_drop(weir_stream *stream)
 {
 	struct wr_waker *waker = wr_system_enter(stream->system);
 
@@ -203,28 +208,29 @@ static void hold_nothing(weir_stream *stream)
 	wr_system_leave(stream->system);
 }
 
-/* What was enqueued without a record still has to be waited for: one more point. */
+/* Records one more point for work that was enqueued after the last record, so that it is waited for. */
 void wr_stream_close(weir_stream *stream)
 {
 	weir_fence fence;
 
 	if (!stream)
 		return;
-	stream->begun = false;	/* no tick's: what is recorded now holds no run open */
-	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) && !wr_system_failed(stream->system))
+	stream->begun = false;	/* the record below takes no live reference */
+	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
+	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
-	hold_nothing(stream);
+	live_ref_drop(stream);
 	wr_table_close(stream);
 }
 
-/* What the caller enqueued and did not record is his own affair from now on, and nobody else's. */
+/* Work that the caller enqueued and did not record is not waited for. */
 weir_status wr_stream_unwrap(weir_stream *stream)
 {
 	if (!stream)
 		return WEIR_OK;
 	if (!stream->wrapped)
 		return wr_fail(WEIR_E_INVALID,
-			       "the stream of '%s' was not wrapped: only what was can be unwrapped",
+			       "the stream of '%s' was not wrapped: unwrap takes wrapped streams only",
 			       wr_load(&stream->owner));
 	if (!wr_system_failed(stream->system) && !wr_stream_idle(stream))
 		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: "
@@ -233,6 +239,6 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 	wr_store(&stream->flag_after_record, false);
 	if (wr_table_close_unshared(stream))
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "entities still work on the wrapped stream, or what they left on it "
+	return wr_fail(WEIR_E_BUSY, "entities still use the wrapped stream, or their work on it "
 				    "is not complete: end the run, then unwrap");
 }

@@ -1,9 +1,9 @@
 /*
- * What a program does with streams outside of ticks. On real threads that is what a tick does. A simulated
- * world has its own order, so who comes from outside of it goes in as a fiber for each call; meanwhile the
- * world's time goes on.
+ * Stream calls of a program outside of ticks. On real threads they are the same as in a tick. A simulated
+ * world runs its fibers in its own order, so a call from outside is run as a fiber of the world, whose time
+ * goes on meanwhile.
  *
- * Native events and streams of the program's are named by the cuda backend alone.
+ * Native events and streams of the program exist with the cuda backend only.
  */
 #include "base/sim.h"
 #include "base/status.h"
@@ -25,8 +25,8 @@ bool wr_system_outside(const struct wr_system *system)
 	return system->backend->enter && !wr_sim_current();
 }
 
-/* A world that is broken runs nothing: the error is its own. */
-static weir_status go_in(struct call *call, void (*fn)(void *arg))
+/* A broken world does not run the call, and has set the error text. */
+static weir_status call_in_world(struct call *call, void (*fn)(void *arg))
 {
 	struct wr_system *system = call->stream->system;
 
@@ -35,7 +35,7 @@ static weir_status go_in(struct call *call, void (*fn)(void *arg))
 	return call->status;
 }
 
-static void launch(void *arg)
+static void launch_in_world(void *arg)
 {
 	struct call *call = arg;
 
@@ -47,10 +47,10 @@ weir_status wr_outside_launch(weir_stream *stream, const weir_kernel *kernel, co
 {
 	struct call call = {.stream = stream, .kernel = kernel, .from = arguments, .bytes = bytes};
 
-	return go_in(&call, launch);
+	return call_in_world(&call, launch_in_world);
 }
 
-static void copy(void *arg)
+static void copy_in_world(void *arg)
 {
 	struct call *call = arg;
 
@@ -61,10 +61,10 @@ weir_status wr_outside_copy(weir_stream *stream, void *to, const void *from, siz
 {
 	struct call call = {.stream = stream, .to = to, .from = from, .bytes = bytes};
 
-	return go_in(&call, copy);
+	return call_in_world(&call, copy_in_world);
 }
 
-static void record(void *arg)
+static void record_in_world(void *arg)
 {
 	struct call *call = arg;
 
@@ -75,10 +75,10 @@ weir_status wr_outside_record(weir_stream *stream, weir_fence *out)
 {
 	struct call call = {.stream = stream, .out = out};
 
-	return go_in(&call, record);
+	return call_in_world(&call, record_in_world);
 }
 
-static void wait(void *arg)
+static void wait_in_world(void *arg)
 {
 	struct call *call = arg;
 
@@ -89,16 +89,16 @@ weir_status wr_outside_wait(weir_stream *stream, weir_fence fence)
 {
 	struct call call = {.stream = stream, .fence = fence};
 
-	return go_in(&call, wait);
+	return call_in_world(&call, wait_in_world);
 }
 
 /* --- native events and streams --- */
 
-static weir_status natives(const struct wr_system *system, const char *what)
+static weir_status check_native(const struct wr_system *system, const char *what)
 {
 	if (system->backend->native_streams)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no %s of a program's own: cuda has",
+	return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no native %s: use the cuda backend",
 		       system->backend->name, what);
 }
 
@@ -112,12 +112,12 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	status = natives(system, "events");
+	status = check_native(system, "events");
 	if (status)
 		return status;
 	if (!event)
 		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
-	wr_store(&stream->dirty, true);	/* what is recorded next means more than what was recorded last */
+	wr_store(&stream->dirty, true);	/* the last point does not cover this wait */
 	return wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
 							    wr_load(&stream->native), event));
 }
@@ -126,7 +126,7 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 {
 	struct wr_point *place;
 	weir_stream *stream;
-	weir_status status = natives(system, "streams");
+	weir_status status = check_native(system, "streams");
 
 	if (!status && wr_system_failed(system))
 		status = wr_system_failure_status(system);
@@ -137,7 +137,10 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 	if (status || !stream || fence.point <= wr_load(&stream->completed))
 		return status;
 	place = wr_stream_point(stream, fence.point);
-	/* Recorded again: the point was seen complete. Should that come now, the wait is for later work, too. */
+	/*
+	 * If the event was recorded again the point was seen complete. If
+	 * that happens after this check, the wait also covers later work.
+	 */
 	if (wr_load(&place->point) != fence.point)
 		return WEIR_OK;
 	return wr_system_check(system, system->backend->wait(system->native, device, native, place->event));

@@ -1,6 +1,6 @@
 /*
- * Partitions of a device's multiprocessors: the backend makes
- * them, the system owns them until its streams are gone.
+ * Partitions of a device's multiprocessors. The backend creates them; the
+ * system owns them and destroys them after its streams.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -16,7 +16,7 @@ void *wr_partition_native(const struct wr_partition *partition)
 	return partition ? partition->native : NULL;
 }
 
-static void own(struct wr_system *system, struct wr_partition *partition)
+static void system_own_partition(struct wr_system *system, struct wr_partition *partition)
 {
 	struct wr_partition *head = wr_load(&system->partitions);
 
@@ -25,7 +25,7 @@ static void own(struct wr_system *system, struct wr_partition *partition)
 	while (!wr_cas(&system->partitions, &head, partition));
 }
 
-/* All that is needed is there before the device is asked: what it has made cannot be lost then. */
+/* Allocated before the backend is called, so that no partition is lost for lack of memory. */
 static bool make_handles(struct wr_partition **out, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -42,21 +42,21 @@ static void free_handles(struct wr_partition **out, size_t count)
 		wr_free(out[i]);
 }
 
-/* The remainder may not be there. */
-static void hand_out(struct wr_system *system, struct wr_partition **handles, void *const *natives,
+/* The remainder may be NULL. */
+static void partitions_return(struct wr_system *system, struct wr_partition **handles, void *const *natives,
 		     size_t count, struct wr_partition **out)
 {
 	for (size_t i = 0; i < count; i++) {
 		handles[i]->native = natives[i];
 		out[i] = natives[i] ? handles[i] : NULL;
 		if (natives[i])
-			own(system, handles[i]);
+			system_own_partition(system, handles[i]);
 		else
 			wr_free(handles[i]);
 	}
 }
 
-static weir_status check(struct wr_system *system, const struct wr_partitions_spec *spec)
+static weir_status check_spec(struct wr_system *system, const struct wr_partitions_spec *spec)
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -76,7 +76,7 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 	size_t count = spec->count + 1;
 	void **natives = wr_alloc(count, sizeof *natives);
 	struct wr_partition **handles = wr_alloc(count, sizeof *handles);
-	weir_status status = natives && handles ? check(system, spec) : WEIR_E_NOMEM;
+	weir_status status = natives && handles ? check_spec(system, spec) : WEIR_E_NOMEM;
 
 	if (!status && !make_handles(handles, count))
 		status = WEIR_E_NOMEM;
@@ -84,7 +84,7 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 		status = wr_system_check(
 			system, system->backend->partitions_create(system->native, spec, natives, sms));
 	if (!status)
-		hand_out(system, handles, natives, count, out);
+		partitions_return(system, handles, natives, count, out);
 	else if (handles)
 		free_handles(handles, count);
 	wr_free(handles);

@@ -1,17 +1,16 @@
 /*
- * The poller of the flags (G4): what is armed with it, and looking. Who plays the role is decided in the
- * room of the scheduler.
+ * The poller of the flags (G4): arming and polling. The scheduler decides which worker is the poller.
  *
- * A signal that waits so goes from whoever armed it through the inbox, a stack without a lock, into the list
- * of who looks. From there only who looks takes it back, once its token has ended: he ends it himself when
- * the words have come past its points, or finds it superseded; or somebody else ended it, because the system
- * failed or the run is over, and has said, last of all, that he is through with it (`ended`). So a signal is
- * in one place at any time, and is given back once.
+ * The thread that arms a signal pushes it onto the inbox, a lock-free stack; the poller moves it into its
+ * list. Only the poller recycles it, once its token has ended: the poller itself ends the token when the
+ * flags of all its fences are written, or if it was cancelled; or another thread ends it, because the system
+ * failed or the run is over, and as its last step stores it in `ended`. So a signal is in one place at any
+ * time, and is recycled once.
  *
- * There is no lock. `looking` is the right to look, taken and given back by an exchange, which hands the list
- * on from one who looks to the next; who finds it taken goes without. `armed` grows before the signal is in
- * the inbox, `version` after: who goes to sleep on what looking said, and reads the same version once more
- * after he has announced it, has missed nothing (all seq_cst).
+ * There is no lock. `looking` is the right to poll, taken and returned by exchanges, which pass the list from
+ * one poller to the next; a thread that finds it taken returns. `armed` grows before the signal is in the
+ * inbox, `version` after. So a worker that polls, announces its sleep, and then reads the same version as
+ * before the poll has missed no arming (all seq_cst).
  */
 #include "streams/poller.h"
 
@@ -23,30 +22,30 @@
 #include "streams/signal.h"
 #include "streams/system.h"
 
-#define TAKEN          20000	/* when somebody else looks: again so much later */
-#define NO_MEMORY      1000000
+#define RETRY_TAKEN    20000	/* poll again after this time if another thread polls */
+#define RETRY_NOMEM    1000000
 #define LEAST_MARGIN   20000
 #define FIRST_MARGIN   60000
 #define LARGEST_MARGIN 500000
 
-/* One fence of a signal at a time. */
+/* An armed signal, with the one fence of it that is watched now. */
 struct wr_armed_flag {
 	_Atomic uint32_t *word;
 	uint32_t target;
-	uint32_t fence;			/* its number in the signal */
+	uint32_t fence;			/* its index in the signal */
 	weir_stream *stream;
 	uint64_t point;
 	struct wr_signal *signal;
 	wr_token token;
 	struct wr_waiting wait;
-	int64_t made;			/* when the point was recorded, or 0: not known any more */
-	int64_t pending_at;		/* when it was last known not to be complete, or 0 */
+	int64_t made;			/* when the point was recorded, or 0 if that is not known any more */
+	int64_t pending_at;		/* when the point was last seen not to be complete, or 0 */
 };
 
 /* --- arming --- */
 
-/* What was not rung is not armed here. Nothing is enqueued: so no capture is in the way. */
-static weir_status check(struct wr_system *system, const weir_fence *fences, size_t n)
+/* Refuses fences without a flag write. A capture does not matter here, since nothing is enqueued. */
+static weir_status check_flags(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
 
@@ -61,7 +60,7 @@ static weir_status check(struct wr_system *system, const weir_fence *fences, siz
 	return status;
 }
 
-static void put(struct wr_poller *poller, struct wr_signal *signal)
+static void inbox_push(struct wr_poller *poller, struct wr_signal *signal)
 {
 	struct wr_signal *head = wr_load(&poller->inbox);
 
@@ -71,8 +70,8 @@ static void put(struct wr_poller *poller, struct wr_signal *signal)
 }
 
 /*
- * seq_cst, after the token was armed: either this sees the failure, or whoever fails the system sees the
- * token. Either way the poller takes the signal back.
+ * seq_cst, after the token was armed: either this sees the failure, or the thread that fails the system sees
+ * the token. Either way the poller recycles the signal.
  */
 static weir_status check_failed(struct wr_system *system, struct wr_signal *signal, wr_token token)
 {
@@ -97,19 +96,19 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return wr_system_failure_status(system);
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	status = check(system, fences, n);
+	status = check_flags(system, fences, n);
 	if (!status)
 		status = wr_signal_make(system, waker, &order, &signal);
 	if (status)
 		return status;
 	token = wr_load(&signal->token);
 	wr_fetch_add(&poller->armed, 1);
-	put(poller, signal); /* from here on it may fire, and be somebody else's */
+	inbox_push(poller, signal); /* from here on it may fire and be reused */
 	wr_fetch_add(&poller->version, 1);
 	status = check_failed(system, signal, token);
 	if (!status)
 		*out = token;
-	wr_signal_leave(system, entity); /* where it stood for a callback */
+	wr_signal_leave(system, entity); /* it may be in the FIFO from an earlier wait by callback */
 	wr_system_added(system);
 	return status;
 }
@@ -124,14 +123,14 @@ uint64_t wr_flags_version(const struct wr_system *system)
 	return wr_load(&((struct wr_system *)system)->poller.version);
 }
 
-/* --- what is watched --- */
+/* --- one armed signal --- */
 
 /*
- * No stream: all was complete when it was looked at first. The word is proof that the point is complete: the
- * stream came past it, and after a fault it comes past nothing any more. So nobody has to ask the device
- * again.
+ * Returns true if the watched fence is complete. Without a stream, all fences were complete from the start.
+ * The flag proves that the point is complete, since a device writes no flags after a fault; so the device
+ * need not be queried.
  */
-static bool has_come(const struct wr_armed_flag *flag)
+static bool fence_complete(const struct wr_armed_flag *flag)
 {
 	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->point)
 		return true;
@@ -141,8 +140,11 @@ static bool has_come(const struct wr_armed_flag *flag)
 	return true;
 }
 
-/* The work of a point begins when the one before it on the stream has ended. */
-static void expect(struct wr_armed_flag *flag)
+/*
+ * Sets when completion is expected. The work of a point begins when the point before it on the stream has
+ * ended.
+ */
+static void expect_completion(struct wr_armed_flag *flag)
 {
 	weir_stream *stream = flag->stream;
 	bool behind;
@@ -158,8 +160,8 @@ static void expect(struct wr_armed_flag *flag)
 	flag->wait.late = wr_estimate_late(&stream->flag_seen.work);
 }
 
-/* Its place may be another point's by now: then it was seen complete. */
-static int64_t made_at(weir_stream *stream, uint64_t point)
+/* When the point was recorded, or 0 if its record was reused, for which it must have been seen complete. */
+static int64_t point_recorded_at(weir_stream *stream, uint64_t point)
 {
 	struct wr_point *place = wr_stream_point(stream, point);
 	int64_t at = wr_load_relaxed(&place->at);
@@ -167,8 +169,8 @@ static int64_t made_at(weir_stream *stream, uint64_t point)
 	return wr_load(&place->point) == point ? at : 0;
 }
 
-/* The next fence that is not known to be complete, if there is one. */
-static bool watch_from(struct wr_armed_flag *flag, uint32_t first, int64_t pending_at)
+/* Watches the next fence that is not known to be complete. Returns false if there is none. */
+static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t pending_at)
 {
 	const struct wr_signal *signal = flag->signal;
 
@@ -184,27 +186,27 @@ static bool watch_from(struct wr_armed_flag *flag, uint32_t first, int64_t pendi
 		flag->word = wr_load(&stream->word);
 		flag->point = fence.point;
 		flag->target = (uint32_t)fence.point;
-		flag->made = made_at(stream, fence.point);
+		flag->made = point_recorded_at(stream, fence.point);
 		flag->pending_at = pending_at;
-		expect(flag);
+		expect_completion(flag);
 		return true;
 	}
 	return false;
 }
 
 /*
- * When it ended is known no better than from when it was last looked at until now. A sleep that was too long
- * teaches nothing about the work but that it was not longer. What ended in the same gap as the one before it
- * says nothing.
+ * Updates the estimate of the stream's work, whose end is only known to be between the last poll and now:
+ * after a sleep that was too long only an upper bound is known. A point that ended in the same interval as
+ * the one before it tells nothing.
  */
-static bool learn(struct wr_armed_flag *flag, int64_t now)
+static bool work_learn(struct wr_armed_flag *flag, int64_t now)
 {
 	weir_stream *stream = flag->stream;
 	int64_t since;
 
 	if (!stream || flag->point <= stream->flag_seen.point)
 		return false;
-	expect(flag); /* the one before may have ended just now */
+	expect_completion(flag); /* the point before may have ended just now */
 	since = flag->wait.since;
 	if (flag->made && flag->pending_at >= since)
 		wr_estimate_learn_between(&stream->flag_seen.work, flag->pending_at - since, now - since);
@@ -213,8 +215,10 @@ static bool learn(struct wr_armed_flag *flag, int64_t now)
 	return true;
 }
 
-/* The token has ended, or ends here. False: who ended it is not through yet. */
-static bool take_back(struct wr_signal *signal, wr_token token)
+/*
+ * Ends the token if needed and recycles the signal. Returns false if the thread that ended it still uses it.
+ */
+static bool poller_recycle(struct wr_signal *signal, wr_token token)
 {
 	struct wr_system *system = signal->system;
 	enum wr_token_end end = wr_token_end(token);
@@ -223,29 +227,29 @@ static bool take_back(struct wr_signal *signal, wr_token token)
 		return false;
 	if (end == WR_TOKEN_WAS_PENDING && signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity);
-	wr_signal_release(signal); /* nothing carried it */
+	wr_signal_release(signal); /* it has no signal stream */
 	wr_fetch_sub(&system->signals.pending, 1);
 	wr_fetch_sub(&system->poller.armed, 1);
 	return true;
 }
 
-/* --- looking --- */
+/* --- polling --- */
 
-/* True: it is out of the list. */
-static bool settle(struct wr_armed_flag *flag, int64_t now, bool *learned)
+/* Returns true if the signal was recycled, so that its entry must leave the list. */
+static bool poll_one(struct wr_armed_flag *flag, int64_t now, bool *learned)
 {
 	if (!wr_token_pending(flag->token))
-		return take_back(flag->signal, flag->token);
-	while (has_come(flag)) {
-		*learned |= learn(flag, now);
-		if (!watch_from(flag, flag->fence + 1, 0))
-			return take_back(flag->signal, flag->token);
+		return poller_recycle(flag->signal, flag->token);
+	while (fence_complete(flag)) {
+		*learned |= work_learn(flag, now);
+		if (!watch_next_fence(flag, flag->fence + 1, 0))
+			return poller_recycle(flag->signal, flag->token);
 	}
 	flag->pending_at = now;
 	return false;
 }
 
-static bool enlist(struct wr_poller *poller, struct wr_signal *signal)
+static bool list_add(struct wr_poller *poller, struct wr_signal *signal)
 {
 	struct wr_armed_flag *flag;
 
@@ -253,13 +257,13 @@ static bool enlist(struct wr_poller *poller, struct wr_signal *signal)
 		return false;
 	flag = &poller->list[poller->count++];
 	*flag = (struct wr_armed_flag){.signal = signal, .token = wr_load(&signal->token)};
-	if (!watch_from(flag, 0, signal->armed_at))
+	if (!watch_next_fence(flag, 0, signal->armed_at))
 		flag->fence = (uint32_t)signal->count;
 	return true;
 }
 
-/* Without memory what was armed stays in the inbox. */
-static void empty_inbox(struct wr_poller *poller)
+/* Without memory for the list, signals stay in the inbox. */
+static void inbox_empty(struct wr_poller *poller)
 {
 	struct wr_signal *signal = wr_load(&poller->inbox) ? wr_exchange(&poller->inbox, NULL) : NULL;
 
@@ -267,37 +271,37 @@ static void empty_inbox(struct wr_poller *poller)
 		struct wr_signal *next = signal->next;
 		wr_token token = wr_load(&signal->token);
 
-		if ((wr_token_pending(token) || !take_back(signal, token)) && !enlist(poller, signal))
-			put(poller, signal);
+		if ((wr_token_pending(token) || !poller_recycle(signal, token)) && !list_add(poller, signal))
+			inbox_push(poller, signal);
 		signal = next;
 	}
 }
 
-static void settle_all(struct wr_poller *poller, int64_t now)
+static void poll_all(struct wr_poller *poller, int64_t now)
 {
 	bool learned = false;
 
-	empty_inbox(poller);
+	inbox_empty(poller);
 	for (size_t i = 0; i < poller->count;)
-		if (settle(&poller->list[i], now, &learned))
+		if (poll_one(&poller->list[i], now, &learned))
 			poller->list[i] = poller->list[--poller->count];
 		else
 			i++;
 	for (size_t i = 0; i < poller->count && learned; i++)
-		expect(&poller->list[i]);
+		expect_completion(&poller->list[i]);
 }
 
 /*
- * What is armed and not listed is on its way here (its arming
- * then changes `version`), or there was no memory for it.
+ * A signal that is armed but not listed is about to be put into the inbox
+ * (which changes `version`), or there was no memory to list it.
  */
-static int64_t when_next(struct wr_system *system, int64_t now)
+static int64_t next_poll(struct wr_system *system, int64_t now)
 {
 	struct wr_poller *poller = &system->poller;
 	int64_t margin = wr_load(&poller->margin), next = INT64_MAX;
 
 	if (wr_load(&poller->armed) > poller->count)
-		next = now + (wr_load(&poller->inbox) ? NO_MEMORY : TAKEN);
+		next = now + (wr_load(&poller->inbox) ? RETRY_NOMEM : RETRY_TAKEN);
 	for (size_t i = 0; i < poller->count && next > now; i++) {
 		int64_t wanted = wr_wait_next(&poller->list[i].wait, now, poller->spins, margin);
 
@@ -314,9 +318,9 @@ int64_t wr_flags_poll(struct wr_system *system, int64_t now)
 	if (!wr_load(&poller->armed))
 		return INT64_MAX;
 	if (wr_exchange(&poller->looking, true))
-		return now + TAKEN;
-	settle_all(poller, now);
-	next = when_next(system, now);
+		return now + RETRY_TAKEN;
+	poll_all(poller, now);
+	next = next_poll(system, now);
 	wr_exchange(&poller->looking, false);
 	return next;
 }
@@ -340,7 +344,7 @@ void wr_flags_reap(struct wr_system *system)
 
 	while (wr_exchange(&poller->looking, true))
 		wr_thread_yield();
-	settle_all(poller, wr_now());
+	poll_all(poller, wr_now());
 	assert(!poller->count && !wr_load(&poller->armed));
 	wr_exchange(&poller->looking, false);
 }

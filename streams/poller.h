@@ -1,4 +1,4 @@
-/* What the poller of the flags watches (G4); what it does stands in streams.h. No lock: see poller.c. */
+/* The poller of the flags (G4); its functions are in streams.h. It has no lock: see poller.c. */
 #ifndef WR_STREAMS_POLLER_H
 #define WR_STREAMS_POLLER_H
 
@@ -10,21 +10,21 @@ struct wr_armed_flag;
 
 struct wr_poller {
 	_Atomic(struct wr_signal *) inbox;	/* armed, and not yet in the list */
-	_Atomic size_t armed;			/* in the inbox or the list */
-	_Atomic uint64_t version;		/* grows with each that is put into the inbox */
-	_Atomic bool looking;			/* somebody looks: the list is his */
+	_Atomic size_t armed;			/* signals in the inbox or the list */
+	_Atomic uint64_t version;		/* grows with each signal that is put into the inbox */
+	_Atomic bool looking;			/* a thread polls, and owns list, count and room */
 	struct wr_armed_flag *list;
 	size_t count, room;
-	struct wr_estimate lateness;		/* of sleeps. Who plays the role */
-	_Atomic int64_t margin;
+	struct wr_estimate lateness;		/* of sleeps. Used by the worker that is the poller */
+	_Atomic int64_t margin;			/* how much earlier a sleep must end */
 	bool spins;				/* the backend's; tests set it before a run */
 };
 
 void wr_poller_init(struct wr_poller *poller, bool spins);
 void wr_poller_finish(struct wr_poller *poller);
 /*
- * All tokens were revoked: takes back what has ended, which is
- * all. Waits for who still looks. Thread: who detaches.
+ * Recycles all signals by flag, whose tokens have all ended, once no
+ * thread polls any more. Thread: the one that detaches.
  */
 void wr_flags_reap(struct wr_system *system);
 

@@ -1,6 +1,6 @@
 /*
- * Stream pools: streams of one kind, so many at most. The pool counts who has one; the streams themselves lie
- * in the system's table, and one that was given back serves the same pool again.
+ * Stream pools: up to `max` streams of one kind. The pool counts the streams in use; the streams are in the
+ * system's table, and a closed one is reused for the same pool.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -13,7 +13,7 @@ struct wr_stream_pool {
 	_Atomic uint32_t taken;
 };
 
-static bool count_in(struct wr_stream_pool *pool)
+static bool pool_count_in(struct wr_stream_pool *pool)
 {
 	uint32_t taken = wr_load(&pool->taken);
 
@@ -33,7 +33,7 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 {
 	weir_status status;
 
-	if (!count_in(pool))
+	if (!pool_count_in(pool))
 		return wr_fail(WEIR_E_BUSY,
 			       "stream pool '%s' is exhausted: of %u stream%s none is left; raise max_size",
 			       pool->spec.name, pool->spec.max, pool->spec.max == 1 ? "" : "s");
@@ -48,7 +48,7 @@ size_t wr_stream_pool_taken(const struct wr_stream_pool *pool)
 	return wr_load(&((struct wr_stream_pool *)pool)->taken);
 }
 
-static weir_status make_reserved(struct wr_stream_pool *pool)
+static weir_status pool_open_reserved(struct wr_stream_pool *pool)
 {
 	uint32_t most = pool->spec.max, want = pool->spec.reserved, made = 0;
 	uint32_t count = most && want > most ? most : want;
@@ -63,7 +63,7 @@ static weir_status make_reserved(struct wr_stream_pool *pool)
 	return status;
 }
 
-static void own(struct wr_system *system, struct wr_stream_pool *pool)
+static void system_own_pool(struct wr_system *system, struct wr_stream_pool *pool)
 {
 	struct wr_stream_pool *head = wr_load(&system->pools);
 
@@ -72,7 +72,7 @@ static void own(struct wr_system *system, struct wr_stream_pool *pool)
 	while (!wr_cas(&system->pools, &head, pool));
 }
 
-/* Owned even if its streams could not be made: those that were made name it. */
+/* The system owns the pool even if opening its streams failed, since those that were opened refer to it. */
 weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec,
 				  struct wr_stream_pool **out)
 {
@@ -83,9 +83,9 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
 		return WEIR_E_NOMEM;
 	pool->system = system;
 	pool->spec = *spec;
-	own(system, pool);
+	system_own_pool(system, pool);
 	if (spec->reserved)
-		status = make_reserved(pool);
+		status = pool_open_reserved(pool);
 	if (!status)
 		*out = pool;
 	return status;

@@ -1,12 +1,12 @@
 /*
- * The order of refused entities (G2). A place in it holds a live reference, which is dropped when it is left:
- * by a poke, by its entity, or at the end of the run.
+ * The FIFO of refused entities (G2). An entry holds a live reference, which is dropped when the entry is
+ * removed: by a poke, by its entity, or at the end of the run.
  */
 #include "base/memory.h"
 #include "streams/signal.h"
 #include "streams/system.h"
 
-static struct wr_refused **find_refused_locked(struct wr_signals *signals, uint32_t entity)
+static struct wr_refused **refused_find_locked(struct wr_signals *signals, uint32_t entity)
 {
 	struct wr_refused **at = &signals->first;
 
@@ -15,7 +15,7 @@ static struct wr_refused **find_refused_locked(struct wr_signals *signals, uint3
 	return at;
 }
 
-static void unlink_refused_locked(struct wr_signals *signals, struct wr_refused **at)
+static void refused_unlink_locked(struct wr_signals *signals, struct wr_refused **at)
 {
 	struct wr_refused *gone = *at;
 
@@ -26,23 +26,21 @@ static void unlink_refused_locked(struct wr_signals *signals, struct wr_refused 
 	signals->spare = gone;
 }
 
-/* True if it stood there: its reference is the caller's to drop. */
 bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
 {
-	struct wr_refused **at = find_refused_locked(signals, entity);
+	struct wr_refused **at = refused_find_locked(signals, entity);
 
 	if (!*at)
 		return false;
-	unlink_refused_locked(signals, at);
+	refused_unlink_locked(signals, at);
 	return true;
 }
 
-/* BUSY: it stands there now, or stood there already. */
 weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
 {
 	struct wr_refused *entry = signals->spare;
 
-	*entered = !*find_refused_locked(signals, entity);
+	*entered = !*refused_find_locked(signals, entity);
 	if (!*entered)
 		return WEIR_E_BUSY;
 	if (entry)
@@ -78,23 +76,23 @@ void wr_signal_leave(struct wr_system *system, uint32_t entity)
 	wr_system_leave(system);
 }
 
-static bool next_refused_locked(struct wr_signals *signals, int device, uint32_t *entity)
+static bool refused_take_locked(struct wr_signals *signals, int device, uint32_t *entity)
 {
 	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
 		if ((*at)->device == device) {
 			*entity = (*at)->entity;
-			unlink_refused_locked(signals, at);
+			refused_unlink_locked(signals, at);
 			return true;
 		}
 	return false;
 }
 
-static bool next_refused(struct wr_signals *signals, int device, uint32_t *entity)
+static bool refused_take(struct wr_signals *signals, int device, uint32_t *entity)
 {
 	bool found;
 
 	wr_mutex_lock(&signals->lock);
-	found = next_refused_locked(signals, device, entity);
+	found = refused_take_locked(signals, device, entity);
 	wr_mutex_unlock(&signals->lock);
 	return found;
 }
@@ -103,7 +101,7 @@ void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int devic
 {
 	uint32_t entity;
 
-	while (most-- && next_refused(&system->signals, device, &entity)) {
+	while (most-- && refused_take(&system->signals, device, &entity)) {
 		waker->poke(waker, entity);
 		waker->drop(waker);
 	}
@@ -131,7 +129,7 @@ void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
 
 	wr_mutex_lock(&signals->lock);
 	for (; signals->first; n++)
-		unlink_refused_locked(signals, &signals->first);
+		refused_unlink_locked(signals, &signals->first);
 	wr_mutex_unlock(&signals->lock);
 	while (n--)
 		waker->drop(waker);

@@ -1,58 +1,57 @@
 /*
- * Runners: threads (or fibers) that take a line that is ready and do its first task, over and over.
+ * Host workers: threads (or fibers) that take a ready stream and execute its first task, over and over.
  *
- * Where there are rules, calls are made one at a time a group, as CUDA's driver does, and kernels that sleep
- * in simulated time occupy a runner, so a device gets another one when its last idle one begins a kernel. A
- * partition does not: so many runners are what it is.
+ * With rules (sim), a pool makes one callback at a time, as CUDA's driver does. A kernel that sleeps in
+ * virtual time occupies a worker, so a device starts another worker when its last idle one begins a kernel. A
+ * partition does not: its size is its number of workers.
  *
- * The lock is left in three places: while a task is executed, while another runner is woken or started, and
- * in sleep. Meanwhile the line that a runner has taken is `running`, which keeps it from being destroyed.
+ * The lock is left in three places: while a task is executed, while another worker is woken or started, and
+ * in sleep. The stream that a worker has taken is `running` meanwhile, so that it is not destroyed.
  */
 #include "streams/runners.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* --- choosing a stream; all with the lock held --- */
 
-/* --- what is next; all with the lock held --- */
-
-struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *group)
+struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *pool)
 {
-	struct wr_host_worker *runner = group->idle;
+	struct wr_host_worker *worker = pool->idle;
 
-	if (runner) {
-		group->idle = runner->next;
-		runner->idle = false;
+	if (worker) {
+		pool->idle = worker->next;
+		worker->idle = false;
 	}
-	return runner;
+	return worker;
 }
 
-static bool may_run_locked(const struct wr_host_stream *line)
+static bool may_run_locked(const struct wr_host_stream *stream)
 {
-	return line->first->work != WR_WORK_CALL || !line->group->calling || !line->fifo->rules;
+	return stream->first->work != WR_WORK_CALL || !stream->group->calling || !stream->fifo->rules;
 }
 
-/* One of those that are due, or NULL, and when the next one will be. */
-static struct wr_host_stream *take_by_rules_locked(struct wr_host_pool *group, int64_t *until)
+/* Returns one of the streams that are due, or NULL; *until is when the next one will be due. */
+static struct wr_host_stream *pool_take_by_rules_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	struct wr_fifo *fifo = group->fifo;
+	struct wr_fifo *fifo = pool->fifo;
 	int64_t now = fifo->rules->now(fifo->arg);
 	size_t due = 0, chosen;
 
-	for (struct wr_host_stream *line = group->ready; line; line = line->next) {
-		if (!may_run_locked(line))
+	for (struct wr_host_stream *stream = pool->ready; stream; stream = stream->next) {
+		if (!may_run_locked(stream))
 			continue;
-		if (line->due <= now)
+		if (stream->due <= now)
 			due++;
-		else if (line->due < *until)
-			*until = line->due;
+		else if (stream->due < *until)
+			*until = stream->due;
 	}
 	if (!due)
 		return NULL;
 	chosen = fifo->rules->choose(fifo->arg, due);
-	for (struct wr_host_stream **at = &group->ready;; at = &(*at)->next)
+	for (struct wr_host_stream **at = &pool->ready;; at = &(*at)->next)
 		if (may_run_locked(*at) && (*at)->due <= now && !chosen--)
-			return wr_host_stream_unlink_locked(group, at);
+			return wr_host_stream_unlink_locked(pool, at);
 }
 
 static bool after_fault(const struct wr_fifo *fifo)
@@ -60,14 +59,15 @@ static bool after_fault(const struct wr_fifo *fifo)
 	return fifo->rules && fifo->rules->after_fault(fifo->arg);
 }
 
-static struct wr_host_stream *take_locked(struct wr_host_pool *group, int64_t *until)
+static struct wr_host_stream *pool_take_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	const struct wr_fifo *fifo = group->fifo;
+	const struct wr_fifo *fifo = pool->fifo;
 
 	*until = WR_FOREVER;
-	if (!group->ready || (fifo->faulted && !after_fault(fifo)))
+	if (!pool->ready || (fifo->faulted && !after_fault(fifo)))
 		return NULL;
-	return fifo->rules ? take_by_rules_locked(group, until) : wr_host_stream_unlink_locked(group, &group->ready);
+	return fifo->rules ? pool_take_by_rules_locked(pool, until)
+			   : wr_host_stream_unlink_locked(pool, &pool->ready);
 }
 
 static void fault_locked(struct wr_fifo *fifo, const char *name, int code)
@@ -80,7 +80,7 @@ static void fault_locked(struct wr_fifo *fifo, const char *name, int code)
 
 /* --- running --- */
 
-static int execute(struct wr_task *task)
+static int task_execute(struct wr_task *task)
 {
 	switch (task->work) {
 	case WR_WORK_KERNEL:
@@ -101,58 +101,58 @@ static int execute(struct wr_task *task)
 	return 0;
 }
 
-/* A kernel may sleep in virtual time: somebody else must be there for the other lines meanwhile. */
-static bool needs_another_locked(const struct wr_host_pool *group, const struct wr_task *task)
+/* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
+static bool needs_another_locked(const struct wr_host_pool *pool, const struct wr_task *task)
 {
-	return group->fifo->rules && task->work == WR_WORK_KERNEL && !group->idle &&
-	       group->started < group->room;
+	return pool->fifo->rules && task->work == WR_WORK_KERNEL && !pool->idle &&
+	       pool->started < pool->room;
 }
 
-static void run(void *arg);
+static void worker_main(void *arg);
 
-weir_status wr_host_worker_start(struct wr_host_pool *group, unsigned i)
+weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i)
 {
-	group->runners[i].group = group;
-	return wr_thread_start(&group->runners[i].thread, "weir-stream", run, &group->runners[i]);
+	pool->runners[i].group = pool;
+	return wr_thread_start(&pool->runners[i].thread, "weir-stream", worker_main, &pool->runners[i]);
 }
 
-static void run_unlocked(struct wr_host_stream *line, struct wr_task *task)
+static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *task)
 {
-	struct wr_host_pool *group = line->group;
-	struct wr_fifo *fifo = line->fifo;
-	unsigned another = needs_another_locked(group, task) ? group->started++ : 0;
+	struct wr_host_pool *pool = stream->group;
+	struct wr_fifo *fifo = stream->fifo;
+	unsigned another = needs_another_locked(pool, task) ? pool->started++ : 0;
 	int code;
 
-	group->calling |= task->work == WR_WORK_CALL;
+	pool->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&fifo->lock);
-	if (another) /* a convenience: that there is no memory for it is no failure */
-		(void)wr_host_worker_start(group, another);
-	code = execute(task);
+	if (another) /* the pool works without it, so a failure is ignored */
+		(void)wr_host_worker_start(pool, another);
+	code = task_execute(task);
 	wr_mutex_lock(&fifo->lock);
 	if (task->work == WR_WORK_CALL)
-		group->calling = false;
+		pool->calling = false;
 	if (code)
 		fault_locked(fifo, task->kernel.name, code);
 }
 
-/* The same call once more, behind what is enqueued by now (F06). */
-static void repeat_locked(struct wr_host_stream *line)
+/* Enqueues the same callback a second time, behind all that is enqueued by now (F06). */
+static void task_repeat_locked(struct wr_host_stream *stream)
 {
-	struct wr_task *again = wr_task_locked(line->fifo);
+	struct wr_task *again = wr_task_locked(stream->fifo);
 
 	if (!again)
 		return;
-	*again = *line->first;
+	*again = *stream->first;
 	again->next = NULL;
 	again->again = true;
-	line->last->next = again;
-	line->last = again;
+	stream->last->next = again;
+	stream->last = again;
 }
 
-static void run_by_fate(struct wr_host_stream *line)
+static void task_run_by_fate(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = line->fifo;
-	struct wr_task *task = line->first;
+	struct wr_fifo *fifo = stream->fifo;
+	struct wr_task *task = stream->first;
 	enum wr_fate fate = fifo->rules ? fifo->rules->fate(fifo->arg, task->work) : WR_FATE_RUN;
 
 	if (fifo->faulted && task->work != WR_WORK_CALL)
@@ -160,137 +160,137 @@ static void run_by_fate(struct wr_host_stream *line)
 	if (fate == WR_FATE_FAULT)
 		fault_locked(fifo, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
 	else if (fate != WR_FATE_LOSE)
-		run_unlocked(line, task);
+		task_run_unlocked(stream, task);
 	if (fate == WR_FATE_TWICE && !task->again)
-		repeat_locked(line);
+		task_repeat_locked(stream);
 }
 
 /* Called with the lock held, which is left while a task is executed. */
-static void step(struct wr_host_stream *line)
+static void stream_step(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = line->fifo;
+	struct wr_fifo *fifo = stream->fifo;
 
-	switch (line->first->work) {
+	switch (stream->first->work) {
 	case WR_WORK_WAIT:
-		if (!fifo->faulted && wr_host_stream_park_locked(line))
+		if (!fifo->faulted && wr_host_stream_park_locked(stream))
 			return;
 		break;
 	case WR_WORK_RECORD:
 		if (!fifo->faulted)
-			wr_host_stream_reach_locked(line);
+			wr_host_stream_reach_locked(stream);
 		break;
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
 	case WR_WORK_CALL:
 	case WR_WORK_FLAG:
-		run_by_fate(line);
+		task_run_by_fate(stream);
 		break;
 	}
-	wr_host_stream_pop_locked(line);
-	if (line->first)
-		wr_host_stream_ready_locked(line);
+	wr_host_stream_pop_locked(stream);
+	if (stream->first)
+		wr_host_stream_ready_locked(stream);
 	else
-		line->busy = false;
+		stream->busy = false;
 }
 
-static void sleep_until(struct wr_host_worker *runner, int64_t until)
+static void worker_sleep(struct wr_host_worker *worker, int64_t until)
 {
-	struct wr_host_pool *group = runner->group;
-	struct wr_fifo *fifo = group->fifo;
+	struct wr_host_pool *pool = worker->group;
+	struct wr_fifo *fifo = pool->fifo;
 
-	runner->next = group->idle;
-	runner->idle = true;
-	group->idle = runner;
+	worker->next = pool->idle;
+	worker->idle = true;
+	pool->idle = worker;
 	wr_mutex_unlock(&fifo->lock);
-	wr_park(&runner->parker, until);
+	wr_park(&worker->parker, until);
 	wr_mutex_lock(&fifo->lock);
-	for (struct wr_host_worker **at = &group->idle; runner->idle; at = &(*at)->next)
-		if (*at == runner) {
-			*at = runner->next;
-			runner->idle = false;
+	for (struct wr_host_worker **at = &pool->idle; worker->idle; at = &(*at)->next)
+		if (*at == worker) {
+			*at = worker->next;
+			worker->idle = false;
 			break;
 		}
 }
 
-static void unpark_unlocked(struct wr_fifo *fifo, struct wr_host_worker *runner)
+static void worker_unpark_unlocked(struct wr_fifo *fifo, struct wr_host_worker *worker)
 {
 	wr_mutex_unlock(&fifo->lock);
-	wr_unpark(&runner->parker);
+	wr_unpark(&worker->parker);
 	wr_mutex_lock(&fifo->lock);
 }
 
-/* What is ready beside the line that this runner has is work for another one. */
-static void share(struct wr_host_pool *group)
+/* Wakes another worker if more streams are ready. */
+static void wake_another(struct wr_host_pool *pool)
 {
-	struct wr_host_worker *other = group->ready ? wr_host_pool_wake_locked(group) : NULL;
+	struct wr_host_worker *other = pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
 
 	if (other)
-		unpark_unlocked(group->fifo, other);
+		worker_unpark_unlocked(pool->fifo, other);
 }
 
-static struct wr_host_worker *stirred_locked(struct wr_fifo *fifo)
+static struct wr_host_worker *pool_stirred_locked(struct wr_fifo *fifo)
 {
-	struct wr_host_pool *group = fifo->groups;
+	struct wr_host_pool *pool = fifo->groups;
 
-	while (!group->stirred)
-		group = group->next;
-	group->stirred = false;
+	while (!pool->stirred)
+		pool = pool->next;
+	pool->stirred = false;
 	fifo->stirred--;
-	return group->ready ? wr_host_pool_wake_locked(group) : NULL;
+	return pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
 }
 
-/* A record has let lines of other groups go on. */
-static void tell_others(struct wr_fifo *fifo)
+/* A record may have made streams of other pools ready: wakes a worker in each. */
+static void wake_stirred_pools(struct wr_fifo *fifo)
 {
 	while (fifo->stirred) {
-		struct wr_host_worker *runner = stirred_locked(fifo);
+		struct wr_host_worker *worker = pool_stirred_locked(fifo);
 
-		if (runner)
-			unpark_unlocked(fifo, runner);
+		if (worker)
+			worker_unpark_unlocked(fifo, worker);
 	}
 }
 
-/* From here on the line is this runner's, also while the lock is left: nobody destroys it. */
-static struct wr_host_stream *hold_locked(struct wr_host_pool *group, int64_t *until)
+/* Takes a stream for this worker: it is not destroyed while the lock is left. */
+static struct wr_host_stream *pool_hold_stream_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	struct wr_host_stream *line = take_locked(group, until);
+	struct wr_host_stream *stream = pool_take_locked(pool, until);
 
-	if (line) {
-		line->running = true;
-		group->fifo->running++;
+	if (stream) {
+		stream->running = true;
+		pool->fifo->running++;
 	}
-	return line;
+	return stream;
 }
 
-static void release_locked(struct wr_host_stream *line)
+static void stream_release_locked(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = line->fifo;
+	struct wr_fifo *fifo = stream->fifo;
 
-	line->running = false;
+	stream->running = false;
 	fifo->running--;
 	if (fifo->leaving)
 		wr_cond_broadcast(&fifo->returned);
 }
 
-static void run(void *arg)
+static void worker_main(void *arg)
 {
 	struct wr_host_worker *self = arg;
-	struct wr_host_pool *group = self->group;
-	struct wr_fifo *fifo = group->fifo;
+	struct wr_host_pool *pool = self->group;
+	struct wr_fifo *fifo = pool->fifo;
 	int64_t until;
 
 	wr_mutex_lock(&fifo->lock);
 	while (!fifo->stopping) {
-		struct wr_host_stream *line = hold_locked(group, &until);
+		struct wr_host_stream *stream = pool_hold_stream_locked(pool, &until);
 
-		if (!line) {
-			sleep_until(self, until);
+		if (!stream) {
+			worker_sleep(self, until);
 			continue;
 		}
-		share(group);
-		step(line);
-		release_locked(line);
-		tell_others(fifo);
+		wake_another(pool);
+		stream_step(stream);
+		stream_release_locked(stream);
+		wake_stirred_pools(fifo);
 	}
 	wr_mutex_unlock(&fifo->lock);
 }
@@ -300,8 +300,8 @@ bool wr_fifo_quiet(struct wr_fifo *fifo)
 	bool quiet, more = false;
 
 	wr_mutex_lock(&fifo->lock);
-	for (const struct wr_host_pool *group = fifo->groups; group; group = group->next)
-		more |= group->ready && after_fault(fifo);
+	for (const struct wr_host_pool *pool = fifo->groups; pool; pool = pool->next)
+		more |= pool->ready && after_fault(fifo);
 	quiet = fifo->faulted && !fifo->running && !more;
 	wr_mutex_unlock(&fifo->lock);
 	return quiet;

@@ -1,11 +1,11 @@
 /*
- * What queues (fifo.c), those who run them (runners.c) and their groups (groups.c) share. A line is ready,
- * due at a time, when its first operation could run; parked when that is a wait for a mark that was not
- * reached; running while a runner is in its first operation; idle when it is empty. Only a ready line is in
- * its group's list, so a line is run by one runner at a time and its order is kept.
+ * Shared by host streams (fifo.c), host workers (runners.c) and host pools (groups.c). A stream is ready, due
+ * at a time, if its first task could run; parked, if that is a wait for an event that was not reached;
+ * running, while a worker executes its first task; idle, if it is empty. Only a ready stream is in its pool's
+ * list, so it is run by one worker at a time and keeps its order.
  *
- * A group is a device, or a partition of one: its lines run on its runners alone. One lock guards all groups,
- * since a mark may be recorded in one and waited for in another.
+ * A pool is a device, or a partition of one: its streams run on its workers only. One lock guards all pools,
+ * since an event may be recorded in one and waited for in another.
  */
 #ifndef WR_STREAMS_RUNNERS_H
 #define WR_STREAMS_RUNNERS_H
@@ -17,7 +17,7 @@
 struct wr_task {
 	struct wr_task *next;
 	enum wr_work work;
-	bool again;			/* it was made once already */
+	bool again;			/* a callback's second call */
 	union {
 		struct {
 			int (*host)(const void *arguments);
@@ -54,10 +54,10 @@ struct wr_host_stream {
 	struct wr_fifo *fifo;
 	struct wr_host_pool *group;
 	struct wr_task *first, *last;	/* these and the rest: guarded by fifo->lock */
-	struct wr_host_stream *next;		/* in the ready list, or among those parked on a mark */
+	struct wr_host_stream *next;		/* in the ready list, or in an event's parked list */
 	int64_t due;
-	bool busy;			/* ready, parked or running: whoever adds a task leaves it alone */
-	bool running;	/* a runner has taken it and comes back to it, whether it leaves the lock or not */
+	bool busy;			/* ready, parked or running: adding a task need not make it ready */
+	bool running;	/* a worker has taken it, and still uses it after it has left the lock */
 };
 
 struct wr_host_worker {
@@ -69,19 +69,19 @@ struct wr_host_worker {
 };
 
 /*
- * Freed with the fifo, when no runner is left: whoever wakes
- * one of another group's does it without the lock.
+ * Freed with the fifo, when no worker is left, because a worker
+ * of another pool is woken without the lock.
  */
 struct wr_host_pool {
 	struct wr_fifo *fifo;
 	struct wr_host_pool *next;
-	struct wr_host_stream standing;	/* of a device: the line of BLOCKING streams and of the default one */
-	unsigned size, room;		/* runners to begin with; at most */
+	struct wr_host_stream standing;	/* of a device: stands for the default stream and all BLOCKING ones */
+	unsigned size, room;		/* workers: to begin with; at most */
 	unsigned started;		/* this and the rest: guarded by fifo->lock */
 	struct wr_host_stream *ready, **ready_end;
 	struct wr_host_worker *idle;
-	bool calling;
-	bool stirred;			/* a runner of another group has made a line of it ready */
+	bool calling;			/* a worker executes a callback */
+	bool stirred;			/* a worker of another pool has made one of its streams ready */
 	struct wr_host_worker runners[];
 };
 
@@ -94,28 +94,31 @@ struct wr_fifo {
 	struct wr_host_pool *groups;	/* all of them; this and the rest: guarded by lock */
 	struct wr_task *spare;
 	unsigned running;
-	unsigned stirred;		/* groups that are */
+	unsigned stirred;		/* number of stirred pools */
 	bool stopping, faulted;
 	unsigned leaving;		/* threads that wait on `returned` */
-	struct wr_cond returned;	/* a runner is back from a task */
+	struct wr_cond returned;	/* a worker has finished a task */
 	char fault[160];
 };
 
 /* fifo.c; all with the lock held */
 struct wr_task *wr_task_locked(struct wr_fifo *fifo);	/* a new one, or NULL */
-void wr_host_stream_ready_locked(struct wr_host_stream *line);	/* its first task is the next */
-void wr_host_stream_pop_locked(struct wr_host_stream *line);
-struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *group, struct wr_host_stream **at);
-bool wr_host_stream_park_locked(struct wr_host_stream *line);		/* true if its wait is not over: it is parked */
-void wr_host_stream_reach_locked(struct wr_host_stream *line);	/* its record has run */
+void wr_host_stream_ready_locked(struct wr_host_stream *stream);	/* its first task can run */
+void wr_host_stream_pop_locked(struct wr_host_stream *stream);
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at);
+/* true: its wait is not over, it was parked */
+bool wr_host_stream_park_locked(struct wr_host_stream *stream);
+void wr_host_stream_reach_locked(struct wr_host_stream *stream);	/* runs the record at its head */
 void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */
-/* Its i-th. Thread: any; who makes groups: with the lock. */
-weir_status wr_host_worker_start(struct wr_host_pool *group, unsigned i);
-struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *group);	/* an idle one, for wr_unpark; or NULL */
+/* Starts the pool's i-th worker. Thread: any. */
+weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i);
+/* Removes an idle worker from the list, for wr_unpark; or returns NULL. */
+struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *pool);
 
 /* groups.c */
-weir_status wr_host_pool_start(struct wr_host_pool *group);	/* its runners, if it has none yet. Lock not held */
+/* starts its workers, if it has none. Lock not held */
+weir_status wr_host_pool_start(struct wr_host_pool *pool);
 
 #endif

@@ -1,20 +1,21 @@
 /*
- * Signals that end without their callbacks: because the device was lost, which calls nobody back, or because
- * the run is over and its waker goes.
+ * Signals that end without their callbacks, because the device was lost and makes no callbacks any more, or
+ * because the run is over and its waker is cleared.
  *
- * Failing ends every token as its callback would have: each entity that waits is poked once, whoever is
- * first. Revoking (G1) makes an orphan of what has not fired: its callback, should it ever come, touches the
- * slot alone and gives it back. Then the caller waits until nobody is inside any slot, collects what has
- * fired, and takes the rest back here; the slots that are free go to the slab. The signal stream of an orphan is in
- * draining until its last event is complete.
+ * wr_signals_fail ends every token as its callback would have; a callback that comes as well finds the token
+ * ended, so each waiting entity is poked once. wr_signals_shut_down (G1) detaches tokens that have not fired:
+ * a callback that still comes touches only the slot and frees it. Then the caller waits until no thread is
+ * inside a slot and collects what has fired; wr_signals_release_all recycles the remaining signals and
+ * returns their free slots to the slab. The signal stream of a detached token stays in the draining list
+ * until its last event is complete.
  *
- * Thread: fail: any; the others: who detaches, when no worker and no loop is left.
+ * Thread: wr_signals_fail: any; the others: the one that detaches, when the workers and the loop have left.
  */
 #include "streams/signal.h"
 #include "streams/system.h"
 
-/* As if its callback had come, which it may still do: then it finds the token gone. */
-static void fail_one(struct wr_signal *signal, void *arg)
+/* As its callback, which may still come; it finds the token gone then. */
+static void signal_fail(struct wr_signal *signal, void *arg)
 {
 	wr_token token = wr_load(&signal->token);
 	enum wr_token_end end = token ? wr_token_end(token) : WR_TOKEN_GONE;
@@ -26,13 +27,12 @@ static void fail_one(struct wr_signal *signal, void *arg)
 
 void wr_signals_fail(struct wr_system *system, struct wr_waker *waker)
 {
-	wr_signals_each(system, fail_one, NULL);
+	wr_signals_each(system, signal_fail, NULL);
 	for (int device = 0; device < system->devices && waker; device++)
 		wr_refused_poke(system, waker, device, UINT32_MAX);
 }
 
-/* The callback of an orphan gives the slot back, or never comes. */
-static void shut_down_one(struct wr_signal *signal, void *arg)
+static void signal_shut_down(struct wr_signal *signal, void *arg)
 {
 	struct wr_system *system = arg;
 	wr_token token = wr_load(&signal->token);
@@ -46,13 +46,13 @@ static void shut_down_one(struct wr_signal *signal, void *arg)
 		wr_signal_stream_record(system, signal->signal_stream);
 }
 
-/* Separate from giving back, because the slot of an orphan is asked for those inside, too. */
+/* Separate from release_all, since the slots of detached tokens are asked for callbacks inside in between. */
 void wr_signals_shut_down(struct wr_system *system)
 {
-	wr_signals_each(system, shut_down_one, system);
+	wr_signals_each(system, signal_shut_down, system);
 }
 
-static void look_inside(struct wr_signal *signal, void *arg)
+static void signal_is_inside(struct wr_signal *signal, void *arg)
 {
 	bool *inside = arg;
 
@@ -63,24 +63,24 @@ bool wr_signals_inside(struct wr_system *system)
 {
 	bool inside = false;
 
-	wr_signals_each(system, look_inside, &inside);
+	wr_signals_each(system, signal_is_inside, &inside);
 	return inside;
 }
 
-/* Nobody is inside and the fired list was collected: what is still armed is an orphan. */
-static void give_back_one(struct wr_signal *signal, void *arg)
+/* No thread is inside and the fired list was collected, so a token that is left was detached. */
+static void signal_recycle_at_end(struct wr_signal *signal, void *arg)
 {
 	struct wr_signals *signals = arg;
-	bool orphan = wr_load(&signal->token) != 0;
+	bool detached = wr_load(&signal->token) != 0;
 
-	if (!orphan && signal->slot != WR_NO_SLOT)
+	if (!detached && signal->slot != WR_NO_SLOT)
 		wr_slot_give(signal->slot);
 	signal->slot = WR_NO_SLOT;
-	if (orphan)
+	if (detached)
 		wr_signal_stream_push(signals, &signals->draining, wr_signal_recycle(signal));
 }
 
 void wr_signals_release_all(struct wr_system *system)
 {
-	wr_signals_each(system, give_back_one, &system->signals);
+	wr_signals_each(system, signal_recycle_at_end, &system->signals);
 }

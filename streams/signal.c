@@ -1,17 +1,16 @@
 /*
- * A signal: how the end of device work reaches the scheduler (G1-G3; the models m5_token, m5_bound). It is a
- * token, the token's sink, and what carries it there: a host callback (callback.c) or the poller of the
- * flags (poller.c).
+ * Signals tell the scheduler that device work is complete (G1-G3; models m5_token, m5_bound). A signal is a
+ * token with its sink, fired by a host callback (callback.c) or by the poller of the flags (poller.c).
  *
- * Its way: from the free list it is made, with its token armed in the same critical section, so that what is
- * written in it and what is armed are one; a firing pokes its entity and pushes it onto the fired list; only
- * the loop (collect) takes it from there, gives it back, and then pokes refused entities: as many as there
- * are free places, since one that is poked may find that it need not wait any more. One that is left over,
- * because those who were poked armed nothing, is found by the watch. A flag's signal never lies in the
- * fired list: the poller has it, and gives it back.
+ * The life of a signal: it is taken from the free list and its token armed in one critical section, so that
+ * its fields belong to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
+ * the loop (wr_system_collect) empties this list: it recycles the signal and then pokes as many refused
+ * entities as the bound has free places, since a poked entity may no longer need to wait. If the poked ones
+ * arm nothing, the watch finds those that are left. A signal by flag is never in the fired list: the poller
+ * keeps it and recycles it.
  *
  * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back
- * (shut_down.c). Signals are never freed before their system: who walks over them (each) needs no lock.
+ * (shut_down.c). Signals are never freed before their system, so wr_signals_each needs no lock.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -28,7 +27,7 @@ const char *wr_signal_text(int kind)
 
 /* --- firing. Thread: device --- */
 
-static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
+static void push_fired(struct wr_signal *signal, struct wr_waker *waker)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_signal *head = wr_load(&signals->fired);
@@ -37,14 +36,14 @@ static void hand_back(struct wr_signal *signal, struct wr_waker *waker)
 	do
 		signal->next = head;
 	while (!wr_cas(&signals->fired, &head, signal));
-	waker->kick(waker); /* from the push on the signal may be somebody else's */
+	waker->kick(waker); /* after the push the signal may already be reused */
 }
 
 /*
- * A callback alone is no proof that all went well; the word is, which the signal stream wrote behind the waits and
- * before the call. So who is woken need not ask the device, which costs him as much as all the rest: the
- * thread that makes the calls is in its way. Of other devices it proves nothing: one that is lost may let go
- * who waits for it elsewhere.
+ * A callback alone does not prove that the work succeeded. The signal stream's word does: it was written
+ * after the waits and before the callback. Then the woken worker need not query the device, which would cost
+ * as much as all the rest, because it contends with the thread that runs the callbacks. The word proves
+ * nothing for fences of other devices: when a device is lost, waits for it on another one may be released.
  */
 static void note_complete(const struct wr_signal *signal)
 {
@@ -61,7 +60,7 @@ static void note_complete(const struct wr_signal *signal)
 	}
 }
 
-static void fired(struct wr_sink *sink, bool stale)
+static void signal_fired(struct wr_sink *sink, bool stale)
 {
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
 	struct wr_waker *waker = signal->waker;
@@ -71,10 +70,10 @@ static void fired(struct wr_sink *sink, bool stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity);
-	if (signal->by_flag) /* from here on it may be somebody else's */
+	if (signal->by_flag) /* after the store it may already be reused */
 		wr_store(&signal->ended, wr_load(&signal->token));
 	else
-		hand_back(signal, waker);
+		push_fired(signal, waker);
 }
 
 /* --- making --- */
@@ -89,7 +88,7 @@ static weir_status add_page_locked(struct wr_system *system)
 	for (int i = 0; i < WR_SIGNALS; i++) {
 		struct wr_signal *signal = &page->at[i];
 
-		signal->sink.fired = fired;
+		signal->sink.fired = signal_fired;
 		signal->system = system;
 		signal->slot = WR_NO_SLOT;
 		signal->next = signals->free;
@@ -100,7 +99,7 @@ static weir_status add_page_locked(struct wr_system *system)
 	return WEIR_OK;
 }
 
-static weir_status take_signal_locked(struct wr_system *system, size_t n, struct wr_signal **out)
+static weir_status signal_take_locked(struct wr_system *system, size_t n, struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = signals->free ? WEIR_OK : add_page_locked(system);
@@ -125,7 +124,7 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
 	weir_status status;
 
 	wr_mutex_lock(&signals->lock);
-	status = take_signal_locked(system, order->count, &signal);
+	status = signal_take_locked(system, order->count, &signal);
 	if (!status) {
 		signal->waker = waker;
 		signal->entity = order->entity;
@@ -150,9 +149,9 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, con
 	return status;
 }
 
-/* --- giving back --- */
+/* --- recycling --- */
 
-static void uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
+static void signal_uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
 {
 	if (signal->bounded)
 		signals->outstanding[signal->device]--;
@@ -167,7 +166,7 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	wr_mutex_lock(&signals->lock);
-	uncount_locked(signals, signal);
+	signal_uncount_locked(signals, signal);
 	wr_store(&signal->token, 0);
 	signal->signal_stream = NULL;
 	signal->stream = NULL;
@@ -183,22 +182,22 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 	return wr_signal_recycle(signal);
 }
 
-static struct wr_signal *oldest_first(struct wr_signal *list)
+static struct wr_signal *signals_reverse(struct wr_signal *list)
 {
-	struct wr_signal *turned = NULL;
+	struct wr_signal *reversed = NULL;
 
 	while (list) {
 		struct wr_signal *next = list->next;
 
-		list->next = turned;
-		turned = list;
+		list->next = reversed;
+		reversed = list;
 		list = next;
 	}
-	return turned;
+	return reversed;
 }
 
-/* One whose signal the failure ended may have all of it before it still, on a device that goes on. */
-static void take_signal_stream_back(struct wr_system *system, struct wr_signal_stream *signal_stream)
+/* If the system failed, another device may still be running the waits and the callback of this stream. */
+static void signal_stream_return(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (wr_system_failed(system))
 		wr_signal_stream_detach(system, signal_stream);
@@ -208,7 +207,7 @@ static void take_signal_stream_back(struct wr_system *system, struct wr_signal_s
 
 void wr_system_collect(struct wr_system *system)
 {
-	struct wr_signal *list = oldest_first(wr_exchange(&system->signals.fired, NULL));
+	struct wr_signal *list = signals_reverse(wr_exchange(&system->signals.fired, NULL));
 	bool expected = false;
 
 	while (list) {
@@ -217,7 +216,7 @@ void wr_system_collect(struct wr_system *system)
 		int device = signal->device;
 
 		list = signal->next;
-		take_signal_stream_back(system, wr_signal_release(signal));
+		signal_stream_return(system, wr_signal_release(signal));
 		wr_signals_offer(system, device);
 		if (stream)
 			wr_stream_idle(stream);
@@ -227,7 +226,7 @@ void wr_system_collect(struct wr_system *system)
 		wr_system_run_deferred_frees(system, false);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 bool wr_signal_pending(wr_token token)
 {

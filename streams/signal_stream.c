@@ -1,21 +1,21 @@
 /*
- * Carriers: native streams of which each carries one signal at a time. One whose signal was given up is in
- * draining until its last event is complete.
+ * Signal streams: native streams, each of which carries one signal at a time. One whose signal was detached
+ * is in the draining list until its last event is complete.
  */
 #include "base/memory.h"
 #include "streams/signal.h"
 #include "streams/system.h"
 
-static void free_signal_stream(struct wr_system *system, struct wr_signal_stream *signal_stream)
+static void signal_stream_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (signal_stream->native)
 		system->backend->stream_destroy(system->native, signal_stream->native);
-	if (signal_stream->event) /* a record of it may have been on the stream (lost.c) */
+	if (signal_stream->event) /* after the stream, which may still hold a record of it (lost.c) */
 		system->backend->event_destroy(system->native, signal_stream->event);
 	wr_free(signal_stream);
 }
 
-static weir_status make_signal_stream(struct wr_system *system, int device, struct wr_signal_stream **out)
+static weir_status signal_stream_create(struct wr_system *system, int device, struct wr_signal_stream **out)
 {
 	struct wr_signal_stream *signal_stream = wr_alloc(1, sizeof *signal_stream);
 	weir_status status;
@@ -23,13 +23,13 @@ static weir_status make_signal_stream(struct wr_system *system, int device, stru
 	if (!signal_stream)
 		return WEIR_E_NOMEM;
 	signal_stream->device = device;
-	status = wr_system_check(
-		system, system->backend->stream_create(system->native, device, 0, 0, NULL, &signal_stream->native));
+	status = wr_system_check(system, system->backend->stream_create(system->native, device, 0, 0, NULL,
+									&signal_stream->native));
 	if (!status)
 		status = wr_system_check(
 			system, system->backend->event_create(system->native, device, &signal_stream->event));
 	if (status)
-		free_signal_stream(system, signal_stream);
+		signal_stream_free(system, signal_stream);
 	else
 		*out = signal_stream;
 	return status;
@@ -48,7 +48,8 @@ struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **l
 	return NULL;
 }
 
-void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list, struct wr_signal_stream *signal_stream)
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
+			   struct wr_signal_stream *signal_stream)
 {
 	if (!signal_stream)
 		return;
@@ -58,16 +59,18 @@ void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream *
 	wr_mutex_unlock(&signals->lock);
 }
 
-/* Where that is refused the event stands for something older, and says nothing until it is recorded. */
+/* If the record fails, the event still stands for older work and must not be queried until it is recorded. */
 void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
-	signal_stream->unrecorded =
+	weir_status status =
 		wr_system_check(system, system->backend->record(system->native, signal_stream->device,
-							       signal_stream->native, signal_stream->event)) != WEIR_OK;
+							       signal_stream->native, signal_stream->event));
+
+	signal_stream->unrecorded = status != WEIR_OK;
 }
 
-/* Of one in draining: whether nothing is left on it. */
-static weir_status ask_signal_stream(struct wr_system *system, struct wr_signal_stream *signal_stream)
+/* Of one in the draining list. Returns WEIR_E_BUSY while something is left on it. */
+static weir_status signal_stream_query(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (!signal_stream->unrecorded)
 		return wr_system_check(system, system->backend->query(system->native, signal_stream->event));
@@ -75,7 +78,7 @@ static weir_status ask_signal_stream(struct wr_system *system, struct wr_signal_
 	return WEIR_E_BUSY;
 }
 
-/* It may still wait for the fences of a signal that did not come about: the next one must not. */
+/* The stream may still wait for the fences of a signal that was not armed; the next signal must not. */
 void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (!signal_stream)
@@ -86,7 +89,7 @@ void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *
 	wr_signal_stream_push(&system->signals, &system->signals.draining, signal_stream);
 }
 
-static struct wr_signal_stream *pop_draining(struct wr_signals *signals, int device)
+static struct wr_signal_stream *draining_pop(struct wr_signals *signals, int device)
 {
 	struct wr_signal_stream *signal_stream;
 
@@ -96,13 +99,13 @@ static struct wr_signal_stream *pop_draining(struct wr_signals *signals, int dev
 	return signal_stream;
 }
 
-/* One that was given up and is through by now, or a new one. */
 weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal_stream *busy = NULL, *signal_stream;
 
-	while ((signal_stream = pop_draining(signals, device)) && ask_signal_stream(system, signal_stream)) {
+	while ((signal_stream = draining_pop(signals, device)) &&
+	       signal_stream_query(system, signal_stream)) {
 		signal_stream->next = busy;
 		busy = signal_stream;
 	}
@@ -113,20 +116,21 @@ weir_status wr_signal_stream_make(struct wr_system *system, int device, struct w
 		busy = next;
 	}
 	if (!signal_stream)
-		return wr_system_failed(system) ? wr_system_failure_status(system) : make_signal_stream(system, device, out);
+		return wr_system_failed(system) ? wr_system_failure_status(system) :
+						  signal_stream_create(system, device, out);
 	*out = signal_stream;
 	return WEIR_OK;
 }
 
-static bool through(struct wr_system *system, struct wr_signal_stream *signal_stream)
+static bool signal_stream_drained(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
-	return wr_system_lost(system) || ask_signal_stream(system, signal_stream) != WEIR_E_BUSY;
+	return wr_system_lost(system) || signal_stream_query(system, signal_stream) != WEIR_E_BUSY;
 }
 
 bool wr_signals_drained(struct wr_system *system)
 {
-	for (struct wr_signal_stream *signal_stream = system->signals.draining; signal_stream; signal_stream = signal_stream->next)
-		if (!through(system, signal_stream))
+	for (struct wr_signal_stream *at = system->signals.draining; at; at = at->next)
+		if (!signal_stream_drained(system, at))
 			return false;
 	return true;
 }
@@ -136,7 +140,7 @@ void wr_signal_streams_free(struct wr_system *system, struct wr_signal_stream *s
 	while (signal_stream) {
 		struct wr_signal_stream *next = signal_stream->next;
 
-		free_signal_stream(system, signal_stream);
+		signal_stream_free(system, signal_stream);
 		signal_stream = next;
 	}
 }
@@ -148,14 +152,15 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 	weir_status status = WEIR_OK;
 
 	wr_mutex_lock(&signals->lock);
-	for (struct wr_signal_stream *signal_stream = signals->signal_streams; signal_stream; signal_stream = signal_stream->next)
-		ready += signal_stream->device == device;
+	for (struct wr_signal_stream *at = signals->signal_streams; at; at = at->next)
+		ready += at->device == device;
 	wr_mutex_unlock(&signals->lock);
 	for (; !status && ready < count; ready++) {
 		struct wr_signal_stream *signal_stream = NULL;
 
-		status = wr_signal_stream_make(system, device, &signal_stream); /* or runs that are cut short add up */
-		/* here alone: memory for it may have to wait for a busy device */
+		/* reuses drained ones, or runs that are cut short would add up */
+		status = wr_signal_stream_make(system, device, &signal_stream);
+		/* only here: allocating the word may wait for a busy device */
 		if (!status && !signal_stream->word)
 			status = wr_flag_word(system, device, &signal_stream->word);
 		wr_signal_stream_push(signals, &signals->signal_streams, signal_stream);

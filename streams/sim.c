@@ -1,8 +1,7 @@
 /*
- * Simulated devices: the host's queues, but their runners are fibers of a world, in virtual time. Each
- * operation waits for a time drawn from the seed before it begins; among those that are due the seed chooses.
- * A kernel's host form runs on a runner, so that what it sleeps passes in virtual time while other streams go
- * on.
+ * Simulated devices: the host backend's streams, but their workers are fibers of a world, in virtual time.
+ * Each operation begins after a delay drawn from the seed; the seed also chooses among the operations that
+ * are due. A kernel's host form runs on a worker; while it sleeps, in virtual time, other streams go on.
  */
 #include "streams/sim.h"
 
@@ -16,10 +15,10 @@
 #include "streams/system.h"
 
 #define US 1000
-enum { RUNNERS = 2, PATIENCE = 4 };
+enum { WORKERS = 2, PATIENCE = 4 };
 #define OF 1000
 
-static const struct wr_sim_knobs usual = {
+static const struct wr_sim_knobs default_knobs = {
 	.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US, .ring_min = 1 * US,
 	.ring_max = 20 * US, .inside = 50};
 
@@ -30,35 +29,35 @@ struct machine {
 	struct wr_sim_knobs knobs;
 };
 
-/* --- what happens to an operation --- */
+/* --- operations --- */
 
 static int64_t sim_now(void *arg)
 {
 	return wr_sim_now(((struct machine *)arg)->sim);
 }
 
-static int64_t draw(struct machine *machine, int64_t min, int64_t max)
+static int64_t random_time(struct machine *machine, int64_t min, int64_t max)
 {
 	return max > min ? min + (int64_t)wr_random_below(&machine->random, (uint64_t)(max - min) + 1) : min;
 }
 
-static bool chance(struct machine *machine, unsigned of_1000)
+static bool drawn(struct machine *machine, unsigned of_1000)
 {
 	return of_1000 && wr_random_below(&machine->random, OF) < of_1000;
 }
 
-static int64_t delay(void *arg, enum wr_work work)
+static int64_t sim_delay(void *arg, enum wr_work work)
 {
 	struct machine *machine = arg;
 
 	switch (work) {
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
-		return draw(machine, machine->knobs.work_min, machine->knobs.work_max);
+		return random_time(machine, machine->knobs.work_min, machine->knobs.work_max);
 	case WR_WORK_CALL:
-		return draw(machine, machine->knobs.call_min, machine->knobs.call_max);
+		return random_time(machine, machine->knobs.call_min, machine->knobs.call_max);
 	case WR_WORK_FLAG:
-		return draw(machine, machine->knobs.ring_min, machine->knobs.ring_max);
+		return random_time(machine, machine->knobs.ring_min, machine->knobs.ring_max);
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
 		break;
@@ -66,46 +65,48 @@ static int64_t delay(void *arg, enum wr_work work)
 	return 0;
 }
 
-/* A ring is written once: a second time it could come after a later one, and the word would go back. */
-static enum wr_fate fate(void *arg, enum wr_work work)
+/*
+ * A flag is never written twice: the second write could come after a later value, and the word would go back.
+ */
+static enum wr_fate sim_fate(void *arg, enum wr_work work)
 {
 	struct machine *machine = arg;
 
 	if (work != WR_WORK_CALL && work != WR_WORK_FLAG)
-		return chance(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
-	if (chance(machine, machine->knobs.lost))
+		return drawn(machine, machine->knobs.fault) ? WR_FATE_FAULT : WR_FATE_RUN;
+	if (drawn(machine, machine->knobs.lost))
 		return WR_FATE_LOSE;
-	return work == WR_WORK_CALL && chance(machine, machine->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
+	return work == WR_WORK_CALL && drawn(machine, machine->knobs.twice) ? WR_FATE_TWICE : WR_FATE_RUN;
 }
 
-static size_t choose(void *arg, size_t n)
+static size_t sim_choose(void *arg, size_t n)
 {
 	return (size_t)wr_random_below(&((struct machine *)arg)->random, n);
 }
 
-static bool after_fault(void *arg)
+static bool sim_after_fault(void *arg)
 {
 	return ((struct machine *)arg)->knobs.after_fault;
 }
 
 static const struct wr_fifo_rules rules = {
 	.now = sim_now,
-	.delay = delay,
-	.fate = fate,
-	.choose = choose,
-	.after_fault = after_fault,
+	.delay = sim_delay,
+	.fate = sim_fate,
+	.choose = sim_choose,
+	.after_fault = sim_after_fault,
 };
 
-/* Enqueueing may take so long that what was enqueued has happened; only a fiber can let time pass. */
-static void linger(struct machine *machine)
+/* Enqueueing may take so long that the operation has run by then. Only a fiber can let virtual time pass. */
+static void random_enqueue_delay(struct machine *machine)
 {
 	int64_t longest = machine->knobs.work_max + machine->knobs.call_max;
 
 	if (wr_sim_current() != machine->sim)
 		return;
-	if (chance(machine, machine->knobs.inside))
-		wr_thread_sleep(draw(machine, 1, longest + 1));
-	else if (chance(machine, machine->knobs.blocked))
+	if (drawn(machine, machine->knobs.inside))
+		wr_thread_sleep(random_time(machine, 1, longest + 1));
+	else if (drawn(machine, machine->knobs.blocked))
 		wr_thread_sleep(longest * PATIENCE + 1);
 }
 
@@ -117,12 +118,12 @@ struct opening {
 	weir_status status;
 };
 
-static void open_here(void *arg)
+static void fifo_create_in_world(void *arg)
 {
 	struct opening *opening = arg;
 	struct machine *machine = opening->machine;
 
-	opening->status = wr_fifo_create(&machine->fifo, opening->devices, RUNNERS, &rules, machine);
+	opening->status = wr_fifo_create(&machine->fifo, opening->devices, WORKERS, &rules, machine);
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
@@ -143,10 +144,10 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 	if (!opening.machine)
 		return WEIR_E_NOMEM;
 	opening.machine->sim = options->sim;
-	opening.machine->knobs = usual;
+	opening.machine->knobs = default_knobs;
 	wr_random_seed(&opening.machine->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
 		       1);
-	status = wr_sim_call(options->sim, open_here, &opening);
+	status = wr_sim_call(options->sim, fifo_create_in_world, &opening);
 	if (!status)
 		status = opening.status;
 	if (status) {
@@ -161,7 +162,7 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 	return WEIR_OK;
 }
 
-/* Within the world: system.c closes where it can wait. */
+/* Called by a fiber of the world: system.c closes the backend where it may block. */
 static void sim_close(void *self)
 {
 	struct machine *machine = self;
@@ -216,16 +217,16 @@ static void sim_event_destroy(void *self, void *event)
 	wr_host_event_destroy(event);
 }
 
-static weir_status lingered(void *self, weir_status status)
+static weir_status with_enqueue_delay(void *self, weir_status status)
 {
-	linger(self);
+	random_enqueue_delay(self);
 	return status;
 }
 
 static weir_status sim_record(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_record(stream, event));
+	return with_enqueue_delay(self, wr_host_stream_record(stream, event));
 }
 
 static weir_status sim_query(void *self, void *event)
@@ -237,32 +238,33 @@ static weir_status sim_query(void *self, void *event)
 static weir_status sim_wait(void *self, int number, void *stream, void *event)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_wait(stream, event));
+	return with_enqueue_delay(self, wr_host_stream_wait(stream, event));
 }
 
 static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel,
 			      const void *arguments, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
+	return with_enqueue_delay(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
 }
 
 static weir_status sim_copy(void *self, int number, void *stream, void *to, const void *from, size_t bytes)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_copy(stream, to, from, bytes));
+	return with_enqueue_delay(self, wr_host_stream_copy(stream, to, from, bytes));
 }
 
 static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_call(stream, fn, arg));
+	return with_enqueue_delay(self, wr_host_stream_call(stream, fn, arg));
 }
 
-static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic uint32_t *word, uint32_t value)
+static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic uint32_t *word,
+				  uint32_t value)
 {
 	(void)number;
-	return lingered(self, wr_host_stream_write_flag(stream, word, value));
+	return with_enqueue_delay(self, wr_host_stream_write_flag(stream, word, value));
 }
 
 struct splitting {
@@ -273,19 +275,19 @@ struct splitting {
 	weir_status status;
 };
 
-static void split_here(void *arg)
+static void fifo_split_in_world(void *arg)
 {
 	struct splitting *self = arg;
 
 	self->status = wr_fifo_split(self->machine->fifo, self->spec, self->out, self->sms);
 }
 
-/* The runners are fibers, which begin within the world. */
+/* The workers are fibers, which must be started by a fiber of the world. */
 static weir_status sim_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
 					 uint32_t *sms)
 {
 	struct splitting splitting = {self, spec, out, sms, WEIR_OK};
-	weir_status status = wr_sim_call(splitting.machine->sim, split_here, &splitting);
+	weir_status status = wr_sim_call(splitting.machine->sim, fifo_split_in_world, &splitting);
 
 	return status ? status : splitting.status;
 }

@@ -1,13 +1,14 @@
 /*
- * What the owner of a stream does with it, and what is known of it.
+ * Operations of a stream's owner, and queries of its progress.
  *
- * The live reference (S4, E2). `held` says until which point a stream holds one, or 0: begin sets it to the
- * next point, as one that is only BEGUN, and takes a reference if it was 0; record moves it to the point that
- * was recorded; whoever sees a point complete that is not below it changes it to 0 and drops the reference.
- * All of these are read-modify-writes of one word, so each take has one drop. A tick that enqueued nothing
- * leaves `held` BEGUN: the loop then gives the reference back (wr_stream_drop_ref_if_complete), and should the tick be
- * merely slow, its record takes another one: its worker holds one meanwhile. BEGUN and recorded differ, so
- * that whoever was about to let go of the first does not let go of the second.
+ * The live reference (S4, E2). `held` is the point until which the stream holds one, or 0. wr_stream_begin
+ * sets it to the next point with the bit BEGUN, and takes a reference if it was 0; a record moves it to the
+ * recorded point; the thread that sees this point or a later one complete sets it to 0 and drops the
+ * reference. All of these are read-modify-writes of one word, so each reference is dropped once. After a tick
+ * that enqueued nothing, `held` stays BEGUN, and the loop drops the reference
+ * (wr_stream_drop_ref_if_complete). If that tick was merely slow, its record takes a new reference; its
+ * worker holds one meanwhile. The bit makes a begun and a recorded point differ, so that a thread about to
+ * drop the first does not drop the second.
  */
 #include "base/clock.h"
 #include "base/status.h"
@@ -19,13 +20,13 @@
 
 enum { BEGUN = 1 };
 
-static uint64_t until(uint64_t point)
+static uint64_t held_until(uint64_t point)
 {
 	return point << 1;
 }
 
-/* The reference is taken before the word says so: whoever sees the word may give it back at once. */
-static void hold(weir_stream *stream, uint64_t word)
+/* The reference is taken before the word is stored: a thread that sees the word may drop it at once. */
+static void live_ref_take(weir_stream *stream, uint64_t word)
 {
 	struct wr_waker *waker = wr_load(&stream->system->waker);
 	uint64_t held = wr_load(&stream->held);
@@ -34,7 +35,7 @@ static void hold(weir_stream *stream, uint64_t word)
 		return;
 	while (held)
 		if (wr_cas(&stream->held, &held, word))
-			return; /* the one it has goes on */
+			return; /* the stream keeps the reference it has */
 	waker->take(waker);
 	wr_store(&stream->held, word); /* from 0 only the owner changes it */
 }
@@ -42,7 +43,7 @@ static void hold(weir_stream *stream, uint64_t word)
 void wr_stream_begin(weir_stream *stream)
 {
 	stream->begun = true;
-	hold(stream, until(wr_load(&stream->submitted) + 1) | BEGUN);
+	live_ref_take(stream, held_until(wr_load(&stream->submitted) + 1) | BEGUN);
 	wr_system_added(stream->system);
 }
 
@@ -53,7 +54,7 @@ void wr_stream_drop_ref_if_complete(weir_stream *stream)
 	bool idle_tick = held & BEGUN && seen >= recorded && !wr_load(&stream->dirty);
 	struct wr_waker *waker;
 
-	if (!held || (until(seen) < held && !idle_tick))
+	if (!held || (held_until(seen) < held && !idle_tick))
 		return;
 	waker = wr_system_enter(stream->system);
 	if (wr_cas(&stream->held, &held, 0) && waker)
@@ -67,7 +68,7 @@ void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker)
 		waker->drop(waker);
 }
 
-/* --- what is known of it --- */
+/* --- progress --- */
 
 bool wr_stream_dirty(const weir_stream *stream)
 {
@@ -97,8 +98,11 @@ bool wr_stream_over(weir_stream *stream)
 	return !fence.point || wr_fence_over(stream->system, fence);
 }
 
-/* The first time: a callback of ours that is on its way there must not fall into a capture (callback.c). */
-static void expose(weir_stream *root)
+/*
+ * The first time, waits for threads about to enqueue an inline callback: it must not be captured
+ * (callback.c).
+ */
+static void native_expose(weir_stream *root)
 {
 	if (wr_load(&root->exposed))
 		return;
@@ -107,13 +111,13 @@ static void expose(weir_stream *root)
 		wr_thread_yield();
 }
 
-/* Whoever has the handle may enqueue on it. */
+/* Marks the stream dirty, since the caller may enqueue on the handle. */
 void *weir_stream_native(const weir_stream *stream)
 {
 	if (!stream->system->backend->native_streams)
 		return NULL;
 	wr_store(&((weir_stream *)stream)->dirty, true);
-	expose(wr_load(&((weir_stream *)stream)->root));
+	native_expose(wr_load(&((weir_stream *)stream)->root));
 	return wr_load(&((weir_stream *)stream)->native);
 }
 
@@ -129,7 +133,7 @@ uint64_t weir_stream_id(const weir_stream *stream)
 
 /* --- work --- */
 
-/* Who passes on at once what a call gave him, which was nothing, wants ticked why. */
+/* Callers often pass on the NULL of a stream call that failed; the text includes that call's error. */
 weir_status wr_stream_missing(void)
 {
 	const char *why = weir_last_error();
@@ -179,7 +183,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 							    wr_load(&stream->native), to, from, bytes));
 }
 
-/* --- fences of it --- */
+/* --- fences --- */
 
 static void *queue_of(const weir_stream *stream)
 {
@@ -193,14 +197,15 @@ bool weir_stream_same(const weir_stream *a, const weir_stream *b)
 }
 
 /*
- * In one queue the record went before. One that is somebody
- * else's by now was drained: then either answer is right.
+ * Returns true if the stream needs no wait: same queue, already complete, or waited for before.
+ * If `other` was recycled meanwhile it was drained, and either answer is right.
  */
-static bool ordered(weir_stream *stream, weir_fence fence, const weir_stream *other)
+static bool is_ordered(weir_stream *stream, weir_fence fence, const weir_stream *other)
 {
 	const weir_fence *waited = &stream->waited[other->index % WR_WAITED];
 
-	return weir_stream_same(stream, other) || fence.point <= wr_load(&((weir_stream *)other)->completed) ||
+	return weir_stream_same(stream, other) ||
+	       fence.point <= wr_load(&((weir_stream *)other)->completed) ||
 	       (waited->stream == fence.stream && waited->point >= fence.point);
 }
 
@@ -218,9 +223,9 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = wr_fence_find(system, fence, &other);
-	if (status || !other || ordered(stream, fence, other))
+	if (status || !other || is_ordered(stream, fence, other))
 		return status;
-	wr_store(&stream->dirty, true); /* what is recorded next means more than what was recorded last */
+	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
 	stream->items++;
 	status = wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
 							      wr_load(&stream->native),
@@ -230,7 +235,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	return status;
 }
 
-/* An event that is recorded in a capture never completes: whoever waits for the fence would wait for ever. */
+/* An event recorded in a capture never completes, and a wait for its fence would never end. */
 static weir_status refuse_capturing(weir_stream *stream)
 {
 	if (!wr_stream_capturing(stream))
@@ -261,7 +266,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	place = wr_event_ring_place(stream, point);
 	if (!place)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
-	wr_store(&place->point, point); /* before the event changes: who asks for the old point sees it */
+	wr_store(&place->point, point); /* before the event is reused: a query of the old point must see it */
 	wr_store(&place->flag_value, false);
 	wr_store_relaxed(&place->at, wr_now());
 	status = wr_system_check(system, system->backend->record(system->native, stream->spec.device,
@@ -269,7 +274,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	if (status)
 		return status;
 	stream->items++;
-	hold(stream, until(point));
+	live_ref_take(stream, held_until(point));
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	wr_store(&stream->submitted, point);

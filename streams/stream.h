@@ -1,12 +1,14 @@
 /*
- * A stream from the inside: its points, its events, its fences; event_ring.c, stream.c and fence.c.
+ * The record of a stream, its points, events and fences; for event_ring.c, stream.c and fence.c.
  *
- * Owner: the thread that enqueues on the stream now, the worker of a tick mostly; one at a time, each
- * acquires what the one before wrote (with the entity, or by being given the stream). What is `_Atomic`
- * others read as well; unless a line says otherwise all of it is seq_cst: whoever sees a point complete must
- * not overlook that it holds a reference, and who looks for work must not overlook what was recorded.
+ * The owner is the thread that enqueues on the stream now, mostly the worker of a tick. There is one at a
+ * time, and each acquires what the one before wrote (with the entity, or when the stream is handed to it).
+ * Other threads read the `_Atomic` fields, too. They are seq_cst unless a comment says otherwise: a thread
+ * that sees a point complete must also see that the stream holds a reference, and a thread that looks for
+ * pending work must see what was recorded.
  *
- * The functions here take no lock and may ask the device, so none is called under a lock of this room's.
+ * The functions here take no lock and may query the device, so they are never called under a lock of this
+ * room.
  */
 #ifndef WR_STREAMS_STREAM_H
 #define WR_STREAMS_STREAM_H
@@ -14,19 +16,20 @@
 #include "streams/estimate.h"
 #include "streams/streams.h"
 
-#define WR_EVENTS 256			/* that a stream has from the beginning */
-#define WR_EVENTS_SHARED 16		/* likewise, one that shares another's queue */
+#define WR_EVENTS 256			/* that a new stream has */
+#define WR_EVENTS_SHARED 16		/* that a new stream has if it shares another's queue */
 
 struct wr_point {
 	void *event;
-	_Atomic uint64_t point;	/* whom the event stands for; changed before the event is recorded again */
-	_Atomic int64_t at;	/* when it was recorded; relaxed: who reads it looks at `point` afterwards */
-	_Atomic bool flag_value;		/* the stream's word was told to come to this very point */
+	/* that the event was recorded for; changed before the event is recorded again */
+	_Atomic uint64_t point;
+	_Atomic int64_t at;	/* when it was recorded; relaxed: readers check `point` afterwards */
+	_Atomic bool flag_value;		/* a flag write for this very point was enqueued */
 };
 
 /*
- * The events of a stream. A full ring is followed by a larger
- * one; the old ones answer for the points below its first.
+ * The events of a stream. When the ring is full a larger one is
+ * made; the older rings keep the points below its first.
  */
 struct wr_event_ring {
 	struct wr_event_ring *older;
@@ -37,89 +40,98 @@ struct wr_event_ring {
 #define WR_WAITED 16
 
 /*
- * Never freed before its system: a fence finds it without a lock. Given back, drained, it is opened again
- * under a new id. One that shares another's queue has that one as its root; every other is its own root.
+ * Never freed before its system, so that a fence finds it without a lock. Once closed and drained it is
+ * opened again under a new id. The root of a stream that shares another's queue is that other; else it is
+ * itself.
  */
 struct weir_stream {
 	/* Written once, before the stream is in the table. */
 	struct wr_system *system;
 	uint32_t index;			/* in the table */
 	struct wr_stream_spec spec;
-	struct wr_stream_pool *pool;	/* whose count it gives back when it is closed, or NULL */
-	bool wrapped;			/* the native stream is not ours to destroy; a root's */
+	struct wr_stream_pool *pool;	/* that it returns to when it is closed, or NULL */
+	bool wrapped;			/* of a root: the native stream is the caller's */
 
-	/* From id to id: written while it is opened, under system->lock. */
+	/* Written each time it is opened, under system->lock. */
 	_Atomic uint64_t id;	/* system's serial << 48 | stream's serial << 16 | index; written last */
 	_Atomic(const char *) owner;
 	_Atomic(void *) native;
-	_Atomic(weir_stream *) root;	/* itself, or whose queue it shares */
-	/* of a root: who shares it and is open or not drained; guarded by system->lock */
+	_Atomic(weir_stream *) root;	/* itself, or the stream whose queue it shares */
+	/* of a root: number of streams that share it and are open or not drained; guarded by system->lock */
 	uint32_t sharers;
-	bool sharing;			/* it is counted at its root; guarded by system->lock */
+	bool sharing;			/* it is counted in its root's sharers; guarded by system->lock */
 	_Atomic bool closed;
 
 	/* What was enqueued. Written by the owner. */
-	_Atomic(struct wr_event_ring *) ring;	/* released with what is in it */
-	_Atomic uint64_t submitted;	/* the last point; goes on from id to id */
-	_Atomic bool dirty;		/* work since the last record */
-	_Atomic bool flag_after_record;		/* a flag since the last record */
-	/* by index of the other stream: the latest point it waits for. Owner alone */
+	_Atomic(struct wr_event_ring *) ring;	/* stored with release, with its contents */
+	_Atomic uint64_t submitted;	/* the last point; does not restart with a new id */
+	_Atomic bool dirty;		/* work was enqueued since the last record */
+	_Atomic bool flag_after_record;		/* a flag write was enqueued since the last record */
+	/* by index of the other stream: the latest point that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
-	uint64_t items;			/* that were enqueued by weir's own calls. Owner alone */
-	bool begun;			/* by a tick, whose worker holds a live reference. Owner alone */
+	uint64_t items;			/* operations enqueued by weir's own calls. Owner only */
+	bool begun;			/* by a tick, whose worker holds a live reference. Owner only */
 
-	/* What is known of it. Written by anybody. */
+	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed;		/* highest point seen complete; only grows */
-	_Atomic uint64_t held;	/* until when it holds a live reference, or 0 (S4): point << 1 | only begun */
-	_Atomic bool exposed;		/* a root's: somebody may have the native handle, and capture it */
-	uint64_t drain_until, drained;	/* the last point when a drain began; the last one seen since. Loop thread */
+	/* the point until which it holds a live reference, or 0 (S4): point << 1 | BEGUN (stream.c) */
+	_Atomic uint64_t held;
+	_Atomic bool exposed;	/* of a root: the native handle was given out, so it may be captured */
+	/* the last point when a drain began; the last one seen since. Loop thread */
+	uint64_t drain_until, drained;
 	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
-	_Atomic uint32_t inlined;	/* outstanding callbacks that were enqueued on it as on this identity */
-	_Atomic uint32_t entering;	/* a root's: threads on their way to enqueue one there (callback.c) */
+	_Atomic uint32_t inlined;	/* outstanding inline callbacks enqueued through this stream */
+	_Atomic uint32_t entering;	/* of a root: threads about to enqueue an inline callback */
 
 	/* Its flag. */
-	_Atomic(_Atomic uint32_t *) word;	/* or NULL; written by the owner, or while it is being made */
-	/* the last point that the word was told to come to; goes on from id to id. Owner */
+	_Atomic(_Atomic uint32_t *) word;	/* or NULL; written by the owner, or at creation */
+	/* the last point for which a flag write was enqueued; does not restart with a new id. Owner */
 	_Atomic uint64_t flag_value;
-	struct {			/* of whoever looks at the flags */
-		/* from a point's record, or the end of the one before, to its end */
+	struct {			/* of the poller */
+		/* time from a point's record, or the end of the point before, to its end */
 		struct wr_estimate work;
-		uint64_t point;			/* the last one that was seen to have rung, and when */
+		uint64_t point;			/* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
 	struct {			/* of the loop (lost.c), once there is a word */
-		uint64_t point;	/* that the word must have come to when a later one is complete */
-		int64_t since;			/* when it was found not to, or 0 */
+		uint64_t point;	/* whose flag must be written once a later point is complete */
+		int64_t since;			/* when the flag was found missing, or 0 */
 	} flag_missed;
 };
 
 /* --- event_ring.c --- */
-/* NULL: no memory, or no events. */
+/* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
-/* The place of a point that was recorded; it may stand for a later one by now. Getter. Thread: any. */
+/* The record of a point; may have been reused for a later point. Thread: any. */
 struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
-/* True is right or the point is complete. Thread: any. */
+/*
+ * Returns true if a flag write was enqueued for the point; may be wrong only if it is complete. Thread: any.
+ */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t point);
-/* For a new point. NULL: no memory, or the device failed. Thread: owner. */
+/* The record for a new point. Returns NULL without memory, or if the device failed. Thread: owner. */
 struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point);
 
 /* --- stream.c. Thread: any --- */
-void wr_stream_drop_ref_if_complete(weir_stream *stream);	/* drops its reference if its last point was seen complete */
-/* Likewise, complete or not: the run was cut short. */
+/* Drops its live reference if its last point was seen complete. */
+void wr_stream_drop_ref_if_complete(weir_stream *stream);
+/* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
-bool wr_stream_capturing(weir_stream *stream);	/* what is enqueued goes into a graph of the user's (G3) */
+bool wr_stream_capturing(weir_stream *stream);	/* it is in a stream capture of the user's (G3) */
 bool wr_stream_over(weir_stream *stream);	/* nothing recorded on it touches memory any more */
 
 /* --- fence.c. Thread: any --- */
 /*
- * The point is complete, somebody has seen it; so are all
- * before it. Lets go of the reference if it was the last.
+ * Notes that the point, and so all before it, was seen complete.
+ * Drops the stream's live reference if it was the last point.
  */
 void wr_stream_saw(weir_stream *stream, uint64_t point);
-/* Whose it is. OK with NULL: it is complete. Fails: WEIR_E_INVALID: never recorded, or not in this system. */
+/*
+ * Finds the stream of a fence; NULL if the fence is complete.
+ * Fails: WEIR_E_INVALID: never recorded, or not in this system.
+ */
 weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out);
-/* No work before it touches memory any more. */
+/* Returns true if no work before the fence touches memory any more. */
 bool wr_fence_over(struct wr_system *system, weir_fence fence);
 
 #endif

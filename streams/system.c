@@ -1,11 +1,11 @@
 /*
- * A system: one backend, its streams, memory, retire list and signals; from its making to its end, and how it
- * is tied to a run.
+ * A system: one backend, its streams, memory, deferred frees and signals. Creation, destruction, and how it
+ * is attached to a run.
  *
- * The waker is touched by workers and the loop, who are gone when a run detaches, by callbacks, which are
- * counted at their slots (shut_down.c), and by whoever else sees work complete: those are counted in `inside`.
- * Detach gives back what references are left, takes the waker away, revokes the tokens, and waits until all
- * who may have had it are out: nobody touches it again.
+ * The waker is used by workers and the loop, which have left when a run detaches; by callbacks, which are
+ * counted in their slots (shut_down.c); and by other threads that see work complete, counted in `inside`.
+ * Detach drops the remaining live references, clears the waker, shuts down the tokens, and waits until both
+ * counts are 0: from then on no thread touches the waker.
  */
 #include "streams/system.h"
 
@@ -16,14 +16,14 @@
 #include "base/status.h"
 #include "streams/memory.h"
 
-#define DRAIN          2000000000	/* for work of a run that was cut short */
-#define HURRY          200000000	/* when a drain has waited for it already */
+#define DRAIN_TIMEOUT  2000000000	/* for work of a run that was cut short */
+#define SHORT_TIMEOUT  200000000	/* if a drain has already waited for it */
 #define SHORTEST_SLEEP 1000
 #define LONGEST_SLEEP  200000
 #define SERIALS        (1 << 16)
 
 static _Atomic uint64_t serials;
-static _Atomic(struct wr_system *) abandoned; /* what a hung device may touch stays, and stays findable */
+static _Atomic(struct wr_system *) abandoned; /* systems leaked on purpose, reachable for leak checkers */
 
 /* --- waiting --- */
 
@@ -33,7 +33,7 @@ struct sleep {
 	int64_t until;
 };
 
-static void sleep_here(void *arg)
+static void sleep_until_done(void *arg)
 {
 	struct sleep *sleep = arg;
 	int64_t pause = SHORTEST_SLEEP;
@@ -48,7 +48,7 @@ static void sleep_here(void *arg)
 	}
 }
 
-static void run_where_it_can_wait(struct wr_system *system, void (*fn)(void *), void *arg)
+static void run_where_it_may_block(struct wr_system *system, void (*fn)(void *), void *arg)
 {
 	if (system->backend->enter)
 		system->backend->enter(system->native, fn, arg);
@@ -60,12 +60,12 @@ void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), vo
 {
 	struct sleep sleep = {done, arg, until};
 
-	run_where_it_can_wait(system, sleep_here, &sleep);
+	run_where_it_may_block(system, sleep_until_done, &sleep);
 }
 
-/* --- making --- */
+/* --- creation --- */
 
-static weir_status init(struct wr_system *system)
+static weir_status system_init(struct wr_system *system)
 {
 	weir_status status = wr_mutex_init(&system->lock);
 
@@ -86,7 +86,7 @@ static weir_status init(struct wr_system *system)
 	return status;
 }
 
-static void free_all(void *arg)
+static void system_free(void *arg)
 {
 	struct wr_system *system = arg;
 
@@ -116,17 +116,17 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
 		wr_free(system);
 		return status;
 	}
-	status = init(system);
+	status = system_init(system);
 	if (status)
-		run_where_it_can_wait(system, free_all, system);
+		run_where_it_may_block(system, system_free, system);
 	else
 		*out = system;
 	return status;
 }
 
-/* --- the end --- */
+/* --- destruction --- */
 
-static void record_rest(struct wr_system *system)
+static void close_all_streams(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
@@ -136,7 +136,7 @@ static void record_rest(struct wr_system *system)
 	}
 }
 
-static bool drained(void *arg)
+static bool is_drained(void *arg)
 {
 	struct wr_system *system = arg;
 	bool done = true;
@@ -154,27 +154,27 @@ struct ending {
 	bool drained;
 };
 
-static bool drained_for(void *arg)
+static bool is_drained_for(void *arg)
 {
 	struct ending *ending = arg;
 
-	ending->drained = drained(ending->system);
+	ending->drained = is_drained(ending->system);
 	return ending->drained;
 }
 
-static void end(void *arg)
+static void drain_and_free(void *arg)
 {
 	struct ending *ending = arg;
-	struct sleep sleep = {drained_for, ending,
-			      wr_time_add(wr_now(), wr_load(&ending->system->short_timeout) ? HURRY : DRAIN)};
+	int64_t timeout = wr_load(&ending->system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
+	struct sleep sleep = {is_drained_for, ending, wr_time_add(wr_now(), timeout)};
 
-	record_rest(ending->system);
-	sleep_here(&sleep);
+	close_all_streams(ending->system);
+	sleep_until_done(&sleep);
 	if (ending->drained)
-		free_all(ending->system);
+		system_free(ending->system);
 }
 
-static weir_status abandon(struct wr_system *system)
+static weir_status system_abandon(struct wr_system *system)
 {
 	struct wr_system *head = wr_load(&abandoned);
 
@@ -197,11 +197,11 @@ weir_status wr_system_destroy(struct wr_system *system)
 	if (!system)
 		return WEIR_OK;
 	assert(!wr_load(&system->waker));
-	run_where_it_can_wait(system, end, &ending);
-	return ending.drained ? WEIR_OK : abandon(system);
+	run_where_it_may_block(system, drain_and_free, &ending);
+	return ending.drained ? WEIR_OK : system_abandon(system);
 }
 
-/* --- what it is --- */
+/* --- properties --- */
 
 const char *wr_system_where(const struct wr_system *system)
 {

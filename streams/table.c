@@ -1,15 +1,15 @@
 /*
- * The table of streams: entered once, named, given back, named again. What is made and for whom stands in
- * open.c.
+ * The table of streams. A stream is entered once; each time it is opened it gets a new id. open.c creates
+ * streams.
  *
- * A stream is given out again once all that was recorded on it was seen complete. Several streams may share
- * one native stream, the root's. A root is not given out again while somebody shares it, and who shares it
- * counts until he has closed and is drained, since what he left lies on the root's queue.
+ * A closed stream is reused once all points recorded on it were seen complete. Several streams may share one
+ * native stream, the root's. A root is not reused while it has sharers, and a sharer counts until it is
+ * closed and drained, since its work is on the root's queue.
  *
- * system->lock is taken in this file alone, and under it nothing is made and no device asked. It guards who
- * is given out and the counts of who shares. A stream is found without it: a place of the table is written
- * once, with release, before the count that bounds who looks, and its stream is freed with the system. Whose
- * it is now says its id, which is written last.
+ * system->lock is taken in this file only; nothing is created and no device queried under it. It guards
+ * opening and the counts of sharers. Finding a stream takes no lock: a place of the table is written once,
+ * with release, before the count that bounds all searches, and its stream is freed with the system. The id,
+ * written last, tells which open the stream belongs to.
  */
 #include "streams/table.h"
 
@@ -24,7 +24,7 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index)
 	return page ? wr_load_acquire(&page->streams[index % WR_PAGE]) : NULL;
 }
 
-static weir_status enter_table_locked(struct wr_system *system, weir_stream *stream)
+static weir_status table_enter_locked(struct wr_system *system, weir_stream *stream)
 {
 	uint32_t index = wr_load(&system->count);
 	struct wr_page *page;
@@ -44,8 +44,8 @@ static weir_status enter_table_locked(struct wr_system *system, weir_stream *str
 	return WEIR_OK;
 }
 
-/* The id is the last thing that a fence could name: from here on the stream is found. */
-static void name_locked(weir_stream *stream, const char *owner)
+/* Writes the id last: from here on the stream is found by it. */
+static void stream_name_locked(weir_stream *stream, const char *owner)
 {
 	uint64_t serial = wr_fetch_add(&stream->system->serials, 1) + 1;
 
@@ -61,10 +61,10 @@ static void name_locked(weir_stream *stream, const char *owner)
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
 }
 
-/* --- again --- */
+/* --- reuse --- */
 
-/* Asks the device, so without the lock. */
-static void look_at_closed(struct wr_system *system)
+/* Queries the device, so the lock is not held. */
+static void query_closed(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
@@ -74,7 +74,10 @@ static void look_at_closed(struct wr_system *system)
 	}
 }
 
-/* Still dirty or trailing: its last record was refused, so nobody knows when what is on it ends. */
+/*
+ * One still dirty, or with a flag after its last record, could not be recorded: the end of its work is
+ * unknown.
+ */
 static bool known_drained(weir_stream *stream)
 {
 	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->flag_after_record) &&
@@ -99,7 +102,7 @@ static bool same_spec(const struct wr_stream_spec *a, const struct wr_stream_spe
 	       a->partition == b->partition;
 }
 
-/* One that shares may share any other's queue the next time. */
+/* A sharer may share any other root of the device the next time. */
 static bool is_of_kind_locked(const weir_stream *stream, const struct wr_stream_kind *kind)
 {
 	bool shares = wr_load(&stream->root) != stream;
@@ -111,10 +114,10 @@ static bool is_of_kind_locked(const weir_stream *stream, const struct wr_stream_
 }
 
 /*
- * What was seen drained only since uncount_drained_locked is still counted at its root: it waits for the next
- * who opens. Begins behind the last one that was found: of many that lie ready each is found at once.
+ * A sharer seen drained only after uncount_drained_locked is still counted at its root; a later open finds
+ * it. The search begins after the last stream found, so that one of many free streams is found at once.
  */
-static weir_stream *find_free_locked(struct wr_system *system, const struct wr_stream_kind *kind)
+static weir_stream *table_find_free_locked(struct wr_system *system, const struct wr_stream_kind *kind)
 {
 	uint32_t count = wr_load(&system->count);
 
@@ -130,31 +133,31 @@ static weir_stream *find_free_locked(struct wr_system *system, const struct wr_s
 	return NULL;
 }
 
-static void take_on_locked(weir_stream *stream, const struct wr_stream_kind *kind)
+static void stream_set_root_locked(weir_stream *stream, const struct wr_stream_kind *kind)
 {
 	if (kind->root || kind->wrapped)
 		wr_store(&stream->native, kind->native);
 	if (!kind->root)
 		return;
-	wr_store(&stream->root, kind->root); /* who opens has counted it there */
+	wr_store(&stream->root, kind->root); /* the caller has counted it there */
 	stream->sharing = true;
 }
 
-/* `thorough`: also what nobody has seen drained yet. */
-static weir_stream *look_for(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
-			     bool thorough)
+/* `thorough`: also queries closed streams that were not seen drained yet. */
+static weir_stream *table_find_and_reopen(struct wr_system *system, const struct wr_stream_kind *kind,
+				const char *owner, bool thorough)
 {
 	weir_stream *found;
 
 	if (thorough)
-		look_at_closed(system);
+		query_closed(system);
 	wr_mutex_lock(&system->lock);
 	if (thorough)
 		uncount_drained_locked(system);
-	found = find_free_locked(system, kind);
+	found = table_find_free_locked(system, kind);
 	if (found) {
-		take_on_locked(found, kind);
-		name_locked(found, owner);
+		stream_set_root_locked(found, kind);
+		stream_name_locked(found, owner);
 	}
 	wr_mutex_unlock(&system->lock);
 	return found;
@@ -166,8 +169,8 @@ weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kin
 
 	if (!wr_load(&system->lying))
 		return NULL;
-	found = look_for(system, kind, owner, false);
-	return found ? found : look_for(system, kind, owner, true);
+	found = table_find_and_reopen(system, kind, owner, false);
+	return found ? found : table_find_and_reopen(system, kind, owner, true);
 }
 
 weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kind, const char *owner)
@@ -176,17 +179,17 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
 	weir_status status;
 
 	wr_mutex_lock(&system->lock);
-	take_on_locked(stream, kind);
-	status = enter_table_locked(system, stream);
+	stream_set_root_locked(stream, kind);
+	status = table_enter_locked(system, stream);
 	if (!status)
-		name_locked(stream, owner);
+		stream_name_locked(stream, owner);
 	wr_mutex_unlock(&system->lock);
 	return status;
 }
 
 /* --- sharing --- */
 
-static weir_stream *count_in_locked(weir_stream *stream)
+static weir_stream *root_count_in_locked(weir_stream *stream)
 {
 	wr_load(&stream->root)->sharers++;
 	return wr_load(&stream->root);
@@ -197,7 +200,7 @@ weir_stream *wr_table_count_in(weir_stream *stream)
 	weir_stream *root;
 
 	wr_mutex_lock(&stream->system->lock);
-	root = count_in_locked(stream);
+	root = root_count_in_locked(stream);
 	wr_mutex_unlock(&stream->system->lock);
 	return root;
 }
@@ -211,8 +214,8 @@ weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
 }
 
 /*
- * The native stream of a wrapped one that was closed is its maker's alone: it may be gone. A view that is not
- * counted at its root any more has drained, and its root may be somebody else's.
+ * The native stream of a closed wrapped stream belongs to the program again and may be gone. A sharer that is
+ * not counted at its root any more has drained, and its root may have been reused.
  */
 static bool may_be_shared_locked(weir_stream *stream)
 {
@@ -228,7 +231,7 @@ weir_stream *wr_table_count_in_by_id(struct wr_system *system, uint64_t id)
 	wr_mutex_lock(&system->lock);
 	stream = wr_stream_find(system, id);
 	if (stream && may_be_shared_locked(stream))
-		root = count_in_locked(stream);
+		root = root_count_in_locked(stream);
 	wr_mutex_unlock(&system->lock);
 	return root;
 }
@@ -240,7 +243,7 @@ void wr_table_count_out(weir_stream *root)
 	wr_mutex_unlock(&root->system->lock);
 }
 
-/* --- giving back --- */
+/* --- closing --- */
 
 void wr_table_close(weir_stream *stream)
 {
@@ -248,7 +251,7 @@ void wr_table_close(weir_stream *stream)
 
 	wr_store(&stream->owner, "a closed stream");
 	wr_fetch_add(&stream->system->lying, 1);
-	if (wr_exchange(&stream->closed, true)) /* from here on it may be somebody else's */
+	if (wr_exchange(&stream->closed, true)) /* from here on it may be reused */
 		wr_fetch_sub(&stream->system->lying, 1);
 	else if (pool)
 		wr_stream_pool_gave_back(pool);
@@ -259,7 +262,7 @@ bool wr_table_close_unshared(weir_stream *stream)
 	struct wr_system *system = stream->system;
 	bool shared;
 
-	look_at_closed(system);
+	query_closed(system);
 	wr_mutex_lock(&system->lock);
 	uncount_drained_locked(system);
 	shared = stream->sharers > 0;

@@ -1,10 +1,10 @@
 /*
  * The token slab (DESIGN G1; models/m5_token.c).
  *
- * One word decides: {generation, state}, changed by read-modify-writes alone, so that whoever succeeds has
- * acquired what the others did before. The sink is written before the word becomes PENDING and never cleared;
- * it is read only after a successful change from PENDING or CANCELLED, and nobody frees it before the slot's
- * count of callbacks inside is 0. Chunks are never freed.
+ * The state of a slot is one word {generation, state}. It is changed only by read-modify-writes, so a thread
+ * that succeeds has acquired what the others wrote before. The sink is written before the word becomes
+ * PENDING and never cleared; it is read only after a successful change from PENDING or CANCELLED, and is not
+ * freed before the slot's count of callbacks inside is 0. Chunks are never freed.
  *
  *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
  *              PENDING(g) -> CANCELLED(g) -> FIRED(g)		(stale)
@@ -33,7 +33,7 @@ struct chunk {
 
 static _Atomic(struct chunk *) chunks[CHUNKS];
 static _Atomic uint64_t
-	free_slots; /* a stack: change count << 32 | slot + 1. The count makes an old head differ (F33) */
+	free_slots; /* a stack: change count << 32 | slot + 1. The count prevents ABA (F33) */
 static _Atomic uint64_t strays;
 
 static struct slot *slot_at(uint32_t index)
@@ -69,7 +69,7 @@ void wr_slot_give(uint32_t index)
 	} while (!wr_cas(&free_slots, &head, mine));
 }
 
-static uint32_t pop(void)
+static uint32_t slot_pop(void)
 {
 	uint64_t head = wr_load(&free_slots), rest;
 
@@ -81,8 +81,8 @@ static uint32_t pop(void)
 	return (uint32_t)head - 1;
 }
 
-/* Adds a chunk; somebody else who does the same at the time gets the next place. */
-static weir_status grow(void)
+/* Adds a chunk. Of two threads that do so at once, one gets the next place. */
+static weir_status slab_grow(void)
 {
 	struct chunk *chunk = wr_alloc(1, sizeof *chunk);
 
@@ -107,8 +107,8 @@ weir_status wr_slot_take(uint32_t *out)
 {
 	uint32_t index;
 
-	while ((index = pop()) == WR_NO_SLOT) {
-		weir_status status = grow();
+	while ((index = slot_pop()) == WR_NO_SLOT) {
+		weir_status status = slab_grow();
 
 		if (status)
 			return status;
@@ -134,7 +134,7 @@ wr_token wr_token_arm(uint32_t index, struct wr_sink *sink)
 	return generation << SLOT_BITS | index;
 }
 
-static bool change(wr_token token, enum state from, enum state to)
+static bool word_change(wr_token token, enum state from, enum state to)
 {
 	uint64_t was = word_of(generation_of(token), from);
 
@@ -143,17 +143,17 @@ static bool change(wr_token token, enum state from, enum state to)
 
 void wr_token_cancel(wr_token token)
 {
-	change(token, PENDING, CANCELLED);
+	word_change(token, PENDING, CANCELLED);
 }
 
 enum wr_token_end wr_token_end(wr_token token)
 {
-	if (change(token, PENDING, FIRED))
+	if (word_change(token, PENDING, FIRED))
 		return WR_TOKEN_WAS_PENDING;
-	return change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
+	return word_change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
 }
 
-/* By exchange, never a store: that would cut the chain of what the callback released (m5 REVOKE_STORE). */
+/* An exchange, since a store would break the release sequence of the callback (m5 REVOKE_STORE). */
 void wr_token_release(wr_token token)
 {
 	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
@@ -161,7 +161,7 @@ void wr_token_release(wr_token token)
 
 bool wr_token_detach(wr_token token)
 {
-	return change(token, PENDING, DETACHED) || change(token, CANCELLED, DETACHED);
+	return word_change(token, PENDING, DETACHED) || word_change(token, CANCELLED, DETACHED);
 }
 
 bool wr_token_outstanding(wr_token token)
@@ -179,15 +179,15 @@ bool wr_token_pending(wr_token token)
 
 /* --- the callback --- */
 
-static void fired(struct slot *slot, bool stale)
+static void sink_call(struct slot *slot, bool stale)
 {
 	struct wr_sink *sink = wr_load_relaxed(&slot->sink); /* acquired with the word */
 
 	sink->fired(sink, stale);
 }
 
-/* Nobody is told. Returns true if the slot was an orphan of this generation: it is free now. */
-static bool adopt(wr_token token)
+/* Returns true if the token was detached: its slot is FREE now, and no sink is called. */
+static bool detached_release(wr_token token)
 {
 	uint64_t was = word_of(generation_of(token), DETACHED);
 
@@ -198,25 +198,25 @@ void wr_token_fire(void *argument)
 {
 	wr_token token = (uintptr_t)argument;
 	struct slot *slot = slot_at(slot_of(token));
-	bool orphan = false;
+	bool detached = false;
 
 	wr_fetch_add(&slot->inside, 1);
 	if (WR_BUG(TOKEN_WITHOUT_GENERATION))
 		token = wr_load(&slot->word) >> 3 << SLOT_BITS | slot_of(token);
 	switch (wr_token_end(token)) {
 	case WR_TOKEN_WAS_PENDING:
-		fired(slot, false);
+		sink_call(slot, false);
 		break;
 	case WR_TOKEN_WAS_CANCELLED:
-		fired(slot, true);
+		sink_call(slot, true);
 		break;
 	case WR_TOKEN_GONE:
-		orphan = adopt(token);
-		wr_fetch_add(&strays, orphan ? 0 : 1);
+		detached = detached_release(token);
+		wr_fetch_add(&strays, detached ? 0 : 1);
 		break;
 	}
-	wr_fetch_sub(&slot->inside, 1); /* the last touch of what the token named */
-	if (orphan)
+	wr_fetch_sub(&slot->inside, 1); /* the last access to what the token named */
+	if (detached)
 		wr_slot_give(slot_of(token));
 }
 
@@ -227,8 +227,8 @@ uint64_t wr_token_strays(void)
 
 #ifdef WR_SEAM
 /*
- * For tests alone, between two worlds: what came before must not show in the next one's schedule. Nobody may
- * hold a token.
+ * For tests, between two worlds, so that the first does not affect the schedule of the next. No token may be
+ * in use.
  */
 void wr_tokens_forget(void)
 {

@@ -1,10 +1,10 @@
 /*
- * The watch (E2): what the loop looks at from time to time because nothing else might ever wake it: streams
- * with old work, the retire list, callbacks that do not come, refused entities whose turn was not taken,
- * flags that nobody polls.
+ * The watch (E2): what the loop checks from time to time because nothing else may ever wake it: streams with
+ * old work, deferred frees, lost callbacks, refused entities that were not poked, flags that no worker polls.
  *
- * When there is nothing of that it rests; whoever adds something then kicks. Resting is announced before the
- * last look, adding is done before the announcement is read, both seq_cst: one of the two sees the other.
+ * If there is nothing to check it rests, and a thread that adds something kicks the loop. `resting` is set
+ * before the last check, and it is read after something was added, both seq_cst: one of the two threads sees
+ * the other.
  */
 #include <stdio.h>
 
@@ -38,13 +38,13 @@ static bool has_work(weir_stream *stream)
 	return wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->held);
 }
 
-static int64_t since(weir_stream *stream)
+static int64_t oldest_pending_since(weir_stream *stream)
 {
 	return wr_load_relaxed(&wr_stream_point(stream, wr_load(&stream->completed) + 1)->at);
 }
 
-/* When it wants to be looked at again. */
-static int64_t look_at_stream(weir_stream *stream, int64_t now)
+/* Returns when to check the stream again. */
+static int64_t check_stream(weir_stream *stream, int64_t now)
 {
 	int64_t old;
 
@@ -53,13 +53,13 @@ static int64_t look_at_stream(weir_stream *stream, int64_t now)
 	wr_stream_drop_ref_if_complete(stream); /* a tick that enqueued nothing */
 	if (wr_load(&stream->submitted) <= wr_load(&stream->completed))
 		return wr_load(&stream->held) ? now + PERIOD : WR_FOREVER;
-	old = since(stream) + OLD;
+	old = oldest_pending_since(stream) + OLD;
 	if (now < old)
 		return old;
 	return wr_stream_idle(stream) ? WR_FOREVER : now + PERIOD;
 }
 
-static void name_busy(struct wr_system *system, int device)
+static void warn_naming_busy(struct wr_system *system, int device)
 {
 	char text[512] = "";
 	size_t at = 0, named = 0;
@@ -73,8 +73,7 @@ static void name_busy(struct wr_system *system, int device)
 	}
 	wr_log(WEIR_LOG_WARN,
 	       "device %d: more than %d streams have work in flight; they share hardware queues and wait for "
-	       "each "
-	       "other (%s, ...)",
+	       "each other (%s, ...)",
 	       device, HARDWARE_QUEUES, text);
 }
 
@@ -88,7 +87,7 @@ static void warn_of_crowd(struct wr_system *system)
 				has_work(wr_stream_at(system, i));
 		if (busy > HARDWARE_QUEUES) {
 			system->warned = true;
-			name_busy(system, device);
+			warn_naming_busy(system, device);
 		}
 	}
 }
@@ -98,20 +97,20 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static int64_t look_at_streams(struct wr_system *system, int64_t now)
+static int64_t check_streams(struct wr_system *system, int64_t now)
 {
 	int64_t next = WR_FOREVER;
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
-		next = earlier(next, look_at_stream(wr_stream_at(system, i), now));
+		next = earlier(next, check_stream(wr_stream_at(system, i), now));
 	if (wr_system_is_cuda(system) && !system->warned)
 		warn_of_crowd(system);
 	return next;
 }
 
 /*
- * Any event answers with a lost device's error, also one
- * that is complete: one a stream, since devices differ.
+ * After a fault a query of any event returns the device's error, even if the event
+ * is complete. One event of each stream is queried, since they may differ in device.
  */
 bool wr_system_check_health(struct wr_system *system)
 {
@@ -123,14 +122,14 @@ bool wr_system_check_health(struct wr_system *system)
 	return !wr_system_failed(system);
 }
 
-/* --- all of it --- */
+/* --- the watch --- */
 
-static int64_t look(struct wr_system *system, int64_t now)
+static int64_t check_all(struct wr_system *system, int64_t now)
 {
-	int64_t next = look_at_streams(system, now);
+	int64_t next = check_streams(system, now);
 
 	if (WR_NET)
-		(void)wr_flags_poll(system, now);	/* a net below the poller */
+		(void)wr_flags_poll(system, now);	/* a safety net under the poller */
 	wr_deferred_frees_look(system, false);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);
@@ -147,10 +146,11 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	wr_store(&system->resting, true);
-	*next = look(system, now);
+	*next = check_all(system, now);
 	if (*next != WR_FOREVER)
 		wr_store(&system->resting, false);
-	return wr_flags_find_lost(system, now) ? wr_system_failure_status(system) : wr_signals_look(system, now);
+	return wr_flags_find_lost(system, now) ? wr_system_failure_status(system)
+					       : wr_signals_look(system, now);
 }
 
 /* --- a drain (S7) --- */
@@ -165,8 +165,11 @@ void wr_system_drain(struct wr_system *system)
 	}
 }
 
-/* The next point of what was there when the drain began; one that is complete says nothing of those behind it. */
-static bool went_on(weir_stream *stream)
+/*
+ * Queries the next of the points that were recorded when the drain began; returns true if some have
+ * completed.
+ */
+static bool stream_progressed(weir_stream *stream)
 {
 	weir_fence next = {wr_load(&stream->id), wr_load(&stream->completed) + 1};
 	uint64_t before = stream->drained;
@@ -187,7 +190,7 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		some |= went_on(stream);
+		some |= stream_progressed(stream);
 		*left |= stream->drained < stream->drain_until;
 	}
 	return some;
@@ -196,21 +199,23 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 weir_status wr_system_expect(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;
-	bool retired = wr_load(&system->deferred_frees.count) > 0;
+	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (!wr_load(&stream->held) && !(retired && has_work(stream)))
+		if (!wr_load(&stream->held) && !(frees_pending && has_work(stream)))
 			continue;
 		wr_stream_drop_ref_if_complete(stream);
 		if (!wr_stream_idle(stream))
 			status = wr_signal_expect(stream);
 	}
-	/* After the streams: the ones that hold an entry back now have a signal armed. */
-	if (retired)
+	/*
+	 * After the streams, so that a signal is armed for each stream that a listed payload still waits for.
+	 */
+	if (frees_pending)
 		wr_system_run_deferred_frees(system, false);
 	return wr_system_failed(system) ? wr_system_failure_status(system) : status;
 }
