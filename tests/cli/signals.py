@@ -13,7 +13,7 @@ import process
 RUNS = int(os.environ.get("WEIR_SIGINT_RUNS", "20"))
 DRAIN = 5  # seconds that a drain may take
 HOST = ["--backend", "host", "--workers", "2"]
-BEGINS = "weir run: stopping: what is in flight is finished; a second Ctrl-C or SIGTERM stops at once\n"
+BEGINS = "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
 
 
 def start(weir, *arguments, **options):
