@@ -1,4 +1,4 @@
-"""The examples around streams, green contexts and libraries: every number is right, and a wrong one is found."""
+"""The examples of streams, green contexts and libraries: every number is right, and a wrong one is reported."""
 import os
 import re
 

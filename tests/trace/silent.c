@@ -1,4 +1,4 @@
-/* Without a tool nobody listens. A program of its own: the recorder is no part of it. */
+/* No tool, no observer. A separate program, since the recorder must not be linked. */
 #include "trace/trace.h"
 
 #include "test.h"

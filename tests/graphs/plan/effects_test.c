@@ -1,4 +1,7 @@
-/* Which entities have effects of their own: what the operator says, or the graph file; shown, it says the same. */
+/*
+ * Which entities have side effects, by their operator or by the graph file; the printed graph says the
+ * same.
+ */
 #include <stdio.h>
 #include <string.h>
 
