@@ -110,7 +110,7 @@ bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
 bool ready_rig_start(struct ready_rig *rig);
 int64_t ready_rig_first_launch(void);	/* of the source that started last */
 int64_t ready_rig_last_gated(void);	/* of any ready_gated */
-bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run that long; false: it has ended */
+bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run; false: it has ended */
 void ready_rig_push(struct ready_rig *rig, unsigned inlet);
 /* drain: stop it; otherwise it ends by itself. Returns false if it failed. */
 bool ready_rig_stop(struct ready_rig *rig, bool ask);
@@ -127,7 +127,7 @@ enum { READY_GAPS = 4 };
 extern const int64_t ready_gaps[READY_GAPS];
 extern const char *const ready_gap_names[READY_GAPS];
 struct ready_floors {
-	struct ready_stats call[READY_GAPS];	/* kernel end -> host function, the faster of the two ways */
+	struct ready_stats call[READY_GAPS];	/* kernel end -> host function, faster way */
 	double hop_warm, hop_idle;		/* us, p50 */
 };
 extern struct ready_floors ready_floors;	/* NAN if part a did not run */

@@ -10,7 +10,7 @@ struct row {
 	unsigned bit;
 	const char *name, *value;		/* value: as shown by --help; NULL: takes no value */
 	const char *help;
-	bool (*take)(struct cli_options *options, const char *value);	/* false: value is not `wanted` */
+	bool (*take)(struct cli_options *options, const char *value);	/* false: not `wanted` */
 	const char *wanted;
 };
 

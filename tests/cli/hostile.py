@@ -96,7 +96,7 @@ def xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too(
             assert "'boom'" in ended.stderr and ended.stderr.count("\n") == 1, (way, ended)
 
 
-def a_pipe_that_nobody_writes_can_be_left(weir):
+def a_pipe_without_a_writer_can_be_left(weir):
     pipe = FOLDER / "pipe"
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
@@ -184,7 +184,7 @@ process.main(
         xb27_a_crash_in_compute_names_entity_and_operator,
         xb27_a_crash_outside_of_compute_says_so,
         xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too,
-        a_pipe_that_nobody_writes_can_be_left,
+        a_pipe_without_a_writer_can_be_left,
         times_have_one_grammar,
         a_word_in_capitals_has_a_hint,
         words_of_other_projects_have_a_hint,

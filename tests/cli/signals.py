@@ -87,7 +87,7 @@ def s07_a_simulated_run_drains(weir):
         assert (code, err) == (130, BEGINS) and "stopped by SIGINT" in out, (turn, code, out, err)
 
 
-def s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up(weir):
+def s07_an_unread_drain_line_delays_nothing(weir):
     """stderr is a full pipe."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -160,7 +160,7 @@ process.main(
         s07_sigterm_drains_and_exits_143,
         s07_a_quiet_run_drains_without_a_word,
         s07_a_simulated_run_drains,
-        s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up,
+        s07_an_unread_drain_line_delays_nothing,
         s07_a_signal_before_the_scheduler_exists_is_not_lost,
         commands_that_run_nothing_let_the_signal_through,
         s07_sigint_at_random_instants,

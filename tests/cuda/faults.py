@@ -68,7 +68,7 @@ def f60_a_fault_that_a_condition_waits_for_ends_the_run(given):
     check_both(given, "fault_gated.json")
 
 
-def f60_a_fault_that_nobody_waits_for_ends_the_run(given):
+def f60_a_fault_without_a_waiter_ends_the_run(given):
     check_both(given, "fault_ungated.json")
 
 
@@ -84,7 +84,7 @@ def e03_of_two_kernels_in_flight_the_innocent_is_never_accused_alone(given):
 acceptance.main(
     [
         f60_a_fault_that_a_condition_waits_for_ends_the_run,
-        f60_a_fault_that_nobody_waits_for_ends_the_run,
+        f60_a_fault_without_a_waiter_ends_the_run,
         f60_a_fault_in_the_last_tick_ends_the_run,
         e03_of_two_kernels_in_flight_the_innocent_is_never_accused_alone,
     ],

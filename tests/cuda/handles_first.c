@@ -213,7 +213,7 @@ static void xa03_taking_all(void)
 	sums_are_right("gain", NULL, "{\"capacity\": 4, \"take\": \"all\"}");
 }
 
-static void xa04_behind_a_stream_that_nobody_joined(void)
+static void xa04_behind_a_stream_that_was_not_joined(void)
 {
 	sums_are_right("aside", NULL, NULL);
 }
@@ -259,7 +259,7 @@ const struct handles_check handles_first[] = {
 	{"xa03_with_an_explicit_message_available", xa03_with_an_explicit_message_available, HANDLES_RUNS},
 	{"xa03_with_a_condition_of_ones_own", xa03_with_a_condition_of_ones_own, HANDLES_RUNS},
 	{"xa03_taking_all", xa03_taking_all, HANDLES_RUNS},
-	{"xa04_behind_a_stream_that_nobody_joined", xa04_behind_a_stream_that_nobody_joined, HANDLES_RUNS},
+	{"xa04_behind_a_stream_that_was_not_joined", xa04_behind_a_stream_that_was_not_joined, HANDLES_RUNS},
 	{"xa03_taken_from_an_outlet", xa03_taken_from_an_outlet, HANDLES_RUNS},
 	{.name = NULL},
 };

@@ -180,7 +180,7 @@ struct fz_work {
 weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
 weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
 weir_status fz_drag(struct fz_entity *entity, weir_context *context);	/* outlasts an aborted run */
-weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for the condition fz_own */
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for fz_own */
 
 /* fuzz_operators.c, fuzz_conditions.c */
 weir_status fz_add_operators(weir_registry *registry);

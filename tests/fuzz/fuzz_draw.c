@@ -73,7 +73,7 @@ static void draw_wires(struct fz *fz, unsigned sources)
 		unsigned early = sources + draw(fz, fz->entity_count - sources - 1);
 		unsigned late = early + 1 + draw(fz, fz->entity_count - early - 1);
 
-		if (!fz->entities[early].ports[1].connections) /* other inputs end with the sources: so does it */
+		if (!fz->entities[early].ports[1].connections) /* the cycle ends with the other inputs */
 			wire(fz, late, chance(fz, 4), early, 1, 1 + draw(fz, 2));
 	}
 }

@@ -219,7 +219,7 @@ static void s05_closed_is_seen_with_the_last_push(void **state)
 	assert_int_equal(wr_queue_count(queue), 1);
 }
 
-static void s05_who_becomes_done_drops_inbox_and_front(void **state)
+static void s05_a_receiver_that_becomes_done_drops_inbox_and_front(void **state)
 {
 	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT};
 
@@ -492,7 +492,7 @@ int main(void)
 		WITH_RIG(c04_pop_with_a_full_front_admits_one_more),
 		WITH_RIG(s11_no_lock_is_held_when_an_evicted_message_goes),
 		WITH_RIG(s05_closed_is_seen_with_the_last_push),
-		WITH_RIG(s05_who_becomes_done_drops_inbox_and_front),
+		WITH_RIG(s05_a_receiver_that_becomes_done_drops_inbox_and_front),
 		WITH_RIG(s05_the_sender_takes_back_what_a_done_receiver_left),
 		WITH_RIG(e05_each_message_is_counted_once),
 		WITH_RIG(s08_a_reset_discards_leftovers_and_counts_from_zero),

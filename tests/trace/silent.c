@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-static void without_a_tool_nobody_listens(void **state)
+static void without_a_tool_nothing_is_observed(void **state)
 {
 	struct wr_trace *trace = NULL;
 
@@ -14,7 +14,7 @@ static void without_a_tool_nobody_listens(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(without_a_tool_nobody_listens)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(without_a_tool_nothing_is_observed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

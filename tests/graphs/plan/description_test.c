@@ -269,7 +269,7 @@ static void text_says_defaults_in_words(void **state)
 	weir_description_destroy(description);
 }
 
-static void text_lists_resources_and_who_uses_them(void **state)
+static void text_lists_resources_and_their_users(void **state)
 {
 	static const char *const lines[] = {
 		"signal flag",
@@ -770,7 +770,7 @@ int main(void)
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
 					  (void *)resource_graph),
-		cmocka_unit_test(text_lists_resources_and_who_uses_them),
+		cmocka_unit_test(text_lists_resources_and_their_users),
 		cmocka_unit_test(a_pool_of_many_users_names_some),
 		cmocka_unit_test(every_form_ends_with_a_newline),
 		cmocka_unit_test(text_says_defaults_in_words),

@@ -340,7 +340,7 @@ static void the_device_of_a_green_context_may_be_said_again(void **state)
 }
 
 /* It is created, so its device must exist. */
-static void a_green_context_pool_that_nobody_uses_needs_its_device(void **state)
+static void an_unused_green_context_pool_needs_its_device(void **state)
 {
 	struct wr_plan *plan = plan_of(
 		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
@@ -497,7 +497,7 @@ int main(void)
 		cmocka_unit_test(who_names_nothing_shares_an_implied_pool),
 		cmocka_unit_test(a_green_context_pool_may_be_the_default),
 		cmocka_unit_test(the_device_of_a_green_context_may_be_said_again),
-		cmocka_unit_test(a_green_context_pool_that_nobody_uses_needs_its_device),
+		cmocka_unit_test(an_unused_green_context_pool_needs_its_device),
 		cmocka_unit_test(a_device_has_256_partitions_at_most),
 		cmocka_unit_test(flag_is_a_signal),
 		cmocka_unit_test(durations_are_exact),

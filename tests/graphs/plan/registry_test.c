@@ -214,7 +214,7 @@ static void f91_what_is_no_file_is_refused(void **state)
 	assert_refused(rig, "no/such\x1b.so", WEIR_E_IO, "no/such\\u001b.so");
 }
 
-static void f91_what_everybody_may_write_is_refused_before_it_is_loaded(void **state)
+static void f91_a_world_writable_plugin_is_refused_before_it_is_loaded(void **state)
 {
 	struct rig *rig = *state;
 	const char *path = plugin(rig, "plugin_loud");
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_file_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f91_what_everybody_may_write_is_refused_before_it_is_loaded,
+		cmocka_unit_test_setup_teardown(f91_a_world_writable_plugin_is_refused_before_it_is_loaded,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_shared_object_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f92_another_abi_is_refused_before_any_call, set_up,
