@@ -1,6 +1,6 @@
 /*
- * What one tick costs beside its compute: a chain source -> pass -> ... -> sink on one worker, against the
- * bare chain of calls through pointers and, if it was there at build time, oneTBB's flow graph. Time of the
+ * The cost of a tick without its compute: a chain source -> pass -> ... -> sink on one worker, beside the
+ * bare chain of calls through pointers and, if available at build time, oneTBB's flow graph. Time of the
  * run / sum of ticks. No pass or fail.
  *
  * usage: chain [--quick] [--workers N] [ENTITIES [CAPACITY]]
@@ -16,7 +16,7 @@
 
 enum { REPETITIONS = 11 };
 
-static uint64_t ticks_least = 2000000; /* of one repetition */
+static uint64_t ticks_least = 2000000; /* per repetition */
 
 static void fail(const char *what)
 {
@@ -193,7 +193,7 @@ static double calls_run(volatile struct stage *stages, size_t entities, uint64_t
 
 	for (uint64_t i = 0; i < messages; i++) {
 		uint64_t message = i;
-		for (size_t k = 0; k < entities; k++) /* volatile: the compiler must not see who is called */
+		for (size_t k = 0; k < entities; k++) /* volatile: hides the callee from the compiler */
 			message = stages[k].compute((struct stage *)&stages[k], message);
 	}
 	return (now_ns() - begin) / ((double)messages * (double)entities);
@@ -253,7 +253,7 @@ static void print_row(size_t entities, unsigned capacity, struct samples *weir, 
 #endif
 }
 
-/* The three take turns, so that a busy machine is busy for all of them. The first round warms up. */
+/* The three take turns, so that other load hits all of them. The first round warms up. */
 static void measure(size_t entities, unsigned capacity, unsigned workers, size_t repetitions, void *tbb_chain)
 {
 	struct samples weir = {.count = repetitions}, calls = weir, tbb = weir;
@@ -275,7 +275,7 @@ static void measure(size_t entities, unsigned capacity, unsigned workers, size_t
 	print_row(entities, capacity, &weir, &calls, &tbb);
 }
 
-/* All rows, or the one that was asked for. */
+/* All rows, or the requested one. */
 struct options {
 	bool quick;
 	unsigned workers;

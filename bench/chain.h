@@ -1,4 +1,4 @@
-/* The chain of the benchmark, three times: what each measures is one repetition, in nanoseconds per tick. */
+/* The benchmark's chain in three forms: each measures one repetition and returns nanoseconds per tick. */
 #ifndef BENCH_CHAIN_H
 #define BENCH_CHAIN_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* A graph that was built and runs again and again. NULL: no memory. */
+/* Builds a graph that can run repeatedly. Returns NULL if memory ran out. */
 void *tbb_chain_create(size_t entities);
 double tbb_chain_run(void *chain, uint64_t messages);
 void tbb_chain_destroy(void *chain);

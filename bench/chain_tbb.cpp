@@ -52,7 +52,7 @@ struct chain {
 		std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
 		graph.reset();
 		if (seen != messages)
-			return std::nan("");	/* some were lost: no figure */
+			return std::nan("");	/* messages were lost: no figure */
 		return took.count() / (static_cast<double>(messages) * static_cast<double>(nodes.size() + 2));
 	}
 };

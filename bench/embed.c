@@ -1,7 +1,7 @@
 /*
- * What it costs a program to hear of a result: from before the push into an inlet until the result is in the
- * program's hands, one at a time, for a thread that waits in weir_outlet_take, and for a thread that runs a
- * libevent base with the outlet's descriptor in it, weir's own loop in the same base. Neither has a timer.
+ * Latency until a program has a result: from before the push into an inlet until the program holds the
+ * result, one at a time, for a thread blocked in weir_outlet_take, and for a thread that runs a libevent
+ * base with the outlet's descriptor and weir's own loop in it. Neither uses a timer.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The p50 and p99, in microseconds. */
+/* Returns p50 and p99 in microseconds. */
 static void measure(size_t count, bool with_base, double out[2])
 {
 	struct event_base *base = with_base ? event_base_new() : NULL;
@@ -161,7 +161,7 @@ static void measure(size_t count, bool with_base, double out[2])
 		event_base_free(base);
 }
 
-/* The medians of several rounds in turn: the machine has other things to do now and then. */
+/* Medians of several alternating rounds: other load disturbs single ones. */
 enum { ROUNDS = 7 };
 
 static double median(double *values)

@@ -1,8 +1,9 @@
 /*
- * What a message costs that comes into a port with many senders: N senders into one port, beside N pairs of one sender and one
- * receiver, on one worker of `host`. Two runs of different length in turn; the difference has nothing of starts and ends in it.
+ * Cost of a message into a port with many senders: N senders into one port, beside N pairs of one sender
+ * and one receiver, on one worker of `host`. Two runs of different length alternate; their difference
+ * excludes starts and ends.
  *
- *	fan_in [CAPACITY | --quick]
+ * fan_in [CAPACITY | --quick]
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,9 +13,9 @@
 #include <time.h>
 #include <weir.h>
 
-enum { ROUNDS = 5, SIZES = 5, LEAST = 20 /* messages of each sender */ };
+enum { ROUNDS = 5, SIZES = 5, LEAST = 20 /* messages per sender */ };
 
-static uint64_t messages;	/* of each sender, in the next run */
+static uint64_t messages;	/* per sender, in the next run */
 static const char *capacity = "1";
 
 static void must(weir_status status, const char *what)
@@ -114,7 +115,7 @@ static void make(struct graph *graph, size_t senders, bool pairs)
 	must(weir_scheduler_create(&graph->scheduler, graph->graph, &options), "scheduler");
 }
 
-static void unmake(struct graph *graph)
+static void destroy(struct graph *graph)
 {
 	weir_scheduler_destroy(graph->scheduler);
 	weir_graph_destroy(graph->graph);
@@ -148,7 +149,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* ns a message: the median of the rounds. CPU time: the machine has other things to do now and then. */
+/* Returns ns per message: the median of the rounds, in CPU time, since other load disturbs the clock. */
 static double measure(size_t senders, bool pairs, uint64_t total)
 {
 	uint64_t few = total / senders < LEAST ? LEAST : total / senders;
@@ -161,7 +162,7 @@ static double measure(size_t senders, bool pairs, uint64_t total)
 		int64_t shorter = run(&graph, few);
 		rounds[i] = (double)(run(&graph, 3 * few) - shorter) / (double)(2 * few * senders);
 	}
-	unmake(&graph);
+	destroy(&graph);
 	qsort(rounds, ROUNDS, sizeof *rounds, compare);
 	return rounds[ROUNDS / 2];
 }

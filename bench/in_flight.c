@@ -1,8 +1,8 @@
 /*
- * What the bound on ticks in flight (max_in_flight) costs and saves. Three ratios; whoever reads them judges:
+ * Cost and benefit of the bound on ticks in flight (max_in_flight), as three ratios:
  *   - frames/s of an ungated chain of three kernels of 5 us, with the default bound and without one;
  *   - rates of two host entities beside a source of long kernels, on one worker, with that source and without;
- *   - how long a run drains that enqueues 5 ms kernels without pause, beyond the bound times the kernel.
+ *   - how long a run that enqueues 5 ms kernels without pause drains, relative to the bound times the kernel.
  *
  * usage: in_flight [--backend NAME] [--seconds N]
  */
@@ -28,7 +28,7 @@ static void check(weir_status status, const char *what)
 /* --- one run --- */
 
 struct result {
-	uint64_t ticks;			/* of the entity that was asked for */
+	uint64_t ticks;			/* of the requested entity */
 	int64_t compute_ns, ns;
 	uint64_t most;
 	char where[80];
@@ -132,7 +132,7 @@ static void measure_beside(void)
 	alone = run(alone_text, "q", 1, 0);
 	beside = run(beside_text, "q", 1, 0);
 	spin = run(beside_text, "s", 1, 0);
-	/* While it drains the others have ended: their time is the duration that was asked for. */
+	/* The others stop when draining begins: their time is the requested duration. */
 	printf("one worker beside 100 ms kernels: %.0f of %.0f ticks, ratio %.3f (wanted: 0.95); "
 	       "in compute of 'spin' %.4f of the time (wanted: at most 0.01); most in flight %llu\n",
 	       (double)beside.ticks, (double)alone.ticks, (double)beside.ticks / (double)alone.ticks,

@@ -1,6 +1,6 @@
 /*
- * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Tables on stdout, aims
- * at the end; nothing passes or fails. README.md says what each part measures.
+ * How fast the scheduler reacts to the GPU, beside what the machine needs without it. Prints tables, then
+ * the aims; nothing passes or fails. README.md describes each part.
  *
  * usage: ready [--part a,b,...] [--seconds S] [--signal NAME,...] [--workers N] [--backend cuda|host]
  * exit: 0; 1 a point could not be measured; 2 usage; 3 something hangs; 77 no GPU
@@ -40,8 +40,8 @@ void ready_fail(const char *what, int error)
 
 /* --- options --- */
 
-/* Is it one of the words between commas? */
-static bool listed(const char *list, const char *word)
+/* Returns true if the word is in the comma-separated list. */
+static bool list_has(const char *list, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -97,7 +97,7 @@ static void print_environment(void)
 		       "This tries the program; its numbers mean little\n");
 }
 
-/* The file's first line, if there is one: the driver's own number. */
+/* Prints the first line of the file, which has the driver's own version, if it exists. */
 static void print_driver(void)
 {
 	char line[160];
@@ -126,7 +126,7 @@ static void open_device(void)
 	}
 }
 
-static bool has(const char *signal)
+static bool has_signal(const char *signal)
 {
 	const struct ready_run run = {.signal = signal, .workers = 1};
 	struct ready_rig rig;
@@ -151,7 +151,7 @@ static void find_signals(void)
 
 	ready_watch(30, "signals");
 	for (size_t i = 0; i < SIGNALS; i++)
-		if (listed(wanted_signals, signals[i]) && has(signals[i]))
+		if (list_has(wanted_signals, signals[i]) && has_signal(signals[i]))
 			available[count++] = signals[i];
 }
 
@@ -168,7 +168,7 @@ static const struct part {
 static void run_parts(void)
 {
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		if (!listed(wanted_parts, parts[i].name))
+		if (!list_has(wanted_parts, parts[i].name))
 			continue;
 		ready_watch_part(parts[i].name, 120 + 480 * ready_settings.seconds);
 		parts[i].run();
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 			"[--backend cuda|host]\n");
 		return 2;
 	}
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* or busy streams alias */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* otherwise busy streams share a hardware queue */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	int64_t begin = ready_now();
 	ready_watchdog_begin();

@@ -1,4 +1,4 @@
-/* CUDA's side of bench/ready: ready_gpu.h says what each does. */
+/* The CUDA side of bench/ready; ready_gpu.h documents each function. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "ready_gpu.h"
 
 #define LONGEST_NS 1000000000
-#define LONGEST_CYCLES 4000000000LL /* about two seconds: if the clock of the device stands still */
+#define LONGEST_CYCLES 4000000000LL /* about two seconds, in case the device's clock stands still */
 
 /* --- the kernel --- */
 
@@ -42,7 +42,7 @@ int ready_gpu_launch(void *stream, const void *arguments)
 	return cudaPeekAtLastError();
 }
 
-/* --- stream memory operations: of the driver alone, found at run time --- */
+/* --- stream memory operations: driver API only, looked up at run time --- */
 
 typedef CUresult write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags);
 static write_value *write_value_32;
@@ -70,8 +70,8 @@ int ready_gpu_write(void *stream, uint32_t *word, uint32_t value)
 	if (!write_value_32)
 		return cudaErrorNotSupported;
 	/*
-	 * Pinned memory has one address on both sides; by default the write comes after all before it is
-	 * visible.
+	 * Pinned memory has the same address on both sides; by default the write becomes visible after all
+	 * earlier work.
 	 */
 	return write_value_32((CUstream)stream, (CUdeviceptr)(uintptr_t)word, value,
 			      CU_STREAM_WRITE_VALUE_DEFAULT)
@@ -79,7 +79,7 @@ int ready_gpu_write(void *stream, uint32_t *word, uint32_t value)
 		       : cudaSuccess;
 }
 
-/* Tried out, not only found. */
+/* Tries one, since the symbol alone proves little. */
 static bool write_works(void *stream)
 {
 	void *word;
@@ -142,7 +142,7 @@ int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg)
 	return cudaLaunchHostFunc((cudaStream_t)stream, fn, arg);
 }
 
-/* Destroyed while it may be pending: CUDA keeps it until it is complete. */
+/* destroyed while it may be pending: CUDA keeps it until it completes */
 int ready_gpu_follow(void *stream, void *before)
 {
 	cudaEvent_t event;

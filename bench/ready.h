@@ -1,4 +1,4 @@
-/* bench/ready: what its parts share. ready.c has the command line, each part has a file. */
+/* What the parts of bench/ready share. ready.c has the command line; each part has a file. */
 #ifndef BENCH_READY_H
 #define BENCH_READY_H
 
@@ -14,23 +14,23 @@
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
 #define SECOND INT64_C(1000000000)
-#define SPIN_NS (50 * MS)	/* workers that spin do so for this long: the scheduler's option spin_ns */
+#define SPIN_NS (50 * MS)	/* workers that spin do so for this long: scheduler option spin_ns */
 #define KERNEL_NS (50 * US)
 
 /* --- the command line and the machine: ready.c --- */
 struct ready_settings {
 	const char *backend;		/* "cuda" or "host" */
 	bool gpu;			/* cuda */
-	double seconds;			/* of one point */
+	double seconds;			/* per point */
 	unsigned workers;
 	int cores;
-	bool crowded;			/* too few cores for threads that spin: they give way to others */
+	bool crowded;			/* too few cores for spinning threads: they yield */
 	struct ready_gpu device;
 };
 extern struct ready_settings ready_settings;
 int64_t ready_point_ns(void);		/* settings.seconds */
-void ready_fail(const char *what, int error) __attribute__((noreturn));	/* of our own CUDA calls */
-/* The signals that were asked for and that the library has: i = 0, 1, ... until NULL. */
+void ready_fail(const char *what, int error) __attribute__((noreturn));	/* our CUDA calls */
+/* The i-th requested signal that the library supports, NULL after the last. */
 const char *ready_signal(size_t i);
 
 /* --- time and samples: ready_samples.c --- */
@@ -40,8 +40,8 @@ struct ready_stats {
 };
 extern const struct ready_stats ready_no_stats;
 int64_t ready_now(void);		/* ns, CLOCK_MONOTONIC */
-int64_t ready_cpu(void);		/* ns that all threads of the process have run */
-void ready_relax(void);			/* once round a spin */
+int64_t ready_cpu(void);		/* CPU time of all threads of the process, in ns */
+void ready_relax(void);			/* one iteration of a spin loop */
 void ready_spin_until(int64_t at);
 void ready_samples_begin(void);
 void ready_sample(int64_t ns);
@@ -50,30 +50,30 @@ struct ready_stats ready_samples_end(void);
 void ready_print_stats(const struct ready_stats *stats);
 #define READY_STATS_HEADER "   p50/us   p90/us   p99/us  samples"
 
-/* --- frames, and the thread that sees kernels end: ready_witness.c --- */
+/* --- frames, and the thread that observes the ends of kernels: ready_witness.c --- */
 enum { READY_LINES = 32, READY_FRAMES = 8192 };
 struct ready_line {
-	/* Frames; done is counted after compute_at is written. */
+	/* In frames; done is incremented after compute_at is written. */
 	_Alignas(64) _Atomic uint32_t launched, done;
-	int64_t launched_at[READY_FRAMES];		/* 0 everywhere: was not seen */
+	int64_t launched_at[READY_FRAMES];		/* 0 everywhere: not observed */
 	int64_t ended_at[READY_FRAMES];			/* the witness saw the kernel's last store */
-	int64_t entered_at[READY_FRAMES]; /* when the library's last host function before it was entered */
-	int64_t computed_at[READY_FRAMES];		/* the first instruction of the gated compute */
+	int64_t entered_at[READY_FRAMES]; /* entry of the library's last host function before it */
+	int64_t computed_at[READY_FRAMES];		/* first instruction of the gated compute */
 };
 extern struct ready_line ready_lines[READY_LINES];
-uint32_t *ready_flag(unsigned line);	/* the kernels of frame k of a line store k + 1 there */
+uint32_t *ready_flag(unsigned line);	/* the kernel of frame k of a line stores k + 1 there */
 void ready_witness_begin(unsigned lines);	/* clears these lines, starts the thread */
-int64_t ready_witness_cpu(void);	/* ns that the thread has run */
+int64_t ready_witness_cpu(void);	/* CPU time of the thread, in ns */
 void ready_witness_end(void);
 
 /* --- when the library's host functions are entered: ready_entry.c --- */
-void ready_entry_watch(bool on);	/* while nothing of the library runs */
+void ready_entry_watch(bool on);	/* call it while the library is idle */
 int64_t ready_entry_last(void);
 
-/* --- nothing hangs: ready_watchdog.c --- */
+/* --- watchdog: ready_watchdog.c --- */
 void ready_watchdog_begin(void);
 void ready_watch_part(const char *part, double seconds);
-/* The point that is measured now. */
+/* Names the point being measured. */
 void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* --- a graph of the benchmark's operators: ready_rig.c --- */
@@ -84,7 +84,7 @@ struct ready_rig {
 	weir_scheduler *scheduler;
 	weir_inlet *inlets[READY_LINES];
 	size_t entities;
-	weir_status status;		/* the first failure; later calls then do nothing */
+	weir_status status;		/* the first failure; later calls do nothing */
 	char why[256];
 };
 struct ready_run {
@@ -97,24 +97,24 @@ void ready_rig_begin(struct ready_rig *rig);
 /*
  * kinds: ready_source (kernel; out), ready_filter (the same with an input), ready_sync (a filter that waits
  * for its stream), ready_gated (in; stamps), ready_return (in, out: counts its line's frames). line < 0:
- * stamps nothing, nor does its kernel. kernel_ns: of those that launch one.
+ * neither the entity nor its kernel stamps. kernel_ns: for the kinds that launch one.
  */
 void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, int line, int64_t kernel_ns);
 void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json);
-/* Within the last entity. */
+/* pointer is relative to the last entity. */
 void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json);
-void ready_rig_gate(struct ready_rig *rig);	/* the last one waits for the device's work behind `in` */
-void ready_rig_never_gate(struct ready_rig *rig);	/* nor does it by itself */
+void ready_rig_gate(struct ready_rig *rig);	/* the last entity waits for the device work behind `in` */
+void ready_rig_never_gate(struct ready_rig *rig);	/* removes the default gate too */
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
 bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
 bool ready_rig_start(struct ready_rig *rig);
-int64_t ready_rig_first_launch(void);	/* of the source that began last */
-int64_t ready_rig_last_gated(void);	/* tick of any ready_gated */
-bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run for so long; false: it has ended */
+int64_t ready_rig_first_launch(void);	/* of the source that started last */
+int64_t ready_rig_last_gated(void);	/* of any ready_gated */
+bool ready_rig_pass(struct ready_rig *rig, int64_t ns);	/* lets it run; false: it has ended */
 void ready_rig_push(struct ready_rig *rig, unsigned inlet);
-/* ask: drain; else it ends by itself. False: it failed. */
+/* drain: stop it; otherwise it ends by itself. Returns false if it failed. */
 bool ready_rig_stop(struct ready_rig *rig, bool ask);
-void ready_rig_close(struct ready_rig *rig);		/* prints a line if something failed, counts it */
+void ready_rig_close(struct ready_rig *rig);		/* prints and counts a failure */
 unsigned ready_rig_failures(void);
 
 /* --- aims: ready_aims.c --- */
@@ -127,10 +127,10 @@ enum { READY_GAPS = 4 };
 extern const int64_t ready_gaps[READY_GAPS];
 extern const char *const ready_gap_names[READY_GAPS];
 struct ready_floors {
-	struct ready_stats call[READY_GAPS];	/* kernel end -> host function, the better of the two ways */
+	struct ready_stats call[READY_GAPS];	/* kernel end -> host function, faster way */
 	double hop_warm, hop_idle;		/* us, p50 */
 };
-extern struct ready_floors ready_floors;	/* NAN where part a did not run */
+extern struct ready_floors ready_floors;	/* NAN if part a did not run */
 void ready_part_floors(void);		/* a: ready_floors.c */
 void ready_part_latency(void);		/* b: ready_latency.c */
 void ready_part_producer(void);		/* c: ready_cost.c */

@@ -1,4 +1,4 @@
-/* The table at the end: what was aimed at, and what came of it. */
+/* The table at the end: measured figures beside their aims. */
 #include <stdio.h>
 
 #include "ready.h"

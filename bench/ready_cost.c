@@ -1,6 +1,4 @@
-/*
- * Parts c and d: what a signal costs the stream whose end it tells of, and what waiting for it costs the CPU.
- */
+/* Parts c and d: what a signal costs the stream that it watches, and what waiting for it costs the CPU. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +25,7 @@ static void print_cost(const char *name, const char *workers, double us, double 
 	printf("%-34s%-9s%12.2f%12.2f\n", name, workers, us, us / plain);
 }
 
-/* The best of three: the first one warms up. */
+/* The best of three; the first one warms up. */
 static double plain_kernels(void)
 {
 	struct ready_work work = {.ns = SHORT_NS};
@@ -52,8 +50,8 @@ static double plain_kernels(void)
 }
 
 /*
- * From the first launch to the gated compute behind the last kernel. signal NULL: the sink is not gated; then
- * to the end of the run, which waits for the last kernel.
+ * From the first launch to the gated compute behind the last kernel. signal NULL: ungated, to the end of
+ * the run, which waits for the last kernel.
  */
 static double through_weir(const char *signal, int64_t spin_ns)
 {
@@ -111,9 +109,7 @@ void ready_part_producer(void)
 
 /* --- d: waiting --- */
 
-/*
- * The share of a core that the process uses while kernels of 100 ms follow each other and each is waited for.
- */
+/* The share of a core that the process uses while it waits for kernels of 100 ms, one after the other. */
 static double cores_waiting(const char *signal, int64_t spin_ns)
 {
 	const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = 2};

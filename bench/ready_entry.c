@@ -1,11 +1,11 @@
 /*
- * When the library's own host functions are entered: the linker sends its calls of cudaLaunchHostFunc here
- * (--wrap), so that a stamp is taken before the function itself. It costs one read of the clock, and only
- * while it is watched: with one callback on its way at a time.
+ * Entry times of the library's host functions: the linker redirects its calls of cudaLaunchHostFunc here
+ * (--wrap), to take a stamp before the function itself. Costs one read of the clock, only while watching:
+ * with one callback outstanding at a time.
  */
 #include "ready.h"
 
-enum { SLOTS = 4096 }; /* many more than signals that are outstanding */
+enum { SLOTS = 4096 }; /* many more than outstanding signals */
 
 typedef void host_function(void *arg);
 int __real_cudaLaunchHostFunc(void *stream, host_function *fn, void *arg);
@@ -19,7 +19,7 @@ static atomic_uint next_slot;
 static atomic_bool watching;
 static _Atomic int64_t entered;
 
-static void stamped(void *arg)
+static void call_stamped(void *arg)
 {
 	struct slot slot = *(struct slot *)arg;
 
@@ -35,7 +35,7 @@ int __wrap_cudaLaunchHostFunc(void *stream, host_function *fn, void *arg)
 		return __real_cudaLaunchHostFunc(stream, fn, arg);
 	slot = &slots[atomic_fetch_add(&next_slot, 1) % SLOTS];
 	*slot = (struct slot){fn, arg};
-	return __real_cudaLaunchHostFunc(stream, stamped, slot);
+	return __real_cudaLaunchHostFunc(stream, call_stamped, slot);
 }
 
 void ready_entry_watch(bool on)

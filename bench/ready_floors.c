@@ -1,6 +1,6 @@
 /*
- * Part a: what the machine needs without weir. A kernel's end is when the witness saw its last store, so the
- * way of that store over the bus is not in these times: it is the same for the word that stream memory
+ * Part a: what the machine needs without weir. A kernel ends when the witness sees its last store, so the
+ * bus transfer of that store is not in these times; it is the same for the word that stream memory
  * operations write.
  */
 #include <linux/futex.h>
@@ -95,7 +95,7 @@ static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, i
 		ready_spin_until(at + gap);
 	}
 	must("the stream", ready_gpu_wait(gpu.stream));
-	ready_spin_until(ready_now() + MS); /* the witness, too, has seen the last one */
+	ready_spin_until(ready_now() + MS); /* until the witness has seen the last one, too */
 	ready_witness_end();
 	ready_samples_begin();
 	for (uint32_t i = DROPPED; i < frames; i++)
@@ -170,7 +170,7 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-/* Only a wake that found the thread asleep is one. */
+/* Only a wake that found the thread asleep counts. */
 static void wake(uint32_t round, int64_t pause)
 {
 	int64_t at, woken_at;

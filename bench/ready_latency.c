@@ -2,9 +2,9 @@
  * Parts b and f: from the end of a kernel to the first instruction of the compute that a cuda_stream
  * condition gates on it.
  *
- * Each line is an entity that launches one kernel a tick and a gated one behind it. Either a thread of ours
- * pushes each frame's message so long after the frame before has ended (gap), or a periodic condition sets
- * the pace. The lines are independent of each other.
+ * Each line is an entity that launches one kernel per tick, and a gated one behind it. Either a thread of
+ * the benchmark pushes each frame's message a fixed time (gap) after the end of the frame before, or a
+ * periodic condition sets the pace. The lines are independent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,19 +17,19 @@ enum { DROPPED = 3 };
 struct point {
 	struct ready_run run;
 	const char *pace;	/* "60Hz"; NULL: pushed, with gap_ns */
-	unsigned lines, busy;	/* busy: further streams, each with kernels of 150 ms back to back */
+	unsigned lines, busy;	/* busy: additional streams, each with kernels of 150 ms back to back */
 	int64_t kernel_ns, gap_ns, for_ns;
-	bool entries;		/* watch when the library's callbacks are entered */
+	bool entries;		/* record when the library's callbacks are entered */
 };
 
-/* How far the witness is to be believed. */
+/* Frames for which the witness was late, or saw nothing. */
 static size_t early, unseen;
 
 struct result {
 	bool good;
 	struct ready_stats ready;	/* kernel end -> compute */
 	struct ready_stats entry;	/* callback entry -> compute */
-	double cores;			/* that the process used, the witness taken off */
+	double cores;			/* used by the process, without the witness */
 };
 
 /* --- the graph --- */
@@ -66,14 +66,14 @@ static void add_busy(struct ready_rig *rig, unsigned i)
 	ready_rig_connect(rig, from, to, 0);
 }
 
-/* --- the driver: pushes a line's next frame when its gap is over --- */
+/* --- the driver: pushes a line's next frame when its gap has passed --- */
 
 static int64_t computed_at(const struct ready_line *line, uint32_t done)
 {
 	return done && done <= READY_FRAMES ? line->computed_at[done - 1] : 0;
 }
 
-/* Returns whether a frame of this line is on its way. */
+/* Returns true if a frame of this line is under way. */
 static bool drive_line(struct ready_rig *rig, const struct point *point, unsigned i, uint32_t *pushed,
 		       int64_t end)
 {
@@ -93,7 +93,7 @@ static bool drive_line(struct ready_rig *rig, const struct point *point, unsigne
 	return true;
 }
 
-static void drive(struct ready_rig *rig, const struct point *point)
+static void drive_lines(struct ready_rig *rig, const struct point *point)
 {
 	uint32_t pushed[READY_LINES] = {0};
 	int64_t end = ready_now() + point->for_ns, give_up = end + 3 * SECOND;
@@ -113,7 +113,7 @@ static void pace(struct ready_rig *rig, const struct point *point, struct result
 {
 	int64_t begin, cpu, witness;
 
-	ready_rig_pass(rig, 50 * MS); /* streams are made, the first frames are over */
+	ready_rig_pass(rig, 50 * MS); /* until the streams exist and the first frames are over */
 	begin = ready_now();
 	cpu = ready_cpu();
 	witness = ready_witness_cpu();
@@ -144,7 +144,7 @@ static struct ready_stats line_latency(unsigned lines)
 	return ready_samples_end();
 }
 
-/* Only where a callback came after the launch: a frame whose review finds it complete needs none. */
+/* Only frames whose callback came after the launch: one whose review finds it complete needs none. */
 static struct ready_stats entry_latency(void)
 {
 	const struct ready_line *line = &ready_lines[0];
@@ -161,11 +161,11 @@ static void run(struct ready_rig *rig, const struct point *point, struct result 
 	if (!ready_rig_start(rig))
 		return;
 	if (point->busy)
-		ready_rig_pass(rig, 100 * MS); /* until all of them are */
+		ready_rig_pass(rig, 100 * MS); /* until all streams are busy */
 	if (point->pace)
 		pace(rig, point, result);
 	else
-		drive(rig, point);
+		drive_lines(rig, point);
 	result->good = ready_rig_stop(rig, true);
 }
 
@@ -203,14 +203,14 @@ static struct point point_of(const char *signal, int64_t spin_ns)
 	};
 }
 
-static const char *rest(int64_t spin_ns)
+static const char *workers_word(int64_t spin_ns)
 {
 	return spin_ns ? "spinning" : "sleeping";
 }
 
 static double larger(double a, double b)
 {
-	return isnan(a) || a < b ? b : a; /* NAN: nothing yet */
+	return isnan(a) || a < b ? b : a; /* NAN: no figure yet */
 }
 
 static void print_witness(void)
@@ -222,7 +222,7 @@ static void print_witness(void)
 
 /* --- b: pushed frames --- */
 
-/* What this signal's aims are about: one line, by gap. */
+/* The figures behind a signal's aims: one line, by gap. */
 struct row {
 	struct result at[READY_GAPS];
 };
@@ -248,9 +248,9 @@ static void pushed(const char *signal, int64_t spin_ns, unsigned lines, struct r
 		if (point.gap_ns > 10 * MS)
 			point.for_ns *= lines == 1 ? 7 : 2; /* a hundred frames */
 		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal,
-			    rest(spin_ns), lines, ready_gap_names[gap]);
+			    workers_word(spin_ns), lines, ready_gap_names[gap]);
 		measure(&point, &row->at[gap]);
-		printf("%-16s%-9s%8u %8s", signal, rest(spin_ns), lines, ready_gap_names[gap]);
+		printf("%-16s%-9s%8u %8s", signal, workers_word(spin_ns), lines, ready_gap_names[gap]);
 		ready_print_stats(&row->at[gap].ready);
 		printf("\n");
 		print_entry(&row->at[gap]);
@@ -273,7 +273,7 @@ static void aim_entry(const struct row *spinning, const struct row *sleeping)
 		       sleeping->at[2].entry.p50, 1.2 * ready_floors.hop_idle, "us");
 }
 
-/* A hop after a gap of 1 ms or more is that of a thread that has slept for long. */
+/* After a gap of 1 ms or more, a hop to a thread that slept long. */
 static void aim_callback(const struct row *spinning, const struct row *sleeping)
 {
 	char figure[72];
@@ -383,7 +383,7 @@ void ready_part_latency(void)
 
 /* --- f --- */
 
-static void beside(const char *signal, int64_t spin_ns)
+static void measure_beside(const char *signal, int64_t spin_ns)
 {
 	static const unsigned busy[] = {0, 1, 8, 24};
 	double alone = NAN;
@@ -396,15 +396,15 @@ static void beside(const char *signal, int64_t spin_ns)
 		point.run.inlets = 1;
 		point.gap_ns = MS;
 		point.busy = busy[i];
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal, rest(spin_ns),
+		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal, workers_word(spin_ns),
 			    busy[i]);
 		measure(&point, &result);
 		alone = i ? alone : result.ready.p50;
-		printf("%-16s%-9s%8u %8s", signal, rest(spin_ns), busy[i], "1 ms");
+		printf("%-16s%-9s%8u %8s", signal, workers_word(spin_ns), busy[i], "1 ms");
 		ready_print_stats(&result.ready);
 		printf("%10.2f\n", result.ready.p50 / alone);
 		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal,
-			 rest(spin_ns), busy[i]);
+			 workers_word(spin_ns), busy[i]);
 		if (i)
 			ready_aim_most(figure, result.ready.p50 / alone, 2, "times");
 	}
@@ -417,6 +417,6 @@ void ready_part_beside(void)
 	printf("\nf. the same while other streams are busy with kernels of 150 ms, gated, too\n");
 	printf("%-16s%-9s%8s %8s%s%10s\n", "signal", "workers", "busy", "gap", READY_STATS_HEADER, "x alone");
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
-		beside(signal, SPIN_NS);
+		measure_beside(signal, SPIN_NS);
 	print_witness();
 }

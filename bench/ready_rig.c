@@ -1,4 +1,4 @@
-/* The operators of bench/ready, and graphs of them, described through the C API. */
+/* The operators of bench/ready, and graphs of them, built through the C API. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static weir_status launch(weir_context *context, const struct stage *self, weir_
 	weir_stream *stream = weir_context_stream(context);
 
 	if (!stream)
-		return WEIR_E_DEVICE; /* last_error has the reason */
+		return WEIR_E_DEVICE; /* weir_last_error has the reason */
 	if (!frame)
 		atomic_store(&first_launch, ready_now());
 	if (self->line >= 0) {
@@ -81,7 +81,7 @@ static weir_status stage_compute(weir_context *context, void *state)
 	return status ? status : emit_empty(context);
 }
 
-/* What gates are there to avoid. */
+/* Waits for the stream, which gates avoid. */
 static weir_status sync_compute(weir_context *context, void *state)
 {
 	weir_stream *stream;
@@ -95,7 +95,7 @@ static weir_status sync_compute(weir_context *context, void *state)
 
 static weir_status gated_compute(weir_context *context, void *state)
 {
-	int64_t now = ready_now(); /* before anything else */
+	int64_t now = ready_now(); /* first, before anything else */
 	const struct stage *self = state;
 	uint64_t frame = weir_context_tick(context);
 	struct ready_line *line;
@@ -148,8 +148,8 @@ static const weir_operator operators[] = {
 
 /* --- graphs --- */
 
-/* Returns true as long as all is well. */
-static bool keep(struct ready_rig *rig, weir_status status)
+/* Records the first failure. Returns true while there is none. */
+static bool record(struct ready_rig *rig, weir_status status)
 {
 	if (!rig->status && status) {
 		rig->status = status;
@@ -161,11 +161,11 @@ static bool keep(struct ready_rig *rig, weir_status status)
 void ready_rig_begin(struct ready_rig *rig)
 {
 	*rig = (struct ready_rig){0};
-	keep(rig, weir_registry_create(&rig->registry));
+	record(rig, weir_registry_create(&rig->registry));
 	for (size_t i = 0; !rig->status && i < sizeof operators / sizeof *operators; i++)
-		keep(rig, weir_registry_add_operator(rig->registry, &operators[i]));
+		record(rig, weir_registry_add_operator(rig->registry, &operators[i]));
 	if (!rig->status)
-		keep(rig, weir_description_create(&rig->description));
+		record(rig, weir_description_create(&rig->description));
 	ready_rig_put(rig, "/scheduler/device_memory", "\"1MiB\""); /* empty messages need none */
 	ready_rig_put(rig, "/scheduler/host_memory", "\"1MiB\"");
 }
@@ -173,7 +173,7 @@ void ready_rig_begin(struct ready_rig *rig)
 void ready_rig_put(struct ready_rig *rig, const char *pointer, const char *json)
 {
 	if (!rig->status)
-		keep(rig, weir_description_put(rig->description, pointer, json));
+		record(rig, weir_description_put(rig->description, pointer, json));
 }
 
 void ready_rig_of_last(struct ready_rig *rig, const char *pointer, const char *json)
@@ -188,7 +188,7 @@ void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, in
 {
 	char value[32];
 
-	if (rig->status || !keep(rig, weir_description_add(rig->description, name, kind)))
+	if (rig->status || !record(rig, weir_description_add(rig->description, name, kind)))
 		return;
 	rig->entities++;
 	snprintf(value, sizeof value, "%d", line);
@@ -214,7 +214,7 @@ void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, 
 	if (rig->status)
 		return;
 	if (!initial) {
-		keep(rig, weir_description_connect(rig->description, from, to));
+		record(rig, weir_description_connect(rig->description, from, to));
 		return;
 	}
 	snprintf(json, sizeof json, "{\"from\": \"%s\", \"to\": \"%s\", \"initial\": %u}", from, to, initial);
@@ -227,7 +227,7 @@ static void make_inlets(struct ready_rig *rig, unsigned count)
 
 	for (unsigned i = 0; i < count && !rig->status; i++) {
 		snprintf(port, sizeof port, "p%u.in", i);
-		keep(rig, weir_graph_inlet(rig->graph, port, &rig->inlets[i]));
+		record(rig, weir_graph_inlet(rig->graph, port, &rig->inlets[i]));
 	}
 }
 
@@ -242,14 +242,14 @@ bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run)
 	};
 
 	if (!rig->status)
-		keep(rig, weir_graph_create(&rig->graph, rig->registry, rig->description));
+		record(rig, weir_graph_create(&rig->graph, rig->registry, rig->description));
 	make_inlets(rig, run->inlets);
-	return !rig->status && keep(rig, weir_scheduler_create(&rig->scheduler, rig->graph, &options));
+	return !rig->status && record(rig, weir_scheduler_create(&rig->scheduler, rig->graph, &options));
 }
 
 bool ready_rig_start(struct ready_rig *rig)
 {
-	return !rig->status && keep(rig, weir_scheduler_start(rig->scheduler));
+	return !rig->status && record(rig, weir_scheduler_start(rig->scheduler));
 }
 
 int64_t ready_rig_first_launch(void)
@@ -276,7 +276,7 @@ void ready_rig_push(struct ready_rig *rig, unsigned inlet)
 		status = weir_inlet_push(rig->inlets[inlet], message, 0);
 	if (status)
 		weir_message_unref(message);
-	keep(rig, status);
+	record(rig, status);
 }
 
 bool ready_rig_stop(struct ready_rig *rig, bool ask)

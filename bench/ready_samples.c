@@ -1,6 +1,4 @@
-/*
- * Clocks, and percentiles of what was measured with them. One set of samples at a time, of the main thread.
- */
+/* Clocks, and percentiles of samples. One set of samples at a time, on the main thread. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +25,7 @@ int64_t ready_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* What getrusage tells, to the nanosecond. */
+/* As getrusage, with a resolution of a nanosecond. */
 int64_t ready_cpu(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -68,7 +66,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The smallest sample that is not exceeded by so many percent of them. */
+/* The smallest sample that at least this percentage of the samples does not exceed. */
 static double percentile(size_t percent)
 {
 	size_t rank = (count * percent + 99) / 100;

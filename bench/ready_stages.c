@@ -1,8 +1,8 @@
 /*
- * Part e: three stages of 50 us in 16 lines that are independent, one frame in flight in each: at most 16
- * frames in 150 us. First without weir: what the GPU itself can do, and threads that launch a line's next
- * frame when they see the last one's end. Then a graph: in each line three entities that launch and one that
- * hands the token back to the first. What is not gated is ordered by the device.
+ * Part e: three stages of 50 us in 16 independent lines, one frame in flight in each: at most 16 frames in
+ * 150 us. First without weir: what the GPU can do, and threads that launch a line's next frame when they
+ * see the end of the last one. Then as a graph: each line has three entities that launch and one that
+ * returns the token to the first. What is not gated is ordered by the device.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -23,14 +23,14 @@ static void print_rate(const char *what, const char *signal, const char *rests, 
 /* --- without weir --- */
 
 struct launcher {
-	unsigned first, step;	/* its lines */
+	unsigned first, step;	/* the thread's lines */
 	void **streams;
-	int64_t end;		/* polled: until then; else 0 */
-	uint32_t frames;	/* that were done; ahead: to do, of each line */
+	int64_t end;		/* polling: when to stop; otherwise 0 */
+	uint32_t frames;	/* completed; for launch_ahead: to launch, per line */
 	int error;
 };
 
-/* frame 0: nobody waits for the word. */
+/* Frame 0 stores no word: nothing waits for it. */
 static int launch_frame(void *stream, unsigned line, uint32_t frame)
 {
 	struct ready_work work = {.ns = KERNEL_NS};
@@ -130,9 +130,9 @@ enum form { GATE_ALL, GATE_SINK, SYNC };
 static const char *const forms[] = {"a gate before each", "a gate before the sink",
 				    "a synchronisation in each"};
 
-static bool one_stream_a_line = true; /* until it was refused */
+static bool one_stream_a_line = true; /* until refused */
 
-/* A pool of one stream a line: who finds it exhausted works on the stream that the message brings. */
+/* A pool of one stream per line: a stage that finds it empty works on the stream that its message carries. */
 static void add_pool(struct ready_rig *rig, unsigned line)
 {
 	char pointer[40];
@@ -197,7 +197,7 @@ static bool open_lines(struct ready_rig *rig, enum form form, const struct ready
 	return ready_rig_open(rig, run);
 }
 
-/* The library, or its backend, may know no pools. */
+/* The library or its backend may not support pools. */
 static bool open_either_way(struct ready_rig *rig, enum form form, const struct ready_run *run)
 {
 	if (open_lines(rig, form, run))
@@ -253,7 +253,7 @@ static struct rate stages(enum form form, const struct ready_run *run)
 
 static const unsigned workers[] = {1, 2, 4, 16};
 
-/* Returns the best one that needs no more than two cores. */
+/* Returns the best rate that needs no more than two cores. */
 static struct rate with_workers(enum form form, const char *signal, int64_t spin_ns)
 {
 	struct rate best = {NAN, NAN};

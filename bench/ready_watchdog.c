@@ -1,5 +1,6 @@
 /*
- * A thread that ends the process, with status 3 and a line that says where, if a point takes much too long.
+ * A thread that ends the process with status 3, and a line that names the point, if a point takes much too
+ * long.
  */
 #include <pthread.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
- * The witness: a thread that does nothing but look at the words that kernels store into last, and notes when
- * it saw each. That time is called the kernel's end. It takes a core of its own; where that matters its CPU
- * time is taken off.
+ * The witness: a thread that polls the words into which kernels store last, and records when it saw each
+ * store. That time counts as the kernel's end. The thread needs a core of its own; where that matters, its
+ * CPU time is subtracted.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "ready.h"
 
 struct ready_line ready_lines[READY_LINES];
-static volatile uint32_t *flags; /* pinned, one a line, side by side: one look sees sixteen */
+static volatile uint32_t *flags; /* pinned, one per line, adjacent: one cache line holds sixteen */
 static pthread_t thread;
 static unsigned watched;
 static atomic_bool over;
@@ -65,7 +65,7 @@ static void *watch(void *arg)
 void ready_witness_begin(unsigned lines)
 {
 	for (unsigned i = 0; i < lines; i++) {
-		memset(&ready_lines[i], 0, sizeof ready_lines[i]); /* touches all of it, too */
+		memset(&ready_lines[i], 0, sizeof ready_lines[i]); /* also touches all pages */
 		*(volatile uint32_t *)ready_flag(i) = 0;
 	}
 	watched = lines;

@@ -1,11 +1,12 @@
 /*
- * How soon a message that a program pushes into a sleeping run is in compute: from before weir_inlet_push until the first
- * instruction of compute, beside a bare futex hop (a store, FUTEX_WAKE, and the first instruction of the thread that it has
- * woken). One at a time; before each the other thread has been left alone long enough to sleep. No device work.
+ * Latency of a message pushed into a sleeping run: from before weir_inlet_push until the first instruction
+ * of compute, beside a bare futex hop (a store, FUTEX_WAKE, the first instruction of the woken thread). One
+ * at a time; before each, the other thread has had time to fall asleep. No device work.
  *
- * Both are measured in one process, in turn, by the same code: the thread that wakes looks at the same word for the stamp.
- * On one core the woken thread takes the core from the other, so the library's own share is seen best; on a core each the
- * time is mostly what it takes to wake an idle core; where any core will do the kernel chooses, now so, now so.
+ * Both are measured in one process, alternating, by the same code: the waking thread polls the same word
+ * for the stamp. On one core the woken thread preempts the other, which shows the library's own share best;
+ * with a core each the time is mostly that of waking an idle core; with any core the kernel chooses, and
+ * not always alike.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@
 
 enum { ROUNDS = 15, WARM_UP = 50, GAP_NS = 100000 };
 
-static _Atomic int64_t arrived;		/* the stamp of who was woken; 0: not yet */
+static _Atomic int64_t arrived;		/* time stamp of the woken thread; 0: not yet */
 
 static int64_t now(void)
 {
@@ -40,14 +41,14 @@ static void must(weir_status status, const char *what)
 	exit(1);
 }
 
-/* Spins: the core of the thread that wakes stays awake, as in a program that is at work. */
-static void leave_alone(void)
+/* Spins, so that the waking thread's core stays awake, as in a busy program. */
+static void let_sleep(void)
 {
 	for (int64_t until = now() + GAP_NS; now() < until;)
 		;
 }
 
-/* The calling thread, and those that it makes from now on; below 0: any. */
+/* Pins the calling thread and those that it creates later; below 0: any core. */
 static void pin(int core)
 {
 	cpu_set_t set;
@@ -111,7 +112,7 @@ struct run {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *in;
-	weir_message *message;		/* the next one */
+	weir_message *message;		/* to push next */
 };
 
 static weir_status compute(weir_context *context, void *state)
@@ -167,12 +168,12 @@ static void run_end(struct run *run)
 /* --- measuring --- */
 
 struct way {
-	void (*ready)(void *arg);	/* or NULL */
+	void (*ready)(void *arg);	/* may be NULL */
 	void (*go)(void *arg);		/* wakes, or pushes */
 	void *arg;
 };
 
-/* All in microseconds; call: how long the waking call itself took. */
+/* In microseconds; call: duration of the waking call itself. */
 struct figures {
 	double p50, p99, call;
 };
@@ -190,12 +191,12 @@ static double part_of(int64_t *samples, size_t count, size_t percent)
 	return (double)samples[count * percent / 100] / 1e3;
 }
 
-/* One sample: *took from before the call until the stamp, *call until its return. */
+/* One sample: *took from before the call to the stamp, *call until the call's return. */
 static void wake(const struct way *way, int64_t *took, int64_t *call)
 {
 	int64_t begun, stamped;
 
-	leave_alone();
+	let_sleep();
 	if (way->ready)
 		way->ready(way->arg);
 	atomic_store(&arrived, 0);
@@ -222,7 +223,7 @@ static struct figures measure(struct way way, size_t count)
 	return figures;
 }
 
-/* The machine has other things to do now and then: each figure is the median of its rounds. */
+/* Each figure is the median of its rounds: other load disturbs single ones. */
 static double median_of(const struct figures *rounds, size_t offset)
 {
 	double values[ROUNDS];
@@ -247,7 +248,7 @@ static struct figures print(const char *what, const struct figures *rounds)
 	return m;
 }
 
-/* own, others: the core of the thread that wakes, and of those that are woken. */
+/* own: core of the waking thread; others: core of the woken ones. */
 static void compare_them(const char *where, int own, int others, int workers, size_t count)
 {
 	struct figures hops[ROUNDS], pushes[ROUNDS], floor, found;

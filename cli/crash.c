@@ -1,7 +1,8 @@
 /*
- * One line before a fatal POSIX signal ends the process: whose compute it was. What runs in it may be anything, so it
- * calls write and what only reads: weir_running_entity, names of tables. It runs on a stack of its own, so that one
- * that has overflowed is told, too: weir's threads have one each, the main thread gets it here.
+ * Prints one line, which names the entity in compute, before a fatal POSIX signal ends the process. The
+ * interrupted code may hold any lock, so the handler calls only write and functions that read
+ * (weir_running_entity, names in tables). It runs on an alternate stack, so that a stack overflow is
+ * reported too: weir's threads have one each, the main thread gets its own here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,9 +18,9 @@ static const struct {
 } fatal[] = {{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}};
 enum { FATAL = sizeof fatal / sizeof fatal[0], LINE = 256 };
 
-static weir_graph *graph;	/* whose entities run; NULL: none */
+static weir_graph *graph;	/* of the current run, or NULL */
 
-static void add(char line[LINE], const char *text)
+static void line_add(char line[LINE], const char *text)
 {
 	size_t at = strlen(line);
 
@@ -28,7 +29,7 @@ static void add(char line[LINE], const char *text)
 	line[at] = '\0';
 }
 
-static const char *name_of(int number)
+static const char *signal_name(int number)
 {
 	for (int i = 0; i < FATAL; i++)
 		if (fatal[i].number == number)
@@ -36,39 +37,39 @@ static const char *name_of(int number)
 	return "a fatal signal";
 }
 
-static void say_where(char line[LINE])
+static void line_add_entity(char line[LINE])
 {
 	const char *name = weir_running_entity();
 	weir_entity *entity = name && graph ? weir_graph_entity(graph, name) : NULL;
 
 	if (!name) {
-		add(line, " outside of compute");
+		line_add(line, " outside of compute");
 		return;
 	}
-	add(line, " in compute of '");
-	add(line, name);
-	add(line, "'");
+	line_add(line, " in compute of '");
+	line_add(line, name);
+	line_add(line, "'");
 	if (!entity)
 		return;
-	add(line, " (operator ");
-	add(line, weir_entity_operator(entity)->name);
-	add(line, ")");
+	line_add(line, " (operator ");
+	line_add(line, weir_entity_operator(entity)->name);
+	line_add(line, ")");
 }
 
 static void on_fatal(int number)
 {
 	char line[LINE] = "weir run: ";
 
-	add(line, name_of(number));
-	say_where(line);
+	line_add(line, signal_name(number));
+	line_add_entity(line);
 	line[strlen(line)] = '\n';
 	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
-	raise(number);	/* SA_RESETHAND: the default action, as soon as this returns */
+	raise(number);	/* SA_RESETHAND: takes the default action when this handler returns */
 }
 
 /*
- * The process exits in the middle of a run: compute called exit, or, on `sim`, where it runs on the main thread, ended its
- * thread. Without a word that would look like a run that came to its end.
+ * The process exits during a run: compute called exit, or ended its own thread on `sim`, where that is the
+ * main thread. Without this line it would look like a run that finished.
  */
 static void on_exit_in_run(void)
 {
@@ -76,8 +77,8 @@ static void on_exit_in_run(void)
 
 	if (!graph)
 		return;
-	say_where(line);
-	add(line, ", by exit, pthread_exit or pthread_cancel: compute returns");
+	line_add_entity(line);
+	line_add(line, " by exit, pthread_exit or pthread_cancel; compute must return instead");
 	line[strlen(line)] = '\n';
 	fflush(stdout);
 	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
@@ -93,13 +94,13 @@ void cli_crash_tell(weir_graph *of)
 	graph = of;
 	if (!of)
 		return;
-	(void)!atexit(on_exit_in_run);	/* once, for there is one run */
+	(void)!atexit(on_exit_in_run);	/* once: a process has one run */
 	sigaltstack(&own, NULL);
 	sigemptyset(&action.sa_mask);
 	for (int i = 0; i < FATAL; i++) {
 		struct sigaction before;
 
-		/* A sanitizer's own handler says more. */
+		/* Keep a sanitizer's handler: it reports more. */
 		if (!sigaction(fatal[i].number, NULL, &before) && before.sa_handler == SIG_DFL)
 			sigaction(fatal[i].number, &action, NULL);
 	}

@@ -1,10 +1,13 @@
-/* Figures for people: three or four digits, and never an exponent. */
+/* Numbers as text: three or four digits, never an exponent. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-/* What is no further from the next power of ten is printed as that one: %g would give it an exponent. */
+/*
+ * Values this close to the next power of ten are printed in the larger unit, since %g would use an
+ * exponent.
+ */
 #define ROUNDS_UP 0.9995
 
 const char *cli_duration(char text[24], int64_t ns)
@@ -24,8 +27,8 @@ const char *cli_duration(char text[24], int64_t ns)
 	return text;
 }
 
-/* 1234567 becomes 1,234,567: a comma before each three of the digits that are left. */
-static void separate(char *to, const char *digits)
+/* Copies the digits with thousands separators: 1,234,567. */
+static void copy_with_commas(char *to, const char *digits)
 {
 	for (size_t left = strlen(digits); left; left--) {
 		*to++ = *digits++;
@@ -41,7 +44,7 @@ const char *cli_rate(char text[32], double rate)
 
 	if (rate >= ROUNDS_UP * 1000) {
 		snprintf(digits, sizeof digits, "%.0f", rate < 1e18 ? rate : 1e18);
-		separate(text, digits);
+		copy_with_commas(text, digits);
 	} else {
 		snprintf(text, 32, rate < 0.001 ? "%.6f" : "%.4g", rate);
 	}

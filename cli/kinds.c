@@ -1,4 +1,4 @@
-/* weir operators, weir conditions: what a graph may use, read from the tables themselves. */
+/* weir operators and weir conditions: print the operators and conditions of the registry. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -27,7 +27,7 @@ static const char *condition_help(const weir_registry *registry, size_t i)
 	return weir_registry_condition(registry, i)->help;
 }
 
-/* What the two lists have in common. */
+/* The difference between the two commands. */
 struct list {
 	const char *noun;
 	const char *(*name)(size_t i, const void *registry);

@@ -1,6 +1,6 @@
 /*
- * What the command line names: plugins, the graph, what is set in it. Every error is told, then the exit code
- * is handed up.
+ * Loads what the command line names: plugins, the graph, the values of --set. Every error is printed; the
+ * caller gets the exit code.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 	return status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 
-/* "E.P=VALUE": where P begins. NULL: it is malformed. */
+/* Returns P of "E.P=VALUE", or NULL if it is malformed. */
 static const char *parameter_of(const char *set)
 {
 	const char *equals = strchr(set, '='), *dot = strchr(set, '.');
@@ -26,17 +26,17 @@ static const char *parameter_of(const char *set)
 	return dot && equals && dot < equals ? dot + 1 : NULL;
 }
 
-/* The same entity and the same parameter: the later one counts. */
+/* Returns true if both set the same parameter of the same entity; the later one wins. */
 static bool supersedes(const char *later, const char *set)
 {
 	return !strncmp(later, set, strcspn(set, "=") + 1);
 }
 
 /*
- * Which --set put in what a report points to (".../parameters/P"): the last one to a P. NULL: P was set in
- * several entities, and which one of them the pointer's index means a description does not tell.
+ * Returns the --set that caused a report whose pointer is ".../parameters/P": the last one that sets a P.
+ * Returns NULL if P was set in several entities: the pointer has only the entity's index.
  */
-static const char *set_of(const struct cli_options *options, const char *pointer)
+static const char *find_set(const struct cli_options *options, const char *pointer)
 {
 	const char *key = strrchr(pointer, '/'), *found = NULL;
 	size_t length = key ? strlen(key + 1) : 0;
@@ -53,14 +53,14 @@ static const char *set_of(const struct cli_options *options, const char *pointer
 	return found;
 }
 
-static void tell_set(const char *set)
+static void print_set(const char *set)
 {
 	fputs(set ? "--set " : "--set", stderr);
 	cli_put(stderr, set ? set : "");
 	fputs(": ", stderr);
 }
 
-static void tell_place(const weir_report *report)
+static void print_place(const weir_report *report)
 {
 	cli_put(stderr, report->file ? report->file : "");
 	if (report->line)
@@ -69,16 +69,16 @@ static void tell_place(const weir_report *report)
 		fputs(": ", stderr);
 }
 
-static void tell(const weir_report *report, void *arg)
+static void print_report(const weir_report *report, void *arg)
 {
 	struct cli_graph *graph = arg;
 	const char *pointer = report->pointer ? report->pointer : "";
 
 	*(report->warning ? &graph->warnings : &graph->errors) += 1;
 	if (!report->line && strstr(pointer, "/parameters/") && graph->options->set_count)
-		tell_set(set_of(graph->options, pointer));
+		print_set(find_set(graph->options, pointer));
 	else
-		tell_place(report);
+		print_place(report);
 	fprintf(stderr, "%s W%03d: ", report->warning ? "warning" : "error", report->number);
 	fprintf(stderr, "%s%s%s\n", pointer, *pointer ? ": " : "", report->text);
 }
@@ -89,7 +89,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 
 	if (graph->interruptible)
 		cli_signals_reading(true);
-	status = weir_description_read(&graph->description, options->argument, tell, graph);
+	status = weir_description_read(&graph->description, options->argument, print_report, graph);
 	if (graph->interruptible)
 		cli_signals_reading(false);
 
@@ -100,7 +100,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 	return status;
 }
 
-static void say_of(const struct cli_graph *graph, weir_status status, bool usage)
+static void say_failure(const struct cli_graph *graph, weir_status status, bool usage)
 {
 	if (usage)
 		cli_say("--set: %s", weir_last_error());
@@ -119,11 +119,11 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 	graph->options = options;
 	status = read_and_set(graph, options, &usage);
 	if (!status)
-		status = weir_description_check(graph->description, graph->registry, tell, graph);
+		status = weir_description_check(graph->description, graph->registry, print_report, graph);
 	if (!status)
 		return CLI_OK;
-	if (!graph->errors)	/* what stands in no place of the text: nobody has told it yet */
-		say_of(graph, status, usage);
+	if (!graph->errors)	/* failures without a place in the text were not reported yet */
+		say_failure(graph, status, usage);
 	return usage ? CLI_USAGE : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 

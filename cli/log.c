@@ -1,9 +1,9 @@
 /*
- * WEIR_LOG: what the library tells, on stderr. It must never block or end the program (F51), and stderr belongs to the whole process: its O_NONBLOCK
- * flag is shared with the parent's terminal, its file offset with other writers. So a pipe or terminal is
- * opened once more for each line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular file never
- * blocks. What cannot be written is dropped and counted, and the next line that gets through says how many
- * were lost. No libc stream: stdio's locks could be held.
+ * WEIR_LOG: the library's log on stderr. Writing must never block or end the program (F51), and stderr is
+ * shared: its O_NONBLOCK flag with the parent's terminal, its file offset with other writers. So a pipe or
+ * terminal is opened again for each line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular
+ * file never blocks. A line that cannot be written is dropped, and the next one that is written says how
+ * many were lost. No stdio: the interrupted code may hold its locks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 enum { LEVELS = sizeof level_names / sizeof level_names[0] };
 
-static _Atomic unsigned long long lost;	/* lines, since the last one that got through */
+static _Atomic unsigned long long lost;	/* lines dropped since the last one that was written */
 
 static ssize_t write_opened_again(const char *line, size_t length)
 {
@@ -36,7 +36,7 @@ static ssize_t write_opened_again(const char *line, size_t length)
 		close(fd);
 		return written;
 	}
-	/* Not permitted or no /proc: ask first. No reader (ENXIO) ends here too: POLLERR. */
+	/* No permission or no /proc: poll first. POLLERR: the pipe has no reader (open failed with ENXIO). */
 	if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT) || (ready.revents & POLLERR))
 		return -1;
 	return write(STDERR_FILENO, line, length);
@@ -55,7 +55,10 @@ static ssize_t write_any(const char *line, size_t length)
 	return write_opened_again(line, length);
 }
 
-/* SIGPIPE is held back for this thread, and taken away if it is ours: not if one was pending before. */
+/*
+ * Blocks SIGPIPE in this thread and consumes the one that the write raises, but not one that was pending
+ * before.
+ */
 static bool write_quietly(const char *line, size_t length)
 {
 	sigset_t pipe_only, before, pending;
@@ -71,19 +74,19 @@ static bool write_quietly(const char *line, size_t length)
 		while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
 			;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = error;	/* whoever logs a failure may still want to read it */
+	errno = error;	/* the caller may be about to report it */
 	return written == (ssize_t)length;
 }
 
 static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at, const char *text)
 {
 	unsigned long long missing = lost;
-	char told[48] = "";
+	char note[48] = "";
 	int length;
 
 	if (missing)
-		snprintf(told, sizeof told, "(%llu lines lost) ", missing);
-	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], told, text);
+		snprintf(note, sizeof note, "(%llu lines lost) ", missing);
+	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], note, text);
 	if ((size_t)length > room - 2)
 		length = (int)room - 2;
 	line[length++] = '\n';
@@ -94,7 +97,7 @@ static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg)
 {
 	const int *wanted = arg;
-	char line[1024];	/* below PIPE_BUF: lines of several writers never mix */
+	char line[1024];	/* below PIPE_BUF: lines of several writers do not mix */
 	unsigned long long before = lost;
 	size_t length;
 

@@ -17,7 +17,7 @@ static const char *name_of_command(size_t i, const void *arg)
 	return i < COMMANDS ? commands[i]->name : i == COMMANDS ? "help" : NULL;
 }
 
-static const struct cli_command *find(const char *name)
+static const struct cli_command *find_command(const char *name)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(commands[i]->name, name))
@@ -35,13 +35,13 @@ static void help(FILE *to)
 			commands[i]->help);
 	fputs("  help        [NAME]  what a command does and takes: weir help run\n\n"
 	      "options:\n"
-	      "  --version   what this is\n"
-	      "  --help      this; after a command: about that command\n\n"
+	      "  --version   prints the version\n"
+	      "  --help      prints this help; after a command, that command's help\n\n"
 	      "exit codes:\n"
 	      "  0  finished            3  graph or plugin refused       130  ended by SIGINT\n"
 	      "  1  failed              4  deadlock                      143  ended by SIGTERM\n"
 	      "  2  wrong usage         5  abandoned: no end in time\n\n"
-	      "WEIR_LOG=error|warn|info|debug makes the library tell what it does, on stderr.\n",
+	      "WEIR_LOG=error|warn|info|debug makes the library log to stderr.\n",
 	      to);
 }
 
@@ -53,12 +53,12 @@ static int help_command(const struct cli_command *command)
 	return CLI_OK;
 }
 
-static int unknown(const char *word)
+static int refuse_word(const char *word)
 {
 	const char *nearest = cli_nearest(word, name_of_command, NULL);
 
 	if (!strcmp(word, "version"))
-		cli_say("unknown command 'version'; weir --version says it");
+		cli_say("unknown command 'version'; use weir --version");
 	else if (nearest)
 		cli_say("unknown command '%s' (did you mean '%s'?); see weir --help", word, nearest);
 	else
@@ -68,10 +68,10 @@ static int unknown(const char *word)
 
 static int help_about(int argc, char **argv)
 {
-	const struct cli_command *command = argc > 0 ? find(argv[0]) : NULL;
+	const struct cli_command *command = argc > 0 ? find_command(argv[0]) : NULL;
 
 	if (argc > 0 && !command)
-		return unknown(argv[0]);
+		return refuse_word(argv[0]);
 	if (command)
 		return help_command(command);
 	help(stdout);
@@ -107,12 +107,12 @@ static int dispatch(int argc, char **argv)
 	}
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
 		return help_about(argc - 2, argv + 2);
-	if (!find(word))
-		return unknown(word);
-	return run_command(find(word), argc - 1, argv + 1);
+	if (!find_command(word))
+		return refuse_word(word);
+	return run_command(find_command(word), argc - 1, argv + 1);
 }
 
-/* Else a file that is opened later gets the number of a closed stdout, and what is printed lands in it. */
+/* Otherwise a file opened later would get the number of a closed stdout and receive what is printed. */
 static void fill_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -120,7 +120,7 @@ static void fill_standard_descriptors(void)
 			return;
 }
 
-/* Whoever closed the other end wants no more of it: no failure. */
+/* A reader that closed its end of stdout is no failure. */
 static bool reader_is_gone(void)
 {
 	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -132,19 +132,19 @@ static int flush(int code)
 {
 	bool lost = ferror(stdout);
 
-	errno = 0;	/* of an earlier write it is forgotten */
+	errno = 0;	/* do not report the error of an earlier write */
 	lost |= fflush(stdout) != 0;
 	if (!lost || reader_is_gone())
 		return code;
 	if (code == CLI_FAILED && !errno)
-		return code;	/* an operator's write was lost: it has failed the run, and that was told */
+		return code;	/* an operator's write failed, which ended the run and was reported */
 	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
 	return code ? code : CLI_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-	cli_signals_block();	/* first: every thread, also the CUDA driver's, inherits it */
+	cli_signals_block();	/* first: every thread, the CUDA driver's included, inherits the mask */
 	signal(SIGPIPE, SIG_IGN);
 	fill_standard_descriptors();
 	cli_log_open();

@@ -1,9 +1,9 @@
-/* What a word that nobody knows was probably meant to be. */
+/* Finds the name that a misspelled word probably means. */
 #include <string.h>
 
 #include "cli/cli.h"
 
-enum { LONGEST = 64 };	/* of a name that is worth a guess */
+enum { LONGEST = 64 };	/* length of a name that is compared */
 
 static unsigned least(unsigned a, unsigned b)
 {
@@ -15,7 +15,7 @@ static char lower(char c)
 	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* Levenshtein's distance, case ignored, one row at a time. */
+/* Levenshtein distance, ignoring case, one row at a time. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[LONGEST + 1];

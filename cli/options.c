@@ -8,16 +8,16 @@
 
 struct row {
 	unsigned bit;
-	const char *name, *value;		/* value: how --help shows it; NULL: it takes none */
+	const char *name, *value;		/* value: as shown by --help; NULL: takes no value */
 	const char *help;
-	bool (*take)(struct cli_options *options, const char *value);	/* false: not what is wanted */
+	bool (*take)(struct cli_options *options, const char *value);	/* false: not `wanted` */
 	const char *wanted;
 };
 
 static bool take_set(struct cli_options *options, const char *value)
 {
 	options->sets[options->set_count++] = value;
-	return true;	/* the description says what is wrong with it */
+	return true;	/* weir_description_set reports malformed ones */
 }
 
 static bool take_plugin(struct cli_options *options, const char *value)
@@ -26,8 +26,8 @@ static bool take_plugin(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
-/* Digits alone: strtoull would take blanks and a sign. */
-static bool number(const char *text, unsigned long long max, unsigned long long *out)
+/* Digits only: strtoull would accept blanks and a sign. */
+static bool read_number(const char *text, unsigned long long max, unsigned long long *out)
 {
 	char *end;
 
@@ -44,7 +44,7 @@ static bool take_workers(struct cli_options *options, const char *value)
 {
 	unsigned long long workers;
 
-	if (!number(value, WORKERS_MAX, &workers) || !workers)
+	if (!read_number(value, WORKERS_MAX, &workers) || !workers)
 		return false;
 	options->workers = (unsigned)workers;
 	return true;
@@ -54,7 +54,7 @@ static bool take_seed(struct cli_options *options, const char *value)
 {
 	unsigned long long seed;
 
-	if (!number(value, UINT64_MAX, &seed))
+	if (!read_number(value, UINT64_MAX, &seed))
 		return false;
 	options->seed = seed;
 	options->seeded = true;
@@ -67,7 +67,7 @@ static bool take_max_in_flight(struct cli_options *options, const char *value)
 {
 	unsigned long long ticks;
 
-	if (!number(value, IN_FLIGHT_MAX, &ticks))
+	if (!read_number(value, IN_FLIGHT_MAX, &ticks))
 		return false;
 	options->max_in_flight = ticks ? (int)ticks : -1;
 	return true;
@@ -96,7 +96,7 @@ static bool take_signal(struct cli_options *options, const char *value)
 	return one_of(words, value);
 }
 
-/* As in a graph file; a zero lifts the graph's limit. */
+/* Same grammar as in a graph file; 0s removes the graph's limit. */
 static bool take_duration(struct cli_options *options, const char *value)
 {
 	options->limited = true;
@@ -150,22 +150,22 @@ static const struct row rows[] = {
 	 take_backend, "auto, cuda, host or sim"},
 	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or flag (the graph's, else callback)",
 	 take_signal, "callback, callback_inline or flag"},
-	{CLI_SEED, "seed", "N", "of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
+	{CLI_SEED, "seed", "N", "seed of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
 	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",
 	 "ticks of an entity that may be on the device at once (the graph's, else 64); 0: no bound",
 	 take_max_in_flight, "a number from 0 to 65536"},
-	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: without limit", take_duration,
+	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit", take_duration,
 	 "a time such as 500ms, 10s or 5min"},
-	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "tells why it stands still, after this time without a tick",
+	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "explains the standstill after this time without a tick",
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
 	 "a folder"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
-	{CLI_JSON, "json", NULL, "as JSON", take_json, NULL},
-	{CLI_DOT, "dot", NULL, "as a drawing for Graphviz", take_dot, NULL},
-	{CLI_HELP, "help", NULL, "this", take_help, NULL},
+	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
+	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},
+	{CLI_HELP, "help", NULL, "prints this help", take_help, NULL},
 };
-enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* beyond letters */ };
+enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* above all letters */ };
 
 void cli_options_help(FILE *to, unsigned mask)
 {
@@ -201,13 +201,13 @@ static int refuse_unknown(const char *word, const struct option *known)
 	return CLI_USAGE;
 }
 
-/* What getopt did not like: it says only where it stands. */
-static int refuse(int answer, char **argv, const struct option *known)
+/* Reports the option that getopt rejected. */
+static int refuse_option(int answer, char **argv, const struct option *known)
 {
 	const struct row *row = optopt >= FIRST ? &rows[optopt - FIRST] : NULL;
 
 	if (answer == ':' && row) {
-		cli_say("--%s wants %s; --help shows how", row->name, row->wanted ? row->wanted : row->value);
+		cli_say("--%s needs %s; see --help", row->name, row->wanted ? row->wanted : row->value);
 		return CLI_USAGE;
 	}
 	if (row) {
@@ -221,11 +221,11 @@ static int refuse(int answer, char **argv, const struct option *known)
 	return refuse_unknown(argv[optind - 1], known);
 }
 
-static int take(struct cli_options *options, const struct row *row, const char *value)
+static int take_value(struct cli_options *options, const struct row *row, const char *value)
 {
 	if (row->take(options, value))
 		return CLI_OK;
-	cli_say("--%s '%s': wants %s", row->name, value, row->wanted);
+	cli_say("--%s '%s': expected %s", row->name, value, row->wanted);
 	return CLI_USAGE;
 }
 
@@ -238,9 +238,9 @@ static int read_options(struct cli_options *options, int argc, char **argv, cons
 		if (answer == 'h')
 			options->help = true;
 		else if (answer >= FIRST)
-			code = take(options, &rows[answer - FIRST], optarg);
+			code = take_value(options, &rows[answer - FIRST], optarg);
 		else
-			code = refuse(answer, argv, known);
+			code = refuse_option(answer, argv, known);
 	}
 	return code;
 }
@@ -253,12 +253,11 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 	if (options->help)
 		return CLI_OK;
 	if (argc > 1) {
-		cli_say("one %s at a time: '%s' is one too many", required ? command->argument : "NAME",
-			argv[1]);
+		cli_say("unexpected argument '%s': give one %s", argv[1], required ? command->argument : "NAME");
 		return CLI_USAGE;
 	}
 	if (required && argc < 1) {
-		cli_say("which %s? usage: weir %s %s [OPTION]...", command->argument, command->name,
+		cli_say("missing %s; usage: weir %s %s [OPTION]...", command->argument, command->name,
 			command->argument);
 		return CLI_USAGE;
 	}

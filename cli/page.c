@@ -1,4 +1,4 @@
-/* All about one operator or condition, read from its table. */
+/* Prints the full description of one operator or condition. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static const struct unit durations[] = {{"s", 1000000000}, {"ms", 1000000}, {"us
 static const struct unit sizes[] = {
 	{"TiB", INT64_C(1) << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {" bytes", 1}};
 
-/* In the largest unit that gives a whole number. */
+/* Prints the value in the largest unit that gives a whole number. */
 static void print_bound(weir_parameter_type type, int64_t value)
 {
 	const struct unit *unit = type == WEIR_DURATION ? durations : sizes;
@@ -135,7 +135,10 @@ static void print_flags(unsigned flags)
 		fputs(", may stay unconnected", stdout);
 }
 
-/* Whether compute orders itself on the device there; else what it receives is finished. */
+/*
+ * Returns true if compute orders itself after the producers on the device; else it receives finished
+ * messages.
+ */
 static bool is_device_port(const weir_operator *kind, const weir_port *port)
 {
 	if (port->flags & WEIR_PORT_HOST)
@@ -212,20 +215,20 @@ void cli_page_operator(const weir_registry *registry, size_t i)
 
 	print_title(kind->name, kind->help);
 	if (kind->flags & WEIR_OPERATOR_STREAM)
-		puts("\nworks on a stream of its entity's pool in every tick");
+		puts("\nuses a stream of its entity's pool in every tick");
 	if (kind->flags & WEIR_OPERATOR_EFFECTS)
-		puts("\nhas effects of its own: does not end because its receivers are done, but with its inputs");
+		puts("\nhas side effects: ends with its inputs, not when its receivers are done");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
 }
 
-/* What a graph may write beside the parameters: these are the scheduler's, not the kind's. */
+/* The keys beside the parameters belong to the scheduler, not to the condition's table. */
 static void print_keys(const weir_condition *kind)
 {
 	puts("\nbeside the parameters\n"
 	     "  name: string; default the type\n"
-	     "      by which a program tells it something");
+	     "      the name by which a program addresses it");
 	if (!strcmp(kind->name, "cuda_stream"))
 		puts("  signal: one of callback, callback_inline, flag; default the scheduler's\n"
 		     "      how finished device work wakes the entity");
@@ -239,7 +242,7 @@ void cli_page_condition(const weir_registry *registry, size_t i)
 	printf("\n%s condition: %s\n",
 	       kind->phase == WEIR_CONTENT ? "content" : "gathering",
 	       kind->phase == WEIR_CONTENT ? "looks into the messages that the next tick receives"
-					   : "asked before the messages of the next tick are fixed");
+					   : "asked before the messages of the next tick are chosen");
 	print_parameters(kind->parameters);
 	print_keys(kind);
 }

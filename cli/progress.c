@@ -1,4 +1,4 @@
-/* The line that moves while a graph runs, on a terminal only. */
+/* The progress line, shown on a terminal only. */
 #include <inttypes.h>
 
 #include "cli/cli.h"

@@ -11,7 +11,7 @@ struct run {
 	weir_scheduler *scheduler;
 };
 
-static void say_why(weir_status status, const char *path)
+static void say_failure(weir_status status, const char *path)
 {
 	const char *why = weir_last_error();
 
@@ -46,14 +46,17 @@ static int make(struct run *run, const struct cli_options *options)
 	if (!status)
 		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
 	if (status)
-		say_why(status, options->argument);
+		say_failure(status, options->argument);
 	else if (options->seeded && !options->quiet &&
 		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
-		cli_say("warning: --seed decides nothing without --backend sim");
+		cli_say("warning: --seed has no effect without --backend sim");
 	return cli_code_of(status);
 }
 
-/* On `sim` in virtual time, and only where it is asked for: each turn is one more thing that happens in that world. */
+/*
+ * Returns how long to wait per round; -1: until the end. On `sim` the time is virtual and each round is one
+ * more event of the simulation, so rounds are used only with --explain-after.
+ */
 static int64_t turn_of(weir_scheduler *scheduler, const struct cli_progress *progress,
 		       const struct cli_standstill *standstill)
 {
@@ -69,8 +72,8 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	weir_status status;
 
 	/*
-	 * An outcome is filled at the end alone: compute may have failed with TIMEOUT too. Who waits for ever
-	 * never sees one.
+	 * The outcome is filled only when the run ends. WEIR_E_TIMEOUT with a status in it is a compute
+	 * that failed with TIMEOUT; a wait without a limit never times out.
 	 */
 	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
 	       turn > 0) {
@@ -81,15 +84,15 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	return status;
 }
 
-#define DRAINS "weir run: stopping: what is in flight is finished; a second Ctrl-C or SIGTERM stops at once\n"
+#define DRAINS "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
 
-/* What the first signal says: on a terminal in place of the line that moves. */
-static const char *words_of_drain(bool quiet, bool moving)
+/* The text of the first signal; on a terminal it replaces the progress line. */
+static const char *drain_line(bool quiet, bool moving)
 {
 	return quiet ? "" : moving ? "\r\033[K" DRAINS : DRAINS;
 }
 
-/* What the library's calls say begins with the entity's name, what an operator says does not. */
+/* Errors of the library's calls begin with the entity's name, those of an operator do not. */
 static const char *without_name(const char *text, const char *entity)
 {
 	size_t length = strlen(entity);
@@ -115,16 +118,16 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	weir_outcome outcome = {.size = sizeof outcome};
 	weir_status status;
 
-	cli_crash_tell(run->graph);	/* first: what starts may crash at once */
+	cli_crash_tell(run->graph);	/* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}
-	cli_signals_drain(run->scheduler, words_of_drain(options->quiet, progress.on));
+	cli_signals_drain(run->scheduler, drain_line(options->quiet, progress.on));
 	status = wait_for_end(run->scheduler, &progress, &standstill, &outcome);
 	outcome.posix_signal = cli_signals_drained();
-	if (status && !outcome.status) { /* no end: a simulated world that goes round without getting on */
+	if (status && !outcome.status) { /* the run did not end: a simulation that makes no progress */
 		cli_say("%s", weir_last_error());
 		return CLI_FAILED;
 	}
@@ -141,12 +144,12 @@ static bool finish(struct run *run)
 
 	cli_crash_tell(NULL);
 	hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
-	if (!hung)	/* else what hangs may still use a plugin's code */
+	if (!hung)	/* otherwise hanging work may still use a plugin's code */
 		cli_graph_finish(&run->source);
 	return hung;
 }
 
-/* What is still pending has come before the scheduler looked, or after. */
+/* A pending signal arrived before the scheduler listened, or after it ended. */
 static int stopped_early(int code)
 {
 	int number = cli_signals_take();
@@ -160,7 +163,7 @@ static int run_graph(const struct cli_options *options)
 	bool hung;
 	int code;
 
-	/* Or streams alias: one's long kernel holds up another's short one. */
+	/* Otherwise streams share a hardware queue, and a long kernel on one delays short ones on another. */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	cli_standstill_listen();
 	code = make(&run, options);
@@ -173,20 +176,20 @@ static int run_graph(const struct cli_options *options)
 	cli_signals_unblock();
 	if (!hung)
 		return code;
-	cli_say("the device did not finish in time; what it may still use was left behind");
+	cli_say("the device did not finish in time; memory that it may still use was not freed");
 	fflush(stdout);
-	_exit(code ? code : CLI_ABANDONED);	/* without the driver's handlers: they would wait for it */
+	_exit(code ? code : CLI_ABANDONED);	/* skips the driver's exit handlers, which would wait */
 }
 
 const struct cli_command cli_run = {
 	.name = "run",
 	.argument = "GRAPH",
 	.help = "runs a graph to its end",
-	.text = "SIGINT or SIGTERM drains: sources stop, what is on its way is finished. "
+	.text = "SIGINT or SIGTERM drains the run: sources stop, work in flight is finished. "
 		"A second one exits at once.\n"
-		"SIGUSR1 tells why it stands still.\n"
-		"A compute in progress cannot be cut short.\n"
-		"frames/s are the ticks of the slowest sink (an entity that receives and emits nothing) "
+		"SIGUSR1 prints why the run makes no progress.\n"
+		"A compute in progress cannot be interrupted.\n"
+		"frames/s are the ticks of the slowest sink (an entity that only receives) "
 		"per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_MAX_IN_FLIGHT |
 		   CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,

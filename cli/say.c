@@ -3,11 +3,11 @@
 
 #include "cli/cli.h"
 
-static const char *speaker = "";
+static const char *subcommand = "";
 
 void cli_say_for(const char *command)
 {
-	speaker = command;
+	subcommand = command;
 }
 
 void cli_put(FILE *to, const char *text)
@@ -25,12 +25,12 @@ void cli_say(const char *format, ...)
 	char *line = NULL;
 	va_list list;
 
-	fflush(stdout);	/* in the order in which it was said */
+	fflush(stdout);	/* keeps the order of the two streams */
 	va_start(list, format);
 	if (vasprintf(&line, format, list) < 0)
 		line = NULL;
 	va_end(list);
-	fprintf(stderr, "weir%s%s: ", *speaker ? " " : "", speaker);
+	fprintf(stderr, "weir%s%s: ", *subcommand ? " " : "", subcommand);
 	cli_put(stderr, line ? line : "out of memory");
 	fputc('\n', stderr);
 	free(line);

@@ -1,8 +1,9 @@
 /*
- * SIGINT and SIGTERM are blocked in all threads, from the first line of main on. While `run` reads the graph they end
- * it at once; from then on, until a run is on, they stay pending, and `run` looks for them itself. While it is on, the main thread, which only waits, lets them
- * through to a handler: the first one drains the run and says so, the second one exits at once. Commands that
- * run nothing let them through as they are.
+ * SIGINT and SIGTERM are blocked in all threads from the first line of main. While `run` reads the graph
+ * they end the process at once; after that, until the run starts, they stay pending and `run` polls for
+ * them. During the run they are unblocked in the main thread, which only waits: the first one drains the
+ * run and prints a line, the second one exits at once. Commands that run nothing unblock them with their
+ * original handling.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +14,7 @@
 
 #include "cli/cli.h"
 
-/* What the handler knows of the run. */
+/* State of the handler. */
 static struct {
 	weir_scheduler *scheduler;
 	const char *line;
@@ -23,7 +24,7 @@ static struct {
 
 static const int numbers[2] = {SIGINT, SIGTERM};
 
-static sigset_t stopping(void)
+static sigset_t stop_signals(void)
 {
 	sigset_t set;
 
@@ -33,16 +34,16 @@ static sigset_t stopping(void)
 	return set;
 }
 
-static void let_through(bool on)
+static void unblock(bool on)
 {
-	sigset_t set = stopping();
+	sigset_t set = stop_signals();
 
 	sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
 }
 
 void cli_signals_block(void)
 {
-	let_through(false);
+	unblock(false);
 }
 
 void cli_signals_unblock(void)
@@ -50,10 +51,10 @@ void cli_signals_unblock(void)
 	if (draining.scheduler)
 		for (int i = 0; i < 2; i++)
 			sigaction(numbers[i], &draining.before[i], NULL);
-	let_through(true);
+	unblock(true);
 }
 
-/* Nothing is there yet that would have to end: a reader that waits for a pipe must not hold it up. */
+/* Nothing has to be shut down yet, and a read that blocks on a pipe must not delay the exit. */
 static void on_early_signal(int number)
 {
 	static const char line[] = "weir run: stopped before the run began\n";
@@ -68,25 +69,25 @@ void cli_signals_reading(bool on)
 	struct sigaction action = {.sa_handler = on_early_signal};
 
 	if (!on)
-		let_through(false);
+		unblock(false);
 	for (int i = 0; i < 2; i++)
 		if (on)
 			sigaction(numbers[i], &action, &before[i]);
 		else
 			sigaction(numbers[i], &before[i], NULL);
 	if (on)
-		let_through(true);
+		unblock(true);
 }
 
 int cli_signals_take(void)
 {
-	sigset_t set = stopping();
+	sigset_t set = stop_signals();
 	int number = sigtimedwait(&set, NULL, &(struct timespec){0});
 
 	return number > 0 ? number : 0;
 }
 
-/* Not where it would have to wait for who reads stderr: the end of the run must not hang on that. */
+/* Skipped if it would block: the end of the run must not wait for the reader of stderr. */
 static void say_line(void)
 {
 	struct pollfd err = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -116,13 +117,13 @@ void cli_signals_drain(weir_scheduler *scheduler, const char *line)
 	sigemptyset(&action.sa_mask);
 	for (int i = 0; i < 2; i++)
 		sigaction(numbers[i], &action, &draining.before[i]);
-	let_through(true);
+	unblock(true);
 }
 
 int cli_signals_drained(void)
 {
-	let_through(false);
+	unblock(false);
 	if (draining.first)
-		let_through(true);	/* the second one still exits at once, whatever the end takes */
+		unblock(true);	/* a second one still exits at once */
 	return draining.first;
 }

@@ -1,14 +1,14 @@
-/* Why a run stands still: told on SIGUSR1, and after a time without a tick. */
+/* Explains why a run makes no progress: on SIGUSR1, and after a time without a tick. */
 #include <signal.h>
 
 #include "cli/cli.h"
 
-/* While the run drains or is cut short, without being asked: a compute that hangs is named. */
+/* While the run drains or is aborted, explain without being asked: this names a compute that hangs. */
 #define DRAIN_PATIENCE_NS 5000000000
 
 static volatile sig_atomic_t asked;
 
-static void on_question(int number)
+static void on_request(int number)
 {
 	(void)number;
 	asked = 1;
@@ -16,13 +16,13 @@ static void on_question(int number)
 
 void cli_standstill_listen(void)
 {
-	struct sigaction action = {.sa_handler = on_question, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = on_request, .sa_flags = SA_RESTART};
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGUSR1, &action, NULL);
 }
 
-static void tell(const char *since, weir_scheduler *scheduler)
+static void print_why(const char *since, weir_scheduler *scheduler)
 {
 	char *text = NULL;
 
@@ -33,18 +33,18 @@ static void tell(const char *since, weir_scheduler *scheduler)
 	weir_text_free(text);
 }
 
-/* A drain that is not asked about is given its own time from its beginning. */
-static bool begins_anew(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
+/* Without --explain-after, the time also restarts when draining begins. */
+static bool timer_restarts(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
 {
-	bool anew = ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
+	bool restart = ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
 
 	standstill->ticks = ticks;
 	standstill->stopping = stopping;
-	return anew;
+	return restart;
 }
 
-/* Once for each time that it stands. */
-static bool stands(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
+/* Returns true once per standstill. */
+static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	int64_t after = standstill->after_ns;
 	bool stopping = weir_scheduler_stopping(scheduler);
@@ -53,7 +53,7 @@ static bool stands(struct cli_standstill *standstill, weir_scheduler *scheduler,
 	if (!after && stopping)
 		after = DRAIN_PATIENCE_NS;
 	cli_frames(scheduler, &ticks, &frames);
-	if (begins_anew(standstill, ticks, stopping)) {
+	if (timer_restarts(standstill, ticks, stopping)) {
 		standstill->stood_ns = 0;
 		standstill->told = false;
 	}
@@ -67,10 +67,10 @@ void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *sche
 	char since[48] = "", time[24];
 
 	asked = 0;
-	if (stands(standstill, scheduler, turn_ns)) {
+	if (stood_too_long(standstill, scheduler, turn_ns)) {
 		snprintf(since, sizeof since, "no tick for %s: ", cli_duration(time, standstill->stood_ns));
 		standstill->told = question = true;
 	}
 	if (question)
-		tell(since, scheduler);
+		print_why(since, scheduler);
 }

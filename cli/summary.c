@@ -1,13 +1,13 @@
-/* What a run leaves behind: a short table on stdout. */
+/* The summary of a run: a short table on stdout. */
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-enum { LISTED = 64 };	/* entities; a summary is short */
+enum { LISTED = 64 };	/* most entities listed */
 
-static const char *how(const weir_outcome *outcome)
+static const char *ending(const weir_outcome *outcome)
 {
 	if (outcome->posix_signal)
 		return outcome->posix_signal == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM";
@@ -21,7 +21,7 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 	uint64_t ticks, frames;
 
 	cli_put(stdout, path);
-	printf(": %s after %s on %s", how(outcome), cli_duration(duration, outcome->duration_ns), where);
+	printf(": %s after %s on %s", ending(outcome), cli_duration(duration, outcome->duration_ns), where);
 	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
 		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
@@ -37,7 +37,7 @@ static int widest_name(weir_scheduler *scheduler)
 	return (int)width;
 }
 
-/* The column is there if any of them used the device in a bounded way. */
+/* Returns true if the column for ticks in flight is printed: an entity used the device with a bound. */
 static bool uses_device(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -88,7 +88,7 @@ static void print_count(const char **before, uint64_t count, const char *what)
 	*before = ", ";
 }
 
-/* Only queues where a message did not reach a compute. */
+/* Prints only queues with messages that did not reach a compute. */
 static void print_queues(weir_scheduler *scheduler)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
@@ -115,7 +115,7 @@ static bool writes_to_directory(const weir_operator *kind)
 	return false;
 }
 
-/* An operator that has a parameter `directory` leaves its files there. */
+/* An operator with a parameter `directory` writes its files there. */
 static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};

@@ -1,4 +1,4 @@
-# How every file of the project is compiled: C11 with the system's extensions, hidden symbols, our warnings.
+# Compiler settings of the project: C11 with the system's extensions, hidden symbols, warnings.
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
@@ -17,7 +17,7 @@ if(WEIR_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
 	set(CMAKE_CUDA_COMPILER_LAUNCHER ${WEIR_CCACHE})
 endif()
 
-# weir_flags: for everything in this tree, also tests, examples and bench; not for those who link the library.
+# weir_flags: for everything in this tree, tests, examples and bench included; not for users of the library.
 add_library(weir_flags INTERFACE)
 set(c_flags -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
 if(WEIR_WERROR)

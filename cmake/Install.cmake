@@ -1,5 +1,6 @@
-# The command, header, both libraries, the papers with the examples that they name, weir.pc and weirConfig.cmake.
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")	# a tree that was moved still finds itself
+# Installs the command, the header, both libraries, the docs with their examples, weir.pc and
+# weirConfig.cmake.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")	# relative, so that the tree can be moved
 set_target_properties(weir_command PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH}")
 install(TARGETS weir_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/weir.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -9,10 +10,11 @@ install(TARGETS weir_shared weir_static
 install(FILES README.md LICENSE CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN __pycache__ EXCLUDE)
 
-# All that is installed, and no more: `cmake --build build --target weir_installed && cmake --install build`.
+# Builds exactly what is installed: `cmake --build build --target weir_installed && cmake --install build`.
 add_custom_target(weir_installed DEPENDS weir_command weir_shared weir_static)
 
-# weir.pc and weirConfig.cmake find their tree from where they lie, so that `cmake --install --prefix` and moved trees are right.
+# weir.pc and weirConfig.cmake locate the tree relative to themselves, so `cmake --install --prefix` and moved
+# trees work.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
 	OUTPUT_VARIABLE WEIR_PC_UP)
 set(WEIR_PC_PRIVATE "-pthread -ldl -lm")

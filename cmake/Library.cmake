@@ -1,15 +1,15 @@
-# From the rooms' files to libweir.so, libweir.a and the seam build that the tests use.
+# Makes libweir.so, libweir.a and the seam build for the tests from the rooms' files.
 get_property(files GLOBAL PROPERTY WEIR_FILES)
 get_property(cuda_files GLOBAL PROPERTY WEIR_CUDA_FILES)
 
-add_library(weir_includes INTERFACE)	# for code inside: rooms are included from the top
+add_library(weir_includes INTERFACE)	# for internal code: includes are relative to the root
 target_include_directories(weir_includes INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 
 add_library(weir_packages INTERFACE)
 target_link_libraries(weir_packages INTERFACE PkgConfig::libevent_core PkgConfig::jansson PkgConfig::libpng
 	Threads::Threads ${CMAKE_DL_LIBS} m)
 
-# weir_compile(TARGET files...): the same rules for both builds of the sources.
+# weir_compile(TARGET files...): an object library; both builds of the sources use it.
 function(weir_compile target)
 	add_library(${target} OBJECT ${ARGN})
 	target_link_libraries(${target} PRIVATE weir_flags weir_includes weir_packages)
@@ -17,7 +17,7 @@ function(weir_compile target)
 	target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:C,GNU>:-fno-semantic-interposition>)
 endfunction()
 
-# The headers of a toolkit are in sight of the files that use them.
+# A toolkit's headers are visible only to the files that use them.
 if(WEIR_NVTX_INCLUDE)
 	set_source_files_properties(${PROJECT_SOURCE_DIR}/trace/nvtx.c PROPERTIES
 		COMPILE_OPTIONS -isystem${WEIR_NVTX_INCLUDE})
@@ -36,7 +36,7 @@ if(WEIR_WITH_CUDA)
 	target_link_libraries(weir_packages INTERFACE $<LINK_ONLY:CUDA::cudart_static> ${WEIR_CXX_RUNTIME} rt)
 endif()
 
-# Whatever is linked here is linked as C, also what has kernels in it.
+# All targets are linked as C, those with kernels included.
 function(weir_link target)
 	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
 	target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
@@ -58,14 +58,14 @@ add_library(weir_static STATIC $<TARGET_OBJECTS:weir_objects>)
 weir_link(weir_static)
 set_target_properties(weir_static PROPERTIES OUTPUT_NAME weir)
 
-# What plugins need: the header. The same names as an installed weir has (weirConfig.cmake.in).
+# What plugins need: the header. The same target names as in an installed weir (weirConfig.cmake.in).
 add_library(weir_plugin INTERFACE)
 target_include_directories(weir_plugin INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 add_library(weir::weir ALIAS weir_shared)
 add_library(weir::weir_static ALIAS weir_static)
 add_library(weir::plugin ALIAS weir_plugin)
 
-# weir_program(NAME files...): a program of this tree that sees weir.h and the shared library alone.
+# weir_program(NAME files...): a program of this tree that uses only weir.h and the shared library.
 function(weir_program name)
 	add_executable(${name} ${ARGN})
 	set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)

@@ -19,12 +19,12 @@ struct blur {
 
 struct strip {
 	const struct wr_blur_arguments *box;
-	int32_t left, width; /* columns that are written */
+	int32_t left, width; /* columns to write */
 	int32_t channel;
 	uint32_t sums[STRIP + 2 * RADIUS_MAX]; /* of columns left - radius ... left + width + radius - 1 */
 };
 
-/* Adds row y to the columns' sums, or takes it out again. */
+/* Adds row y to the sums of the columns, or subtracts it. */
 static void add_row(struct strip *strip, int32_t y, bool out)
 {
 	const struct wr_blur_arguments *box = strip->box;
@@ -117,7 +117,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_TENSOR,
-		.help = "the blurred image, as large",
+		.help = "the blurred image, of the same size",
 	},
 	{.name = NULL},
 };

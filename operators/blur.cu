@@ -1,7 +1,7 @@
 /*
- * The CUDA form of blur.c. A thread goes down ROWS rows of one column of one channel with a running sum: per
- * pixel two rows of the box are read instead of all. No scratch memory, so nothing to allocate or to keep
- * alive.
+ * The CUDA form of blur.c. Each thread goes down ROWS rows of one column of one channel with a running sum,
+ * and so reads two rows of the box per pixel instead of all. No scratch memory, so nothing to allocate or
+ * to keep alive.
  */
 #include "operators/pixel.h"
 

@@ -11,7 +11,7 @@ static const weir_parameter parameters[] = {
 		.name = "duration",
 		.type = WEIR_DURATION,
 		.fallback = "\"10ms\"",
-		.help = "how long it holds its worker for each message",
+		.help = "time that each message keeps its worker busy",
 	},
 	{.name = NULL},
 };
@@ -60,7 +60,7 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_delay = {
 	.size = sizeof(weir_operator),
 	.name = "delay",
-	.help = "stands for work of the host: holds its worker for a time, then passes the message on",
+	.help = "simulates host work: keeps its worker busy for a time, then passes the message on",
 	.state_size = sizeof(struct delay),
 	.parameters = parameters,
 	.inputs = inputs,

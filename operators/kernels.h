@@ -1,6 +1,6 @@
 /*
- * The kernels of the built-in operators: their arguments, and the launchers that .cu files define. Read by C
- * and by CUDA.
+ * The kernels of the built-in operators: their arguments, and the launchers that the .cu files define.
+ * Included by C and by CUDA.
  */
 #ifndef WR_OPERATORS_KERNELS_H
 #define WR_OPERATORS_KERNELS_H
@@ -32,7 +32,7 @@ struct wr_spin_arguments {
 	int32_t fault;
 };
 
-/* What weir_kernel.cuda wants: enqueues on a cudaStream_t, returns a cudaError_t. */
+/* Launchers for weir_kernel.cuda: enqueue on a cudaStream_t and return a cudaError_t. */
 #ifdef __cplusplus
 extern "C" {
 #endif

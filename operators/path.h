@@ -1,4 +1,4 @@
-/* What the built-in operators say of a path that cannot be opened. */
+/* The error text for a path that cannot be opened. */
 #ifndef WR_OPERATORS_PATH_H
 #define WR_OPERATORS_PATH_H
 

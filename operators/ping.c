@@ -35,7 +35,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-/* Counts up, from the tick on. */
+/* Byte i is tick + i. */
 static void fill(unsigned char *data, size_t bytes, uint64_t tick)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -60,7 +60,7 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_ping = {
 	.size = sizeof(weir_operator),
 	.name = "ping",
-	.help = "emits a message every tick; say how often by the conditions `count` and `periodic`",
+	.help = "emits a message every tick; the conditions `count` and `periodic` set how many and how often",
 	.state_size = sizeof(struct ping),
 	.parameters = parameters,
 	.outputs = outputs,

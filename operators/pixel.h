@@ -1,7 +1,4 @@
-/*
- * What a pixel becomes, in integers: the same lines are compiled for the host and for CUDA, so that both give
- * the same bytes.
- */
+/* Pixel arithmetic in integers, compiled for the host and for CUDA, so that both give the same bytes. */
 #ifndef WR_OPERATORS_PIXEL_H
 #define WR_OPERATORS_PIXEL_H
 
@@ -13,7 +10,7 @@
 #define WR_PIXEL static inline
 #endif
 
-/* Beyond the edge an image goes on as its edge. */
+/* Beyond its edge an image repeats the edge. */
 WR_PIXEL int32_t wr_pixel_clamp(int32_t at, int32_t size)
 {
 	return at < 0 ? 0 : at < size ? at : size - 1;

@@ -1,7 +1,7 @@
 /*
- * libpng reports errors by longjmp. Rules that keep this defined: a function that calls setjmp changes no
- * local variable after it; everything that must survive lies in a struct of the caller; nothing of weir is
- * called between setjmp and return.
+ * libpng reports errors by longjmp. To keep this defined, a function that calls setjmp changes no local
+ * variable after it, what must survive is in a struct of the caller, and nothing of weir is called between
+ * setjmp and return.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "operators/path.h"
 #include "operators/picture.h"
 
-enum { DEFLATE_MAX = 1032 }; /* no byte of a deflate stream becomes more bytes than that */
+enum { DEFLATE_MAX = 1032 }; /* the most bytes that one byte of a deflate stream expands to */
 
 struct writer {
 	FILE *file;
@@ -35,7 +35,7 @@ static void on_error(png_structp png, png_const_charp reason)
 	png_longjmp(png, 1);
 }
 
-/* What libpng only warns of, it has put right. */
+/* libpng corrects what it warns of. */
 static void on_warning(png_structp png, png_const_charp reason)
 {
 	(void)png;
@@ -64,7 +64,7 @@ static void flush_bytes(png_structp png)
 
 /* ---- reading ---- */
 
-/* Not a pipe nor a device. Takes the descriptor. */
+/* Rejects pipes and devices. Takes the descriptor. */
 static bool take_file(struct wr_picture *picture, int fd)
 {
 	struct stat about;
@@ -95,8 +95,8 @@ static bool create_reader(struct wr_picture *picture)
 	return picture->info || fail(picture->text, "out of memory");
 }
 
-/* Whatever the file holds: 8 bits, and grey, RGB or RGBA. */
-static void ask_for_bytes(png_structp png, png_infop info)
+/* Has libpng convert any format to 8 bits of grey, RGB or RGBA. */
+static void request_bytes(png_structp png, png_infop info)
 {
 	png_byte type = png_get_color_type(png, info);
 	bool alpha = (type & PNG_COLOR_MASK_ALPHA) || png_get_valid(png, info, PNG_INFO_tRNS);
@@ -108,7 +108,7 @@ static void ask_for_bytes(png_structp png, png_infop info)
 	png_set_interlace_handling(png);
 }
 
-/* A few bytes can claim to be a huge picture: refused before memory is asked for. */
+/* A few bytes can claim to be a huge picture: reject it before allocating. */
 static void check_size(png_structp png, png_infop info, size_t file_size)
 {
 	size_t raw = png_get_rowbytes(png, info) * png_get_image_height(png, info);
@@ -128,11 +128,11 @@ static bool read_header(struct wr_picture *picture)
 	png_set_sig_bytes(png, 8);
 	png_set_user_limits(png, WR_PICTURE_SIDE_MAX, WR_PICTURE_SIDE_MAX);
 	png_set_chunk_malloc_max(png, WR_PICTURE_CHUNK_MAX);
-	/* Texts, profiles and the like are passed over, whatever sizes they claim: pixels alone are wanted. */
+	/* Skip texts, profiles and other chunks, whatever sizes they claim. */
 	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_read_info(png, info);
 	check_size(png, info, picture->file_size);
-	ask_for_bytes(png, info);
+	request_bytes(png, info);
 	png_read_update_info(png, info);
 	picture->image.width = (int32_t)png_get_image_width(png, info);
 	picture->image.height = (int32_t)png_get_image_height(png, info);
@@ -159,7 +159,7 @@ static void read_rows(png_structp png, struct wr_image image, uint8_t *to)
 		png_read_row(png, to + (size_t)y * row, NULL);
 }
 
-/* An interlaced picture comes in seven passes, each of which completes what lies in `to`. */
+/* An interlaced picture comes in seven passes, each of which fills in more of `to`. */
 bool wr_picture_rows(struct wr_picture *picture, uint8_t *to)
 {
 	png_structp png = picture->png;
@@ -203,7 +203,7 @@ static bool create_writer(struct writer *writer, int folder, const char *name)
 	return writer->info || fail(writer->text, "out of memory");
 }
 
-/* One filter instead of a trial of all five for each row: faster, and the files are a little larger. */
+/* One filter, instead of trying all five on each row: faster, and the files are only a little larger. */
 static bool encode(const struct writer *writer, const uint8_t *from, struct wr_image image, int compression)
 {
 	static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
@@ -226,7 +226,7 @@ static bool encode(const struct writer *writer, const uint8_t *from, struct wr_i
 	return true;
 }
 
-/* The first reason counts, not that of closing what is broken already. */
+/* Keeps the first error: closing a broken file may fail too. */
 static bool close_writer(struct writer *writer, bool written)
 {
 	bool closed = !fclose(writer->file);

@@ -14,9 +14,9 @@
 
 struct png_read {
 	const char *path;
-	struct dirent **files; /* of a folder; NULL: path is the file */
+	struct dirent **files; /* in a folder; NULL: path is the file */
 	size_t file_count;
-	char *name; /* room for "path/file" */
+	char *name; /* buffer for "path/file" */
 	size_t name_room;
 	uint64_t repeat;
 };
@@ -36,7 +36,7 @@ static const weir_parameter parameters[] = {
 		.fallback = "1",
 		.min = 0,
 		.max = INT32_MAX,
-		.help = "how often all of it is read; 0: without end",
+		.help = "how many times all of it is read; 0: endlessly",
 	},
 	{.name = NULL},
 };
@@ -97,7 +97,7 @@ static weir_status list_folder(weir_context *context, struct png_read *self)
 	return WEIR_E_NOMEM;
 }
 
-/* stat, of what may be reached. */
+/* stat, within the root. */
 static int about_path(weir_context *context, const char *path, struct stat *about)
 {
 	int fd = weir_context_open(context, path, O_PATH, 0), failed, error;

@@ -16,9 +16,9 @@ struct png_write {
 	const char *directory, *prefix;
 	int compression;
 	uint64_t written;
-	int folder;             /* directory, open */
+	int folder;             /* descriptor of `directory` */
 	char *name, *temporary; /* "directory/prefix000000.png", ".prefix000000.png.1234" */
-	size_t room;            /* of each */
+	size_t room;            /* size of each buffer */
 };
 
 static const weir_parameter parameters[] = {
@@ -27,14 +27,14 @@ static const weir_parameter parameters[] = {
 		.name = "directory",
 		.type = WEIR_STRING,
 		.fallback = "\"out\"",
-		.help = "the folder to write to; made if it is missing",
+		.help = "the folder to write to; created if missing",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "prefix",
 		.type = WEIR_STRING,
 		.fallback = "\"frame\"",
-		.help = "what the files' names begin with: frame000000.png, frame000001.png, ...",
+		.help = "prefix of the files' names: frame000000.png, frame000001.png, ...",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -58,8 +58,8 @@ static const weir_port inputs[] = {
 	{.name = NULL},
 };
 
-/* One folder in one that is there already: no link is followed by that last step. */
-static void make_one(weir_context *context, char *path)
+/* Creates a folder in an existing one; the last step follows no link. */
+static void make_folder(weir_context *context, char *path)
 {
 	char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int above;
@@ -71,12 +71,12 @@ static void make_one(weir_context *context, char *path)
 		*slash = '/';
 	if (above < 0)
 		return;
-	mkdirat(above, name, 0777);	/* whether it has worked is seen when the folder is opened */
+	mkdirat(above, name, 0777);	/* an error shows when the folder is opened */
 	close(above);
 }
 
-/* errno stays. */
-static bool is_there(weir_context *context, const char *path)
+/* Preserves errno. */
+static bool exists(weir_context *context, const char *path)
 {
 	int error = errno, fd = weir_context_open(context, path, O_PATH, 0);
 
@@ -86,17 +86,17 @@ static bool is_there(weir_context *context, const char *path)
 	return fd >= 0;
 }
 
-/* Makes the folder and those above it, and opens it. `name` is scratch. */
+/* Creates the folder and its parents, and opens it. Uses `name` as scratch. */
 static weir_status make_directory(weir_context *context, struct png_write *self)
 {
 	snprintf(self->name, self->room, "%s", self->directory);
 	for (char *at = self->name + 1; (at = strchr(at, '/')); *at++ = '/') {
 		*at = 0;
-		make_one(context, self->name);
+		make_folder(context, self->name);
 	}
-	make_one(context, self->name);
+	make_folder(context, self->name);
 	self->folder = weir_context_open(context, self->directory, O_RDONLY | O_DIRECTORY, 0);
-	if (self->folder < 0 && errno == ENOTDIR && is_there(context, self->directory))
+	if (self->folder < 0 && errno == ENOTDIR && exists(context, self->directory))
 		return weir_context_fail(context, "directory '%s': there is something else of this name",
 					 self->directory);
 	if (self->folder < 0 || faccessat(self->folder, ".", W_OK | X_OK, 0))
@@ -150,8 +150,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 }
 
 /*
- * Under another name first: who looks at the folder sees whole pictures only. An old file of that other name
- * is one that a killed process with this number has left.
+ * Writes under a temporary name first, so that the folder only ever shows complete pictures. An existing
+ * file of the temporary name was left by a killed process with the same id.
  */
 static weir_status write_file(weir_context *context, struct png_write *self, const uint8_t *data,
 			      struct wr_image image)

@@ -10,7 +10,7 @@ enum { FIRST = 8 };
 
 struct print {
 	uint64_t every, received;
-	bool quiet; /* also once nothing reads what is printed: the run drains */
+	bool quiet; /* also set once stdout has no reader: the run then drains */
 };
 
 static const weir_parameter parameters[] = {
@@ -52,7 +52,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-/* FNV-1a: enough to see whether two lines speak of the same bytes. */
+/* FNV-1a: enough to see whether two lines show the same bytes. */
 static uint32_t checksum(const unsigned char *data, size_t bytes)
 {
 	uint32_t sum = 2166136261u;
@@ -73,8 +73,10 @@ static void add_bytes(char *line, size_t room, const unsigned char *data, size_t
 		snprintf(line + at, room - at, " ..., checksum %08" PRIx32, checksum(data, bytes));
 }
 
-/* Whether the device may still write what the message holds: that is no failure here, only nothing to look
- * at. */
+/*
+ * Returns true if the device may still write the message: then there is nothing to print, which is no
+ * failure.
+ */
 static bool unfinished(weir_context *context, const weir_message *message)
 {
 	enum { ROOM = 16 };

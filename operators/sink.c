@@ -4,16 +4,16 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.flags = WEIR_PORT_DEVICE,	/* nobody looks at what is let go */
+		.flags = WEIR_PORT_DEVICE,	/* no host code reads the messages */
 		.help = "anything",
 	},
 	{.name = NULL},
 };
 
-/* Receiving is all there is to do: what a tick has received is let go when it ends. */
+/* No compute: what a tick receives is dropped when it ends. */
 const weir_operator wr_sink = {
 	.size = sizeof(weir_operator),
 	.name = "sink",
-	.help = "receives messages and lets them go",
+	.help = "receives messages and drops them",
 	.inputs = inputs,
 };

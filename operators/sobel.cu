@@ -1,4 +1,4 @@
-/* The CUDA form of sobel.c: a thread a pixel. */
+/* The CUDA form of sobel.c: one thread per pixel. */
 #include "operators/pixel.h"
 
 enum { WIDE = 32, HIGH = 8 };

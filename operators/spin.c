@@ -6,7 +6,7 @@ struct spin {
 	bool fault;
 };
 
-/* On the host the work is to sleep, on the clock of the run: on `sim` it takes no time at all. */
+/* On the host the kernel sleeps on the run's clock: on `sim` it takes no real time. */
 static int spin_on_host(const void *arguments)
 {
 	const struct wr_spin_arguments *work = arguments;
@@ -32,7 +32,7 @@ static const weir_parameter parameters[] = {
 		.name = "duration",
 		.type = WEIR_DURATION,
 		.fallback = "\"1ms\"",
-		.help = "how long the device works in each tick",
+		.help = "duration of the device work of each tick",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -49,7 +49,7 @@ static const weir_port inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.flags = WEIR_PORT_OPTIONAL,
-		.help = "anything; the work comes after what produced it",
+		.help = "anything; the work is ordered after its producer",
 	},
 	{.name = NULL},
 };
@@ -76,8 +76,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 }
 
 /*
- * It makes a message of its own, also when it has received one: what it received may be shared with other
- * receivers, who have no reason to wait for this work.
+ * Emits a new message even if it received one: that one may be shared with other receivers, which need not
+ * wait for this work.
  */
 static weir_status compute(weir_context *context, void *state)
 {
@@ -100,7 +100,7 @@ static weir_status compute(weir_context *context, void *state)
 	weir_status status;
 
 	if (!stream)
-		return WEIR_E_DEVICE; /* last_error has the reason */
+		return WEIR_E_DEVICE; /* weir_last_error has the reason */
 	status = weir_context_alloc(context, &like, false, &out);
 	if (status)
 		return status;

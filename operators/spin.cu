@@ -1,4 +1,4 @@
-/* The CUDA form of spin.c: one thread watches the GPU's clock. */
+/* The CUDA form of spin.c: one thread polls the GPU's clock. */
 #include "operators/kernels.h"
 
 static __device__ uint64_t device_time(void)
@@ -16,7 +16,7 @@ static __global__ void spin(struct wr_spin_arguments work)
 	while (device_time() - begin < (uint64_t)work.duration)
 		;
 	if (work.fault)
-		*(volatile int *)16 = 1; /* an illegal address: the fault that kernels have in life */
+		*(volatile int *)16 = 1; /* an illegal address, as in a kernel with a bug */
 	work.to[0] = work.tick;
 	work.to[1] = (uint64_t)work.duration;
 }

@@ -80,7 +80,7 @@ weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor
 	char text[WR_TENSOR_TEXT];
 
 	if (tensor->device == device)
-		return weir_context_stream(context) ? WEIR_OK : WEIR_E_DEVICE; /* last_error has the reason */
+		return weir_context_stream(context) ? WEIR_OK : WEIR_E_DEVICE; /* see weir_last_error */
 	return weir_context_fail(context,
 				 "input 'in' is %s, but device %d works here: put an 'upload' before it%s",
 				 wr_tensor_text(tensor, text), device, also);
@@ -124,7 +124,7 @@ static weir_status check_copy(weir_context *context, const weir_tensor *tensor, 
 		return WEIR_OK;
 	if (tensor->device == WEIR_HOST)
 		return weir_context_fail(context,
-					 "input 'in' is %s already: connect its receivers to who made it",
+					 "input 'in' is %s already: connect its receivers to its producer",
 					 wr_tensor_text(tensor, text));
 	return weir_context_fail(context,
 				 "input 'in' is %s, but device %d works here: "
@@ -153,7 +153,7 @@ weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_ho
 		return weir_context_emit(context, 0, weir_message_ref(from));
 	stream = weir_context_stream(context);
 	if (!stream)
-		return WEIR_E_DEVICE; /* last_error has the reason */
+		return WEIR_E_DEVICE; /* weir_last_error has the reason */
 	status = weir_context_alloc(context, tensor, to_host, &copy);
 	if (status)
 		return status;

@@ -2,8 +2,8 @@
 
     python3 examples/ctypes/edges.py [LIBWEIR [BACKEND]]
 
-Three calls are all that is special here: describe the functions (`declare`), turn statuses into exceptions (`checked`),
-give back each message that was taken (`weir_message_unref`).
+Three things are needed: describing the functions (`declare`), turning statuses into exceptions (`checked`),
+and releasing each message that was taken (`weir_message_unref`).
 """
 import ctypes as c
 import sys
@@ -26,7 +26,7 @@ class Tensor(c.Structure):
 
 
 class Options(c.Structure):
-    """The first fields of weir_scheduler_options: `size` says how many there are."""
+    """The first fields of weir_scheduler_options: `size` tells weir how many there are."""
 
     _fields_ = [("size", c.c_size_t), ("workers", c.c_uint), ("backend", c.c_char_p)]
 
@@ -36,7 +36,9 @@ class WeirError(Exception):
 
 
 def declare(path):
-    """The library with the types of what is called here. A pointer without its type would be cut to 32 bits."""
+    """Loads the library and declares the types of the functions used. Without a type, a pointer would be cut
+    to 32 bits.
+    """
     weir = c.CDLL(path)
     out = c.POINTER(c.c_void_p)
     texts = {"weir_last_error": [], "weir_version": [], "weir_scheduler_where": [c.c_void_p]}
@@ -66,7 +68,7 @@ def checked(weir, status):
 
 
 def picture(tensor):
-    """Height, width, channels and the bytes, copied: the message goes back to its graph."""
+    """Height, width, channels and the bytes, copied, since the message returns to its graph."""
     shape = tuple(tensor.shape[i] for i in range(tensor.dimensions))
     count = 1
     for extent in shape:
@@ -75,10 +77,10 @@ def picture(tensor):
 
 
 def results(weir, outlet):
-    """What comes, until the sender is done or the run has ended."""
+    """Yields results until the sender is done or the run has ended."""
     message = c.c_void_p()
     while True:
-        status = weir.weir_outlet_take(outlet, c.byref(message), -1)  # -1: waits for ever; ctypes lets others run meanwhile
+        status = weir.weir_outlet_take(outlet, c.byref(message), -1)  # -1: no limit; ctypes releases the GIL meanwhile
         if status == E_CLOSED:
             return
         checked(weir, status)
@@ -100,7 +102,7 @@ def run(weir, path, port, backend):
             print(f"{'x'.join(map(str, shape))}: {100 * sum(data) / len(data) / 255:.1f} % edges")
         checked(weir, weir.weir_scheduler_wait(scheduler, -1, None))
     finally:
-        weir.weir_scheduler_destroy(scheduler)  # None is fine
+        weir.weir_scheduler_destroy(scheduler)  # accepts None
         weir.weir_graph_destroy(graph)
 
 

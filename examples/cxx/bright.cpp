@@ -1,7 +1,7 @@
 /*
- * A plugin in C++: `bright` counts the pictures' bright bytes and says how many there were. An operator's
- * functions are called from C: no exception may leave them, so each body stands in `guarded`.
- * C++20 takes designated initializers as C does; C++17 fills the tables in functions, as here.
+ * A plugin in C++: `bright` counts the bright bytes of pictures and prints the result. An operator's
+ * functions are called from C, so no exception may leave them: each body runs inside `guarded`. C++20
+ * accepts designated initializers as C does; for C++17, functions fill the tables, as here.
  */
 #include <cstdio>
 #include <exception>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/* The state lives in memory of weir's, zeroed: start makes the object in it, stop ends it. */
+/* The state is zeroed memory that weir owns: start constructs the object in it, stop destroys it. */
 class Bright {
 public:
 	explicit Bright(int64_t least) : least_(least) {}

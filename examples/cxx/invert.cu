@@ -1,7 +1,7 @@
 /*
- * A plugin in one CUDA C++ file: `invert` makes negatives. The kernel has both forms: the host form runs on the
- * backends `host` and `sim`, the CUDA form on a GPU. nvcc compiles C++17, which has no designated initializers:
- * the tables are filled in a function.
+ * A plugin in one CUDA C++ file: `invert` makes negatives. The kernel has two forms: the host form runs on
+ * the backends `host` and `sim`, the CUDA form on a GPU. nvcc compiles C++17, which has no designated
+ * initializers, so a function fills the tables.
  */
 #include <weir.h>
 

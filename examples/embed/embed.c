@@ -1,7 +1,7 @@
 /*
- * weir inside a program that has a libevent base: the scheduler's events are handled on the program's thread,
- * beside its own. Here the program's own is one event: the outlet's descriptor is readable as long as there
- * is something to take, or nothing will come any more. No timer looks, no call waits.
+ * weir inside a program that has a libevent base: the base handles the scheduler's events on the program's
+ * thread, beside the program's own. Here that is one event: the outlet's descriptor, readable while there
+ * is a message to take or the outlet is closed. No timer, and no call blocks.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -20,17 +20,20 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (!squares_step(&program->squares))
-		event_del(program->event);	/* it stays readable: that was the end */
+		event_del(program->event);	/* a closed outlet stays readable */
 }
 
-/* Dispatch returns when nothing is left in the base: weir's event goes with the run, ours by on_outlet. */
+/*
+ * Dispatch returns when the base has no events left: weir's event ends with the run, on_outlet deletes
+ * ours.
+ */
 static weir_status serve(struct program *program, struct event_base *base)
 {
 	program->event = event_new(base, weir_outlet_fd(program->squares.out), EV_READ | EV_PERSIST,
 				   on_outlet, program);
 	if (!program->event || event_add(program->event, NULL))
 		return WEIR_E_NOMEM;
-	squares_step(&program->squares);	/* the first numbers go in: from now on results ask for more */
+	squares_step(&program->squares);	/* pushes the first numbers; results ask for more */
 	return event_base_dispatch(base) < 0 ? WEIR_E_IO : WEIR_OK;
 }
 
@@ -50,8 +53,8 @@ int main(void)
 	if (!status)
 		status = serve(&program, base);
 	if (program.event)
-		event_free(program.event);	/* before the outlet and its descriptor go */
+		event_free(program.event);	/* before the outlet and its descriptor are destroyed */
 	code = squares_close(&program.squares, status);
-	event_base_free(base);			/* after the scheduler, which has an event for it */
+	event_base_free(base);			/* after the scheduler, which has an event in it */
 	return code;
 }

@@ -1,7 +1,7 @@
 /*
- * weir inside a program that has an epoll set: the scheduler's descriptor and two outlets' are in it, with
- * whatever else the program waits for. Two entities square one after the other; a number goes in, its square
- * and its fourth power come out, each when it is there.
+ * weir inside a program that has an epoll set: it holds the descriptors of the scheduler and of two
+ * outlets, beside whatever else the program waits for. Two entities square one after the other: for each
+ * number that goes in, its square and its fourth power come out.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static weir_status make_graph(struct program *self)
 	return status;
 }
 
-/* As many as there is room for; more when a result has come. */
+/* Pushes numbers while there is room; called again when a result has come. */
 static void push(struct program *self)
 {
 	weir_message *message = NULL;

@@ -1,6 +1,6 @@
 /*
- * weir inside a program that polls: two descriptors. One is the scheduler's, with one function to call when it
- * is readable (time-outs of weir's own are in it, too); the other is the outlet's.
+ * weir inside a program that uses poll, with two descriptors: the scheduler's, with one function to call
+ * when it is readable (weir's timers are part of it), and the outlet's.
  */
 #include <poll.h>
 

@@ -30,7 +30,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (status)
 		return status;
 	memcpy(weir_message_data(to), &n, sizeof n);
-	return weir_context_emit(context, 0, to); /* takes it */
+	return weir_context_emit(context, 0, to); /* takes `to` */
 }
 
 const weir_operator square = {
@@ -58,7 +58,7 @@ static weir_status make_graph(struct squares *self)
 		status = weir_description_parse(&description, json, strlen(json), NULL, NULL);
 	if (!status)
 		status = weir_graph_create(&self->graph, self->registry, description);
-	weir_description_destroy(description); /* the graph has what it needs of it */
+	weir_description_destroy(description); /* the graph keeps nothing of it */
 	if (!status)
 		status = weir_graph_inlet(self->graph, "square.in", &self->in);
 	if (!status)
@@ -79,7 +79,7 @@ weir_status squares_open(struct squares *self, int64_t count, const weir_schedul
 
 /* --- numbers in, squares out --- */
 
-/* False: there is no room now, or never again. */
+/* Returns false if there is no room now, or the inlet is closed. */
 static bool push(struct squares *self)
 {
 	weir_message *message = NULL;
@@ -87,7 +87,7 @@ static bool push(struct squares *self)
 	if (self->pushed == self->count || weir_message_bytes(&message, self->graph, sizeof self->pushed))
 		return false;
 	memcpy(weir_message_data(message), &self->pushed, sizeof self->pushed);
-	if (weir_inlet_push(self->in, message, 0)) { /* it takes the message on success only */
+	if (weir_inlet_push(self->in, message, 0)) { /* takes the message only on success */
 		weir_message_unref(message);
 		return false;
 	}
@@ -117,9 +117,9 @@ bool squares_step(struct squares *self)
 
 	while (!status)
 		status = take(self);
-	while (push(self))	/* after the takes: what they found may have been all that was on its way */
+	while (push(self))	/* after taking: those may have been the only ones under way */
 		;
-	return status == WEIR_E_TIMEOUT; /* nothing now; WEIR_E_CLOSED: nothing any more */
+	return status == WEIR_E_TIMEOUT; /* WEIR_E_CLOSED: no more results */
 }
 
 int squares_close(struct squares *self, weir_status status)
@@ -134,7 +134,7 @@ int squares_close(struct squares *self, weir_status status)
 		printf("%" PRId64 " squares, %" PRId64 " wrong, %" PRIu64 " ticks\n", self->taken,
 		       self->wrong, outcome.ticks);
 	weir_scheduler_destroy(self->scheduler);
-	weir_graph_destroy(self->graph); /* and with it the inlet and the outlet */
+	weir_graph_destroy(self->graph); /* also destroys the inlet and the outlet */
 	weir_registry_destroy(self->registry);
 	return status || self->wrong || self->taken != self->count;
 }

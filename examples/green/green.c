@@ -1,8 +1,9 @@
 /*
- * Two operators that show where kernels run. `note` launches one of many more blocks than a GPU has
- * multiprocessors, each of which writes down the number of its own. `compare` is host code, gated: it counts
- * the numbers that each of its inputs brings and fails the run if a partition has more than it may, or if two
- * of them share one. The operators know nothing of green contexts: the graph says who works in which.
+ * Two operators that show where kernels run. `note` launches a kernel with many more blocks than a GPU has
+ * multiprocessors; each block writes the number of the one that it runs on. `compare` is host code, gated:
+ * it collects the numbers of each input and fails the run if a partition used more than it may, or if two
+ * of them share one. The operators know nothing of green contexts: the graph assigns entities to
+ * partitions.
  */
 #include "green.h"
 
@@ -13,7 +14,7 @@
 
 /* --- note --- */
 
-/* The host cannot know of multiprocessors. It says so, and takes no time. */
+/* The host has no multiprocessors: writes NOWHERE and takes no time. */
 static int note_on_host(const void *arguments)
 {
 	const struct note *work = arguments;
@@ -51,7 +52,7 @@ static const weir_parameter note_parameters[] = {
 		.name = "duration",
 		.type = WEIR_DURATION,
 		.fallback = "\"20us\"",
-		.help = "how long each of them stays",
+		.help = "how long each block runs",
 	},
 	{.name = NULL},
 };
@@ -61,7 +62,7 @@ static const weir_port note_outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_TENSOR,
-		.help = "uint32 [blocks] in host memory, written by the device: each block's multiprocessor",
+		.help = "uint32 [blocks] in host memory, written by the device: the multiprocessor of each block",
 	},
 	{.name = NULL},
 };
@@ -88,7 +89,7 @@ static weir_status note_compute(weir_context *context, void *state)
 	};
 	struct note work = {.blocks = self->blocks, .duration = self->duration};
 	weir_stream *stream =
-		weir_context_stream(context); /* of the entity's pool, and so in its green context */
+		weir_context_stream(context); /* from the entity's pool, and so in its green context */
 	weir_message *out = NULL;
 	weir_status status;
 
@@ -108,7 +109,7 @@ static weir_status note_compute(weir_context *context, void *state)
 static const weir_operator note = {
 	.size = sizeof(weir_operator),
 	.name = "note",
-	.help = "a kernel whose blocks write down which multiprocessor they ran on",
+	.help = "a kernel whose blocks write which multiprocessor they ran on",
 	.flags = WEIR_OPERATOR_STREAM,
 	.state_size = sizeof(struct note_state),
 	.parameters = note_parameters,
@@ -126,7 +127,7 @@ struct compare {
 	int64_t most;
 	uint64_t frames;
 	bool failed;
-	bool nowhere;               /* what came was written by the host form */
+	bool nowhere;               /* the host form wrote the numbers */
 	bool seen[INPUTS][NUMBERS]; /* in any frame */
 };
 
@@ -138,7 +139,7 @@ static const weir_parameter compare_parameters[] = {
 		.fallback = "8",
 		.min = 1,
 		.max = NUMBERS,
-		.help = "how many multiprocessors left and right may have, each",
+		.help = "most multiprocessors that left and right may each use",
 	},
 	{.name = NULL},
 };
@@ -148,7 +149,7 @@ static const weir_port compare_inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "left",
 		.kinds = WEIR_TENSOR,
-		.help = "what note emits",
+		.help = "numbers from note",
 	},
 	{.size = sizeof(weir_port), .name = "right", .kinds = WEIR_TENSOR, .help = "likewise"},
 	{.size = sizeof(weir_port), .name = "rest", .kinds = WEIR_TENSOR, .help = "likewise"},
@@ -165,8 +166,8 @@ static weir_status compare_start(weir_context *context, void *state, const weir_
 	return WEIR_OK;
 }
 
-/* Notes which numbers there are. */
-static weir_status take(weir_context *context, struct compare *self, unsigned input)
+/* Records the numbers of one input's message. */
+static weir_status collect(weir_context *context, struct compare *self, unsigned input)
 {
 	const weir_message *message = weir_context_message(context, input, 0);
 	const weir_tensor *tensor = weir_message_tensor(message);
@@ -182,7 +183,7 @@ static weir_status take(weir_context *context, struct compare *self, unsigned in
 		else if (numbers[i] < NUMBERS)
 			self->seen[input][numbers[i]] = true;
 		else
-			return weir_context_fail(context, "'%s': %" PRIu32 " is no multiprocessor",
+			return weir_context_fail(context, "'%s': %" PRIu32 " is not a multiprocessor",
 						 input_names[input], numbers[i]);
 	}
 	return WEIR_OK;
@@ -225,7 +226,7 @@ static weir_status compare_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	for (unsigned input = 0; input < INPUTS && !status; input++)
-		status = take(context, self, input);
+		status = collect(context, self, input);
 	if (!status)
 		status = compare_sizes(context, self);
 	if (!status)
@@ -241,9 +242,9 @@ static void compare_stop(weir_context *context, void *state)
 	const char *name = weir_entity_name(weir_context_entity(context));
 
 	if (self->failed)
-		return; /* the run's end says why */
+		return; /* the run's error was printed already */
 	if (self->nowhere)
-		printf("%s: %" PRIu64 " frames; where they ran only a GPU knows: not checked\n",
+		printf("%s: %" PRIu64 " frames; not checked: only a GPU has multiprocessors\n",
 		       name, self->frames);
 	else
 		printf("%s: %" PRIu64

@@ -1,4 +1,4 @@
-/* The CUDA form of the kernel in green.c: each block notes where it is, and stays there for a while. */
+/* The CUDA form of the kernel in green.c: each block writes where it runs, and keeps running for a while. */
 #include "green.h"
 
 static __device__ int64_t device_time(void)

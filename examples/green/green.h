@@ -1,16 +1,16 @@
-/* What the C and the CUDA side share. */
+/* Shared by the C and the CUDA side. */
 #ifndef GREEN_H
 #define GREEN_H
 
 #include <stdint.h>
 
-/* What the host form of the kernel writes: it runs on no multiprocessor. */
+/* Written by the host form of the kernel, which runs on no multiprocessor. */
 #define NOWHERE UINT32_MAX
 
 struct note {
-	uint32_t *to; /* one number a block: the multiprocessor that it ran on */
+	uint32_t *to; /* one number per block: the multiprocessor that it ran on */
 	int64_t blocks;
-	int64_t duration; /* ns that a block takes */
+	int64_t duration; /* ns that a block runs */
 };
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * NPP on weir's streams: `addc` adds a constant to an image. NPP takes the stream, and what it wants to know
- * of the device, by a NppStreamContext; the part that stays is filled in once, in start.
+ * NPP on weir's streams: `addc` adds a constant to an image. NPP takes the stream and the properties of the
+ * device in a NppStreamContext; start fills in the constant part once.
  */
 #include <cuda_runtime_api.h>
 #include <nppi_arithmetic_and_logical_operations.h>
@@ -20,7 +20,7 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_INT,
 		.fallback = "100",
 		.max = 1 << 20,
-		.help = "is added",
+		.help = "the constant to add",
 	},
 	{.name = NULL},
 };
@@ -40,7 +40,7 @@ static weir_status add_constant(weir_context *context, const struct addc *self, 
 				const float *from, float *to, int side)
 {
 	const NppiSize whole = {.width = side, .height = side};
-	const int step = side * (int)sizeof *from; /* bytes from row to row */
+	const int step = side * (int)sizeof *from; /* bytes per row */
 	NppStatus status = nppiAddC_32f_C1R_Ctx(from, step, self->constant, to, step, whole, *npp);
 
 	return status == NPP_SUCCESS
@@ -48,7 +48,7 @@ static weir_status add_constant(weir_context *context, const struct addc *self, 
 		       : weir_context_fail(context, "nppiAddC_32f_C1R_Ctx: NPP status %d", (int)status);
 }
 
-static cudaError_t ask_device(NppStreamContext *npp, int device)
+static cudaError_t query_device(NppStreamContext *npp, int device)
 {
 	const struct {
 		enum cudaDeviceAttr what;
@@ -70,7 +70,7 @@ static cudaError_t ask_device(NppStreamContext *npp, int device)
 	return error;
 }
 
-/* The first call loads kernels, for which the driver may wait: so it is not a frame's. */
+/* The first call loads kernels, which the driver may have to wait for: do it in start. */
 static weir_status warm_up(weir_context *context, const struct addc *self)
 {
 	enum { SIDE = 128, BYTES = SIDE * SIDE * sizeof(float) };
@@ -78,7 +78,7 @@ static weir_status warm_up(weir_context *context, const struct addc *self)
 	weir_status status;
 
 	if (cudaMalloc((void **)&memory, BYTES) != cudaSuccess || cudaMemset(memory, 0, BYTES) != cudaSuccess)
-		return weir_context_fail(context, "no memory of the device to warm up with");
+		return weir_context_fail(context, "no device memory for the first call");
 	status = add_constant(context, self, &self->npp, memory, memory, SIDE);
 	if (!status && cudaDeviceSynchronize() != cudaSuccess)
 		status = weir_context_fail(context, "nppiAddC failed on device %d",
@@ -95,7 +95,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 
 	*self = (struct addc){.constant = (float)weir_values_int(values, "constant")};
 	if (error == cudaSuccess)
-		error = ask_device(&self->npp, device);
+		error = query_device(&self->npp, device);
 	if (error != cudaSuccess)
 		return weir_context_fail(context, "NPP needs a GPU: %s", cudaGetErrorString(error));
 	return warm_up(context, self);
@@ -111,7 +111,7 @@ static weir_status compute(weir_context *context, void *state)
 	void *native = NULL;
 	weir_status status;
 
-	/* After whoever produces the input; and its device is this thread's current one from now on. */
+	/* Ordered after the producer of the input; this also makes its device the thread's current one. */
 	status = weir_context_receive_stream(context, 0, true, false, &stream);
 	if (!status)
 		status = frames_native(context, stream, &native);

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 0 to 7, so that every product and sum below is an integer that a float holds exactly. */
+/* 0 to 7, so that a float holds every product and sum below exactly. */
 static int64_t element(int64_t tick, int64_t row, int64_t column)
 {
 	return (tick + 3 * row + 5 * column + row * column) % 8;
 }
 
-/* --- what both libraries' operators ask --- */
+/* --- shared by both libraries' operators --- */
 
 weir_status frames_check(weir_context *context, const weir_tensor *tensor, int device)
 {
@@ -24,12 +24,12 @@ weir_status frames_check(weir_context *context, const weir_tensor *tensor, int d
 
 weir_status frames_native(weir_context *context, weir_stream *stream, void **out)
 {
-	/* weir takes it that work follows, and fences it when the tick ends. */
+	/* weir assumes that work follows, and fences it when the tick ends. */
 	*out = weir_stream_native(stream);
 	if (*out)
 		return WEIR_OK;
 	return weir_context_fail(context,
-				 "'%s' calls a library of CUDA's: it needs a GPU, and --backend cuda",
+				 "'%s' calls a CUDA library: it needs a GPU and --backend cuda",
 				 weir_entity_name(weir_context_entity(context)));
 }
 
@@ -108,7 +108,7 @@ const weir_operator frames = {
 struct compare {
 	bool square;
 	int64_t constant;
-	uint64_t frames, numbers; /* that were right */
+	uint64_t frames, numbers; /* compared so far */
 };
 
 static const weir_parameter compare_parameters[] = {
@@ -120,7 +120,7 @@ static const weir_parameter compare_parameters[] = {
 		.help = "the matrix times itself, or the matrix plus a constant",
 	},
 	{.size = sizeof(weir_parameter), .name = "constant", .type = WEIR_INT, .fallback = "0",
-	 .help = "of the sum"},
+	 .help = "the constant that was added"},
 	{.name = NULL},
 };
 
@@ -146,7 +146,7 @@ static weir_status compare_start(weir_context *context, void *state, const weir_
 	return WEIR_OK;
 }
 
-/* In integers, from the definition: it shares nothing with the libraries. */
+/* Computed in integers from the definition, independently of the libraries. */
 static int64_t expected(const struct compare *self, int64_t tick, int64_t side, int64_t row, int64_t column)
 {
 	int64_t sum = 0;

@@ -1,6 +1,6 @@
 /*
  * cuBLAS on weir's streams: `gemm` multiplies a matrix by itself. What allocates or waits (the handle, the
- * workspace, the load of the kernel) happens in start; compute only enqueues.
+ * workspace, loading the kernel) is done in start; compute only enqueues.
  */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -8,7 +8,10 @@
 
 #include "frames.h"
 
-/* Bytes; what NVIDIA recommends for Hopper. Without one of ours cuBLAS may allocate in a frame. */
+/*
+ * Bytes, as NVIDIA recommends for Hopper. Without a workspace of our own cuBLAS may allocate during a
+ * frame.
+ */
 #define WORKSPACE ((size_t)32 << 20)
 
 struct gemm {
@@ -35,9 +38,8 @@ static weir_status succeeded(weir_context *context, const char *what, cublasStat
 }
 
 /*
- * cuBLAS counts by columns, weir by rows: what it takes for the transposed matrix, squared and read by rows
- * again, is the square. cublasSetStream gives the handle cuBLAS's own workspace back, so ours is set after
- * it.
+ * cuBLAS is column-major, weir row-major: cuBLAS squares the transposed matrix, which read by rows is the
+ * square again. cublasSetStream resets the workspace to cuBLAS's own, so ours is set after it.
  */
 static weir_status square(weir_context *context, const struct gemm *self, void *native, const float *from,
 			  float *to, int side)
@@ -56,7 +58,7 @@ static weir_status square(weir_context *context, const struct gemm *self, void *
 	return status;
 }
 
-/* The first call of a kind loads kernels, for which the driver may wait: so it is not a frame's. */
+/* The first call of a kind loads kernels, which the driver may have to wait for: do it in start. */
 static weir_status warm_up(weir_context *context, const struct gemm *self)
 {
 	enum { SIDE = 128, BYTES = 2 * SIDE * SIDE * sizeof(float) };
@@ -64,7 +66,7 @@ static weir_status warm_up(weir_context *context, const struct gemm *self)
 	weir_status status;
 
 	if (cudaMalloc((void **)&memory, BYTES) != cudaSuccess || cudaMemset(memory, 0, BYTES) != cudaSuccess)
-		return weir_context_fail(context, "no memory of the device to warm up with");
+		return weir_context_fail(context, "no device memory for the first call");
 	status = square(context, self, NULL, memory, memory + SIDE * SIDE, SIDE);
 	if (!status && cudaDeviceSynchronize() != cudaSuccess)
 		status = weir_context_fail(context, "cublasSgemm failed on device %d",
@@ -84,7 +86,7 @@ static void stop(weir_context *context, void *state)
 	*self = (struct gemm){0};
 }
 
-static weir_status make(weir_context *context, struct gemm *self)
+static weir_status make_handle(weir_context *context, struct gemm *self)
 {
 	cudaError_t error = cudaSetDevice(weir_context_device(context));
 	weir_status status;
@@ -99,11 +101,11 @@ static weir_status make(weir_context *context, struct gemm *self)
 
 static weir_status start(weir_context *context, void *state, const weir_values *values)
 {
-	weir_status status = make(context, state);
+	weir_status status = make_handle(context, state);
 
 	(void)values;
 	if (status)
-		stop(context, state); /* weir calls it only after a start that succeeded */
+		stop(context, state); /* weir calls stop only after a successful start */
 	return status;
 }
 
@@ -116,7 +118,7 @@ static weir_status compute(weir_context *context, void *state)
 	void *native = NULL;
 	weir_status status;
 
-	/* After whoever produces the input; and its device is this thread's current one from now on. */
+	/* Ordered after the producer of the input; this also makes its device the thread's current one. */
 	status = weir_context_receive_stream(context, 0, true, false, &stream);
 	if (!status)
 		status = frames_native(context, stream, &native);

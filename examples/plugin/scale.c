@@ -1,7 +1,7 @@
 /*
- * A plugin with one operator: `scale` makes pictures brighter or darker. Work for the device, in two forms:
- * the host form runs on the backends `host` and `sim`, the CUDA form (scale.cu) on a GPU.
- * docs/writing-operators.md goes through this file.
+ * A plugin with one operator: `scale` makes pictures brighter or darker on the device. Its kernel has two
+ * forms: the host form runs on the backends `host` and `sim`, the CUDA form (scale.cu) on a GPU.
+ * docs/writing-operators.md explains this file.
  */
 #include "scale.h"
 
@@ -77,7 +77,7 @@ static weir_status compute(weir_context *context, void *state)
 {
 	const struct scale *self = state;
 	weir_message *from = weir_context_message(context, 0, 0), *to = NULL; /* `from` is borrowed until we return */
-	weir_stream *stream = weir_context_stream(context); /* waits, on the device, for whoever produces `from` */
+	weir_stream *stream = weir_context_stream(context); /* ordered after the producer of `from` */
 	struct scale_arguments work = {.percent = self->percent};
 	weir_status status;
 
@@ -93,7 +93,7 @@ static weir_status compute(weir_context *context, void *state)
 	work.count = (int64_t)weir_message_size(from);
 	status = weir_stream_launch(stream, &kernel, &work, sizeof work); /* returns at once */
 	if (!status)
-		return weir_context_emit(context, 0, to); /* takes it; it travels with a fence of our stream */
+		return weir_context_emit(context, 0, to); /* takes `to`, which travels with a fence of our stream */
 	weir_message_unref(to);
 	return status;
 }

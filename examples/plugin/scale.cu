@@ -1,4 +1,4 @@
-/* The CUDA form of scale.c: enqueues, and returns what CUDA said. It never waits. */
+/* The CUDA form of scale.c: enqueues and returns CUDA's error. It never waits. */
 #include "scale.h"
 
 static __global__ void scale(struct scale_arguments work)

@@ -1,4 +1,4 @@
-/* What the C and the CUDA side of the operator share. */
+/* Shared by the C and the CUDA side of the operator. */
 #ifndef SCALE_H
 #define SCALE_H
 
@@ -18,7 +18,7 @@ struct scale_arguments {
 	int32_t percent;
 };
 
-/* In integers, halves rounded up: the same bytes on the host and on the device. */
+/* In integers, halves rounded up: gives the same bytes on the host and on the device. */
 static inline SCALE_BOTH uint8_t scale_one(uint8_t value, int32_t percent)
 {
 	int32_t scaled = (value * percent + 50) / 100;

@@ -1,8 +1,8 @@
 /*
- * The same graph, described by calls.
- *	streams [--default] [BACKEND]
- * --default: all on the default stream, and none of the pool's. BACKEND: cuda, host or sim; without one: cuda
- * where there is a GPU, else host.
+ * Builds the same graph by calls.
+ * streams [--default] [BACKEND]
+ * --default: all work on the default stream, no pool. BACKEND: cuda, host or sim; default: cuda if there is a GPU, else
+ * host.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct {
 	{"process.out", "sink.in"},
 };
 
-/* What cannot be said by the other calls is put where a file would have it. */
+/* Settings without a call of their own are set by their JSON pointer. */
 static const struct {
 	const char *pointer, *json;
 } conditions[] = {
@@ -56,7 +56,7 @@ static weir_status add_entities(weir_description *graph)
 	return status;
 }
 
-/* One pool for all who work on the device: they take three of the five streams that it may have. */
+/* One pool for all entities with device work: they take three of its up to five streams. */
 static weir_status add_pool(weir_description *graph)
 {
 	const weir_stream_pool pool = {.size = sizeof pool, .device = 0, .reserved_size = 1, .max_size = 5};
@@ -68,7 +68,7 @@ static weir_status add_pool(weir_description *graph)
 	return status;
 }
 
-/* The sources no longer ask the pool, and what is everybody's internal stream is the default one. */
+/* The sources no longer ask the pool, and the internal stream of every entity is the default stream. */
 static weir_status use_default_stream(weir_description *graph)
 {
 	weir_status status = weir_description_put(graph, "/use_default_stream", "true");
@@ -93,7 +93,7 @@ static weir_status make_graph(weir_graph **out, const weir_registry *registry, b
 		status = use_default_stream(description);
 	if (!status)
 		status = weir_graph_create(out, registry, description);
-	weir_description_destroy(description); /* the graph has what it needs of it */
+	weir_description_destroy(description); /* the graph keeps nothing of it */
 	return status;
 }
 

@@ -1,7 +1,8 @@
 /*
- * Three operators around streams. `numbers` works on a stream that it takes from a pool by name, and says
- * so to those who receive; `combine` has two inputs and works after the streams of both; `check` is host
- * code: the gate of its input, there without a word, lets it see numbers that are finished. Nobody waits.
+ * Three operators around streams. `numbers` works on a stream that it takes from a pool by name, and passes
+ * that stream on to its receivers; `combine` has two inputs and works after the streams of both; `check` is
+ * host code: the default gate of its input makes it run only when the numbers are finished. No thread
+ * waits.
  */
 #include "streams.h"
 
@@ -63,7 +64,7 @@ static const weir_kernel reverse = {
 	.cuda = CUDA_FORM(reverse_on_cuda),
 };
 
-/* --- numbers: a source on a stream of its own choice --- */
+/* --- numbers: a source on a stream that it chooses --- */
 
 struct numbers {
 	const char *stream;
@@ -76,8 +77,8 @@ static const weir_parameter numbers_parameters[] = {
 		.name = "stream",
 		.type = WEIR_STRING,
 		.fallback = "\"numbers\"",
-		.help = "it works on the stream that it takes from its pool by this name; "
-			"\"\": on its internal one",
+		.help = "name under which it takes its stream from the pool; "
+			"\"\": its internal stream",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -86,7 +87,7 @@ static const weir_parameter numbers_parameters[] = {
 		.fallback = "65536",
 		.min = 1,
 		.max = 1 << 20,
-		.help = "how many numbers a frame has",
+		.help = "numbers per frame",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -101,8 +102,8 @@ static const weir_parameter numbers_parameters[] = {
 		.name = "duration",
 		.type = WEIR_DURATION,
 		.fallback = "\"1ms\"",
-		.help = "how long the kernel takes before it writes: who does not wait for it reads "
-			"something else",
+		.help = "how long the kernel runs before it writes: a reader that does not wait finds "
+			"other numbers",
 	},
 	{.name = NULL},
 };
@@ -126,8 +127,8 @@ static weir_status numbers_start(weir_context *context, void *state, const weir_
 }
 
 /*
- * A stream of the pool's, which is to travel with the message: taken at the first call with that name, kept
- * for the run. Or the internal stream, which travels by itself.
+ * A stream from the pool, which then travels with the message: allocated by the first call with that name,
+ * kept for the run. Or the internal stream, which travels without a call.
  */
 static weir_status choose_stream(weir_context *context, const char *name, weir_stream **out)
 {
@@ -237,8 +238,8 @@ static weir_status combine_check(weir_context *context, const weir_tensor *x, co
 	return WEIR_OK;
 }
 
-/* The first frame tells how many streams there are: its two inputs' and this entity's own. */
-static weir_status tell_streams(weir_context *context, weir_stream *own)
+/* Prints with the first frame how many streams there are: those of the two inputs, and the entity's own. */
+static weir_status print_streams(weir_context *context, weir_stream *own)
 {
 	weir_stream *streams[3] = {NULL, NULL, own};
 	int different = 0;
@@ -258,7 +259,7 @@ static weir_status tell_streams(weir_context *context, weir_stream *own)
 	return WEIR_OK;
 }
 
-/* A kernel into memory of the device, and one that reads what it wrote, into pinned host memory. */
+/* One kernel into device memory, and one that reads its result and writes to pinned host memory. */
 static weir_status enqueue(weir_context *context, weir_stream *stream, struct scale_add *first,
 			   const weir_tensor *like, weir_message **out)
 {
@@ -275,7 +276,7 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, struct sc
 	}
 	if (!status)
 		status = weir_stream_launch(stream, &reverse, &second, sizeof second);
-	weir_message_unref(sums); /* its memory stays until the kernels are done */
+	weir_message_unref(sums); /* its memory lives until the kernels are done */
 	return status;
 }
 
@@ -289,21 +290,21 @@ static weir_status combine_compute(weir_context *context, void *state)
 	weir_stream *stream = NULL;
 	weir_status status;
 
-	/* Our own stream, after that of in1; then the same one, after that of in2, too. */
+	/* Our own stream, ordered after that of in1; then the same stream, ordered also after that of in2. */
 	status = weir_context_receive_stream(context, IN1, true, false, &stream);
 	if (!status)
 		status = weir_context_receive_stream(context, IN2, true, false, &stream);
 	if (!status)
 		status = combine_check(context, x, y, weir_stream_device(stream));
 	if (!status && !weir_context_tick(context))
-		status = tell_streams(context, stream);
+		status = print_streams(context, stream);
 	if (status)
 		return status;
 	work.count = x->shape[0];
 	work.a = (float)self->a;
 	status = enqueue(context, stream, &work, x, &out);
 	if (!status)
-		return weir_context_emit(context, 0, out); /* our stream travels with it by itself */
+		return weir_context_emit(context, 0, out); /* our stream travels with it without a call */
 	weir_message_unref(out);
 	return status;
 }
@@ -311,7 +312,7 @@ static weir_status combine_compute(weir_context *context, void *state)
 static const weir_operator combine = {
 	.size = sizeof(weir_operator),
 	.name = "combine",
-	.help = "a * in1 + in2, reversed: two kernels behind whatever produced the inputs",
+	.help = "a * in1 + in2, reversed: two kernels, ordered after the producers of the inputs",
 	.flags = WEIR_OPERATOR_STREAM,
 	.state_size = sizeof(struct combine),
 	.parameters = combine_parameters,
@@ -325,12 +326,12 @@ static const weir_operator combine = {
 
 struct check {
 	int64_t a, first1, first2;
-	uint64_t frames, numbers; /* that were right */
+	uint64_t frames, numbers; /* compared so far */
 };
 
 static const weir_parameter check_parameters[] = {
 	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3",
-	 .help = "as combine has it"},
+	 .help = "as in combine"},
 	{.size = sizeof(weir_parameter), .name = "first1", .type = WEIR_INT,
 	 .help = "`first` of the source of in1"},
 	{.size = sizeof(weir_parameter), .name = "first2", .type = WEIR_INT,
@@ -343,7 +344,7 @@ static const weir_port check_inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_TENSOR,
-		.help = "what combine emits",
+		.help = "numbers from combine",
 	},
 	{.name = NULL},
 };
@@ -361,7 +362,7 @@ static weir_status check_start(weir_context *context, void *state, const weir_va
 	return WEIR_OK;
 }
 
-/* In integers, and from the sources' parameters alone: it shares nothing with the kernels. */
+/* Computed in integers from the sources' parameters, independently of the kernels. */
 static int64_t expected(const struct check *self, int64_t frame, int64_t i)
 {
 	return self->a * (self->first1 + frame + i) + self->first2 + frame + i;
@@ -399,7 +400,7 @@ static void check_stop(weir_context *context, void *state)
 static const weir_operator check = {
 	.size = sizeof(weir_operator),
 	.name = "check",
-	.help = "compares every number with the one that it must be; ends the run at the first wrong one",
+	.help = "compares every number with the expected one; ends the run at the first wrong one",
 	.state_size = sizeof(struct check),
 	.parameters = check_parameters,
 	.inputs = check_inputs,

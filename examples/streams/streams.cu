@@ -1,4 +1,4 @@
-/* The CUDA forms of the kernels in streams.c: they enqueue, and return what CUDA said. They never wait. */
+/* The CUDA forms of the kernels in streams.c: enqueue and return CUDA's error. They never wait. */
 #include "streams.h"
 
 static __device__ int64_t device_time(void)

@@ -1,4 +1,4 @@
-/* What the operators, their kernels and the program share. */
+/* Shared by the operators, their kernels and the program. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
@@ -10,7 +10,7 @@ struct count_up {
 	float *to;
 	int64_t count;
 	float first;
-	int64_t duration; /* ns: it takes its time before it writes */
+	int64_t duration; /* ns that the kernel runs before it writes */
 };
 
 struct scale_add {
@@ -33,7 +33,7 @@ int count_up_on_cuda(void *native_stream, const void *arguments);
 int scale_add_on_cuda(void *native_stream, const void *arguments);
 int reverse_on_cuda(void *native_stream, const void *arguments);
 
-/* Adds the operators `numbers`, `combine` and `check`: what the plugin does when it is loaded. */
+/* Adds the operators `numbers`, `combine` and `check`. The plugin calls it when loaded. */
 weir_status streams_add(weir_registry *registry);
 #ifdef __cplusplus
 }

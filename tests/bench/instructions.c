@@ -1,11 +1,11 @@
 /*
- * One graph on one worker of `host`, for a tool that counts instructions; says how many ticks there were. Two runs of
- * different length differ by ticks alone, so what a start and an end cost is in neither figure.
+ * One graph on one worker of `host`, for a tool that counts instructions; prints the number of ticks. Two
+ * runs of different length differ only in ticks, so their difference excludes the start and the end.
  *
- *	instructions chain ENTITIES CAPACITY MESSAGES
- *	instructions fan_in SENDERS CAPACITY MESSAGES	each sender's
- *	instructions fan_out RECEIVERS CAPACITY MESSAGES	the sender's
- *	instructions gated 0 CAPACITY MESSAGES		a kernel's, before a gate
+ * instructions chain ENTITIES CAPACITY MESSAGES
+ * instructions fan_in SENDERS CAPACITY MESSAGES	each sender's
+ * instructions fan_out RECEIVERS CAPACITY MESSAGES	the sender's
+ * instructions gated 0 CAPACITY MESSAGES		a kernel's, before a gate
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,15 +45,15 @@ static weir_status source_compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, message);
 }
 
-/* Long enough for the worker to have armed and gone to sleep: each gated tick goes the same way. */
-static int pause_a_while(const void *arguments)
+/* Long enough for the worker to arm the signal and sleep, so that each gated tick takes the same path. */
+static int pause_kernel(const void *arguments)
 {
 	(void)arguments;
 	weir_sleep(2000000);
 	return 0;
 }
 
-static const weir_kernel kernel = {sizeof(weir_kernel), "pause", pause_a_while, NULL};
+static const weir_kernel kernel = {sizeof(weir_kernel), "pause", pause_kernel, NULL};
 
 static weir_status device_compute(weir_context *context, void *state)
 {

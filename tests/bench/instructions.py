@@ -1,10 +1,11 @@
-"""Counts what a tick costs, exactly: instructions of the worker, and locked ones, under callgrind.
+"""Counts the cost of a tick exactly: instructions of the worker, and locked ones, under callgrind.
 
     instructions.py [--update] TABLE COMPILER PROGRAM
 
-Each scenario runs twice, with two lengths; the difference, by the ticks between, has nothing of starts and ends in it.
-The other threads are left out: what the health watch does depends on the time. Compared with the table, if that was measured by this compiler: a figure may be off by 3 %, or by 0.15 of an instruction.
---update writes the table anew. Without valgrind or objdump the test is skipped (77).
+Each scenario runs twice with different lengths; the difference, divided by the ticks between, excludes
+start and end. The other threads are not counted: the work of the health watch depends on the time. The
+figures are compared with the table if this compiler measured it: each may be off by 3 %, or by 0.15 of an
+instruction. --update rewrites the table. Without valgrind or objdump the test is skipped (77).
 """
 import functools
 import pathlib
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-# name, arguments, messages of the shorter and the longer run, how often: the least counts, for threads that meet add to it
+# name, arguments, messages of the shorter and the longer run, repetitions: the least counts, since contention
+# adds to it
 SCENARIOS = [
     ("chain_8_capacity_1", ["chain", "8", "1"], 2000, 6000, 1),
     ("chain_8_capacity_64", ["chain", "8", "64"], 2000, 6000, 1),
@@ -31,13 +33,15 @@ LOCKED = re.compile(r"^\s*([0-9a-f]+):\s+(?:lock\s|xchg\s+[^#\n]*\()", re.M)
 
 @functools.cache
 def locked_addresses(path):
-    """Addresses of a file's instructions that lock: with the prefix, and xchg with memory, which needs none."""
+    """Addresses of a file's locking instructions: those with the prefix, and xchg with memory, which locks
+    without it.
+    """
     listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True).stdout
     return {int(address, 16) for address in LOCKED.findall(listing)}
 
 
 def read(path):
-    """(instructions, locked ones) that callgrind saw in one thread, or None: it is no worker."""
+    """(instructions, locked ones) that callgrind counted in one thread, or None if it is not a worker."""
     instructions = locked = 0
     addresses, called, worker = set(), False, False
     for line in path.read_text().splitlines():
@@ -50,7 +54,7 @@ def read(path):
             worker |= line == "fn=wr_worker_main"
         elif line.startswith("0x"):
             address, count = line.split()
-            if not called:  # the line after a call is what was called, counted there
+            if not called:  # the line after a call has the callee's cost
                 instructions += int(count)
                 locked += int(count) if int(address, 16) in addresses else 0
             called = False
@@ -94,8 +98,8 @@ def table(path):
 
 def write(path, compiler, figures):
     with open(path, "w") as out:
-        out.write("# Instructions and locked instructions a tick: instructions.py --update writes this. Whoever changes what a\n"
-                  "# tick costs writes it anew, and the commit says why.\n")
+        out.write("# Instructions and locked instructions a tick: instructions.py --update writes this. A commit that changes what a\n"
+                  "# tick costs updates it, and says why.\n")
         out.write(f"compiler {compiler}\n")
         for name, (instructions, locked) in figures.items():
             out.write(f"{name:<22}{instructions:>10.1f}{locked:>9.2f}\n")
@@ -106,7 +110,7 @@ def off(is_now, was):
 
 
 def judge(path, compiler, figures):
-    """Prints all figures; false: one is off."""
+    """Prints all figures; returns False if one is off."""
     measured_by, due = table(path)
     judged, right = measured_by == compiler, True
     if not judged:

@@ -1,4 +1,4 @@
-/* A plugin whose operator `crash` ends the process in its compute, by one of several ways. */
+/* A plugin whose operator `crash` ends the process inside compute, in one of several ways. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-/* What the argument points to is never 2; the compiler does not know. */
+/* The byte pointed to is never 2, which the compiler does not know. */
 static int overflow(volatile char *below)
 {
 	volatile char room[4096];
@@ -56,7 +56,7 @@ static weir_status compute(weir_context *context, void *state)
 	return weir_context_finish(context);
 }
 
-/* Of the way `late`: outside of compute. */
+/* Mode `late`: crashes outside of compute. */
 static void stop(weir_context *context, void *state)
 {
 	(void)context;

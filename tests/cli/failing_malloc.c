@@ -1,8 +1,8 @@
 /*
- * Preloaded: the FAIL_AT-th allocation of the process fails (counted from 0), with FAIL_ALL every later one, too.
- * FAIL_COUNT=FILE: how many there were is written there at the end.
- * What pthread_getattr_np allocates is passed over: AddressSanitizer calls it at the begin of each thread, in nobody's code, and ends the
- * process with a backtrace through clone3 where it fails.
+ * Preloaded: the FAIL_AT-th allocation of the process fails (counted from 0), and with FAIL_ALL every later
+ * one, too. The number of allocations is written to FAIL_COUNT=FILE at the end. Allocations of
+ * pthread_getattr_np are not counted: AddressSanitizer calls it when a thread starts, outside of weir's
+ * code, and ends the process if it fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static _Atomic long made;
 static long fails_at = -1;
 static bool all, on;
 static const char *count_file;
-static char early[65536];	/* what dlsym asks for while calloc is looked up */
+static char early[65536];	/* for dlsym, which allocates while calloc is being looked up */
 static size_t early_used;
 static _Thread_local bool passed_over __attribute__((tls_model("initial-exec")));
 
@@ -65,7 +65,7 @@ void *calloc(size_t count, size_t bytes)
 {
 	static bool looking;
 
-	if (looking) {	/* dlsym's own */
+	if (looking) {	/* called by dlsym */
 		void *memory = early + early_used;
 
 		early_used += (count * bytes + 15) & ~(size_t)15;
@@ -100,7 +100,7 @@ int pthread_getattr_np(pthread_t thread, pthread_attr_t *out)
 {
 	int error;
 
-	if (!real_pthread_getattr_np)	/* of the first thread it is asked before any constructor */
+	if (!real_pthread_getattr_np)	/* called for the first thread before any constructor */
 		*(void **)&real_pthread_getattr_np = dlsym(RTLD_NEXT, "pthread_getattr_np");
 	passed_over = true;
 	error = real_pthread_getattr_np(thread, out);

@@ -1,8 +1,7 @@
-"""A folder of golden/ is a case: args, and what the command must then say: stdout, stderr (missing:
-nothing) and exit (missing: 0).
+"""A folder of golden/ is a case: args, and the expected stdout, stderr (missing: empty) and exit (missing: 0).
 
-The command runs in the case's folder. Times and rates are put aside. GOLDEN_UPDATE=1 writes what it says
-now; read the diff.
+The command runs in the case's folder. Times and rates are replaced. GOLDEN_UPDATE=1 writes the actual
+output; read the diff.
 """
 import difflib
 import os

@@ -1,5 +1,5 @@
-"""The command in an environment that wishes it no good: readers that go away, full disks, pipes that nobody writes,
-operators that crash, words of other projects.
+"""The command in a hostile environment: readers that close, full disks, pipes without a writer, operators that
+crash, words of other projects.
 
 hostile.py WEIR PLUGIN FOLDER: FOLDER is scratch.
 """
@@ -71,7 +71,7 @@ def xb27_a_crash_in_compute_names_entity_and_operator(weir):
             graph = {"weir": 1, "entities": [{"name": "boom", "operator": "crash", "parameters": {"way": way}}]}
             ended = process.run(weir, "run", "--plugin", PLUGIN, write("crash.json", graph), *backend)
             if "Sanitizer" in ended.stderr or "runtime error: " in ended.stderr:
-                continue  # its handler was there before, and says more
+                continue  # its handler was installed first, and reports more
             assert ended.returncode == -getattr(signal, name), (way, ended)
             assert f"weir run: {name} in compute of 'boom' (operator crash)\n" in ended.stderr, (way, ended)
 
@@ -85,18 +85,18 @@ def xb27_a_crash_outside_of_compute_says_so(weir):
 
 
 def xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too(weir):
-    """There it is the main thread: without a word the process would end with 0."""
+    """On sim, compute runs on the main thread: without the line, the process would end with 0."""
     for way in ("exit", "thread", "cancel"):
         graph = {"weir": 1, "entities": [{"name": "boom", "operator": "crash", "parameters": {"way": way}}]}
         for backend in (HOST, ["--backend", "sim"]):
             ended = process.run(weir, "run", "--plugin", PLUGIN, write("crash.json", graph), *backend)
             if "Sanitizer" in ended.stderr:
-                continue  # it does not follow a stack that is unwound by force
+                continue  # the sanitizer does not follow a forced unwind
             assert ended.returncode == 1 and "pthread_exit or pthread_cancel" in ended.stderr, (way, ended)
             assert "'boom'" in ended.stderr and ended.stderr.count("\n") == 1, (way, ended)
 
 
-def a_pipe_that_nobody_writes_can_be_left(weir):
+def a_pipe_without_a_writer_can_be_left(weir):
     pipe = FOLDER / "pipe"
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
@@ -109,7 +109,7 @@ def a_pipe_that_nobody_writes_can_be_left(weir):
 
 
 def waits_in_open(child):
-    """The fifo is the first thing that it sleeps on."""
+    """The fifo is the first thing that the command blocks on."""
     end = time.monotonic() + process.LIMIT
     while time.monotonic() < end:
         state = pathlib.Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -184,7 +184,7 @@ process.main(
         xb27_a_crash_in_compute_names_entity_and_operator,
         xb27_a_crash_outside_of_compute_says_so,
         xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too,
-        a_pipe_that_nobody_writes_can_be_left,
+        a_pipe_without_a_writer_can_be_left,
         times_have_one_grammar,
         a_word_in_capitals_has_a_hint,
         words_of_other_projects_have_a_hint,

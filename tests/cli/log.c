@@ -1,4 +1,4 @@
-/* How the command writes what the library tells: it never blocks, and never ends with its reader. */
+/* How the command writes the library's log: it never blocks, and never ends when its reader does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 enum { READ, WRITE };
 
-/* stderr, replaced for a test by one end of something. */
+/* stderr, replaced during a test by one end of a pipe, socket or terminal. */
 struct rig {
 	int saved, ends[2];
 	char seen[4096];
@@ -53,7 +53,7 @@ static void fill(void)
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 	while (write(STDERR_FILENO, bytes, sizeof(bytes)) > 0)
 		;
-	fcntl(STDERR_FILENO, F_SETFL, 0);	/* as everybody's stderr: it would block */
+	fcntl(STDERR_FILENO, F_SETFL, 0);	/* blocking, as stderr usually is */
 }
 
 static void empty(void)

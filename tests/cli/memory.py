@@ -1,4 +1,4 @@
-"""Each allocation of the real malloc fails once: the command says that memory has run out, or does what it should.
+"""Each allocation of the real malloc fails once: the command reports that memory ran out, or succeeds.
 
 memory.py WEIR LIBRARY FOLDER [all]: some allocations, spread, or all of them. FOLDER is scratch.
 """
@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 EDGES = HERE.parents[1] / "examples" / "edges.json"
 FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
 NO_MEMORY = re.compile(r"out of memory|no \d+ bytes of host memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
-# One line, after those of warnings; it names the place.
+# One line, after those of warnings, which names the file.
 PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show): (\S+\.json|the command line): [^\n]+\n")
 FEW = 40
 
@@ -28,12 +28,12 @@ def run(weir, arguments, **settings):
                           env=environment, cwd=FOLDER)
 
 
-IN_FLIGHT = re.compile(r"( <figure>) +\d+$", re.M)	# the last column: how many ticks ran ahead is chance
+IN_FLIGHT = re.compile(r"( <figure>) +\d+$", re.M)	# the last column, the ticks in flight, varies
 WAITING = re.compile(r"^  waiting for something from outside: .*\n", re.M)
 
 
 def figures_aside(text):
-    """Without the line of who waits outside, too: it is left out where memory for it is short."""
+    """Also drops the line of what waits outside, which is left out when memory is short."""
     return IN_FLIGHT.sub(r"\1", FIGURES.sub(" <figure>", WAITING.sub("", text)))
 
 

@@ -1,4 +1,4 @@
-"""Where what it prints goes: terminals, pipes without a reader, full disks, closed descriptors."""
+"""Where the output goes: terminals, pipes without a reader, full disks, closed descriptors."""
 import os
 import pathlib
 import pty
@@ -12,7 +12,7 @@ HOST = ["--backend", "host"]
 
 
 def on_a_terminal(weir, *arguments):
-    """Runs with stderr on a terminal; gives code, stdout, and what the terminal got."""
+    """Runs with stderr on a terminal; returns the exit code, stdout, and what the terminal received."""
     master, slave = pty.openpty()
     child = process.start(weir, *arguments, stderr=slave)
     os.close(slave)
@@ -34,7 +34,7 @@ def a_terminal_sees_a_line_that_moves(weir):
     code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "1s")
     assert code == 0, (code, got)
     assert 2 <= got.count("ticks") <= 10 and "frames/s" in got, got
-    assert got.endswith("\r\x1b[K"), got  # and it goes
+    assert got.endswith("\r\x1b[K"), got  # and is cleared
     assert "finished" in out, out
 
 
@@ -101,7 +101,7 @@ def xb13_an_operator_that_cannot_write_is_told_once(weir):
 
 
 def closed_descriptors_stay_out_of_files(weir):
-    """With stdout closed the first file that is opened would get its number, and the summary with it."""
+    """With stdout closed, the first opened file would get its number and receive the summary."""
     with tempfile.TemporaryDirectory() as folder:
         ended = process.run(
             weir, "run", process.graph("ping.json"), *HOST, capture_output=False, cwd=folder,

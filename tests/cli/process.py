@@ -1,15 +1,15 @@
-"""What the tests of the command share: running it, and a list of checks that reports every failure."""
+"""Shared by the tests of the command: running it, and running a list of checks that reports every failure."""
 import os
 import subprocess
 import sys
 
 GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
 LIMIT = 60  # seconds: the command never hangs
-started = []  # what a test that fails may leave behind
+started = []  # processes that a failing test may leave running
 
 
 def environment():
-    """Without settings of whoever runs the tests; English messages of the system."""
+    """The environment without settings of the user who runs the tests; English messages of the system."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
     return {**kept, "LC_ALL": "C"}
 
@@ -31,7 +31,7 @@ def run(weir, *arguments, **options):
 
 
 def main(tests):
-    """Runs every function of `tests` with the command's path; a name may be given to run that one alone."""
+    """Runs every function of `tests` with the command's path; an argument names a single one."""
     weir, failed = os.path.abspath(sys.argv[1]), 0
     chosen = [test for test in tests if len(sys.argv) < 3 or test.__name__ == sys.argv[2]]
     assert chosen, "no such test"

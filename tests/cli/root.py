@@ -1,4 +1,4 @@
-"""--root: the files of the built-in operators stay in one folder, whatever the graph and links say.
+"""--root: the built-in operators open files in one folder only, whatever the graph and links name.
 
 root.py WEIR FOLDER: FOLDER is scratch.
 """
@@ -17,7 +17,7 @@ OUTSIDE = "lies outside of the root (--root)"
 
 
 def fresh():
-    """root/inside/a.png, root/images/a.png, outside/b.png, and links that lead out of root and about in it."""
+    """root/inside/a.png, root/images/a.png, outside/b.png, and links that lead out of root and within it."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     for name in ("root/inside", "root/images", "outside"):
         (FOLDER / name).mkdir(parents=True)

@@ -1,6 +1,6 @@
-"""docs/graph.schema.json and `weir check` know the same keys, and what the examples say is right by both.
+"""docs/graph.schema.json and `weir check` know the same keys, and both accept the examples.
 
-The command lists the keys of an object when it meets one that it does not know. Arguments: the command.
+The command lists an object's keys when it meets an unknown one. Arguments: the command.
 """
 import copy
 import json
@@ -26,7 +26,7 @@ GRAPH = {
     "inlets": [{"port": "e.in"}],
     "outlets": [{"port": "e.out"}],
 }
-OBJECTS = {  # of the schema, and where the graph has one
+OBJECTS = {  # objects of the schema, and their place in the graph
     None: [],
     "scheduler": ["scheduler"],
     "stream_pool": ["resources", "a"],
@@ -68,7 +68,7 @@ def is_type(value, name):
 
 
 def fits(value, schema):
-    """As much of JSON Schema as this one uses."""
+    """The part of JSON Schema that this one uses."""
     schema = resolved(schema)
     types = schema.get("type", [])
     if types and not any(is_type(value, name) for name in ([types] if isinstance(types, str) else types)):

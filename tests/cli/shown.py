@@ -1,5 +1,5 @@
-"""Nothing that a file, a plugin or the command line says reaches the terminal raw: no C0 but the ends of lines, no DEL,
-no C1, no mark of direction, and only UTF-8.
+"""Text from a file, a plugin or the command line never reaches the terminal raw: no C0 except newlines, no
+DEL, no C1, no direction marks, and only UTF-8.
 
 shown.py WEIR PLUGIN FOLDER: FOLDER is scratch.
 """
@@ -21,7 +21,7 @@ COMMANDS = [["check"], ["show"], ["show", "--json"], ["show", "--dot"], ["run", 
 
 
 def said(weir, *arguments):
-    """stdout and stderr as bytes; a crash is none of its ends."""
+    """stdout and stderr as bytes; asserts that it did not crash."""
     environment = process.environment()
     ended = subprocess.run([weir, *arguments], capture_output=True, timeout=process.LIMIT, env=environment, cwd=FOLDER)
     assert ended.returncode >= 0, (arguments, ended)

@@ -1,6 +1,6 @@
-"""SIGINT and SIGTERM: a drain, exit 130 or 143, whenever they come.
+"""SIGINT and SIGTERM: a drain, then exit 130 or 143, whenever they arrive.
 
-WEIR_SIGINT_RUNS=1000: as often at random instants.
+WEIR_SIGINT_RUNS=1000: at as many random instants.
 """
 import contextlib
 import os
@@ -13,7 +13,7 @@ import process
 RUNS = int(os.environ.get("WEIR_SIGINT_RUNS", "20"))
 DRAIN = 5  # seconds that a drain may take
 HOST = ["--backend", "host", "--workers", "2"]
-BEGINS = "weir run: stopping: what is in flight is finished; a second Ctrl-C or SIGTERM stops at once\n"
+BEGINS = "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
 
 
 def start(weir, *arguments, **options):
@@ -21,7 +21,7 @@ def start(weir, *arguments, **options):
 
 
 def mask(child, field):
-    """A mask of /proc/PID/status; 0 once the process is gone."""
+    """A mask of /proc/PID/status; 0 after the process has ended."""
     try:
         with open(f"/proc/{child.pid}/status") as status:
             lines = dict(line.rstrip("\n").split(":", 1) for line in status)
@@ -42,12 +42,12 @@ def until(condition, what):
 
 
 def running(child):
-    """Its first tick has printed a line."""
+    """Waits for the line that the first tick prints."""
     assert child.stdout.readline(), child.communicate()
 
 
 def stop(child, number):
-    """Sends it and gives code, stdout, stderr and the seconds that the end took."""
+    """Sends the signal; returns exit code, stdout, stderr and the seconds until the end."""
     begin = time.monotonic()
     child.send_signal(number)
     out, err = child.communicate(timeout=process.LIMIT)
@@ -79,7 +79,7 @@ def s07_a_quiet_run_drains_without_a_word(weir):
 
 
 def s07_a_simulated_run_drains(weir):
-    """Its world runs on the thread that is interrupted, wherever that is."""
+    """On sim the run is on the interrupted thread, wherever that is."""
     for turn in range(RUNS):
         child = start(weir, process.graph("endless.json"), "--backend", "sim", "--seed", str(turn))
         running(child)
@@ -87,7 +87,7 @@ def s07_a_simulated_run_drains(weir):
         assert (code, err) == (130, BEGINS) and "stopped by SIGINT" in out, (turn, code, out, err)
 
 
-def s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up(weir):
+def s07_an_unread_drain_line_delays_nothing(weir):
     """stderr is a full pipe."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -129,7 +129,7 @@ def s07_sigint_at_random_instants(weir):
         workers = str(dice.choice([1, 2, 8]))
         child = start(weir, process.graph("endless.json"), "--backend", "host", "--workers", workers)
         time.sleep(dice.choice([0, 0.002, 0.02, 0.2]) * dice.random())
-        ours = has(child, "SigBlk", signal.SIGINT)  # else main has not begun: the system's default ends it
+        ours = has(child, "SigBlk", signal.SIGINT)  # else main has not begun: the default action
         code, out, err, seconds = stop(child, signal.SIGINT)
         assert code == 130 or (code == -signal.SIGINT and not ours), (seed, turn, code, out, err)
         assert seconds < DRAIN + 1, (seed, turn, seconds)
@@ -140,7 +140,7 @@ def s07_a_drain_that_takes_too_long_is_abandoned_by_name(weir):
     running(child)
     code, out, err, seconds = stop(child, signal.SIGINT)
     assert code == 130, (code, out, err)
-    assert seconds < 7 + 1, seconds  # a compute on the host cannot be cut short
+    assert seconds < 7 + 1, seconds  # a compute on the host cannot be interrupted
     assert "abandoned" in err and "work" in err, err
 
 
@@ -151,7 +151,7 @@ def s07_the_second_sigint_exits_at_once(weir):
     until(lambda: not has(child, "ShdPnd", signal.SIGINT), "the first one was taken")
     code, out, err, seconds = stop(child, signal.SIGINT)
     assert code == 130, (code, out, err)
-    assert seconds < 2.5, seconds  # well below the drain; a sanitizer takes a second for its own end
+    assert seconds < 2.5, seconds  # well below the drain; a sanitizer takes a second to exit
 
 
 process.main(
@@ -160,7 +160,7 @@ process.main(
         s07_sigterm_drains_and_exits_143,
         s07_a_quiet_run_drains_without_a_word,
         s07_a_simulated_run_drains,
-        s07_the_line_of_a_drain_that_nobody_reads_holds_nothing_up,
+        s07_an_unread_drain_line_delays_nothing,
         s07_a_signal_before_the_scheduler_exists_is_not_lost,
         commands_that_run_nothing_let_the_signal_through,
         s07_sigint_at_random_instants,

@@ -1,4 +1,4 @@
-"""Why a run stands still, as the command tells it: on SIGUSR1, after a time without a tick, past a drain.
+"""The explanation of a standstill: on SIGUSR1, after a time without a tick, past a drain.
 
 standstill.py WEIR FOLDER: FOLDER is scratch.
 """
@@ -16,7 +16,7 @@ HOST = ["--backend", "host", "--workers", "2"]
 
 
 def stands(name="stands.json", **scheduler):
-    """A chain behind an entity that is disabled; it stays open."""
+    """A chain behind a disabled entity, which stays open."""
     entities = [{"name": "source", "operator": "ping"}]
     entities += [{"name": f"d{i}", "operator": "delay", "parameters": {"duration": "0ns"}} for i in range(300)]
     entities += [{"name": "end", "operator": "sink", "conditions": [{"type": "boolean", "enable_tick": False}]}]
@@ -43,7 +43,7 @@ def xb16_sigusr1_tells_why_and_the_run_goes_on(weir):
     for _ in range(2):
         child.send_signal(signal.SIGUSR1) if listens(child) else None
         line = child.stderr.readline()
-        while line != "weir run: " + WHY:  # it was asked before the chain had filled
+        while line != "weir run: " + WHY:  # the request came before the chain was full
             child.send_signal(signal.SIGUSR1)
             line = child.stderr.readline()
             assert line.startswith("weir run: "), line
@@ -95,10 +95,10 @@ def hangs(**scheduler):
 
 
 def xb16_a_compute_that_hangs_past_its_drain_is_named(weir):
-    """Unasked: the drain's own time has passed."""
+    """Without a request: the time of the drain has passed."""
     child = process.start(weir, "run", hangs(), *HOST)
     assert listens(child)
-    time.sleep(0.5)  # it is inside compute
+    time.sleep(0.5)  # until it is inside compute
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=process.LIMIT)
     assert "slow waits: compute: runs for" in err, err

@@ -1,4 +1,6 @@
-/* A plugin whose every text holds what steers a terminal. Operator `strange`: fails, waits or prints. */
+/*
+ * A plugin whose texts all contain terminal control characters. Operator `strange`: fails, waits or prints.
+ */
 #include <string.h>
 
 #include "weir.h"

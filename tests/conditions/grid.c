@@ -1,4 +1,4 @@
-/* The grid of `periodic`: beats do not move with what compute takes, and those that are lost are counted. */
+/* The grid of `periodic`: beats do not depend on the duration of compute, and lost ones are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,13 +20,13 @@ static struct rig beat(int64_t period, const char *policy, int64_t offset)
 	return rig_of(&wr_periodic, text);
 }
 
-/* The time at which it is due, or now if it is due already. */
+/* Returns the time at which the condition is due, or now if it is due already. */
 static int64_t due(struct rig *rig)
 {
 	return rig_ask(rig) == READY ? rig->view.now : rig->verdict.at;
 }
 
-/* Ticks as soon as it is due; compute takes so long. Returns when the n-th tick began. */
+/* Ticks n times, as soon as due, with a compute of that duration. Returns when the n-th tick began. */
 static int64_t tick(struct rig *rig, int n, int64_t compute)
 {
 	for (int i = 0; i < n; i++) {
@@ -101,7 +101,7 @@ TEST(xb32_an_offset_sets_the_grid_from_the_start_of_the_run)
 	rig.view.started = rig.view.now = 1000;
 	assert_int_equal(rig_ask(&rig), WAIT);
 	assert_true(rig.verdict.at == 1030);
-	rig.view.now = 1275; /* messages came late: beats 1030, 1130 and 1230, of which one has this tick */
+	rig.view.now = 1275; /* late messages: 1030, 1130 and 1230 are due, one is used */
 	rig_tick_for(&rig, 10);
 	assert_true(rig.view.lost == 2 && due(&rig) == 1330);
 }

@@ -7,7 +7,7 @@
 
 #include "tests/conditions/rig.h"
 
-/* What was declared of `name`: the written value, else the default, else the test is wrong. Ends at a blank. */
+/* Returns the text of `name`: the given value, or the default; asserts that there is one. Ends at a blank. */
 static const char *value_of(const weir_values *values, const char *name)
 {
 	size_t length = strlen(name);
@@ -116,7 +116,7 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 	return closed;
 }
 
-/* Of an any-size port the rig has one sender: the one whose queue has least. */
+/* For an any-size port the rig has one sender: that of the shortest queue. */
 bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 {
 	const struct rig_port *port = &view->ports[input];

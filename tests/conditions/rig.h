@@ -1,6 +1,6 @@
 /*
- * A rig for conditions without a scheduler: the view is a struct that the test fills, the verdict one that it reads, and the
- * library's functions for both are replaced by these (they come first when the program is linked).
+ * A rig for conditions without a scheduler: the test fills the view, a struct, and reads the verdict. The
+ * library's functions for both are replaced by these, which are linked first.
  */
 #ifndef TESTS_CONDITIONS_RIG_H
 #define TESTS_CONDITIONS_RIG_H
@@ -12,7 +12,7 @@ enum { RIG_PORTS = 4, RIG_FENCES = 100 };
 struct rig_port {
 	size_t count, least, take, room, emits, pending;
 	bool any_size, unconnected, closed;
-	size_t push_when_asked_closed; /* so many arrive, and the port closes, after it was asked whether it is closed */
+	size_t push_when_asked_closed; /* arrive, and the port closes, once its state was asked */
 	weir_fence fences[RIG_FENCES];
 };
 
@@ -47,9 +47,9 @@ struct rig {
 	_Alignas(16) unsigned char state[1024];
 };
 
-struct rig rig_of(const weir_condition *kind, const char *parameters); /* started; ports connected and empty, take and emits 1 */
+struct rig rig_of(const weir_condition *kind, const char *parameters); /* started; ports empty */
 enum answer rig_ask(struct rig *rig);
 void rig_tick(struct rig *rig); /* a tick at view.now; asserts that it was ready */
-void rig_tick_for(struct rig *rig, int64_t compute); /* the same, and compute takes so long: view.now goes on */
+void rig_tick_for(struct rig *rig, int64_t compute); /* compute advances view.now by that */
 
 #endif

@@ -1,7 +1,8 @@
-"""What the checks on a GPU share: arguments, a device or a skip, processes with a limit, figures for the report.
+"""Shared by the checks on a GPU: arguments, a device or a skip, processes with a time limit, figures for the
+report.
 
-Every script takes the command's path, --programs FOLDER, --backend and --signal; with --backend host all can be tried
-without a GPU (one_worker with --busy 1: the host has only a few threads that run kernels).
+Every script takes the command's path, --programs FOLDER, --backend and --signal; with --backend host all of
+them run without a GPU (one_worker with --busy 1: the host has only a few threads that run kernels).
 """
 import argparse
 import json
@@ -23,13 +24,13 @@ def graph(name):
 
 
 def environment(**more):
-    """Without settings of whoever runs the checks; English messages of the system."""
+    """The environment without settings of the user who runs the checks; English messages of the system."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
     return {**kept, "LC_ALL": "C", **more}
 
 
 def end(child):
-    """A process that hangs in the driver may outlive even SIGKILL: nobody waits for it for ever."""
+    """A process that hangs in the driver may survive even SIGKILL, so the wait for it is bounded."""
     child.kill()
     try:
         child.communicate(timeout=10)
@@ -38,7 +39,7 @@ def end(child):
 
 
 def run(command, limit=LIMIT, env=None):
-    """Runs it from the top of the tree."""
+    """Runs it in the root of the tree."""
     command = [str(word) for word in command]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env or environment()
@@ -52,14 +53,14 @@ def run(command, limit=LIMIT, env=None):
 
 
 def run_json(command, limit=LIMIT):
-    """The line of JSON that a program prints."""
+    """The line of JSON that a program printed."""
     ended = run(command, limit)
     assert ended.returncode == 0, (ended.returncode, ended.stdout, ended.stderr)
     return json.loads(ended.stdout)
 
 
 def report(line):
-    """A figure: on stdout and, for ctest keeps that to itself, in the file WEIR_REPORT."""
+    """Prints a figure on stdout and, since ctest hides that, appends it to the file WEIR_REPORT."""
     print(line, flush=True)
     if os.environ.get("WEIR_REPORT"):
         with open(os.environ["WEIR_REPORT"], "a") as file:

@@ -1,7 +1,8 @@
-"""SIGINT at random instants: exit 130 within the drain and a second, nothing lost; the second one exits at once.
+"""SIGINT at random instants: exit 130 within the drain and a second, nothing lost; the second one exits at
+once.
 
---runs N or WEIR_SIGINT_RUNS: how many; --random-only 1: nothing else. A failure names the seed, WEIR_SIGINT_SEED repeats
-it.
+--runs N or WEIR_SIGINT_RUNS: number of runs; --random-only 1: nothing else. A failure prints the seed,
+which WEIR_SIGINT_SEED repeats.
 """
 import concurrent.futures
 import os
@@ -14,7 +15,7 @@ import time
 import acceptance
 
 DRAIN = 5  # seconds that a drain may take
-GRACE = {"cuda": 1}  # seconds after it; as an ordinary test it shares its cores with others
+GRACE = {"cuda": 1}  # seconds after the drain; an ordinary test shares its cores with others
 SHORT, LONG = "work.duration=50ms", "work.duration=20s"
 LOST = re.compile(r"messages were lost|emitted \d+ to \d+ connections")
 CHAIN = ["source", "work", "end"]
@@ -31,7 +32,7 @@ class Child:
         self.process = subprocess.Popen(command, cwd=acceptance.ROOT, env=acceptance.environment(), **pipes)
 
     def mask(self, field):
-        """A mask of /proc/PID/status has SIGINT; False once the process is gone."""
+        """True if a mask of /proc/PID/status has SIGINT; False after the process has ended."""
         try:
             with open(f"/proc/{self.process.pid}/status") as status:
                 lines = dict(line.rstrip("\n").split(":", 1) for line in status)
@@ -40,7 +41,7 @@ class Child:
         return bool(int(lines.get(field, "0"), 16) >> (signal.SIGINT - 1) & 1)
 
     def interrupt(self):
-        """Sends it and gives code, stdout, stderr, and the seconds until the end."""
+        """Sends the signal; returns exit code, stdout, stderr, and the seconds until the end."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         try:
@@ -51,7 +52,7 @@ class Child:
         return self.process.returncode, out, err, time.monotonic() - begin
 
     def await_ticks(self):
-        """`say` prints its first tick; the kernels begin with it."""
+        """Waits for the line that `say` prints in its first tick; the kernels start with it."""
         line = self.process.stdout.readline()
         assert line, self.process.communicate(timeout=10)
         time.sleep(0.1)
@@ -63,7 +64,9 @@ class Child:
 
 
 def conserved(out):
-    """What went out by the summary's table came in, or is named as left: along the chain. True if there was a table."""
+    """In the summary's table, each entity received what the one before it emitted, or the rest is listed as
+    left over. True if there was a table.
+    """
     rows = {row[0]: row for row in re.findall(r"^  (\w+) +(\d+) +(\d+) +(\d+) ", out, re.M)}
     if not {*CHAIN} <= {*rows}:
         return False
@@ -75,9 +78,9 @@ def conserved(out):
 
 
 def check_end(came, ours, limit):
-    """Gives whether a run had begun."""
+    """Returns True if a run had begun."""
     code, out, err, seconds = came
-    if code == -signal.SIGINT and not ours:  # main had not begun: the system's default ended it
+    if code == -signal.SIGINT and not ours:  # main had not begun: the default action ended it
         return False
     assert code == 130, (code, out, err)
     assert seconds < limit, f"the end took {seconds:.2f} s"
@@ -87,7 +90,7 @@ def check_end(came, ours, limit):
 
 def one_turn(given, seed, turn):
     dice = random.Random(f"{seed} {turn}")
-    instants = [0.05, 1, 3, 6] if given.backend == "cuda" else [0.02, 0.3, 1, 2]  # four devices at once take their time to open
+    instants = [0.05, 1, 3, 6] if given.backend == "cuda" else [0.02, 0.3, 1, 2]  # opening four devices at once takes time
     workers, most = dice.choice([1, 2, 8]), dice.choice(instants)
     child = Child(given, workers, SHORT)
     time.sleep(dice.random() * most)
@@ -119,7 +122,7 @@ def e04_s07_sigint_while_a_kernel_takes_20_s(given):
         came = child.interrupt()
         check_end(came, True, DRAIN + GRACE.get(given.backend, 3))
         assert came[3] > DRAIN - 1, f"it did not wait for the drain: {came}"
-        assert "abandoned" in came[2] and "left behind" in came[2], came
+        assert "abandoned" in came[2] and "was not freed" in came[2], came
         acceptance.report(f"Ctrl-C ({given.backend}, {given.signal}): a kernel of 20 s, exit 130 after {came[3]:.2f} s")
 
 

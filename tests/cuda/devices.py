@@ -1,6 +1,8 @@
-"""Entities on two GPUs: the fences of one are waited for by streams of the other, copies go across, and the bytes are those of one device.
+"""Entities on two GPUs: streams of one wait for fences of the other, copies go across, and the bytes are those
+of one device.
 
-Where there is one GPU this is skipped, unless WEIR_REQUIRE_DEVICES=2. With --backend host or sim two simulated devices run it.
+Skipped with one GPU, unless WEIR_REQUIRE_DEVICES=2. With --backend host or sim it uses two simulated
+devices.
 """
 import hashlib
 import os

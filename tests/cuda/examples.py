@@ -1,4 +1,4 @@
-"""The examples around streams, green contexts and libraries: every number is right, and a wrong one is found."""
+"""The examples of streams, green contexts and libraries: every number is right, and a wrong one is reported."""
 import os
 import re
 
@@ -6,7 +6,7 @@ import acceptance
 
 EXAMPLES = acceptance.ROOT / "examples"
 STREAMS = "process: in1, in2 and this entity: {}\nsink: 20 frames, 1310720 numbers are right\n"
-NOT_CHECKED = "compare: 10 frames; where they ran only a GPU knows: not checked\n"
+NOT_CHECKED = "compare: 10 frames; not checked: only a GPU has multiprocessors\n"
 ON_A_GPU = r"compare: 10 frames; left ran on 8 multiprocessors, right on 8, rest on [1-9]\d*; none is shared\n"
 
 

@@ -1,4 +1,6 @@
-"""A kernel that faults ends the run within 2 s, with the error, the suspects and exit code 1, whoever waits for it."""
+"""A kernel that faults ends the run within 2 s, with the error, the suspects and exit code 1, whichever way
+the run waits.
+"""
 import re
 
 import acceptance
@@ -17,7 +19,7 @@ def suspects(text):
 
 
 def seconds(summary):
-    """Of the headline: '...: device failed after 53.1 ms on cuda: NVIDIA H100'."""
+    """The time in the headline: '...: device failed after 53.1 ms on cuda: NVIDIA H100'."""
     found = re.search(r"device failed after ([\d.e+]+) (s|ms|us) on ", summary)
     assert found, f"no headline about the device: {summary!r}"
     return float(found[1]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[found[2]]
@@ -66,7 +68,7 @@ def f60_a_fault_that_a_condition_waits_for_ends_the_run(given):
     check_both(given, "fault_gated.json")
 
 
-def f60_a_fault_that_nobody_waits_for_ends_the_run(given):
+def f60_a_fault_without_a_waiter_ends_the_run(given):
     check_both(given, "fault_ungated.json")
 
 
@@ -82,7 +84,7 @@ def e03_of_two_kernels_in_flight_the_innocent_is_never_accused_alone(given):
 acceptance.main(
     [
         f60_a_fault_that_a_condition_waits_for_ends_the_run,
-        f60_a_fault_that_nobody_waits_for_ends_the_run,
+        f60_a_fault_without_a_waiter_ends_the_run,
         f60_a_fault_in_the_last_tick_ends_the_run,
         e03_of_two_kernels_in_flight_the_innocent_is_never_accused_alone,
     ],

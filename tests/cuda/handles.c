@@ -1,11 +1,11 @@
 /*
- * A program that embeds weir and calls CUDA by itself: streams of its own that weir wraps, the default
- * stream, native handles, green contexts, several devices, captures, and many short runs. Each check is run
- * by a process of its own: handles.py.
+ * A program that embeds weir and calls CUDA itself: streams of its own that weir wraps, the default stream,
+ * native handles, green contexts, several devices, captures, and many short runs. handles.py runs each
+ * check in a process.
  *
  *   handles [--backend B] [--signal S] [--frames N] [--runs N] --list | CHECK...
  *
- * Prints "ok NAME" or "FAILED NAME: ..." lines; exits with 0, 1, or 77 where there are too few devices.
+ * Prints lines "ok NAME" or "FAILED NAME: ..."; exits with 0, 1, or 77 if there are too few devices.
  */
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ enum { SKIPPED = 77 };
 
 static bool load_kernels(int devices)
 {
-	for (int device = devices; device--;) /* the first one stays the current one */
+	for (int device = devices; device--;) /* ends with the first one as the current device */
 		if (!handles_called(handles_load(device), "loading the kernels"))
 			return false;
 	return true;
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 	char **names = argc > 1 ? take_options(argv + 1) : NULL;
 	int worst = 0;
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* what was printed before a crash is seen */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the output of a process that crashes */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	if (!names || !*names)
 		return usage();

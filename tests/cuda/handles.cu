@@ -1,4 +1,4 @@
-/* The kernels of handles.c: they enqueue, and return what CUDA said. */
+/* The kernels of handles.c: they enqueue and return CUDA's error. */
 #include "handles.h"
 
 static __device__ int64_t device_time(void)

@@ -1,6 +1,6 @@
 /*
- * What handles.c and its files share: a program that embeds weir and uses CUDA by itself, with handles of its
- * own. A check is a function of handles_checks; whatever is wrong is printed by handles_is, and counted.
+ * Shared by handles.c and its files: a program that embeds weir and uses CUDA itself, with handles of its
+ * own. A check is a function in one of the tables below; handles_is prints and counts what is wrong.
  */
 #ifndef TESTS_CUDA_HANDLES_H
 #define TESTS_CUDA_HANDLES_H
@@ -30,19 +30,19 @@ struct handles_check {
 	const char *name;
 	void (*run)(void);
 	unsigned
-		needs; /* UNDEFINED: CUDA does not say what happens: a crash is fine; RUNS: many short ones */
+		needs; /* UNDEFINED in CUDA: may crash; RUNS: many short ones */
 };
-/* Each ends with a NULL name. */
+/* Each table ends with a NULL name. */
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
 	handles_devices[], handles_stalls[], handles_programs[], handles_first[];
 
 bool handles_is(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
-bool handles_called(int error, const char *call); /* a CUDA call of ours; returns whether it was fine */
-void handles_told(const char *format, ...) WEIR_PRINTF(1, 2); /* what a reader may want to know */
+bool handles_called(int error, const char *call); /* a CUDA call of the program; returns true on success */
+void handles_told(const char *format, ...) WEIR_PRINTF(1, 2); /* prints a note for the reader */
 
 /* --- kernels: their forms for CUDA, handles.cu; for the host, handles_operators.c --- */
 
-/* Takes its time, then: number i is first + i. */
+/* After a while, number i is first + i. */
 struct handles_fill {
 	uint32_t *to;
 	int64_t count, ns;
@@ -54,7 +54,7 @@ struct handles_triple {
 	uint32_t *to;
 	int64_t count;
 };
-/* Stays until *flag is 1, at most `most` ns; *told is 1 then, else 2. */
+/* Runs until *flag is 1, at most `most` ns; then sets *told to 1, or to 2 after a timeout. */
 struct handles_stay {
 	const uint32_t *flag;
 	uint32_t *told;
@@ -64,18 +64,18 @@ int handles_fill_cuda(void *native, const void *arguments);
 int handles_triple_cuda(void *native, const void *arguments);
 int handles_stay_cuda(void *native, const void *arguments);
 extern const weir_kernel handles_fill_kernel, handles_triple_kernel;
-/* Each kernel is loaded there: loading one waits for those that run. Returns a cudaError_t. */
+/* Loads each kernel, since loading one later would wait for those that run. Returns a cudaError_t. */
 int handles_load(int device);
 
 /* --- operators: handles_operators.c --- */
 
 extern weir_stream
-	*handles_stream;     /* the wrapped one, of which the operator `fill` makes use by "on": "wrapped" */
-extern void *handles_native; /* it */
-extern uint32_t *handles_flag, *handles_word; /* of the operators `apart` and `release`: pinned */
+	*handles_stream;     /* the wrapped one, which the operator `fill` uses with "on": "wrapped" */
+extern void *handles_native; /* its native handle */
+extern uint32_t *handles_flag, *handles_word; /* pinned; used by the operators `apart` and `release` */
 weir_status handles_add(weir_registry *registry);
 
-/* --- graphs: handles_rig.c. After a failure nothing more is done, until close --- */
+/* --- graphs: handles_rig.c. After a failure nothing more is done until handles_close --- */
 
 struct handles_rig {
 	weir_registry *registry;
@@ -88,7 +88,7 @@ struct handles_rig {
 	unsigned workers; /* 0: 4 */
 	int64_t spin_ns;
 	bool hung;
-	bool broken; /* its end may be an error */
+	bool broken; /* the run may end with an error */
 };
 
 extern const char handles_three[];                             /* source -> process -> sink */
@@ -96,12 +96,18 @@ void handles_begin(struct handles_rig *rig, const char *json); /* NULL: an empty
 void handles_put(struct handles_rig *rig, const char *pointer, const char *format, ...) WEIR_PRINTF(3, 4);
 bool handles_open(struct handles_rig *rig);
 bool handles_start(struct handles_rig *rig);
-/* Waits so long for the end. False: it did not come, which is wrong, or with an error. */
+/*
+ * Waits that long for the end. Returns false if the run did not end (which is counted as wrong) or ended
+ * with an error.
+ */
 bool handles_wait(struct handles_rig *rig, int64_t ns);
 uint64_t handles_ticks(const struct handles_rig *rig, const char *prefix);
-/* Opened; runs to its end: all that entities of the name "sink..." have to see, and all of it right. */
+/*
+ * Opens the graph and runs it to its end; the entities named "sink..." must see that many frames, all
+ * right.
+ */
 bool handles_runs(struct handles_rig *rig, uint64_t sinks_ticks);
-void handles_close(struct handles_rig *rig); /* tells a failure */
+void handles_close(struct handles_rig *rig); /* prints a failure */
 
 #ifdef __cplusplus
 }

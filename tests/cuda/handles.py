@@ -1,8 +1,8 @@
-"""Streams of a program's own, and what else only a program with CUDA calls of its own can try: handles.c says what.
+"""Streams of a program's own, and everything else that needs CUDA calls of the program: see handles.c.
 
-Each check is a process, which has a limit. What CUDA leaves undefined may end it in any way, but has to end it.
-With --signal all, the default unless WEIR_CUDA_SIGNAL is set, every check runs with every signal.
---runs N: the short runs alone, so many.
+Each check is a process with a time limit. Where CUDA leaves the result undefined, it may end in any way,
+but must end. With --signal all, the default unless WEIR_CUDA_SIGNAL is set, every check runs with every
+signal. --runs N: only the short runs, N of them.
 """
 import os
 import sys
@@ -10,7 +10,7 @@ import sys
 import acceptance
 
 SIGNALS = ["callback", "callback_inline", "flag"]
-LIMIT = 60  # seconds a process
+LIMIT = 60  # seconds per process
 
 
 def program(given, signal, *more):

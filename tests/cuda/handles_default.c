@@ -1,4 +1,4 @@
-/* The legacy default stream: who works on it, and who waits for it without being told. */
+/* The legacy default stream: work on it, and its implicit order with other streams. */
 #include <cuda_runtime_api.h>
 
 #include "handles.h"
@@ -94,8 +94,10 @@ static void f71_non_blocking_streams_wait_if_they_are_told(void)
 	implicit(false, false);
 }
 
-/* A kernel holds the default stream until the numbers of another stream were seen: whoever waited for it
- * would wait in vain. */
+/*
+ * A kernel holds the default stream until the numbers of another stream were seen: a stream that waited for
+ * it would never produce them.
+ */
 static void f71_non_blocking_streams_go_on_without_the_default_one(void)
 {
 	struct handles_rig rig;

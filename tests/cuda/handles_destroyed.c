@@ -1,14 +1,14 @@
 /*
- * The caller destroys his stream while weir knows it. Between runs, and unwrapped before the next one,
- * nothing of it is used. In a run CUDA defines nothing: a destroyed handle may be refused, may be another
- * stream's by now, may crash the process. What is asked for is that the run ends by itself and, if it ends
- * with an error, that other graphs go on.
+ * The caller destroys its stream while weir uses it. Between runs, and if it is unwrapped before the next
+ * one, the stream is not used any more. During a run CUDA defines nothing: a destroyed handle may be
+ * rejected, may name another stream by now, may crash the process. The test requires that the run ends by
+ * itself and, if it ends with an error, that other graphs go on.
  */
 #include <cuda_runtime_api.h>
 
 #include "handles.h"
 
-enum { BEFORE = 5 }; /* ticks, then it is destroyed */
+enum { BEFORE = 5 }; /* ticks before the stream is destroyed */
 
 static bool wrap_new(struct handles_rig *rig)
 {
@@ -35,7 +35,7 @@ static void f68_a_stream_destroyed_between_runs_is_unwrapped(void)
 	handles_close(&rig);
 }
 
-/* Either it ends with an error, then by name; or nobody noticed, then the numbers were right. */
+/* The run ended with an error that names the stream, or all numbers were right. */
 static void judge(struct handles_rig *rig)
 {
 	bool well = handles_wait(rig, 20 * SECOND);
@@ -49,7 +49,7 @@ static void judge(struct handles_rig *rig)
 	handles_is(well || rig->why[0], "an error without a text");
 }
 
-/* A lost device is everybody's; an error of one call is not. */
+/* A lost device affects every graph; an error of one call does not. */
 static void judge_other(struct handles_rig *other, const struct handles_rig *broken)
 {
 	bool well = handles_wait(other, 20 * SECOND);

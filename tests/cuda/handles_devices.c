@@ -6,7 +6,7 @@
 
 enum { LINES = 4 };
 
-/* How the numbers of a line come from the device of its source to the other one. */
+/* How a line's numbers get from the device of its source to the other one. */
 enum way { COPY, UPLOAD, DIRECT };
 
 static void add(struct handles_rig *rig, unsigned *count, const char *name, unsigned line,
@@ -36,8 +36,8 @@ static void connect(struct handles_rig *rig, const char *from, const char *to, c
 }
 
 /*
- * A source on one device; there and on the other one somebody triples its numbers; a sink waits for both at
- * once. `across` is only there to copy.
+ * A source on one device; an entity on each device triples its numbers; a sink waits for both. `across`
+ * only copies.
  */
 static void add_line(struct handles_rig *rig, unsigned *count, unsigned line, enum way way)
 {
@@ -126,7 +126,7 @@ static void f70_a_graph_on_the_second_device_alone(void)
 	handles_close(&rig);
 }
 
-/* The native stream is made there, too; its numbers are tripled on the first device. */
+/* The native stream is created there, too; its numbers are tripled on the first device. */
 static void f70_t06_a_wrapped_stream_of_the_second_device(void)
 {
 	struct handles_rig rig;

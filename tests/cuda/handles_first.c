@@ -1,6 +1,6 @@
 /*
  * The graph as a user writes it first: a source and a stage that launch kernels, a copy to the host, and an
- * entity that adds up what it finds. Nobody has said a word of streams, fences or gates; every sum is right.
+ * entity that adds up the numbers. No streams, fences or gates are declared; every sum is right.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 enum { FRAMES = 4, NUMBERS = 1 << 16, STEP = 7919 };
 
-/* --- operators of that user --- */
+/* --- operators of the user --- */
 
 static weir_status numbers_on(weir_context *context, weir_message **out)
 {
@@ -63,7 +63,7 @@ static weir_status gain_compute(weir_context *context, void *state)
 	return gain_on(context, weir_context_stream(context));
 }
 
-/* The work is on a second stream, which waits for the input; the first one never wants ticked of it. */
+/* The work is on a second stream, which waits for the input; the first one is not ordered after it. */
 static weir_status aside_compute(weir_context *context, void *state)
 {
 	weir_stream *first = weir_context_stream(context), *second = NULL;
@@ -79,7 +79,7 @@ struct sum {
 	uint32_t frame;
 };
 
-/* The numbers may be on their own here, or one of several frames of a batch. */
+/* The numbers arrive as a single frame, or as several in a batch. */
 static weir_status sum_compute(weir_context *context, void *state)
 {
 	struct sum *self = state;
@@ -120,7 +120,7 @@ static const weir_operator sum = {.size = sizeof sum, .name = "sum", .help = "ad
 				  .state_size = sizeof(struct sum), .inputs = in, .start = sum_start,
 				  .compute = sum_compute};
 
-/* A condition of that user's own: there is a message. */
+/* A condition of the user's: there is a message. */
 struct any {
 	unsigned input;
 };
@@ -173,7 +173,7 @@ static void begin(struct handles_rig *rig, const char *stage, bool with_sum)
 	}
 }
 
-/* As often as the settings say, which `stage` in the middle and what `sum` says of itself. */
+/* Runs the graph with this stage, conditions and ports, and checks the sums. */
 static void sums_are_right(const char *stage, const char *conditions, const char *ports)
 {
 	struct handles_rig rig;
@@ -213,7 +213,7 @@ static void xa03_taking_all(void)
 	sums_are_right("gain", NULL, "{\"capacity\": 4, \"take\": \"all\"}");
 }
 
-static void xa04_behind_a_stream_that_nobody_joined(void)
+static void xa04_behind_a_stream_that_was_not_joined(void)
 {
 	sums_are_right("aside", NULL, NULL);
 }
@@ -259,7 +259,7 @@ const struct handles_check handles_first[] = {
 	{"xa03_with_an_explicit_message_available", xa03_with_an_explicit_message_available, HANDLES_RUNS},
 	{"xa03_with_a_condition_of_ones_own", xa03_with_a_condition_of_ones_own, HANDLES_RUNS},
 	{"xa03_taking_all", xa03_taking_all, HANDLES_RUNS},
-	{"xa04_behind_a_stream_that_nobody_joined", xa04_behind_a_stream_that_nobody_joined, HANDLES_RUNS},
+	{"xa04_behind_a_stream_that_was_not_joined", xa04_behind_a_stream_that_was_not_joined, HANDLES_RUNS},
 	{"xa03_taken_from_an_outlet", xa03_taken_from_an_outlet, HANDLES_RUNS},
 	{.name = NULL},
 };

@@ -1,12 +1,14 @@
-/* The operators of handles.c: they enqueue on native streams by themselves, and look at what the calls about
- * streams say. */
+/*
+ * The operators of handles.c: they enqueue on native streams, and check the results of the calls about
+ * streams.
+ */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "handles.h"
 
-#define STEP 7919 /* from frame to frame, so that an older frame's numbers are wrong ones */
+#define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
 weir_stream *handles_stream;
 void *handles_native;
@@ -48,7 +50,7 @@ static weir_status failed(weir_context *context, int error, const char *call)
 				 cudaGetErrorName(error));
 }
 
-/* On the native stream by ourselves, where there is one. */
+/* On the native stream, if there is one; else by weir_stream_launch. */
 static weir_status launch(weir_context *context, weir_stream *stream, const weir_kernel *kernel,
 			  const void *arguments, size_t bytes)
 {
@@ -59,7 +61,7 @@ static weir_status launch(weir_context *context, weir_stream *stream, const weir
 	return failed(context, kernel->cuda(native, arguments), kernel->name);
 }
 
-/* --- what is said about handles and devices --- */
+/* --- checks of handles and devices --- */
 
 static weir_status handle_is_known(weir_context *context, weir_stream *stream)
 {
@@ -107,7 +109,7 @@ static weir_status look(weir_context *context, weir_stream *stream)
 	return status ? status : others_are_unknown(context);
 }
 
-/* Those that the messages of input 0 carry. */
+/* The streams that the messages of input 0 carry. */
 static weir_status look_at_received(weir_context *context)
 {
 	weir_stream *streams[4];
@@ -213,8 +215,9 @@ static weir_status numbers(weir_context *context, int64_t count, bool on_host, w
 	return weir_context_alloc(context, &like, on_host, out);
 }
 
-/* The caller's graph of one kernel, made on the stream itself. It stays until it is done, although it is
- * destroyed. */
+/*
+ * Captures a graph of one kernel on the stream. The graph is destroyed at once, but lives until it has run.
+ */
 static weir_status capture(weir_context *context, weir_stream *stream, const struct handles_fill *work,
 			   bool open)
 {
@@ -239,7 +242,7 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 	return failed(context, error, "a captured kernel");
 }
 
-/* The chosen stream travels, too. */
+/* The stream chosen also travels with the message. */
 static weir_status enqueue_elsewhere(weir_context *context, const struct handles_fill *work)
 {
 	weir_stream *own = weir_context_stream(context);
@@ -262,7 +265,7 @@ static weir_status enqueue(weir_context *context, const struct fill *self, weir_
 	return launch(context, stream, &handles_fill_kernel, work, sizeof *work);
 }
 
-/* Nobody unwraps while a run is on. */
+/* A stream cannot be unwrapped during a run. */
 static weir_status stays_wrapped(weir_context *context)
 {
 	weir_status status = weir_stream_unwrap(handles_stream);
@@ -353,7 +356,10 @@ static weir_status triple_start(weir_context *context, void *state, const weir_v
 	return WEIR_OK;
 }
 
-/* The stream to work on: behind what produced the message, also where that does not say so. */
+/*
+ * Returns the stream to work on, ordered after the producer of the message even if the message does not
+ * carry it.
+ */
 static weir_status triple_stream(weir_context *context, const struct triple *self, weir_stream **out)
 {
 	bool to = !strcmp(self->sync, "to_default"), from = !strcmp(self->sync, "from_default");
@@ -370,7 +376,7 @@ static weir_status triple_stream(weir_context *context, const struct triple *sel
 	return status ? status : weir_context_set_stream(context, 0, standard);
 }
 
-/* What it holds is unref'd at once: its memory stays until the tick's work is done. */
+/* The message is dropped at once: its memory lives until the tick's work is done. */
 static weir_status copy_here(weir_context *context, weir_stream *stream, const weir_message *in,
 			     struct handles_triple *work)
 {
@@ -471,7 +477,7 @@ static const weir_operator compare_operator = {
 	.compute = compare_compute,
 };
 
-/* --- implicit: one kernel on the default stream, one on its own, nothing said about an order --- */
+/* --- implicit: one kernel on the default stream, one on its own, with no declared order --- */
 
 struct implicit {
 	bool default_first, sync;
@@ -559,8 +565,7 @@ static const weir_operator implicit = {
 	.compute = implicit_compute,
 };
 
-/* --- apart, release: a kernel on the default stream stays until one of another stream was seen complete ---
- */
+/* --- apart, release: a kernel on the default stream runs until one of another stream has completed --- */
 
 static weir_status apart_compute(weir_context *context, void *state)
 {
@@ -577,7 +582,7 @@ static weir_status apart_compute(weir_context *context, void *state)
 		status = launch(context, standard, &stay_kernel, &work, sizeof work);
 	if (!status)
 		status = one_after_other(context, &apart, own, own, &out);
-	if (!status)	/* else the default stream's fence would travel, too, and be waited for */
+	if (!status)	/* otherwise the default stream's fence would travel, too, and be waited for */
 		status = weir_context_set_stream(context, 0, own);
 	if (!status)
 		return weir_context_emit(context, 0, out);

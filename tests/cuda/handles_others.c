@@ -1,4 +1,4 @@
-/* Native handles of pool streams, and green contexts: what is refused, and who works there. */
+/* Native handles of pool streams, and green contexts: what is rejected, and which stream works where. */
 #include <string.h>
 
 #include "handles.h"
@@ -37,7 +37,7 @@ static void t05_entities_work_in_a_context_and_in_a_pool_of_them(void)
 	handles_close(&rig);
 }
 
-/* Refused when the graph or the scheduler is made. */
+/* Creating the graph or the scheduler fails with this text. */
 static void refused(struct handles_rig *rig, const char *text)
 {
 	handles_is(!handles_open(rig), "it was not refused");

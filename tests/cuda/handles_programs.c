@@ -1,4 +1,4 @@
-/* A program beside the graph: it works on CUDA streams of its own, pushes what it makes and takes what comes. */
+/* A program beside the graph: it works on its own CUDA streams, pushes what it computes and takes results. */
 #include <cuda_runtime_api.h>
 
 #include "handles.h"
@@ -9,7 +9,7 @@ struct program {
 	struct handles_rig rig;
 	weir_inlet *in;
 	weir_outlet *out;
-	weir_stream *stream;	/* weir's, the program's alone */
+	weir_stream *stream;	/* weir's, used by the program alone */
 	cudaStream_t own;
 	cudaEvent_t event;
 	uint32_t *copy;		/* pinned */
@@ -57,7 +57,10 @@ static void close_program(struct program *program)
 	handles_close(&program->rig);
 }
 
-/* The program's kernel on its own stream; weir's stream comes after it, and its fence says so. */
+/*
+ * Pushes a message that the program's kernel writes on its own stream; weir's stream is ordered after it,
+ * and its fence travels with the message.
+ */
 static bool push(struct program *program, uint32_t first)
 {
 	static const int64_t count = NUMBERS;
@@ -86,7 +89,7 @@ static bool right(const uint32_t *numbers, uint32_t first)
 	return true;
 }
 
-/* As the host finds it, at once. */
+/* The message is finished: the host reads it at once. */
 static bool take_finished(struct program *program, uint32_t first)
 {
 	weir_message *message = NULL;
@@ -97,7 +100,7 @@ static bool take_finished(struct program *program, uint32_t first)
 	return well;
 }
 
-/* The program's own stream comes after what made it, and copies. */
+/* The program's own stream waits for the producer, then copies. */
 static bool take_early(struct program *program, uint32_t first)
 {
 	weir_message *message = NULL;

@@ -1,11 +1,11 @@
-/* The graphs of handles.c: described, opened, run to their end within a time. */
+/* The graphs of handles.c: built, opened, run to their end within a time limit. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "handles.h"
 
-/* Small pools: what is done here is done often. */
+/* Small pools, since graphs are made often. */
 const char handles_three[] =
 	"{\"weir\": 1, \"name\": \"handles\","
 	" \"scheduler\": {\"device_memory\": \"8MiB\", \"host_memory\": \"8MiB\"},"
@@ -81,7 +81,7 @@ static void tell_why(const char *entity, const char *condition, const char *verd
 	printf("  %s: %s: %s (%s)\n", entity, condition, verdict, detail ? detail : "");
 }
 
-/* A compute that returned "timed out" is no run that hangs. */
+/* A compute that returned WEIR_E_TIMEOUT is not a run that hangs. */
 bool handles_wait(struct handles_rig *rig, int64_t ns)
 {
 	weir_status status;

@@ -1,6 +1,6 @@
 /*
- * Many short runs: 16 lines of three kernels of 50 us each, one frame in flight in each line, 20 frames a
- * line. Each run has 5 s, about a thousand times of what it needs; one that is not over by then has lost a
+ * Many short runs: 16 lines of three kernels of 50 us each, one frame in flight per line, 20 frames per
+ * line. Each run has 5 s, about a thousand times what it needs; one that is not over by then has lost a
  * wake-up.
  */
 #include <stdio.h>
@@ -11,8 +11,8 @@
 enum { LINES = 16, STAGES = 3, FRAMES = 20, RUNS_A_GRAPH = 10 };
 
 struct shape {
-	bool gate_all;   /* before each stage; else before the last entity alone */
-	bool one_stream; /* a line */
+	bool gate_all;   /* before each stage; otherwise before the last entity only */
+	bool one_stream; /* one stream per line */
 	unsigned workers;
 	int64_t spin_ns;
 };
@@ -25,7 +25,7 @@ static void add(struct handles_rig *rig, const struct shape *shape, unsigned lin
 	handles_put(rig, pointer, "{\"name\": \"%s%u_%u\", \"operator\": \"%s\"}",
 		    stage == STAGES ? "sink" : "stage", line, stage, stage == STAGES ? "hand_back" : "stage");
 	snprintf(pointer, sizeof pointer, "/entities/%u/conditions", line * (STAGES + 1) + stage);
-	if (stage == STAGES) /* who has seen all of its line ends it */
+	if (stage == STAGES) /* the sink ends after the frames of its line */
 		handles_put(rig, pointer,
 			    "[{\"type\": \"cuda_stream\", \"port\": \"in\"}, {\"type\": \"count\", "
 			    "\"count\": %d}]",
@@ -54,7 +54,7 @@ static void add_line(struct handles_rig *rig, const struct shape *shape, unsigne
 		    line);
 }
 
-/* Returns how many runs stalled: no more are tried then. */
+/* Returns how many runs stalled; stops at the first. */
 static unsigned runs(const struct shape *shape, unsigned count)
 {
 	struct handles_rig rig;

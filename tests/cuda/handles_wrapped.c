@@ -1,4 +1,7 @@
-/* A stream of the caller's works for entities, travels, comes back; it may be captured in a tick. */
+/*
+ * A stream of the caller's works for entities, travels with messages and comes back; it may be captured in
+ * a tick.
+ */
 #include <cuda_runtime_api.h>
 #include <string.h>
 
@@ -10,7 +13,7 @@ static void wrapped_three(struct handles_rig *rig)
 	handles_put(rig, "/entities/0/parameters/on", "\"wrapped\"");
 }
 
-/* From its making to its destruction. NULL flags: the legacy default stream. */
+/* From creation to destruction. NULL flags: the legacy default stream. */
 static bool wrap_run_unwrap(struct handles_rig *rig, const unsigned *flags)
 {
 	bool well = true;
@@ -29,7 +32,9 @@ static bool wrap_run_unwrap(struct handles_rig *rig, const unsigned *flags)
 	return (!flags || handles_called(cudaStreamDestroy(handles_native), "cudaStreamDestroy")) && well;
 }
 
-/* Two runs of one graph, each with a stream of its own: the second one may have the first one's address. */
+/*
+ * Two runs of one graph, each with a stream of its own; the second stream may have the first one's address.
+ */
 static void a_wrapped_stream(const unsigned *flags, const char *how)
 {
 	struct handles_rig rig;
@@ -63,7 +68,7 @@ static void f71_the_default_stream_may_be_wrapped(void)
 	a_wrapped_stream(NULL, "native");
 }
 
-/* --- captures: what is enqueued is a graph of the caller's --- */
+/* --- captures: work enqueued on the stream becomes a graph of the caller's --- */
 
 static void captured(const char *on)
 {
@@ -71,7 +76,7 @@ static void captured(const char *on)
 
 	handles_begin(&rig, handles_three);
 	handles_put(&rig, "/entities/0/parameters", "{\"on\": \"%s\", \"how\": \"capture\"}", on);
-	handles_put(&rig, "/entities/1/parameters/looks", "false"); /* what is captured is nobody else's meanwhile */
+	handles_put(&rig, "/entities/1/parameters/looks", "false"); /* no other use during a capture */
 	if (handles_open(&rig) && strcmp(on, "wrapped"))
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
 	else if (!rig.status)

@@ -1,4 +1,4 @@
-"""The same graph gives the same bytes: on every backend, for 1 worker and for 8, with every signal."""
+"""The same graph gives the same bytes: on every backend, with 1 worker and with 8, with every signal."""
 import hashlib
 import os
 import pathlib
@@ -10,7 +10,7 @@ REPEAT = 2  # of the photographs
 
 
 def pictures(given, folder, backend, signal, workers):
-    """name -> digest of what a run of edges writes."""
+    """name -> digest of the files that a run of edges writes."""
     ended = acceptance.run(
         [given.weir, "run", acceptance.EDGES, "--quiet", "--backend", backend, "--signal", signal, "--workers", workers]
         + ["--set", f"read.repeat={REPEAT}", "--set", f"write.directory={folder}"]

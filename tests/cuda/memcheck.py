@@ -1,6 +1,7 @@
-"""compute-sanitizer's memcheck finds nothing in short runs of the examples, of wrapped streams and of the default one.
+"""compute-sanitizer's memcheck reports nothing in short runs of the examples, of wrapped streams and of the
+default one.
 
-Skipped where the tool is missing.
+Skipped if the tool is missing.
 """
 import os
 import shutil
@@ -10,7 +11,7 @@ import acceptance
 
 EXAMPLES = acceptance.ROOT / "examples"
 TOOL = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-LIMIT = 120  # seconds a run
+LIMIT = 120  # seconds per run
 FRAMES = 20
 
 

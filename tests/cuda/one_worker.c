@@ -1,15 +1,16 @@
 /*
- * One worker, and N kernels of a second each on the streams of other entities: what becomes of an entity
- * that runs freely on the CPU, and of one that waits for short kernels? Prints one line of JSON: both while
- * the kernels run, and in the same run after them. one_worker.py compares.
+ * One worker, and N kernels of a second each on the streams of other entities. Measures an entity that
+ * works only on the CPU, and one that waits for short kernels; prints one line of JSON: both while the long
+ * kernels run, and after them in the same run. one_worker.py compares.
  *
- *   free              ticks as often as it can, a fixed bit of arithmetic each time
+ *   free              ticks as often as it can, a fixed amount of arithmetic each time
  *   short -> gated    each ms a kernel of 10 us; `gated` waits for it by a cuda_stream condition
  *   busy -> end       N times: kernels of the given length back to back until the first measurement is over
  *
- * READY latency: from the entry into the tick that launches the short kernel to the entry into compute of
- * `gated` on its result, less the 10 us of the kernel. So the launch, the way of the completion back to the
- * host, and the scheduling are in it: all that the busy ones could hold up. The clock is the host's alone.
+ * READY latency: from the start of the tick that launches the short kernel to the start of compute of
+ * `gated` on its result, minus the 10 us of the kernel. It includes the launch, the completion's way back
+ * to the host, and the scheduling: everything that the busy entities could delay. Only the host's clock is
+ * used.
  *
  *   one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] [--seconds S]
  */
@@ -24,7 +25,7 @@
 
 enum { SAMPLES = 1 << 16, WORK = 1000 };
 #define SHORT_NS 10000
-#define WARM_NS 400000000	/* until all busy streams are, and the first launch has loaded its kernel */
+#define WARM_NS 400000000	/* until all busy streams run, and the first launch has loaded its kernel */
 #define MS 1000000
 
 static _Atomic uint64_t free_ticks;
@@ -53,7 +54,7 @@ static weir_status free_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
-/* The built-in spin, with a stamp before it. */
+/* The built-in spin, preceded by a time stamp. */
 static weir_status stamped_compute(weir_context *context, void *state)
 {
 	launched[weir_context_tick(context) % SAMPLES] = now();
@@ -135,7 +136,7 @@ static const char base[] =
 	" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 	"\"connections\": [[\"short.out\", \"gated.in\"]]}";
 
-/* As many kernels as fill warm-up and measurement, and one more: all are queued on the stream at the beginning. */
+/* Enough kernels for the warm-up and the measurement, plus one, all enqueued at the beginning. */
 static weir_status add_busy(weir_description *description, const struct settings *settings, unsigned i)
 {
 	int64_t kernels = (WARM_NS + settings->window_ns) / settings->kernel_ns + 1;
@@ -204,7 +205,7 @@ static uint64_t ticks_of(weir_scheduler *scheduler, const char *prefix)
 	return ticks;
 }
 
-/* Busy kernels that are not known to be complete. */
+/* Number of busy kernels not known to be complete. */
 static uint64_t unfinished(weir_scheduler *scheduler)
 {
 	uint64_t done = ticks_of(scheduler, "end");
@@ -230,7 +231,7 @@ static weir_status measure(weir_scheduler *scheduler, const char *name, int64_t 
 	return status;
 }
 
-/* First while the busy kernels run, then when they are over: the same run, the same core. */
+/* First while the busy kernels run, then after them: the same run, the same core. */
 static weir_status measure_both(weir_scheduler *scheduler, const struct settings *settings)
 {
 	weir_status status = pass(scheduler, WARM_NS);
@@ -294,7 +295,7 @@ int main(int argc, char **argv)
 	weir_graph *graph = NULL;
 	weir_status status;
 
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* or busy streams alias with the short one */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* else streams share hardware queues */
 	if (argc < 1 || !take_options(&settings, argv + 1)) {
 		fprintf(stderr, "usage: one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] [--seconds S]\n");
 		return 2;

@@ -1,13 +1,13 @@
 /*
- * Runs a graph as an embedder does and prints what came of it as one line of JSON: the outcome, and the CPU
- * time of the workers beside the time inside compute.
+ * Runs a graph as an embedding program does and prints the result as one line of JSON: the outcome, and the
+ * CPU time of the workers beside the time inside compute.
  *
  *   probe GRAPH [--backend B] [--signal S] [--workers N] [--until ENTITY] [--set E.P=VALUE]...
  *
- * CPU time: while the run is on, every few ms the CPU clocks of the threads named weir:0, weir:1, ... are
- * read beside compute_ns. What counts is what was added between the first sample in which ENTITY has ticked
- * (default: any entity) and the last one: neither starting nor stopping is in it. compute_ns is read first
- * and grows at the end of a tick only: the error is against us.
+ * CPU time: during the run, the CPU clocks of the threads named weir:0, weir:1, ... are sampled with
+ * compute_ns every few ms. The result is the difference between the first sample in which ENTITY (default:
+ * any entity) has ticked and the last one, and so excludes start and stop. compute_ns is read first and
+ * grows only at the end of a tick, so the error never favours weir.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -37,7 +37,10 @@ struct probe {
 
 /* --- CPU time --- */
 
-/* The CPU clock of a thread of this process, as the kernel numbers them (there is no call for it by thread id). */
+/*
+ * The CPU clock of another thread of this process, in the kernel's encoding: no call returns it by thread
+ * id.
+ */
 static bool read_thread_clock(int thread, int64_t *ns)
 {
 	struct timespec time;
@@ -75,7 +78,7 @@ static void read_workers(struct sample *sample)
 	closedir(folder);
 }
 
-/* False: the entity that is waited for has not ticked yet. */
+/* Returns false if the entity has not ticked yet. */
 static bool read_compute(const struct probe *probe, struct sample *sample)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -97,7 +100,7 @@ static void take_sample(struct probe *probe)
 	read_workers(&sample);
 	if (!probe->first.workers)
 		probe->first = sample;
-	if (sample.workers == probe->first.workers)	/* else the run has ended: some are gone */
+	if (sample.workers == probe->first.workers)	/* else the run has ended: threads are gone */
 		probe->last = sample;
 }
 

@@ -1,5 +1,6 @@
-"""From the first to the last frame of edges: no call that waits, allocates or makes anything, and hardly any CPU time of
-the workers beside compute. recorder.c records the calls, probe.c the CPU time."""
+"""From the first to the last frame of edges: no call that waits, allocates or creates anything, and hardly any
+CPU time of the workers beside compute. recorder.c records the calls, probe.c the CPU time.
+"""
 import glob
 import os
 import re
@@ -24,7 +25,7 @@ RATIO = 1.2
 
 
 def cupti():
-    """libcupti of a toolkit, or of a Python package that brings one."""
+    """libcupti of a toolkit, or of a Python package that contains one."""
     places = [os.environ.get("CUDA_PATH", ""), os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
     inside = ["lib64", "lib", "extras/CUPTI/lib64", "targets/x86_64-linux/lib"]
     patterns = [f"{place}/{folder}/libcupti.so*" for place in places if place for folder in inside]
@@ -37,7 +38,7 @@ def cupti():
 
 
 def read_events(path):
-    """(ns, thread, kind, name), in the order of time."""
+    """(ns, thread, kind, name), ordered by time."""
     with open(path) as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     assert not any(row[2] == "lost" for row in rows), "the record is full"
@@ -45,7 +46,7 @@ def read_events(path):
 
 
 def ticks(events):
-    """(entity, begin, end) of every tick: NVTX ranges nest by thread."""
+    """(entity, begin, end) of every tick: NVTX ranges nest per thread."""
     found, open_ones = [], {}
     for at, thread, kind, name in events:
         if kind == "push":
@@ -97,7 +98,7 @@ def no_call_waits_or_allocates_between_the_first_and_the_last_frame(given):
         f"quiet ({given.backend}, {given.signal}): {FRAMES} frames, {sum(runtime.values())} calls of the runtime, "
         f"{len(bad)} forbidden; {', '.join(f'{name} {n}' for name, n in runtime.most_common())}"
     )
-    if given.backend == "cuda":  # or nothing was seen at all
+    if given.backend == "cuda":  # otherwise the recorder saw nothing
         launches = sum(n for name, n in runtime.items() if name.startswith("cudaLaunchKernel"))
         copies = sum(n for name, n in runtime.items() if name.startswith("cudaMemcpyAsync"))
         assert launches >= 2 * FRAMES and copies >= 2 * FRAMES, f"{launches} launches, {copies} copies were recorded"
@@ -108,7 +109,7 @@ def no_call_waits_or_allocates_between_the_first_and_the_last_frame(given):
 
 
 def what_is_forbidden_is_known(_given):
-    """The pattern itself."""
+    """Checks the pattern itself."""
     for name in (
         "cudaStreamSynchronize cuCtxSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cudaMemcpy2D "
         "cuMemcpyHtoD_v2 "

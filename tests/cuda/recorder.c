@@ -1,11 +1,11 @@
 /*
- * What a run asks of CUDA, and when: a shared object that the driver loads (CUDA_INJECTION64_PATH) and the
- * NVTX header too (NVTX_INJECTION64_PATH). CUPTI tells of every call of the runtime and of the driver, NVTX
- * of every tick; both with the same clock and thread id, so that calls can be sorted into ticks. The
- * runtime is linked statically into weir: no other way in sees its calls.
+ * Records a run's calls of CUDA and their times: a shared object that the driver loads
+ * (CUDA_INJECTION64_PATH), and the NVTX header too (NVTX_INJECTION64_PATH). CUPTI reports every call of the
+ * runtime and of the driver, NVTX every tick; both have the same clock and thread ids, so that calls can be
+ * assigned to ticks. Only CUPTI sees the runtime's calls, since weir links it statically.
  *
- * WEIR_RECORD names the file that is written at exit, a line per event: ns, thread, kind (runtime, driver,
- * push, pop), name. WEIR_CUPTI names libcupti; without it there are only ticks.
+ * WEIR_RECORD names the file written at exit, a line per event: ns, thread, kind (runtime, driver, push,
+ * pop), name. WEIR_CUPTI names libcupti; without it only ticks are recorded.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 struct event {
 	int64_t at;
-	const char *kind, *name;	/* of memory that is never freed */
+	const char *kind, *name;	/* in memory that is never freed */
 	pid_t thread;
 };
 
@@ -142,7 +142,7 @@ static void *find(void *library, const char *name)
 	return function;
 }
 
-/* The driver calls it once, inside cuInit. */
+/* Called by the driver once, inside cuInit. */
 EXPORT int InitializeInjection(void);
 EXPORT int InitializeInjection(void)
 {

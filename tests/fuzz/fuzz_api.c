@@ -1,13 +1,14 @@
 /*
- * Random graphs by the public API alone, on real threads and in simulated worlds. Payloads carry who made them, a number and a pattern,
- * and are written by kernels that take their time: nothing may be lost, come early, come out of order, or hang, whoever pokes, tells,
- * pushes, takes, stops or destroys meanwhile.
+ * Random graphs by the public API alone, on real threads and in simulated runs. Payloads carry their
+ * producer, a number and a pattern, and are written by slow kernels: no payload may be lost, read early or
+ * out of order, and nothing may hang, while other threads poke, tell, push, take, stop or destroy.
  *
- *	fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] [--without a,b] [--verbose]
+ * fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] [--without a,b] [--verbose]
  *
- * It goes on until one of the three is reached (10 s if none is given). A seed that fails is printed with its graph; `--seeds 1 --start
- * SEED --backend B` draws it again (on `sim` the order is the same, too). --without leaves out: mixed (signals per condition), loose
- * (streams that no message carries), own (conditions with fences of their own).
+ * Stops when the first of the three limits is reached (10 s if none is given). A seed that fails is printed
+ * with its graph; `--seeds 1 --start SEED --backend B` draws it again (on `sim` with the same order of
+ * events). --without excludes: mixed (signals per condition), loose (streams that no message carries), own
+ * (conditions with their own fences).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -113,7 +114,7 @@ static void *work(void *arg)
 	struct fz *fz = malloc(sizeof *fz);
 
 	for (uint64_t seed; fz && !enough(seed = atomic_fetch_add(&next_seed, 1));) {
-		alarm(100); /* of the last seed that began: something hangs that no time-out of ours sees */
+		alarm(100); /* from the start of the last seed: a hang that the fuzzer's own time-outs miss */
 		run_seed(fz, slot, seed);
 	}
 	free(fz);

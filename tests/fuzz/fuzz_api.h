@@ -1,7 +1,8 @@
 /*
- * The fuzzer of the public API, against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws a graph and writes it as JSON;
- * fuzz_payload.c writes and checks payloads; fuzz_streams.c works on streams; fuzz_operators.c is what entities do; fuzz_conditions.c are
- * conditions of its own; fuzz_run.c runs a graph beside threads that meddle, and judges.
+ * The fuzzer of the public API, written against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws
+ * a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c chooses streams
+ * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_run.c
+ * runs a graph beside interfering threads and checks the result.
  */
 #ifndef TESTS_FUZZ_API_H
 #define TESTS_FUZZ_API_H
@@ -15,7 +16,7 @@
 
 enum {
 	FZ_ENTITIES = 12,
-	FZ_ORIGINS = FZ_ENTITIES + 1, /* the last one: the inlet */
+	FZ_ORIGINS = FZ_ENTITIES + 1, /* the last one is the inlet */
 	FZ_INLET = FZ_ENTITIES,
 	FZ_PORTS = 3,		      /* in, in2, any */
 	FZ_OUTPUTS = 2,		      /* out, out2 */
@@ -38,7 +39,7 @@ uint64_t fz_next(struct fz_random *random);
 uint32_t fz_below(struct fz_random *random, uint32_t n);	/* 0..n-1 */
 bool fz_chance(struct fz_random *random, uint32_t one_in);
 
-/* --- what can be left out --- */
+/* --- parts that can be excluded --- */
 
 enum { FZ_MIXED = 1, FZ_LOOSE = 2, FZ_OWN_FENCES = 4 };
 
@@ -48,16 +49,16 @@ struct fz_options {
 	bool verbose;
 };
 
-/* --- one graph, as it was drawn --- */
+/* --- one graph, as drawn --- */
 
 enum fz_way { FZ_INTERNAL, FZ_EACH, FZ_ONLY, FZ_AFTER_DEFAULT, FZ_NAMED, FZ_DEFAULT, FZ_WAYS };
 enum fz_send { FZ_NOTHING, FZ_PASS, FZ_PRODUCE };
 
 struct fz_connection {
-	unsigned from, output, to, port;	/* from FZ_INLET: the inlet */
+	unsigned from, output, to, port;	/* from FZ_INLET: from the inlet */
 	unsigned initial;
-	bool ordered[FZ_ORIGINS];	/* one way alone leads from there to here: numbers grow */
-	bool whole[FZ_ORIGINS];		/* and none is left out on it */
+	bool ordered[FZ_ORIGINS];	/* a single path from that origin: numbers increase */
+	bool whole[FZ_ORIGINS];		/* and no number is missing */
 	size_t index;			/* within its port */
 };
 
@@ -65,14 +66,14 @@ struct fz_port {
 	unsigned connections;
 	unsigned capacity, take;	/* take 0: all */
 	weir_policy policy;
-	const char *gate;		/* "true", "false", NULL: as the operator says */
-	bool gated;			/* what compute finds is finished */
+	const char *gate;		/* "true", "false", NULL: the operator's default */
+	bool gated;			/* compute receives finished messages */
 };
 
-/* What one receiver knows of one connection. */
+/* What a receiver has seen on one connection. */
 struct fz_seen {
 	uint32_t next[FZ_ORIGINS];
-	bool unsure[FZ_ORIGINS];	/* some could not be read: whether one is missing cannot be told */
+	bool unsure[FZ_ORIGINS];	/* unread payloads: a gap cannot be noticed */
 };
 
 struct fz;
@@ -83,11 +84,11 @@ struct fz_entity {
 	char name[16];
 	bool source, device, tells, keeps, wraps, effects;
 	int max_in_flight;		/* -1: the scheduler's */
-	bool attaches;			/* says on which stream its outputs were made */
+	bool attaches;			/* sets the stream of its outputs */
 	enum fz_way way;
 	enum fz_send send[FZ_OUTPUTS];
 	unsigned max_emits[FZ_OUTPUTS];
-	bool wired[FZ_OUTPUTS];		/* something is connected */
+	bool wired[FZ_OUTPUTS];		/* the output is connected */
 	struct fz_port ports[FZ_PORTS];
 	uint32_t ticks;			/* a source's; 0: endless, until a stop */
 	uint32_t fails_at, stops_at, faults_at, drags_at;	/* ticks, from 1; 0: never */
@@ -96,7 +97,7 @@ struct fz_entity {
 	int64_t work, delay, pause;	/* of a kernel; of a tick; of the condition fz_pause */
 	char conditions[1024], uses[128];
 
-	/* of the run that is on; its owner's */
+	/* during a run; used by the entity's owner */
 	struct fz *fz;
 	weir_entity *handle;
 	struct fz_random random;
@@ -118,14 +119,14 @@ struct fz {
 
 	/* drawn */
 	const char *backend, *signal;
-	bool tame;			/* must finish: no tick needs messages of two ports, or of all queues of one */
+	bool tame;			/* must finish: no tick needs two ports, or all queues of one */
 	bool inlet, outlet, early;
 	unsigned bound;			/* max_in_flight of the scheduler */
 	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
 	unsigned entity_count, connection_count;
-	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one stands for the inlet */
+	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one is the inlet */
 	struct fz_connection connections[FZ_CONNECTIONS];
-	struct fz_connection outlet_way; /* what must come by the outlet in order */
+	struct fz_connection outlet_way; /* the messages that the outlet must give in order */
 	weir_scheduler_options scheduler_options;
 	unsigned runs;
 	char text[FZ_TEXT];
@@ -135,31 +136,31 @@ struct fz {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *inlet_handle;
-	weir_stream *stream;		/* the program's own: its kernels write what is pushed */
+	weir_stream *stream;		/* the program's own: writes the messages pushed */
 	weir_outlet *outlet_handle;
-	uint64_t salt;			/* of the run: what an older run left is told from what this one wrote */
+	uint64_t salt;			/* of the run: distinguishes payloads of earlier runs */
 	_Atomic bool failed, stopped, faulted, over;
 	_Atomic unsigned wrapped, unwrapped;
-	_Atomic uint64_t checked;	/* payloads */
-	bool overflows;			/* a queue of the policy fault may fail the run */
+	_Atomic uint64_t checked;	/* number of payloads */
+	bool overflows;			/* a queue with the policy fault may fail the run */
 	uint64_t ticks;			/* of all runs */
 	unsigned ends[3];		/* finished, deadlock, failed */
 };
 
-#define FZ_STRANGE "\x1b[31m\x07\x7f\x9bm\xc2\x9b\xe2\x80\xae\xd8\x9c\xe2\x81\xa6\n" /* what no line may hold as it is */
+#define FZ_STRANGE "\x1b[31m\x07\x7f\x9bm\xc2\x9b\xe2\x80\xae\xd8\x9c\xe2\x81\xa6\n" /* must be escaped */
 
-/* Says what is wrong, with the seed and the graph, and ends the process. */
+/* Prints the fault with the seed and the graph, and ends the process. */
 _Noreturn void fz_break(struct fz *fz, const char *format, ...) WEIR_PRINTF(2, 3);
-struct fz *fz_of(int64_t slot);		/* of the job of that number */
+struct fz *fz_of(int64_t slot);		/* of the job with that number */
 
 /* fuzz_draw.c */
 void fz_draw(struct fz *fz);
 
-/* fuzz_payload.c: {origin, number, the run's salt} and as many bytes as there is room for. */
+/* fuzz_payload.c: {origin, number, the run's salt} and a pattern in the remaining bytes. */
 enum { FZ_PAYLOAD_LEAST = 40 };
-void fz_spoil(void *to, size_t size);	/* it is not whole until it is written */
+void fz_spoil(void *to, size_t size);	/* invalid until it is written */
 void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint32_t number, int64_t pause);
-/* Breaks unless the payload is whole, and its number comes after those seen by that connection. */
+/* Breaks unless the payload is complete, and its number follows those seen on that connection. */
 void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection, struct fz_seen *seen,
 	      const char *where);
 const struct fz_connection *fz_connection_into(const struct fz *fz, unsigned to, unsigned port, size_t index);
@@ -178,15 +179,15 @@ struct fz_work {
 };
 weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
 weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
-weir_status fz_drag(struct fz_entity *entity, weir_context *context);	/* what outlasts a run that is cut short */
-weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for the condition fz_own */
+weir_status fz_drag(struct fz_entity *entity, weir_context *context);	/* outlasts an aborted run */
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for fz_own */
 
 /* fuzz_operators.c, fuzz_conditions.c */
 weir_status fz_add_operators(weir_registry *registry);
 weir_status fz_add_conditions(weir_registry *registry);
 weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out);
 
-/* fuzz_run.c: makes the graph, runs it, takes it down. */
+/* fuzz_run.c: creates the graph, runs it, destroys it. */
 void fz_run(struct fz *fz);
 
 #endif

@@ -1,4 +1,7 @@
-/* Conditions of its own: fences of the front, fences that no message carries, times, and times beside fences. */
+/*
+ * Conditions of the fuzzer: fences of the front, fences that no message carries, times, and times with
+ * fences.
+ */
 #include "fuzz_api.h"
 
 enum { FENCES = 16 };
@@ -35,7 +38,7 @@ static void wait_for(weir_verdict *verdict, const weir_fence *fences, size_t n)
 		weir_verdict_fence(verdict, fences[i]);
 }
 
-/* What cuda_stream does, by the public calls. */
+/* Like cuda_stream, by public calls. */
 static void ask_pending(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
@@ -48,7 +51,7 @@ static void ask_pending(const void *state, const weir_view *view, weir_verdict *
 		wait_for(verdict, fences, n < FENCES ? n : FENCES);
 }
 
-/* The work that the last tick enqueued beside its messages. */
+/* Waits for work that the last tick enqueued besides its messages. */
 static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
@@ -76,7 +79,7 @@ static void ask_pause(const void *state, const weir_view *view, weir_verdict *ve
 	weir_verdict_until(verdict, due);
 }
 
-/* Fences, but not for longer than a while. */
+/* Waits for fences, but at most for a while. */
 static void ask_either(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;

@@ -1,7 +1,7 @@
 /*
- * Draws a graph. Sources stand first; every other entity listens to some that stand before it, and in some graphs a late one's messages
- * let an early one go on (`initial`). Sources end, so every graph ends, if only in a deadlock where a tick needs messages that come
- * unequally often.
+ * Draws a graph. Sources come first; every other entity receives from earlier ones, and in some graphs a
+ * late entity's messages let an early one go on (`initial`). Sources end, so every graph ends, if only in a
+ * deadlock because a tick needs messages that arrive in unequal numbers.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,16 +69,16 @@ static void draw_wires(struct fz *fz, unsigned sources)
 		while (n--)
 			wire(fz, draw(fz, to), chance(fz, 4), to, draw_port(fz), 0);
 	}
-	if (!fz->tame && fz->entity_count > sources + 1 && chance(fz, 3)) { /* a cycle, now and then */
+	if (!fz->tame && fz->entity_count > sources + 1 && chance(fz, 3)) { /* sometimes a cycle */
 		unsigned early = sources + draw(fz, fz->entity_count - sources - 1);
 		unsigned late = early + 1 + draw(fz, fz->entity_count - early - 1);
 
-		if (!fz->entities[early].ports[1].connections) /* what else it needs ends with the sources, and so does the cycle */
+		if (!fz->entities[early].ports[1].connections) /* the cycle ends with the other inputs */
 			wire(fz, late, chance(fz, 4), early, 1, 1 + draw(fz, 2));
 	}
 }
 
-/* Many into one, now and then. */
+/* Sometimes connects many outputs to one input. */
 static void draw_fan_in(struct fz *fz, unsigned sources)
 {
 	unsigned to = fz->entity_count - 1;
@@ -167,15 +167,18 @@ static void draw_entity(struct fz *fz, unsigned id, bool source, bool slow)
 				   !port && (entity->send[0] == FZ_PASS || entity->send[1] == FZ_PASS));
 }
 
-/* --- what must fit --- */
+/* --- capacities --- */
 
 static unsigned most(unsigned a, unsigned b)
 {
 	return a > b ? a : b;
 }
 
-/* A tick that passes on emits what it takes; queues hold what one tick emits beside what a tick takes, and what is there at the start. */
-static void fit(struct fz *fz)
+/*
+ * A tick that passes messages on emits as many as it takes; a queue holds the messages of one tick of
+ * either end, and the initial ones.
+ */
+static void fit_capacities(struct fz *fz)
 {
 	for (unsigned i = 0; i < fz->entity_count; i++)
 		for (unsigned output = 0; output < FZ_OUTPUTS; output++)
@@ -190,14 +193,14 @@ static void fit(struct fz *fz)
 	}
 }
 
-/* --- which numbers must come in order, and without a gap --- */
+/* --- which numbers must arrive in order and without a gap --- */
 
 struct leaving {
 	unsigned ways[FZ_ORIGINS];
 	bool whole[FZ_ORIGINS];
 };
 
-/* It blocks, or the run fails. */
+/* Returns true if its policy blocks, or fails the run. */
 static bool keeps_all(const struct fz_port *port)
 {
 	return port->policy == WEIR_BLOCK || port->policy == WEIR_FAULT;
@@ -295,9 +298,9 @@ static void gate(struct fz *fz, struct fz_entity *entity, unsigned i)
 			  kind == 3 ? "pending" : "either", fz->slot, entity->id, port_names[i]);
 	else
 		kind = 12;
-	/* A gate of one's own, or the port's: what host code looks at is finished. */
+	/* A cuda_stream condition or the port's gate: host code only reads finished messages. */
 	if (kind < 3)
-		port->gate = NULL;	/* a cuda_stream takes its place */
+		port->gate = NULL;	/* the cuda_stream condition replaces it */
 	port->gated = kind < 4 || (port->gate ? !strcmp(port->gate, "true") : !entity->device);
 	if (kind == 12)
 		return;
@@ -396,7 +399,7 @@ static void put_graph(struct fz *fz)
 
 /* --- the whole --- */
 
-/* The last one, if it sends nothing on, has long work on the device as it stops the run. */
+/* The last entity, if it emits nothing, has long device work when it stops the run. */
 static void draw_drag(struct fz *fz)
 {
 	struct fz_entity *last = &fz->entities[fz->entity_count - 1];
@@ -409,22 +412,22 @@ static void draw_drag(struct fz *fz)
 
 static void draw_mishaps(struct fz *fz)
 {
-	struct fz_entity *whom = &fz->entities[draw(fz, fz->entity_count)];
+	struct fz_entity *entity = &fz->entities[draw(fz, fz->entity_count)];
 
 	if (!chance(fz, 4))
 		return;
 	switch (draw(fz, 4)) {
 	case 0:
-		whom->fails_at = 1 + draw(fz, 40);
+		entity->fails_at = 1 + draw(fz, 40);
 		break;
 	case 1:
-		whom->stops_at = 1 + draw(fz, 40);
+		entity->stops_at = 1 + draw(fz, 40);
 		break;
 	case 2:
-		whom->faults_at = chance(fz, 3) ? 1 + draw(fz, 40) : 0;
+		entity->faults_at = chance(fz, 3) ? 1 + draw(fz, 40) : 0;
 		break;
 	case 3:
-		whom->start_fails = true;
+		entity->start_fails = true;
 		break;
 	}
 }
@@ -445,7 +448,10 @@ static void draw_options(struct fz *fz)
 	fz->runs = 1 + draw(fz, 3);
 }
 
-/* An inlet into a port of its own, an outlet behind an output: threads are at their other ends, which `sim` does not have. */
+/*
+ * Draws an inlet into a port of its own and an outlet after an output, each with a thread, which `sim` does
+ * not have.
+ */
 static void draw_doors(struct fz *fz, unsigned sources)
 {
 	fz->outlet_from = draw(fz, fz->entity_count);
@@ -463,7 +469,7 @@ void fz_draw(struct fz *fz)
 	unsigned sources = 1 + draw(fz, 3);
 	bool slow = chance(fz, 2), sim = chance(fz, 4);
 
-	/* Drawn in any case: who names the backend that was drawn draws the same graph. */
+	/* Drawn even if the backend is given, so that the rest of the graph is the same. */
 	fz->backend = fz->options->backend ? fz->options->backend : sim ? "sim" : "host";
 	fz->signal = signal_names[draw(fz, 3)];
 	fz->tame = chance(fz, 2);
@@ -479,7 +485,7 @@ void fz_draw(struct fz *fz)
 	draw_doors(fz, sources);
 	for (unsigned id = 0; id < fz->entity_count; id++)
 		draw_entity(fz, id, id < sources, slow);
-	fit(fz);
+	fit_capacities(fz);
 	fz->outlet_capacity = most(fz->entities[fz->outlet_from].max_emits[0], 1 + draw(fz, 4));
 	follow(fz);
 	put_graph(fz);

@@ -1,6 +1,6 @@
 /*
- * libFuzzer: any bytes as a graph. Nothing may crash or leak, and what is accepted is printed, read and
- * printed alike (F81-F87). Built by clang alone; the seeds are tests/graphs/plan/bad.
+ * libFuzzer: any bytes as a graph. Nothing may crash or leak; an accepted graph, printed and read again,
+ * prints the same (F81-F87). Built by clang only; the seeds are tests/graphs/plan/bad.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void count(const weir_report *report, void *arg)
 {
 	if (!report->text || !report->pointer || !shown(report->text, false) || !shown(report->pointer, false))
-		abort(); /* one line each, and nothing that a terminal obeys */
+		abort(); /* one line each, without terminal control characters */
 	++*(int *)arg;
 }
 
@@ -25,7 +25,7 @@ static char *printed(const char *json, size_t length)
 
 	if (!weir_description_parse(&description, json, length, count, &reports)) {
 		if (weir_description_check(description, NULL, count, &reports) && !reports)
-			abort(); /* refused without a word */
+			abort(); /* rejected without a report */
 		for (int form = WEIR_AS_TEXT; form <= WEIR_AS_DOT; form++, text = NULL)
 			if (!weir_description_print(description, NULL, (weir_format)form, &text)) {
 				if (!shown(text, true))
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	twice = printed(once, strlen(once));
 	if (!twice || strcmp(once, twice))
-		abort(); /* no fixpoint */
+		abort(); /* printing is not a fixpoint */
 	weir_text_free(once);
 	weir_text_free(twice);
 	return 0;

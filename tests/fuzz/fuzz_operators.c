@@ -1,4 +1,7 @@
-/* What entities do: receive, look (here, or by a kernel), pass on, make anew, keep, tell themselves, stop, fail. */
+/*
+ * The operators: receive, check (on the host, or by a kernel), pass on, produce, keep, tell themselves,
+ * stop, fail.
+ */
 #include <stdlib.h>
 
 #include "fuzz_api.h"
@@ -18,7 +21,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	if (!entity->start_fails)
 		return WEIR_OK;
 	atomic_store(&entity->started, 0);
-	entity->start_fails = false; /* the next time it does not */
+	entity->start_fails = false; /* the next start succeeds */
 	return weir_context_fail(context, "start was told to fail" FZ_STRANGE);
 }
 
@@ -40,7 +43,7 @@ static void stop(weir_context *context, void *state)
 	let_go(entity);
 }
 
-/* --- what it receives --- */
+/* --- receiving --- */
 
 static bool complete(struct fz_entity *entity, const weir_message *message)
 {
@@ -53,8 +56,8 @@ static bool complete(struct fz_entity *entity, const weir_message *message)
 	return true;
 }
 
-/* On the host: what is gated must be finished, and every port of host code is. */
-static void look(struct fz_entity *entity, const weir_message *message, const struct fz_connection *connection)
+/* On the host: messages of a gated port must be finished, and every host port is gated. */
+static void check_on_host(struct fz_entity *entity, const weir_message *message, const struct fz_connection *connection)
 {
 	struct fz_seen *seen = &entity->seen[connection->port][connection->index];
 	bool gated = entity->ports[connection->port].gated, finished = complete(entity, message);
@@ -71,8 +74,11 @@ static void look(struct fz_entity *entity, const weir_message *message, const st
 		seen->unsure[i] = true;
 }
 
-/* On the device: the stream waits for what the message carries. Order is checked where one stream has all kernels. */
-static weir_status look_later(struct fz_entity *entity, weir_context *context, weir_message *message,
+/*
+ * On the device: the stream waits for what the message carries. Order is checked if one stream has all
+ * kernels.
+ */
+static weir_status check_by_kernel(struct fz_entity *entity, weir_context *context, weir_message *message,
 			      const struct fz_connection *connection)
 {
 	struct fz_work arguments = {.entity = entity, .from = weir_message_data(message), .from_size = weir_message_size(message),
@@ -97,9 +103,9 @@ static weir_status see(struct fz_entity *entity, weir_context *context, weir_mes
 		bool gated = entity->ports[connection->port].gated;
 		if (gated && !complete(entity, message) && !atomic_load(&entity->fz->faulted))
 			fz_break(entity->fz, "%s: a gate let through what is not finished", entity->name);
-		return look_later(entity, context, message, connection);
+		return check_by_kernel(entity, context, message, connection);
 	}
-	look(entity, message, connection);
+	check_on_host(entity, message, connection);
 	return WEIR_OK;
 }
 
@@ -118,7 +124,7 @@ static weir_status see_port(struct fz_entity *entity, weir_context *context, uns
 	return status;
 }
 
-/* --- what it emits --- */
+/* --- emitting --- */
 
 static void unwrap(void *pointer)
 {
@@ -128,7 +134,7 @@ static void unwrap(void *pointer)
 	free(pointer);
 }
 
-/* Memory of the caller's: the pointer to its graph, for the destructor, and the payload behind it. */
+/* User memory: a pointer to its graph, for the destructor, followed by the payload. */
 static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_message **out)
 {
 	int64_t shape = (int64_t)size;
@@ -148,7 +154,7 @@ static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_mess
 	return status;
 }
 
-/* By the host: bytes, a tensor of weir's, or one of the caller's. */
+/* Written by the host: bytes, a tensor of weir's, or user memory. */
 weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out)
 {
 	int64_t shape = (int64_t)size;
@@ -202,8 +208,8 @@ static weir_status produce(struct fz_entity *entity, weir_context *context, unsi
 	return weir_context_emit(context, output, message);
 }
 
-/* What comes by `in` goes out: another reference. */
-static weir_status pass(weir_context *context, unsigned output, uint64_t *emitted)
+/* Emits what arrived at `in`: another reference. */
+static weir_status pass_on(weir_context *context, unsigned output, uint64_t *emitted)
 {
 	weir_status status = WEIR_OK;
 
@@ -221,7 +227,7 @@ static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_
 		uint32_t n = produces ? 1 + fz_below(&entity->random, entity->max_emits[output]) : 0;
 
 		if (entity->send[output] == FZ_PASS)
-			status = pass(context, output, &emitted[output]);
+			status = pass_on(context, output, &emitted[output]);
 		for (; !status && n; n--, emitted[output]++)
 			status = produce(entity, context, output);
 	}
@@ -230,7 +236,7 @@ static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_
 
 /* --- a tick --- */
 
-/* Waits for a word, and has a kernel say it. */
+/* Tells itself to wait, and has a kernel tell it to go on. */
 static weir_status tell_oneself(struct fz_entity *entity, weir_context *context)
 {
 	struct fz_work arguments = {.entity = entity, .tells = true, .ns = entity->work};
@@ -314,7 +320,7 @@ static const weir_port inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIO
 				   {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE},
 				   {.name = NULL}};
 
-/* Kernels look, and no host code does: the stream orders itself. */
+/* Kernels read these, host code does not: the stream is ordered by itself. */
 static const weir_port device_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
 					  {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
 					  {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE | WEIR_PORT_DEVICE},

@@ -1,4 +1,4 @@
-/* Payloads: who made it, its number, the salt of its run, and a pattern of bytes that these three decide. */
+/* Payloads: origin, number, the run's salt, and a pattern of bytes that follows from these three. */
 #include <string.h>
 
 #include "fuzz_api.h"
@@ -45,7 +45,7 @@ void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint3
 	for (size_t i = 0; i < length / 2; i++)
 		head->body[i] = byte_of(mark, i);
 	if (pause)
-		weir_sleep(pause); /* half of it is there: whoever does not wait sees that */
+		weir_sleep(pause); /* half written: a reader that does not wait finds that */
 	for (size_t i = length / 2; i < length; i++)
 		head->body[i] = byte_of(mark, i);
 	head->mark = mark;
@@ -67,7 +67,7 @@ static void check_whole(struct fz_entity *entity, const struct head *head, size_
 	uint64_t mark = head->mark;
 
 	if (size < FZ_PAYLOAD_LEAST || head->size != size || head->origin >= FZ_ORIGINS)
-		fz_break(fz, "e%u, %s: a payload that nobody wrote: mark %llx, %zu bytes (it says %llu), origin %u number %u",
+		fz_break(fz, "e%u, %s: a payload that was not written: mark %llx, %zu bytes (it says %llu), origin %u number %u",
 			 entity->id, where, (unsigned long long)mark, size, (unsigned long long)head->size, head->origin,
 			 head->number);
 	if (head->salt != fz->salt || mark != mark_of(head->salt, head->origin, head->number))

@@ -1,6 +1,7 @@
 /*
- * libFuzzer: any bytes as a picture. Nothing may crash, leak, or write beyond the pixels that the header names; what is refused is said
- * in one line. With an instrumented libpng (scripts/fuzz picture) its branches count, too.
+ * libFuzzer: any bytes as a picture. Nothing may crash, leak, or write beyond the pixels that the header
+ * declares; a rejected picture has a reason of one line. With an instrumented libpng (scripts/fuzz picture)
+ * its coverage counts, too.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void read_picture(const char *path)
 	uint8_t *pixels = opened ? malloc(bytes) : NULL;
 
 	if (opened && !pixels)
-		abort(); /* what few bytes claim is refused before */
+		abort(); /* too large for so few bytes: must be rejected earlier */
 	if ((!opened || !wr_picture_rows(&picture, pixels)) && (!picture.text[0] || !shown(picture.text, false)))
 		abort();
 	free(pixels);

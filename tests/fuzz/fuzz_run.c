@@ -1,4 +1,7 @@
-/* Runs a graph, on `host` beside threads that meddle, and judges: how it ended, what was counted, what came. */
+/*
+ * Runs a graph, on `host` beside interfering threads, and checks how it ended, the counts, and the
+ * messages.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,7 @@ static void check(struct fz *fz, weir_status status, const char *what)
 		fz_break(fz, "%s: %s: %s", what, weir_status_text(status), weir_last_error());
 }
 
-/* --- threads that meddle --- */
+/* --- interfering threads --- */
 
 struct meddler {
 	struct fz *fz;
@@ -35,7 +38,7 @@ static void rest(struct meddler *self)
 		weir_sleep(fz_below(&self->random, 200) * FZ_US);
 }
 
-static struct fz_entity *anybody(struct meddler *self)
+static struct fz_entity *random_entity(struct meddler *self)
 {
 	return &self->fz->entities[fz_below(&self->random, self->fz->entity_count)];
 }
@@ -45,24 +48,24 @@ static void *poke(void *arg)
 	struct meddler *self = arg;
 
 	for (uint32_t n = fz_below(&self->random, 400); n && !over(self); n--) {
-		weir_entity_poke(anybody(self)->handle);
+		weir_entity_poke(random_entity(self)->handle);
 		if (fz_chance(&self->random, 3))
 			rest(self);
 	}
 	return NULL;
 }
 
-/* What is told to wait is told to go on soon, and holds the run open until then. */
-static void *tell(void *arg)
+/* Tells an entity to wait and soon after to go on; it holds the run open until then. */
+static void *tell_entities(void *arg)
 {
 	struct meddler *self = arg;
 
 	for (uint32_t n = fz_below(&self->random, 30); n && !over(self); n--) {
-		struct fz_entity *whom = anybody(self);
-		if (whom->asynchronous) {
-			weir_entity_tell(whom->handle, "asynchronous", WEIR_TOLD_EVENT_WAITING);
+		struct fz_entity *entity = random_entity(self);
+		if (entity->asynchronous) {
+			weir_entity_tell(entity->handle, "asynchronous", WEIR_TOLD_EVENT_WAITING);
 			rest(self);
-			weir_entity_tell(whom->handle, "asynchronous", WEIR_TOLD_EVENT_DONE);
+			weir_entity_tell(entity->handle, "asynchronous", WEIR_TOLD_EVENT_DONE);
 		}
 		rest(self);
 	}
@@ -78,7 +81,7 @@ static void *stop(void *arg)
 	return NULL;
 }
 
-/* Texts of operators and conditions hold what no terminal should obey. */
+/* Texts of operators and conditions contain control characters, which must have been escaped. */
 static void expect_harmless(struct fz *fz, const char *text, const char *what)
 {
 	if (!shown(text, false))
@@ -128,7 +131,10 @@ static weir_status try_to_push(struct meddler *self, weir_message *message)
 	return status == WEIR_E_BUSY ? WEIR_E_TIMEOUT : status;
 }
 
-/* By a kernel on the program's stream: whoever receives it waits for that. It may be said anew as long as it was not pushed. */
+/*
+ * Written by a kernel on the program's stream, which receivers wait for. The stream of a message may be set
+ * again until it is pushed.
+ */
 static void write_later(struct meddler *self, weir_message *message, size_t size, uint32_t number)
 {
 	struct fz *fz = self->fz;
@@ -147,7 +153,7 @@ static void write_later(struct meddler *self, weir_message *message, size_t size
 		fz_break(fz, "what a program produces: %s: %s", weir_status_text(status), weir_last_error());
 }
 
-/* What was not pushed in the end is waited for by no run. */
+/* No run waits for work of messages that were not pushed. */
 static void finish_stream(struct fz *fz)
 {
 	weir_fence last;
@@ -159,7 +165,7 @@ static void finish_stream(struct fz *fz)
 		fz_break(fz, "the program's stream: %s: %s", weir_status_text(status), weir_last_error());
 }
 
-/* Where a deadlock may be due it gives up: an open inlet holds the run open. */
+/* Gives up if the run may be deadlocked, since an open inlet holds it open. */
 static weir_status push_one(struct meddler *self, uint32_t number)
 {
 	struct fz *fz = self->fz;
@@ -203,7 +209,10 @@ static void *push(void *arg)
 	return NULL;
 }
 
-/* What an outlet gives is finished, but for an early one. Whether it may be read: not after the device failed. */
+/*
+ * Messages of an outlet are finished, except those of an early one. Returns false if the device failed, and
+ * the message must not be read.
+ */
 static bool finished(struct fz *fz, const weir_message *message)
 {
 	weir_fence fences[16];
@@ -256,7 +265,7 @@ static unsigned send(struct meddler *meddlers, unsigned n, struct fz *fz, void *
 	return n + 1;
 }
 
-/* --- what must hold --- */
+/* --- checks --- */
 
 static const struct fz_connection *connection_named(const struct fz *fz, const weir_queue_counts *counts)
 {
@@ -273,7 +282,7 @@ static const struct fz_connection *connection_named(const struct fz *fz, const w
 	return NULL;
 }
 
-/* E5; and what compute saw is what was counted, unless a tick failed half-way. */
+/* E5; and compute received as many messages as were counted, unless a tick failed half-way. */
 static void check_queues(struct fz *fz, bool exact)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
@@ -302,7 +311,10 @@ static void check_queues(struct fz *fz, bool exact)
 					 (unsigned long long)fz->entities[id].received[port]);
 }
 
-/* What was started was stopped: at the end of the run or, if that was cut short, at the latest when the scheduler is destroyed. */
+/*
+ * Everything that was started was stopped: at the end of the run or, if it was aborted, when the scheduler
+ * was destroyed.
+ */
 static void check_stopped(struct fz *fz)
 {
 	for (unsigned id = 0; id < fz->entity_count; id++)
@@ -310,7 +322,7 @@ static void check_stopped(struct fz *fz)
 			fz_break(fz, "e%02u was started, but not stopped", id);
 }
 
-/* A bound of ticks in flight holds as long as it is not narrowed for those that enqueue much. */
+/* The bound of ticks in flight holds, unless it is narrowed for entities that enqueue much. */
 static void check_bound(struct fz *fz, const weir_entity_counts *counts, const struct fz_entity *entity)
 {
 	unsigned bound = entity->max_in_flight < 0 ? fz->bound : (unsigned)entity->max_in_flight;
@@ -335,16 +347,16 @@ static void check_entities(struct fz *fz, bool all_done, bool cut)
 		check_stopped(fz);
 }
 
-/* The ends that a run of this graph may come to. */
+/* The outcomes that are possible for this graph. */
 static void check_end(struct fz *fz, weir_status status, const weir_outcome *outcome, bool cut)
 {
 	bool failed = atomic_load(&fz->failed), faulted = atomic_load(&fz->faulted);
 	const char *text = outcome->text ? outcome->text : "";
 
 	expect_harmless(fz, text, "the outcome");
-	expect_harmless(fz, outcome->waiting ? outcome->waiting : "", "who waits");
+	expect_harmless(fz, outcome->waiting ? outcome->waiting : "", "what waits");
 	if (status == WEIR_OK && !(failed && !cut))
-		return; /* a kernel that faults after the last look may go unnoticed only if the run was cut */
+		return; /* a fault after the last check may go unnoticed only if the run was aborted */
 	if (status == WEIR_E_DEADLOCK && !fz->tame && text[0])
 		return;
 	if ((status == WEIR_E_FAILED && (failed || fz->overflows) && outcome->entity) || (status == WEIR_E_DEVICE && faulted))
@@ -382,7 +394,7 @@ static unsigned send_all(struct meddler *meddlers, struct fz *fz, bool stops)
 	n = send(meddlers, n, fz, take, fz->outlet);
 	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 3));
 	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 6));
-	n = send(meddlers, n, fz, tell, !alone && fz_chance(&fz->random, 3));
+	n = send(meddlers, n, fz, tell_entities, !alone && fz_chance(&fz->random, 3));
 	n = send(meddlers, n, fz, look_on, !alone && fz_chance(&fz->random, 4));
 	return send(meddlers, n, fz, stop, stops);
 }
@@ -403,7 +415,7 @@ static uint64_t ticks_so_far(struct fz *fz)
 	return ticks;
 }
 
-/* A machine that is busy with other things makes a run slow, which is no fault as long as it goes on. */
+/* On a busy machine a run may be slow, which is no fault while it makes progress. */
 static weir_status wait_for_end(struct fz *fz, weir_outcome *outcome)
 {
 	uint64_t before, now = 0;
@@ -429,7 +441,7 @@ static void join(struct fz *fz, struct meddler *meddlers, unsigned n)
 		pthread_join(meddlers[i].thread, NULL);
 }
 
-/* After a run that was cut short it may have to wait until the device has come to the end of what stop functions wait for. */
+/* After an aborted run it may have to wait until the device work of stop functions completes. */
 static weir_status start(struct fz *fz)
 {
 	weir_status status = weir_scheduler_start(fz->scheduler);
@@ -453,7 +465,7 @@ static void run_once(struct fz *fz)
 	status = start(fz);
 	if (status == WEIR_E_FAILED) {
 		expect_harmless(fz, weir_last_error(), "the last error");
-		return; /* a start was told to fail, once */
+		return; /* a start was made to fail, once */
 	}
 	check(fz, status, "start");
 	n = send_all(meddlers, fz, stops);
@@ -466,8 +478,8 @@ static void run_once(struct fz *fz)
 	fz->ends[!status ? 0 : status == WEIR_E_DEADLOCK ? 1 : 2]++;
 }
 
-/* Instead of an end: destroyed by another thread while it runs. */
-static void *destroy(void *arg)
+/* Another thread destroys the graph during the run. */
+static void *destroy_during_run(void *arg)
 {
 	struct fz *fz = arg;
 
@@ -485,7 +497,7 @@ static void run_destroyed(struct fz *fz)
 		check(fz, weir_scheduler_destroy(fz->scheduler), "destroy");
 		return;
 	}
-	if (pthread_create(&thread, NULL, destroy, fz))
+	if (pthread_create(&thread, NULL, destroy_during_run, fz))
 		fz_break(fz, "no thread");
 	pthread_join(thread, NULL);
 }

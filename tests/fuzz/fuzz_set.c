@@ -1,6 +1,7 @@
 /*
- * libFuzzer: any text as the argument of --set, on a graph that has every type of parameter. Nothing may crash or leak; what is refused
- * is said in one line that a terminal can show, and what is accepted can be checked and printed.
+ * libFuzzer: any text as the argument of --set, on a graph with every type of parameter. Nothing may crash
+ * or leak; a rejected text has a reason of one printable line, and an accepted one can be checked and
+ * printed.
  */
 #include <stdint.h>
 #include <stdlib.h>

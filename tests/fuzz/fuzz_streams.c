@@ -1,4 +1,4 @@
-/* How an entity comes to the stream that it works on, and the kernels that it launches there. */
+/* Chooses the stream that an entity works on, and launches the kernels there. */
 #include "fuzz_api.h"
 
 static int work(const void *arguments)
@@ -27,8 +27,9 @@ weir_status fz_launch(weir_stream *stream, const struct fz_work *arguments)
 }
 
 /*
- * All that the messages of this tick wait for comes before what is enqueued on target from now on: the internal stream waits for it, also
- * for what was made on streams that no message carries, and target for the internal stream.
+ * Orders later work on `target` after everything that the messages of this tick wait for: the internal
+ * stream waits for it, also for work on streams that no message carries, and `target` waits for the
+ * internal stream.
  */
 static weir_status after_inputs(struct fz_entity *entity, weir_context *context, weir_stream *target)
 {
@@ -97,7 +98,7 @@ weir_stream *fz_stream(struct fz_entity *entity, weir_context *context)
 	return stream;
 }
 
-/* Longer than a run that is cut short waits for it. Nothing stands behind it, and nothing is sent on. */
+/* Runs longer than an aborted run waits. Nothing follows it, and nothing is emitted. */
 weir_status fz_drag(struct fz_entity *entity, weir_context *context)
 {
 	struct fz_work arguments = {.entity = entity, .ns = 400 * FZ_MS};

@@ -1,11 +1,11 @@
-/* What may reach a terminal: no C0 or C1 character, no DEL, no other end of a line, nothing that turns the writing round. */
+/* Text that may reach a terminal: no C0 or C1 character, no DEL, no other line ends, no direction marks. */
 #ifndef TESTS_FUZZ_SHOWN_H
 #define TESTS_FUZZ_SHOWN_H
 
 #include <stdbool.h>
 #include <string.h>
 
-/* lines: a text of several lines, where a newline and a tab are right. */
+/* lines: the text may have several lines; newline and tab are accepted. */
 static inline bool shown(const char *text, bool lines)
 {
 	const unsigned char *at = (const unsigned char *)text;

@@ -1,4 +1,4 @@
-/* The set of queues with something new (graphs/fan_in.h), under many orders of its atomics. */
+/* The set of queues with new messages (graphs/fan_in.h), under many orders of its atomics. */
 #include "base/bug.h"
 #include "base/memory.h"
 #include "base/sim.h"
@@ -9,13 +9,13 @@
 #define SENDERS 3
 #define MESSAGES 4
 
-/* A fiber notes what went wrong; the test looks at it when the world has stopped. */
+/* A fiber records the fault; the test checks it after the simulation has stopped. */
 struct world {
 	struct rig rig;
 	struct wr_sim *sim;
 	struct wr_fan_in *set;
 	struct wr_connection *connections[SENDERS];
-	bool each, closes;		/* an any-size port; senders close */
+	bool each, closes;		/* each: an any-size port; closes: the senders close */
 	_Atomic bool poked;
 	_Atomic unsigned next_sender, ended;
 	uint64_t received[SENDERS];
@@ -59,7 +59,7 @@ static void take(struct world *world, uint32_t place)
 	}
 }
 
-/* As a review and a tick do it. */
+/* Like a review and a tick. */
 static void tick(struct world *world)
 {
 	size_t n = 1 + wr_random_below(wr_sim_random(world->sim), 3), before = wr_fan_in_held(world->set), seen = 0;
@@ -87,7 +87,7 @@ static bool got_all(const struct world *world)
 	return true;
 }
 
-/* Ticks while there is enough. True: NEVER. */
+/* Ticks while there are enough messages. Returns true for NEVER. */
 static bool review(struct world *world)
 {
 	for (;;) {
@@ -104,7 +104,7 @@ static bool review(struct world *world)
 	}
 }
 
-/* No poke is left that is not followed by a review: what was pushed was received. */
+/* Every poke is followed by a review, so everything that was pushed is received. */
 static void receive(void *arg)
 {
 	struct world *world = arg;
@@ -146,7 +146,7 @@ static void make_connections(struct world *world)
 	wr_fan_in_reset(world->set, world->connections, world->each);
 }
 
-/* Runs the world of a seed. Returns what went wrong, or NULL. */
+/* Runs the simulation of a seed. Returns the fault, or NULL. */
 static const char *run(uint64_t seed)
 {
 	struct world world = {.each = seed % 4 == 3, .closes = seed % 2};
@@ -155,7 +155,7 @@ static const char *run(uint64_t seed)
 	assert_int_equal(wr_pool_create(&world.rig.pool), WEIR_OK);
 	make_connections(&world);
 	if (wr_sim_call(world.sim, all, &world))
-		return "the world stands still";	/* with fibers in it that hold messages: leaked */
+		return "no fiber can run";	/* fibers that hold messages remain: leaked */
 	for (size_t i = 0; i < SENDERS; i++) {
 		wr_queue_finish(&world.connections[i]->queue);
 		wr_free(world.connections[i]);

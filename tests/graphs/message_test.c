@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A pool, this thread as its worker 0, and a system that is bound where a test binds it. */
+/* A pool, with this thread as its worker 0, and a system that is bound where a test binds it. */
 struct rig {
 	struct wr_pool *pool;
 	struct wr_local local;
@@ -222,7 +222,7 @@ static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(voi
 
 struct bad {
 	weir_tensor tensor;
-	const char *names;	/* what the line must name */
+	const char *names;	/* the error text must name them */
 };
 
 static void e06_a_bad_tensor_is_refused_by_field(void **state)

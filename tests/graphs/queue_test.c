@@ -150,7 +150,7 @@ static void c04_pop_never_evicts_the_front(void **state)
 	struct rig *rig = *state;
 	struct wr_queue *queue = queue_of(rig, 6, WEIR_POP, 0);
 
-	for (size_t front = 1; front <= 5; front++) {	/* the gap closes from either side */
+	for (size_t front = 1; front <= 5; front++) {	/* the gap may be closed from either side */
 		push_all(rig, 1, 6);
 		wr_queue_close_front(queue, front);
 		push_all(rig, 7, 8);
@@ -185,7 +185,7 @@ struct bomb {
 	bool free;
 };
 
-/* The lock of the queue is free when this can look into it: a second lock by the same thread would hang. */
+/* The queue's lock is free when this runs: otherwise looking into the queue would deadlock. */
 static void look_inside(void *arg)
 {
 	struct bomb *bomb = arg;
@@ -205,7 +205,7 @@ static void s11_no_lock_is_held_when_an_evicted_message_goes(void **state)
 	assert_true(bomb.free);
 }
 
-/* --- E5, S5: the ends --- */
+/* --- E5, S5: closing --- */
 
 static void s05_closed_is_seen_with_the_last_push(void **state)
 {
@@ -219,7 +219,7 @@ static void s05_closed_is_seen_with_the_last_push(void **state)
 	assert_int_equal(wr_queue_count(queue), 1);
 }
 
-static void s05_who_becomes_done_drops_inbox_and_front(void **state)
+static void s05_a_receiver_that_becomes_done_drops_inbox_and_front(void **state)
 {
 	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT};
 
@@ -418,7 +418,7 @@ static void send(void *arg)
 	be_foreign();
 }
 
-/* Takes until closed and empty; numbers must grow. Returns the last one. */
+/* Takes until closed and empty; asserts increasing numbers. Returns the last one. */
 static uint64_t receive(struct rig *rig)
 {
 	struct wr_slot taken[8];
@@ -492,7 +492,7 @@ int main(void)
 		WITH_RIG(c04_pop_with_a_full_front_admits_one_more),
 		WITH_RIG(s11_no_lock_is_held_when_an_evicted_message_goes),
 		WITH_RIG(s05_closed_is_seen_with_the_last_push),
-		WITH_RIG(s05_who_becomes_done_drops_inbox_and_front),
+		WITH_RIG(s05_a_receiver_that_becomes_done_drops_inbox_and_front),
 		WITH_RIG(s05_the_sender_takes_back_what_a_done_receiver_left),
 		WITH_RIG(e05_each_message_is_counted_once),
 		WITH_RIG(s08_a_reset_discards_leftovers_and_counts_from_zero),

@@ -1,4 +1,7 @@
-/* Queues and messages under many orders of their atomics: the build where each is a switching point. */
+/*
+ * Queues and messages under many orders of their atomics: in the seam build, each atomic is a switching
+ * point.
+ */
 #include "base/bug.h"
 #include "base/memory.h"
 #include "base/sim.h"
@@ -8,7 +11,7 @@
 #define MESSAGES 12
 
 /*
- * One connection in one world. A fiber notes what went wrong; the test looks at it when the world has
+ * One connection in one simulation. A fiber records the fault; the test checks it after the simulation has
  * stopped.
  */
 struct world {
@@ -17,7 +20,7 @@ struct world {
 	weir_policy policy;
 	uint32_t capacity;
 	uint64_t last;			/* number received last */
-	uint64_t done_after;		/* the receiver becomes DONE after so many */
+	uint64_t done_after;		/* the receiver becomes DONE after so many messages */
 	_Atomic bool done;
 	const char *fault;
 };
@@ -28,7 +31,7 @@ static void note(struct world *world, bool holds, const char *fault)
 		world->fault = fault;
 }
 
-/* As a poke does that finds the receiver DONE. */
+/* Like a poke that finds the receiver DONE. */
 static void take_back_if_done(struct world *world)
 {
 	if (wr_load(&world->done))
@@ -61,7 +64,7 @@ static size_t count(struct world *world)
 	return n;
 }
 
-/* As a review and a tick do it: closes a front, looks at it, takes it. Returns how many it took. */
+/* Like a review and a tick: closes a front, looks at it, takes it. Returns the number of messages taken. */
 static uint64_t tick(struct world *world)
 {
 	struct wr_queue *queue = world->rig.queue;
@@ -131,7 +134,7 @@ static void check_end(struct world *world)
 	note(world, wr_pool_live(world->rig.pool) == queued, "a message is lost or lives twice");
 }
 
-/* Runs the world of a seed. Returns what went wrong, or NULL; *hash is of the order of its switches. */
+/* Runs the simulation of a seed. Returns the fault, or NULL; *hash is of the order of its switches. */
 static const char *run(uint64_t seed, weir_policy policy, uint64_t *hash)
 {
 	struct world world = {.policy = policy, .done_after = UINT64_MAX};
@@ -143,7 +146,7 @@ static const char *run(uint64_t seed, weir_policy policy, uint64_t *hash)
 		world.done_after = wr_random_below(wr_sim_random(world.sim), MESSAGES);
 	queue_of(&world.rig, world.capacity, policy, UINT32_MAX - 5);
 	if (wr_sim_call(world.sim, both, &world))
-		return "the world stands still";	/* with fibers in it that hold messages: leaked */
+		return "no fiber can run";	/* fibers that hold messages remain: leaked */
 	check_end(&world);
 	*hash = wr_sim_hash(world.sim);
 	wr_queue_finish(world.rig.queue);
@@ -212,7 +215,7 @@ static void c04_ready_not_bound_to_the_front_is_found(void **state)
 	assert_string_equal(found(WR_BUG_READY_NOT_BOUND, WEIR_POP), "not what was looked at");
 }
 
-/* --- the use set of a message with several holders --- */
+/* --- the use set of a message with several references --- */
 
 #define HOLDERS 3u
 #define STREAMS 5u

@@ -1,6 +1,6 @@
 /*
- * A system of which a test decides when its fences are complete: what graphs/message.c needs of streams/,
- * and no more. Host memory is its only device.
+ * A system whose fences complete when the test says so: the part of streams/ that graphs/message.c needs.
+ * Host memory is its only device.
  */
 #ifndef TESTS_GRAPHS_SYSTEM_H
 #define TESTS_GRAPHS_SYSTEM_H
@@ -19,17 +19,17 @@
 #define UNKNOWN_STREAM 99	/* no stream has this id */
 
 struct wr_system {
-	bool complete;			/* all fences are */
-	struct wr_deferred_free *retired;	/* the retire list, newest first */
-	size_t listed, allocations;	/* on the list now; blocks that are out */
+	bool complete;			/* of all fences */
+	struct wr_deferred_free *retired;	/* the deferred-free list, newest first */
+	size_t listed, allocations;	/* entries of the list; live blocks */
 };
 
-/* Becomes the worker `index` of that pool until it is told NULL. */
+/* Makes the thread the worker `index` of that pool, until called with NULL. */
 void work_for(struct wr_local *local, unsigned index, const struct wr_pool *pool);
 void be_foreign(void);
-/* All fences are complete from now on: releases what is listed, as a worker would. */
+/* Completes all fences from now on, and releases the entries of the list, as a worker would. */
 void complete(struct wr_system *system);
-/* The graph whose pool wr_graph_pool gives. */
+/* The graph whose pool is this one (wr_graph_pool). */
 weir_graph *graph_of(struct wr_pool *pool);
 
 #endif

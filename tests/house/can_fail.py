@@ -1,4 +1,4 @@
-"""Shows every check of this folder one sound tree and then that tree with one thing broken, which it must report."""
+"""Runs every check of this folder on a sound tree, and then with one thing broken, which it must report."""
 import pathlib
 import subprocess
 import sys
@@ -19,7 +19,7 @@ SOUND = {
     "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
 }
 LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
-# check, what is written anew, what the report must name.
+# check, files to change, text that the report must contain
 BROKEN = [
     ("rooms", {"graphs/queue.c": '#include "scheduler/worker.h"\n'}, "graphs/queue.c:1"),
     ("rooms", {"operators/blur.c": '#include "base/memory.h"\n'}, "operators/blur.c:1"),

@@ -1,11 +1,13 @@
-"""Threads, atomics, clocks, random numbers and memory go through base/, or the seam has holes."""
+"""Threads, atomics, clocks, random numbers and memory are used through base/ only; otherwise the seam would
+miss them.
+"""
 import re
 import sys
 
 import source
 
 HEADERS = {"pthread.h", "stdatomic.h", "threads.h", "semaphore.h", "sys/random.h"}
-# pthread_sigmask is of <signal.h>: it neither waits nor orders anything.
+# pthread_sigmask is declared in <signal.h>: it neither waits nor orders.
 SEAM = re.compile(
     r"(?<![.>\w])(pthread_(?!sigmask)\w+|thrd_\w+|mtx_\w+|cnd_\w+|sem_\w+|atomic_\w+|__atomic_\w+|__sync_\w+"
     r"|clock_gettime|gettimeofday|clock_nanosleep|nanosleep|usleep|sleep|sched_yield|syscall"
@@ -16,7 +18,7 @@ MEMORY = re.compile(
     r"|asprintf|vasprintf|open_memstream|getline)\s*\("
 )
 OUTSIDE = ["trace", "streams", "graphs/plan", "graphs", "conditions", "operators", "scheduler", "cli"]
-OWN_MEMORY = ["operators", "cli"]  # they see weir.h alone
+OWN_MEMORY = ["operators", "cli"]  # these use weir.h alone
 
 
 def calls(pattern, text):

@@ -1,4 +1,4 @@
-"""Each package from outside enters by one file, or by the few of its backend."""
+"""Each external package is used by one file, or by the few files of its backend."""
 import re
 import sys
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# weir.h stands alone: strict C11 and C++11, without a warning. Arguments: the compiler, the header.
+# weir.h compiles alone as strict C11 and C++11 without a warning. Arguments: the compiler, the header.
 set -eu
 compiler=$1
 header=$2

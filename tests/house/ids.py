@@ -1,6 +1,8 @@
-"""Every rule and fault that ids.txt claims has a test whose name carries its id: c04_..., s10_..., f01_f03_...
+"""Every rule and fault that ids.txt claims has a test whose name contains its id: c04_..., s10_...,
+f01_f03_...
 
-ids.txt: one id a line with its title; a line that begins with '-' is known and not claimed, its title says why.
+ids.txt: one id per line with its title; a line that begins with '-' is not claimed, and its title gives the
+reason.
 """
 import pathlib
 import re
@@ -13,7 +15,7 @@ NAME = re.compile(rf"\b(?:test_)?((?:{ID}_)+)\w*", re.I)
 
 
 def spelled(name):
-    """C4 of the design is c04 in a test's name, the finding XB4 is xb04."""
+    """The id as it appears in names: C4 of the design is c04, XB4 is xb04."""
     letters = name.rstrip("0123456789")
     return f"{letters.lower()}{int(name[len(letters):]):02d}"
 

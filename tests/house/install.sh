@@ -1,6 +1,6 @@
 #!/bin/sh
-# An installed weir is enough: a program finds it through pkg-config, shared and static, and the installed command starts.
-# Arguments: cmake, the build folder, the compiler.
+# An installed weir is enough: a program finds it by pkg-config, shared and static, and the installed command
+# starts. Arguments: cmake, the build folder, the compiler.
 set -eu
 cmake=$1
 build=$2

@@ -1,4 +1,4 @@
-"""No function is longer than 60 lines; the median and the 90th percentile are told."""
+"""No function is longer than 60 lines; prints the median and the 90th percentile."""
 import sys
 
 import source
@@ -7,7 +7,7 @@ LONGEST = 60
 
 
 def functions(path):
-    """(first line, lines) of every function: from the brace alone at the margin to the one that closes it."""
+    """(first line, lines) of every function: from the opening to the closing brace at the margin."""
     start = None
     for number, line in enumerate(source.code(path).splitlines(), 1):
         if line.rstrip() == "{":

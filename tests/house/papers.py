@@ -1,5 +1,6 @@
-"""What stands in the papers holds: links and anchors lead somewhere, C blocks marked `c example` compile, those marked
-`c from FILE` are cut from that file: each of their paragraphs stands in it."""
+"""Checks the Markdown files: links and anchors exist, C blocks marked `c example` compile, and each paragraph
+of a block marked `c from FILE` is in that file.
+"""
 import pathlib
 import re
 import subprocess
@@ -13,13 +14,13 @@ STRICT = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wshadow", "-Werro
 
 
 def papers(root):
-    """The Markdown files of the tree, without what was built in it."""
+    """The Markdown files of the tree, except those in build folders."""
     found = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md"), *root.glob("tests/**/*.md")]
     return sorted(found)
 
 
 def anchors(path):
-    """What GitHub makes of the headings."""
+    """The anchors that GitHub makes from the headings."""
     for heading in re.findall(r"^#+ (.*)$", BLOCK.sub("", path.read_text()), re.M):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 

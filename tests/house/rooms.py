@@ -1,9 +1,9 @@
-"""A room uses only the rooms below it; operators, conditions, the command and the examples see weir.h alone."""
+"""A room uses only the rooms below it; operators, conditions, the command and the examples use weir.h alone."""
 import sys
 
 import source
 
-READERS = ["examples", "bench"]  # built anywhere, with the files beside them
+READERS = ["examples", "bench"]  # built separately; they may include files of their own folder
 
 
 def faults(root):

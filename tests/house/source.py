@@ -1,9 +1,10 @@
-"""The tree as the checks see it: rooms, their files, and C text without comments or strings."""
+"""The tree as the checks use it: rooms, their files, and C text without comments or strings."""
 import pathlib
 import re
 import sys
 
-# A room uses only the rooms that stand in its line; `weir.h` is everybody's. A room within a room is one of its own.
+# A room may use the rooms in its line; every room may use `weir.h`. A room inside a room is a room of its
+# own.
 MAY_USE = {
     "base": [],
     "trace": ["base"],
@@ -25,23 +26,23 @@ STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
 
 
 def room_of(name):
-    """The room in which a file lies, given from the top: the innermost. None: in none."""
+    """The innermost room of a file, whose path is relative to the root; None if there is none."""
     return max((room for room in MAY_USE if name.startswith(room + "/")), key=len, default=None)
 
 
 def files(root, room):
-    """The C, header and CUDA files of a room, without those of rooms in it, sorted."""
+    """The C, header and CUDA files of a room, without those of rooms inside it, sorted."""
     found = (p for p in (pathlib.Path(root) / room).rglob("*") if p.suffix in SUFFIXES)
     return sorted(p for p in found if room_of(p.relative_to(root).as_posix()) == room)
 
 
 def without_comments(text):
-    """Comments become blanks, so that line numbers stay."""
+    """Replaces comments by blanks, so that line numbers stay."""
     return COMMENT.sub(lambda m: m.group(1) or re.sub(r"[^\n]", " ", m.group(0)), text)
 
 
 def code(path):
-    """The text of a file without comments and without what stands in quotes."""
+    """The text of a file without comments and string contents."""
     return STRING.sub('""', without_comments(path.read_text()))
 
 
@@ -55,7 +56,7 @@ def includes(path):
 
 
 def verdict(faults, good):
-    """Ends the program: every fault on a line of its own, or one line that says what held."""
+    """Ends the program: prints every fault on a line, or one line with the result."""
     for fault in faults:
         print(fault)
     if faults:

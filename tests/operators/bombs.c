@@ -1,4 +1,4 @@
-/* Pictures that claim more than they are: what they cost before they are refused. */
+/* Pictures that claim to be larger than they are: memory used before they are rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { SMALL_KIB = 32 << 10 };
 
-/* 9 x 7 pixels, and a text that says that it has 2 GB. */
+/* 9 x 7 pixels, and a text chunk that claims 2 GB. */
 static const uint8_t bomb[] = {
 	0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52,
 	0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00, 0x07, 0x04, 0x03, 0x00, 0x00, 0x01, 0x5f, 0xb2, 0x4a,

@@ -74,8 +74,7 @@ uint8_t drawing_palette(unsigned entry, unsigned channel)
 	return (uint8_t)(entry * 50 + channel * 13 + 1);
 }
 
-/* A row of the picture, or of one pass: pixels from x0 on, every step-th, samples packed from the highest bit
- * on. */
+/* A row of the picture, or of one pass: every step-th pixel from x0, samples packed from the highest bit. */
 static void put_row(struct bytes *raw, const struct drawing *drawing, uint32_t y, uint32_t x0, uint32_t step)
 {
 	uint8_t byte = 0;

@@ -1,6 +1,5 @@
 /*
- * PNG files made by hand, from nothing of libpng: every kind of colour, depth and interlacing, in stored (not
- * compressed) blocks.
+ * PNG files made without libpng: every colour type, depth and interlacing, in stored (uncompressed) blocks.
  */
 #ifndef TESTS_OPERATORS_DRAWING_H
 #define TESTS_OPERATORS_DRAWING_H
@@ -19,12 +18,12 @@ struct drawing {
 	uint32_t claimed_width, claimed_height; /* 0: the true ones */
 };
 
-/* The sample of a channel: what the tests expect. Below 2^depth. */
+/* The expected sample of a channel, below 2^depth. */
 uint16_t drawing_sample(const struct drawing *drawing, uint32_t x, uint32_t y, unsigned channel);
 unsigned drawing_channels(const struct drawing *drawing);
 uint8_t drawing_palette(unsigned entry, unsigned channel); /* of four entries */
 
-/* Gives the file's bytes: free(). */
+/* Returns the file's bytes; free() them. */
 uint8_t *drawing_bytes(const struct drawing *drawing, size_t *size);
 
 #endif

@@ -275,7 +275,7 @@ static void sink_has_nothing_to_do(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- print: what it says, read back from a pipe in place of stdout ---- */
+/* ---- print: its output, read back from a pipe in place of stdout ---- */
 
 static int saved_stdout = -1;
 
@@ -294,7 +294,7 @@ static void end_capture(void)
 	close(saved_stdout);
 }
 
-/* Ticks `print` once per message; returns what it has printed. */
+/* Ticks `print` once per message; returns its output. */
 static const char *printed(const char *parameters, weir_message **messages, size_t count)
 {
 	static char text[2048];
@@ -343,7 +343,7 @@ static void print_prints_every_nth_or_nothing(void **state)
 	assert_string_equal(printed("quiet=true", others, 1), "");
 }
 
-/* Two messages while stdout is `fd`: what the first and the second tick came to. */
+/* Prints two messages while stdout is `fd`; returns the status of both ticks. */
 static void print_to(int fd, struct rig *rig, weir_status ticks[2])
 {
 	rig_start(rig, &wr_print, "");

@@ -16,7 +16,7 @@
 #include "tests/operators/drawing.h"
 #include "tests/operators/rig.h"
 
-static char folder[64]; /* of this test */
+static char folder[64]; /* of the current test */
 
 static int make_folder(void **state)
 {
@@ -52,7 +52,7 @@ static int remove_folder(void **state)
 	return rig_messages() != 0;
 }
 
-/* "folder/name", good until the eighth call from now. */
+/* "folder/name", valid until the eighth call from now. */
 static const char *in_folder(const char *name)
 {
 	static char paths[8][128];
@@ -102,7 +102,7 @@ static bool is_transparent(const struct drawing *drawing, uint32_t x, uint32_t y
 	return zero;
 }
 
-/* What the reader must give for a pixel, written down from the PNG specification. */
+/* The expected value of a pixel, from the PNG specification. */
 static int expected(const struct drawing *drawing, uint32_t x, uint32_t y, unsigned channel)
 {
 	if (channel == 3 && !(drawing->type & 4))
@@ -168,7 +168,7 @@ static void every_colour_type_depth_and_interlacing_is_read(void **state)
 				});
 }
 
-/* ---- reading: what is broken ---- */
+/* ---- reading: broken files ---- */
 
 static bool readable(const char *path, char text[WR_PICTURE_TEXT])
 {
@@ -289,14 +289,14 @@ static void e06_an_existing_file_or_a_missing_folder_is_named(void **state)
 	(void)state;
 	assert_int_equal(symlink("/dev/full", in_folder("there.png")), 0);
 	assert_false(
-		wr_picture_write(in_folder("there.png"), data, image, 0, text)); /* no link is followed */
+		wr_picture_write(in_folder("there.png"), data, image, 0, text)); /* links are not followed */
 	assert_string_equal(text, "File exists");
 	assert_int_equal(access(in_folder("there.png"), F_OK), 0);
 	assert_false(wr_picture_write(in_folder("no/where.png"), data, image, 0, text));
 	assert_string_equal(text, "No such file or directory");
 }
 
-/* A file may not grow beyond the limit: as on a full disk, the write fails. */
+/* The file size is limited, so the write fails as on a full disk. */
 static void e06_a_write_that_fails_is_named_and_leaves_no_file(void **state)
 {
 	struct wr_image image = {.height = 300, .width = 300, .channels = 1};
@@ -436,9 +436,9 @@ static void png_write_makes_the_folder_and_numbers_whole_files(void **state)
 		rig_give(&rig, rig_image(WEIR_HOST, 3, 4, 3));
 		assert_int_equal(rig_tick(&rig), WEIR_OK);
 	}
-	assert_true(readable(in_folder("x/y/z/%d-000000.png"), text)); /* F83: no format */
+	assert_true(readable(in_folder("x/y/z/%d-000000.png"), text)); /* F83: no format string */
 	assert_true(readable(in_folder("x/y/z/%d-000001.png"), text));
-	assert_int_equal(files_in(in_folder("x/y/z")), 2); /* no temporary one is left */
+	assert_int_equal(files_in(in_folder("x/y/z")), 2); /* the temporary file is gone */
 	rig_stop(&rig);
 }
 

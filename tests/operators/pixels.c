@@ -1,5 +1,4 @@
-/* blur and sobel against references that are as plain as can be: a pixel at a time, nothing shared with the
- * kernels. */
+/* blur and sobel compared with plain references, one pixel at a time, that share nothing with the kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

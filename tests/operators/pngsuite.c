@@ -1,6 +1,6 @@
 /*
- * The pictures of PngSuite that come with libpng (pngsuite/; free to copy, its README says so): every depth and type of colour, plain and
- * interlaced, which must come to the same pixels.
+ * The pictures of PngSuite that come with libpng (pngsuite/; free to copy, see its README): every colour
+ * type and depth, plain and interlaced, which must decode to the same pixels.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { SIDE = 32, BYTES = SIDE * SIDE * 4 };
 
-/* Its channels; the pixels in `to`. */
+/* Returns the number of channels; stores the pixels in `to`. */
 static int32_t read_picture(const char *name, uint8_t *to)
 {
 	struct wr_picture picture;
@@ -35,7 +35,10 @@ static int32_t read_picture(const char *name, uint8_t *to)
 	return channels;
 }
 
-/* "basn3p08.png": the digit before the last letter is PNG's type of colour. What is transparent has four channels. */
+/*
+ * "basn3p08.png": the digit before the last letter is PNG's colour type. A transparent picture has four
+ * channels.
+ */
 static void assert_channels(const char *name, int32_t channels)
 {
 	char type = name[strlen(name) - strlen("3p08.png")];
@@ -65,7 +68,7 @@ static void each_depth_and_colour_is_read_alike_interlaced_or_not(void **state)
 		snprintf(twin, sizeof twin, "i%.250s", entry->d_name);
 		if (strstr(twin, "0g01") || strstr(twin, "0g02") || strstr(twin, "0g04") || strstr(twin, "3p01") ||
 		    strstr(twin, "3p02") || strstr(twin, "3p04"))
-			continue; /* libpng has no interlaced ones */
+			continue; /* libpng has none of it interlaced */
 		assert_int_equal(read_picture(twin, interlaced), channels);
 		assert_memory_equal(plain, interlaced, (size_t)(SIDE * SIDE * channels));
 		twins++;

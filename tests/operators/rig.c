@@ -16,7 +16,7 @@ struct weir_values {
 
 static size_t alive;
 static struct weir_context *running;
-static int stream_; /* its address stands for the one stream */
+static int stream_; /* its address is the stream's handle */
 
 /* ---- parameters ---- */
 
@@ -312,7 +312,7 @@ void rig_start(struct rig *rig, const weir_operator *kind, const char *parameter
 	rig->started = kind->start ? kind->start(running, running->state, &values) : WEIR_OK;
 }
 
-static void let_go(weir_message **messages, size_t *count)
+static void release_messages(weir_message **messages, size_t *count)
 {
 	while (*count)
 		weir_message_unref(messages[--*count]);
@@ -328,11 +328,11 @@ weir_status rig_tick(struct rig *rig)
 	struct weir_context *context = &rig->context;
 	weir_status status = WEIR_OK;
 
-	let_go(context->out, &context->out_count);
+	release_messages(context->out, &context->out_count);
 	if (context->kind->compute)
 		status = context->kind->compute(context, context->state);
 	context->tick++;
-	let_go(context->in, &context->in_count);
+	release_messages(context->in, &context->in_count);
 	return status;
 }
 
@@ -342,8 +342,8 @@ void rig_stop(struct rig *rig)
 
 	if (!rig->started && context->kind->stop)
 		context->kind->stop(context, context->state);
-	let_go(context->in, &context->in_count);
-	let_go(context->out, &context->out_count);
+	release_messages(context->in, &context->in_count);
+	release_messages(context->out, &context->out_count);
 	free(context->state);
 }
 

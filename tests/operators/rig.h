@@ -1,7 +1,7 @@
 /*
- * A rig for operators without a scheduler: what they call of weir.h is replaced by these (they come first
- * when the program is linked). The stream does its work at once; "device" memory is host memory with the
- * device's number.
+ * A rig for operators without a scheduler: the functions of weir.h that they call are replaced by these,
+ * which are linked first. The stream works synchronously; "device" memory is host memory with the device's
+ * number.
  */
 #ifndef TESTS_OPERATORS_RIG_H
 #define TESTS_OPERATORS_RIG_H
@@ -27,7 +27,7 @@ struct weir_context {
 	uint64_t tick;
 	bool finished, fails_to_allocate, fails_to_launch, has_no_stream;
 	bool drained;
-	char text[512]; /* what it failed with */
+	char text[512]; /* error of the last failure */
 	int faults;     /* of the stream */
 	int64_t slept;
 };
@@ -37,14 +37,14 @@ struct rig {
 	weir_status started;
 };
 
-/* parameters: "path=a/b repeat=2"; what is not named has its default (a duration has none here). */
+/* parameters: "path=a/b repeat=2"; others have their default (a duration has none here). */
 void rig_start(struct rig *rig, const weir_operator *kind, const char *parameters);
 void rig_give(struct rig *rig, weir_message *message); /* for the next tick; takes it */
-weir_status rig_tick(struct rig *rig);                 /* what the last one emitted is let go */
+weir_status rig_tick(struct rig *rig);                 /* releases what the last tick emitted */
 void rig_stop(struct rig *rig);
-size_t rig_messages(void); /* that exist */
+size_t rig_messages(void); /* number of live messages */
 
-/* On RIG_DEVICE or WEIR_HOST; filled with bytes that differ. */
+/* On RIG_DEVICE or WEIR_HOST, filled with varying bytes. */
 weir_message *rig_image(int device, int64_t height, int64_t width, int64_t channels);
 weir_message *rig_bytes(size_t bytes);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A project adds weir as a folder; what one target builds is all that an installation needs, as scripts/demo has it.
-# Arguments: cmake, a folder that is kept (the next time little is compiled), the compiler.
+# A project adds weir as a folder; building the target weir_installed is enough to install it, as in
+# scripts/demo. Arguments: cmake, a folder that is kept (so that the next run compiles little), the compiler.
 set -eu
 cmake=$1
 build=$2

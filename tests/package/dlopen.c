@@ -1,6 +1,6 @@
 /*
- * weir is loaded by dlopen when no static TLS is left, and works: a graph runs, on threads that were started
- * before the library came and after. Arguments: libweir.so, a library that needs static TLS.
+ * weir works when dlopen loads it with no static TLS left: a graph runs, on threads started before the
+ * library was loaded and after. Arguments: libweir.so, a library that needs static TLS.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void copy(const char *from, const char *to)
 	close(out);
 }
 
-/* Loads copies until there is no room for one more. They stay loaded. */
+/* Loads copies until one fails for lack of room. They stay loaded. */
 static size_t use_up_static_tls(const char *library)
 {
 	char folder[] = "/tmp/weir-dlopen-XXXXXX", path[sizeof(folder) + 16];

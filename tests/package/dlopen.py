@@ -1,4 +1,4 @@
-"""weir is loaded by ctypes when no static TLS is left, and a graph's results are taken: the example's own code."""
+"""weir loaded by ctypes with no static TLS left: a graph's results are taken with the example's own code."""
 import ctypes
 import pathlib
 import shutil

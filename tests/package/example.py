@@ -1,4 +1,4 @@
-"""examples/ctypes prints a line for each picture, a failure in words. Arguments: libweir.so."""
+"""examples/ctypes prints a line for each picture, and a failure as text. Arguments: libweir.so."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,6 @@
-"""A plugin in C++ or CUDA C++ that says WEIR_PLUGIN is found by `weir --plugin`, also where symbols are hidden.
-Arguments: the command, nvcc or nothing. Compilers that are not at hand are passed over; a g++ or c++ is."""
+"""`weir --plugin` finds a C++ or CUDA C++ plugin that uses WEIR_PLUGIN, also with hidden symbols. Arguments:
+the command, nvcc or nothing. Compilers that are missing are skipped, except that g++ or c++ must exist.
+"""
 import pathlib
 import shutil
 import subprocess

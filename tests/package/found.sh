@@ -1,6 +1,6 @@
 #!/bin/sh
-# An installed weir, moved to another folder, is found by find_package, shared and static; the papers that were installed with
-# it have no dead links. Arguments: cmake, weir's build folder, the compiler, python3.
+# find_package finds an installed weir that was moved to another folder, shared and static; the installed docs
+# have no dead links. Arguments: cmake, weir's build folder, the compiler, python3.
 set -eu
 cmake=$1
 build=$2

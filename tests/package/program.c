@@ -1,4 +1,4 @@
-/* A program of somebody's: it runs a graph of two entities. Exits with 0 if the library is the header's. */
+/* A user's program: runs a graph of two entities. Exits with 0 if the library's version is the header's. */
 #include <stdio.h>
 #include <string.h>
 

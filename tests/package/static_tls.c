@@ -1,4 +1,7 @@
-/* A library that insists on static TLS: copies of it use up what the C library keeps for such that come late. */
+/*
+ * A library that needs static TLS: copies of it use up what the C library reserves for libraries loaded
+ * late.
+ */
 #include <stddef.h>
 
 #define VISIBLE __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-/* What a profiler sees, told by the recorder. */
+/* What a profiler sees, as recorded by the recorder. */
 #include "trace/trace.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static int close_trace(void **state)
 	return 0;
 }
 
-/* First: it looks at what the process tells the tool once. */
+/* Runs first: it checks what the process registers once. */
 static void one_domain_however_many_schedulers(void **state)
 {
 	struct wr_trace *one = NULL, *two = NULL;

@@ -1,6 +1,6 @@
 #include <stdint.h>
 
-/* The hook, before the header that calls it: ours, not its weak one. */
+/* The hook, defined before the header that calls it, instead of its weak one. */
 extern int (*InitializeInjectionNvtx2_fnptr)(const void *(*export_table)(uint32_t id));
 #define NVTX_STATIC_INJECTION_IMPL
 #include <nvtx3/nvToolsExt.h>
@@ -49,7 +49,7 @@ void recorder_clear(void)
 	count = 0;
 }
 
-/* Handles are the texts themselves; they live as long as the process, as with a real tool. */
+/* A handle is the text itself; it lives as long as the process, as with a real tool. */
 struct nvtxDomainRegistration_st {
 	char name[64];
 };

@@ -1,9 +1,9 @@
-/* Without a tool nobody listens. A program of its own: the recorder is no part of it. */
+/* No tool, no observer. A separate program, since the recorder must not be linked. */
 #include "trace/trace.h"
 
 #include "test.h"
 
-static void without_a_tool_nobody_listens(void **state)
+static void without_a_tool_nothing_is_observed(void **state)
 {
 	struct wr_trace *trace = NULL;
 
@@ -14,7 +14,7 @@ static void without_a_tool_nobody_listens(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(without_a_tool_nobody_listens)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(without_a_tool_nothing_is_observed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

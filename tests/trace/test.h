@@ -1,4 +1,4 @@
-/* cmocka wants its headers in this order. */
+/* cmocka needs its headers included in this order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Who listens is told everything, in order; who does not is told nothing. */
+/* Observers that are open get every event, in order; the others get none. */
 #include "trace/trace.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@
 static char told[1024];
 static weir_status opens_with;
 
-static void note(const char *who, const char *what, unsigned long long a, unsigned long long b)
+static void note(const char *observer, const char *what, unsigned long long a, unsigned long long b)
 {
 	size_t at = strlen(told);
 
-	snprintf(told + at, sizeof told - at, "%s.%s %llu %llu\n", who, what, a, b);
+	snprintf(told + at, sizeof told - at, "%s.%s %llu %llu\n", observer, what, a, b);
 }
 
 static weir_status open_listener(void **self)
@@ -23,7 +23,7 @@ static weir_status open_listener(void **self)
 	return opens_with;
 }
 
-static weir_status open_nobody(void **self)
+static weir_status open_without_tool(void **self)
 {
 	(void)self;
 	return WEIR_OK;
@@ -53,7 +53,7 @@ static const struct wr_observer listener = {
 	.name = "listener", .open = open_listener, .close = closed,
 	.tick_begin = tick_begin, .tick_end = tick_end, .deliver = deliver,
 };
-static const struct wr_observer nobody = {.name = "nobody", .open = open_nobody, .close = closed, .tick_begin = tick_begin};
+static const struct wr_observer unused = {.name = "unused", .open = open_without_tool, .close = closed, .tick_begin = tick_begin};
 
 static int clear(void **state)
 {
@@ -65,7 +65,7 @@ static int clear(void **state)
 
 static void nobody_listens_costs_no_trace(void **state)
 {
-	const struct wr_observer *const observers[] = {&nobody};
+	const struct wr_observer *const observers[] = {&unused};
 	struct wr_trace *trace = NULL;
 
 	(void)state;
@@ -78,7 +78,7 @@ static void nobody_listens_costs_no_trace(void **state)
 
 static void who_listens_is_told_in_order(void **state)
 {
-	const struct wr_observer *const observers[] = {&nobody, &listener};
+	const struct wr_observer *const observers[] = {&unused, &listener};
 	struct wr_trace *trace = NULL;
 
 	(void)state;

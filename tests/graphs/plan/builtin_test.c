@@ -1,4 +1,4 @@
-/* The real built-ins: their tables are as sound as a plugin's must be, and the examples are right. */
+/* The real built-ins: their tables pass the checks for plugins, and the examples are valid. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void every_example_is_right(void **state)
 	assert_true(graphs > 0);
 }
 
-/* The graphs in the text: indented by a tab, from "{" to "}" alone on a line. */
+/* The graphs in a text: indented by a tab, from "{" to "}" alone on a line. */
 static void every_graph_in_the_docs_is_right(void **state)
 {
 	struct wr_text docs = {0};

@@ -1,4 +1,4 @@
-/* Descriptions: reading, the same by calls, printing, and what happens when memory runs out. */
+/* Descriptions: reading, building by calls, printing, and running out of memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +31,9 @@ static char *printed(const weir_description *description, weir_format format)
 	return text;
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * positions -- */
+/* --- positions --- */
 
-/* Every key and string of the text says its own line and column. */
+/* Every key and string of the text states its own line and column. */
 static void check_says_place(const char *said, struct wr_place place)
 {
 	char expected[32];
@@ -89,8 +88,7 @@ static void escapes_and_numbers_mean_what_json_says(void **state)
 	weir_description_destroy(description);
 }
 
-/* ----------------------------------------------------------------------------------------------------------
- * limits -- */
+/* --- limits --- */
 
 struct last {
 	int number;
@@ -190,14 +188,13 @@ static void f89_one_object_of_200000_keys_is_found_wrong_in_no_time(void **state
 	wr_text_add(&text, "}");
 	description = read_text(text.text);
 	assert_int_equal(weir_description_check(description, NULL, note, &last), WEIR_E_INVALID);
-	assert_int_equal(last.number, WR_W_TOO_MANY); /* the last of 1001: that there are more */
+	assert_int_equal(last.number, WR_W_TOO_MANY); /* the 1001st says that there are more */
 	assert_int_equal(last.count, 1001);
 	weir_description_destroy(description);
 	wr_text_finish(&text);
 }
 
-/* -------------------------------------------------------------------------------------------------------
- * printing -- */
+/* --- printing --- */
 
 static void cut_all(char *text, const char *word)
 {
@@ -225,7 +222,7 @@ static void a_printed_graph_reads_as_the_same_graph(void **state)
 	weir_description_destroy(second);
 }
 
-/* The text form is made by other code than the JSON: what that forgot would be missing here. */
+/* Other code writes the text form than the JSON: what it leaves out would be missing here. */
 static void a_printed_graph_says_all_that_the_text_says(void **state)
 {
 	weir_description *first = read_text(*state), *second;
@@ -233,7 +230,7 @@ static void a_printed_graph_says_all_that_the_text_says(void **state)
 
 	second = read_text(json);
 	after = printed(second, WEIR_AS_TEXT);
-	cut_all(before, " (default)"); /* written down it is no default any more */
+	cut_all(before, " (default)"); /* a default that is written is no default any more */
 	assert_string_equal(before, after);
 	weir_text_free(json);
 	weir_text_free(before);
@@ -272,7 +269,7 @@ static void text_says_defaults_in_words(void **state)
 	weir_description_destroy(description);
 }
 
-static void text_lists_resources_and_who_uses_them(void **state)
+static void text_lists_resources_and_their_users(void **state)
 {
 	static const char *const lines[] = {
 		"signal flag",
@@ -332,8 +329,7 @@ static void dot_names_every_entity_and_connection(void **state)
 	weir_description_destroy(description);
 }
 
-/* ---------------------------------------------------------------------------------------------------------
- * by calls -- */
+/* --- built by calls --- */
 
 static void calls_and_text_mean_the_same(void **state)
 {
@@ -367,7 +363,7 @@ static void calls_and_text_mean_the_same(void **state)
 	weir_description_destroy(made);
 }
 
-/* resource_graph's resources, in another order: no name has to be there before it is used. */
+/* The resources of resource_graph in another order: a name may be used before it is defined. */
 static void resources_by_calls_and_by_text_mean_the_same(void **state)
 {
 	static const char text[] =
@@ -410,7 +406,7 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 	weir_description_destroy(made);
 }
 
-/* A struct of zeroes but for its size is the default of everything. */
+/* A struct with only its size set means all defaults. */
 static void a_resource_of_zeroes_is_the_default_one(void **state)
 {
 	static const uint32_t size = 2;
@@ -438,7 +434,7 @@ static void assert_refused(weir_status status, const char *said)
 	assert_string_equal(weir_last_error(), said);
 }
 
-/* Of a caller whose header is older only what he knows is read. */
+/* From a caller with an older header only the fields that it has are read. */
 static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
 {
 	weir_stream_pool pool = {
@@ -631,8 +627,7 @@ static void put_is_as_bounded_in_depth_as_a_text(void **state)
 	weir_description_destroy(description);
 }
 
-/* --------------------------------------------------------------------------------------------------- out of
- * memory -- */
+/* --- out of memory --- */
 
 static weir_status everything(const char *text)
 {
@@ -661,7 +656,7 @@ static weir_status everything(const char *text)
 	return status;
 }
 
-/* Leaks are LeakSanitizer's affair. */
+/* LeakSanitizer reports leaks. */
 static void sweep(const char *text, bool all, weir_status expected)
 {
 	int64_t count = wr_memory_count();
@@ -676,14 +671,14 @@ static void sweep(const char *text, bool all, weir_status expected)
 		status = everything(text);
 		wr_memory_fail_at(-1, false);
 		if (status != WEIR_E_NOMEM &&
-		    !(status == expected && expected)) /* a report's text may be what is missing */
+		    !(status == expected && expected)) /* a report's text may be missing */
 			fail_msg("allocation %lld failed, but the status is %d", (long long)n, status);
 		if (status == WEIR_E_NOMEM)
 			assert_string_equal(weir_last_error(), "out of memory");
 	}
 }
 
-/* The same of resources, which are made by calls, too. */
+/* The same for resources built by calls. */
 static weir_status all_resources(void)
 {
 	static const uint32_t sizes[] = {8, 16};
@@ -775,7 +770,7 @@ int main(void)
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
 					  (void *)resource_graph),
-		cmocka_unit_test(text_lists_resources_and_who_uses_them),
+		cmocka_unit_test(text_lists_resources_and_their_users),
 		cmocka_unit_test(a_pool_of_many_users_names_some),
 		cmocka_unit_test(every_form_ends_with_a_newline),
 		cmocka_unit_test(text_says_defaults_in_words),

@@ -1,5 +1,4 @@
-/* docs/errors.md explains every number of the table, under its title, with cause and remedy; and nothing
- * else. */
+/* docs/errors.md explains every number of the table, under its title, with cause and remedy, and no other. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* Which entities have effects of their own: what the operator says, or the graph file; shown, it says the same. */
+/*
+ * Which entities have side effects, by their operator or by the graph file; the printed graph says the
+ * same.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +33,7 @@ static void assert_effects(const char *text)
 	weir_description_destroy(description);
 }
 
-static void xb20_a_graph_file_says_who_has_effects_and_show_says_it_again(void **state)
+static void xb20_a_graph_file_declares_effects_and_show_prints_them(void **state)
 {
 	weir_description *description = NULL;
 	char *shown = NULL;
@@ -47,7 +50,7 @@ static void xb20_a_graph_file_says_who_has_effects_and_show_says_it_again(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xb20_a_graph_file_says_who_has_effects_and_show_says_it_again),
+		cmocka_unit_test(xb20_a_graph_file_declares_effects_and_show_prints_them),
 	};
 
 	return cmocka_run_group_tests_name("effects", tests, NULL, NULL);

@@ -1,4 +1,7 @@
-/* Inlets and outlets that a graph names, and comments: what they mean, and what a printed graph keeps of them. */
+/*
+ * Inlets and outlets that a graph file names, and comments: their meaning, and what a printed graph keeps
+ * of them.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +52,7 @@ static void xb11_named_ports_count_as_connected(void **state)
 	assert_true(plan->entities[0].inputs[0].inlet && plan->entities[0].inputs[1].inlet);
 	assert_int_equal(plan->entities[1].outputs[0].outlet, 1);
 	assert_int_equal(plan->entities[1].outputs[1].outlet, 4);
-	assert_int_equal(plan->entities[0].condition_count, 3); /* both inputs, and the output that is connected */
+	assert_int_equal(plan->entities[0].condition_count, 3); /* both inputs, and the connected output */
 	assert_int_equal(plan->entities[1].condition_count, 3); /* the input, and both outputs */
 	wr_plan_destroy(plan);
 	weir_description_destroy(description);
@@ -96,11 +99,11 @@ static void xb12_any_object_may_have_a_comment(void **state)
 
 	(void)state;
 	assert_true(is_right(text));
-	assert_null(strstr(json, "comment")); /* it prints what the text means */
+	assert_null(strstr(json, "comment")); /* comments are not printed */
 	weir_text_free(json);
 }
 
-/* A name that means something goes before. */
+/* A name with a meaning takes precedence. */
 static void xb12_a_resource_may_be_called_comment(void **state)
 {
 	(void)state;

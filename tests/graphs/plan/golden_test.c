@@ -1,6 +1,6 @@
 /*
- * Every folder of bad/ is a test: graph.json, and what is said about it, with the line it is said of and a
- * caret under the place. WEIR_UPDATE=1 writes the expected files anew: then read them.
+ * Every folder of bad/ is a test: graph.json and the expected reports, each with its line and a caret under
+ * the place. WEIR_UPDATE=1 rewrites the expected files: then read them.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct golden {
 	char first[1024];
 };
 
-/* The line of the source, and a caret: tabs stay, so that both look alike everywhere. */
+/* Prints the line of the source, and a caret under the column: tabs stay, so that both align. */
 static void show_place(struct golden *golden, unsigned line, unsigned column)
 {
 	const char *at = golden->source.text, *end;
@@ -29,7 +29,7 @@ static void show_place(struct golden *golden, unsigned line, unsigned column)
 	for (unsigned i = 1; i < line && strchr(at, '\n'); i++)
 		at = strchr(at, '\n') + 1;
 	end = at + strcspn(at, "\n");
-	for (const char *c = at; c < end; c++) /* bytes that are no text would make the file unreadable */
+	for (const char *c = at; c < end; c++) /* bytes that are not text would make the file unreadable */
 		wr_text_add(&golden->said, "%c", (unsigned char)*c < 0x20 && *c != '\t' ? '?' : *c);
 	wr_text_add(&golden->said, "\n");
 	for (unsigned i = 1; i < column && at < end; i++) {
@@ -40,7 +40,7 @@ static void show_place(struct golden *golden, unsigned line, unsigned column)
 	wr_text_add(&golden->said, "^\n");
 }
 
-/* Walks a pointer of the report by itself: the place of the value there, and of its key. */
+/* Follows a report's pointer independently, and checks the place of the value, and of its key. */
 static bool is_place_of(const struct wr_value *value, const char *pointer, unsigned line, unsigned column)
 {
 	struct wr_place place = value->place;
@@ -86,7 +86,7 @@ static void collect(const weir_report *report, void *arg)
 	show_place(golden, report->line, report->column);
 	seen[report->number] = true;
 	if (golden->description &&
-	    !strpbrk(report->pointer, "\\~")) /* escapes: the walk does not know them */
+	    !strpbrk(report->pointer, "\\~")) /* the walk does not know escapes */
 		assert_true(is_place_of(&golden->description->root, report->pointer, report->line,
 					report->column));
 }
@@ -129,7 +129,7 @@ static void says_what_is_expected(void **state)
 	weir_description_destroy(golden.description);
 }
 
-/* Text sizes, floods of errors and operators of a user's are tests of their own: 002, 034 and 047. */
+/* Text sizes, floods of errors and users' operators have tests of their own: 002, 034 and 047. */
 static void every_number_has_a_case(void **state)
 {
 	(void)state;

@@ -1,6 +1,7 @@
 /*
- * The files of JSONTestSuite (json_suite/; MIT, its LICENSE lies beside them): what is no JSON (n_) is called so, what is JSON (y_) is
- * not, whatever else it is no graph for; of what the standard leaves open (i_) either is right. Every file gets at least one report.
+ * The files of JSONTestSuite (json_suite/; MIT, see its LICENSE): what is not JSON (n_) is reported so;
+ * what is JSON (y_) is not, though it may be no graph; where the standard leaves it open (i_), either is
+ * right. Every file gets at least one report.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -22,9 +23,9 @@ struct found {
 	bool not_json;
 };
 
-/* JSON, but not for weir: a string with U+0000 is refused as such, docs/errors.md says so. */
+/* JSON that weir rejects: a string with U+0000, see docs/errors.md. */
 static const char *const refused[] = {"y_object_escaped_null_in_key.json", "y_string_null_escape.json"};
-/* `123` and a NUL byte: the root is no object, that is said first. */
+/* `123` and a NUL byte: that the root is not an object is reported first. */
 static const char root_alone[] = "n_multidigit_number_then_00.json";
 
 static void hear(const weir_report *report, void *arg)

@@ -1,7 +1,7 @@
 /*
- * Kinds for tests of descriptions, with every type of parameter and port: operators source, filter, relay,
- * sink, bytes_sink. They stand in for the built-ins: the linker takes kinds.c's lists instead of the
- * library's, so that a golden text does not move when a built-in grows.
+ * Operators and conditions for tests of descriptions, with every type of parameter and port: source,
+ * filter, relay, sink, bytes_sink. The linker takes kinds.c's lists instead of the library's, so that
+ * golden texts do not change with the built-ins.
  */
 #ifndef WEIR_TESTS_KINDS_H
 #define WEIR_TESTS_KINDS_H
@@ -15,9 +15,9 @@
 
 #include "weir.h"
 
-/* read -> blur -> write and show, with a gated writer: right, and with something of everything. */
+/* read -> blur -> write and show, with a gated writer: valid, and uses every feature. */
 extern const char good_graph[];
-/* Every type of resource and every way to name one, and to name none. */
+/* Every type of resource, every way to name one, and unnamed ones. */
 extern const char resource_graph[];
 
 #endif

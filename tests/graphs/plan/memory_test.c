@@ -1,11 +1,11 @@
-/* What reading a graph makes of an allocation that fails inside the JSON parser. */
+/* Reading a graph when an allocation fails inside the JSON parser. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "kinds.h"
 
-/* A string of many blocks of memory, with escapes in it. */
+/* A string of many memory blocks, with escapes. */
 static char long_graph[120000];
 
 static int make_long_graph(void **state)
@@ -25,7 +25,7 @@ static int make_long_graph(void **state)
 	return 0;
 }
 
-/* Read, and printed as JSON: the n-th allocation fails. n < 0: none. */
+/* Reads and prints as JSON; the n-th allocation fails, none if n < 0. */
 static weir_status read_and_print(const char *text, int64_t n, char **out)
 {
 	weir_description *description = NULL;
@@ -57,7 +57,7 @@ static void xa06_a_failed_allocation_is_out_of_memory_and_never_another_graph(vo
 	char *right = NULL;
 
 	assert_int_equal(read_and_print(text, -1, &right), WEIR_OK);
-	assert_in_range(count, 20, 100000); /* jansson's own are among them */
+	assert_in_range(count, 20, 100000); /* including jansson's own */
 	for (int64_t n = 0; n < count; n++) {
 		char *out = NULL;
 		weir_status status = read_and_print(text, n, &out);

@@ -1,4 +1,4 @@
-/* What a plan says of a graph that is right: defaults, resolved names, typed values. */
+/* The plan of a valid graph: defaults, resolved names, typed values. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -123,7 +123,7 @@ static void implied_conditions_come_last_inputs_before_outputs(void **state)
 	const struct wr_plan_entity *ring = &plan->entities[4];
 
 	assert_int_equal(ring->condition_count,
-			 3); /* none for the optional ports: nothing is connected there */
+			 3); /* none for the optional ports, which are not connected */
 	assert_string_equal(ring->conditions[0].name, "count");
 	assert_string_equal(ring->conditions[1].name, "message_available");
 	assert_string_equal(ring->conditions[2].name, "downstream_message_affordable");
@@ -197,7 +197,7 @@ static void s05_a_cycle_that_a_count_ends_is_no_matter_for_a_warning(void **stat
 	weir_description_destroy(description);
 }
 
-/* A hint that shares nothing with the word would be worse than none. */
+/* No hint is better than one that has nothing in common with the word. */
 static void hints_are_near(void **state)
 {
 	static const char *const cases[][3] = {{"blr", "blur", "blur"},     {"x", "in", NULL},
@@ -212,10 +212,9 @@ static void hints_are_near(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * resources -- */
+/* --- resources --- */
 
-/* fast, far, rest are written; then the contexts left, even and usual imply one each. */
+/* fast, far, rest are declared; then the contexts left, even and usual imply one each. */
 enum { FAST, FAR, REST, OF_LEFT, OF_USUAL, OF_EVEN, POOLS };
 
 static void stream_pools_have_what_the_text_or_the_default_says(void **state)
@@ -340,8 +339,8 @@ static void the_device_of_a_green_context_may_be_said_again(void **state)
 	wr_plan_destroy(plan);
 }
 
-/* It is made, so its device must be there. */
-static void a_green_context_pool_that_nobody_uses_needs_its_device(void **state)
+/* It is created, so its device must exist. */
+static void an_unused_green_context_pool_needs_its_device(void **state)
 {
 	struct wr_plan *plan = plan_of(
 		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
@@ -356,12 +355,12 @@ static void a_green_context_pool_that_nobody_uses_needs_its_device(void **state)
 static void count_report(const weir_report *report, void *arg)
 {
 	if (report->warning)
-		return; /* nobody uses it */
+		return; /* unused */
 	assert_non_null(strstr(report->text, "lists 257 sizes: must be 1 to 256"));
 	++*(int *)arg;
 }
 
-/* The last one is too small, which is not looked at where there are too many. */
+/* The last one is too small, which is not reported if there are too many. */
 static char *of_many_partitions(size_t count, bool last_is_bad)
 {
 	struct wr_text text = {0};
@@ -403,8 +402,7 @@ static void flag_is_a_signal(void **state)
 	wr_plan_destroy(plan);
 }
 
-/* -----------------------------------------------------------------------------------------------------------
- * units -- */
+/* --- units --- */
 
 static void durations_are_exact(void **state)
 {
@@ -499,7 +497,7 @@ int main(void)
 		cmocka_unit_test(who_names_nothing_shares_an_implied_pool),
 		cmocka_unit_test(a_green_context_pool_may_be_the_default),
 		cmocka_unit_test(the_device_of_a_green_context_may_be_said_again),
-		cmocka_unit_test(a_green_context_pool_that_nobody_uses_needs_its_device),
+		cmocka_unit_test(an_unused_green_context_pool_needs_its_device),
 		cmocka_unit_test(a_device_has_256_partitions_at_most),
 		cmocka_unit_test(flag_is_a_signal),
 		cmocka_unit_test(durations_are_exact),

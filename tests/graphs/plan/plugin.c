@@ -1,4 +1,6 @@
-/* One source of several plugins, one per macro: what a registry takes, and what it refuses. */
+/*
+ * The source of several plugins, selected by macro: ones that a registry accepts, and ones that it rejects.
+ */
 #include <stdlib.h>
 
 #include "weir.h"
@@ -25,7 +27,7 @@ __attribute__((constructor)) static void shout(void)
 static weir_status add(weir_registry *registry)
 {
 	(void)registry;
-	abort(); /* must never be called */
+	abort(); /* must not be called */
 }
 #ifdef PLUGIN_ABI
 WEIR_API const weir_plugin_info weir_plugin = {7, sizeof(weir_plugin_info), 0, 0, 0, 0, add};

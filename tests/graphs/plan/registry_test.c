@@ -1,5 +1,7 @@
-/* Registries: kinds by name, tables that are refused, plugins. The plugins lie in the folder that is the
- * first argument. */
+/*
+ * Registries: operators and conditions by name, rejected tables, plugins. The first argument is the
+ * plugins' folder.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +57,7 @@ static void assert_refused(struct rig *rig, const char *path, weir_status status
 	assert_int_equal(before, after);
 }
 
-/* -----------------------------------------------------------------------------------------------------------
- * kinds -- */
+/* --- operators and conditions --- */
 
 static weir_status compute(weir_context *context, void *state)
 {
@@ -179,8 +180,7 @@ static void a_bad_table_of_a_condition_is_refused(void **state)
 		assert_int_equal(weir_registry_add_condition(rig->registry, &tables[i]), WEIR_E_INVALID);
 }
 
-/* ---------------------------------------------------------------------------------------------------------
- * plugins -- */
+/* --- plugins --- */
 
 static void b06_a_plugin_brings_its_kinds(void **state)
 {
@@ -214,7 +214,7 @@ static void f91_what_is_no_file_is_refused(void **state)
 	assert_refused(rig, "no/such\x1b.so", WEIR_E_IO, "no/such\\u001b.so");
 }
 
-static void f91_what_everybody_may_write_is_refused_before_it_is_loaded(void **state)
+static void f91_a_world_writable_plugin_is_refused_before_it_is_loaded(void **state)
 {
 	struct rig *rig = *state;
 	const char *path = plugin(rig, "plugin_loud");
@@ -260,14 +260,14 @@ static void f94_a_plugin_whose_name_is_taken_adds_nothing(void **state)
 		       "there is already an operator 'brought'");
 }
 
-/* The linker tells objects apart by name, and the name is the number of a descriptor. */
+/* The linker identifies objects by name, and the name here is a descriptor's number. */
 static void f95_the_next_plugin_is_not_taken_for_the_one_before(void **state)
 {
 	struct rig *rig = *state;
 
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_stays")), WEIR_OK);
 	assert_non_null(wr_registry_find_operator(rig->registry, "stays"));
-	weir_registry_destroy(rig->registry); /* it stays loaded: it was linked so */
+	weir_registry_destroy(rig->registry); /* the plugin stays loaded: it is linked with nodelete */
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
 	assert_non_null(wr_registry_find_operator(rig->registry, "brought"));
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_file_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f91_what_everybody_may_write_is_refused_before_it_is_loaded,
+		cmocka_unit_test_setup_teardown(f91_a_world_writable_plugin_is_refused_before_it_is_loaded,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_shared_object_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f92_another_abi_is_refused_before_any_call, set_up,

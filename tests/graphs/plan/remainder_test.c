@@ -1,4 +1,4 @@
-/* The remainder of a green context pool has a name, also where it is not the pool's default. */
+/* The remainder of a green context pool has a name, even if it is not the pool's default. */
 #include <string.h>
 
 #include "graphs/plan/plan.h"

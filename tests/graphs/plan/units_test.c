@@ -1,4 +1,4 @@
-/* One grammar of durations: for graph files, for values that calls put into a description, for options. */
+/* One grammar of durations: in graph files, in values set by calls, in options. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void note(const weir_report *report, void *arg)
 	snprintf(arg, 256, "%s W%03d %s", report->pointer, report->number, report->text);
 }
 
-/* What calls put is JSON, too. */
+/* Values set by calls are JSON, too. */
 static void xb09_a_bare_number_that_a_call_puts_is_refused(void **state)
 {
 	weir_description *description = NULL;
