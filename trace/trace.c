@@ -1,4 +1,4 @@
-/* Who listens, and telling them. */
+/* The list of open observers, and calling them. */
 #include "trace/trace.h"
 
 #include "base/memory.h"
@@ -59,14 +59,14 @@ void wr_trace_close(struct wr_trace *trace)
 	wr_free(trace);
 }
 
-#define CALL(row, parameters, arguments)                                                                 \
-	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                       \
-	{                                                                                                \
-		for (size_t i = 0; i < trace->count; i++) {                                              \
-			const struct listener *listener = &trace->listeners[i];                          \
-                                                                                                         \
-			if (listener->observer->row)                                                     \
-				listener->observer->row(listener->self, WR_TRACE_LIST arguments);        \
-		}                                                                                        \
+#define CALL(row, parameters, arguments)                                                                     \
+	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                           \
+	{                                                                                                    \
+		for (size_t i = 0; i < trace->count; i++) {                                                  \
+			const struct listener *listener = &trace->listeners[i];                              \
+                                                                                                             \
+			if (listener->observer->row)                                                         \
+				listener->observer->row(listener->self, WR_TRACE_LIST arguments);            \
+		}                                                                                            \
 	}
 WR_TRACE_ROWS(CALL)
