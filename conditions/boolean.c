@@ -1,7 +1,7 @@
 #include "conditions/conditions.h"
 
 struct boolean {
-	bool enabled; /* until it is told something */
+	bool enabled; /* until weir_entity_enable is called */
 };
 
 static const weir_parameter parameters[] = {
@@ -15,7 +15,7 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status boolean_start(void *state, const weir_values *values)
 {
 	struct boolean *self = state;
 
@@ -23,7 +23,7 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* The last word counts. Disabled is a plain wait: it does not hold the run open, and may be taken back. */
+/* The last call counts. Disabled is a plain wait: it does not keep the run from ending, and can be undone. */
 static bool enabled(const struct boolean *self, weir_told told)
 {
 	switch (told) {
@@ -40,7 +40,7 @@ static bool enabled(const struct boolean *self, weir_told told)
 	return false;
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void boolean_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	weir_told told = weir_view_told(view);
 
@@ -59,6 +59,6 @@ const weir_condition wr_boolean = {
 	.state_size = sizeof(struct boolean),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
+	.start = boolean_start,
+	.ask = boolean_ask,
 };
