@@ -24,7 +24,7 @@ static weir_status boolean_start(void *state, const weir_values *values)
 }
 
 /* The last call counts. Disabled is a plain wait: it does not keep the run from ending, and can be undone. */
-static bool enabled(const struct boolean *self, weir_told told)
+static bool is_enabled(const struct boolean *self, weir_told told)
 {
 	switch (told) {
 	case WEIR_TOLD_NOTHING:
@@ -46,7 +46,7 @@ static void boolean_ask(const void *state, const weir_view *view, weir_verdict *
 
 	if (told == WEIR_TOLD_NEVER)
 		weir_verdict_never(verdict, "told never");
-	else if (enabled(state, told))
+	else if (is_enabled(state, told))
 		weir_verdict_ready(verdict);
 	else
 		weir_verdict_wait(verdict, "disabled");

@@ -39,7 +39,7 @@ static weir_status cuda_stream_start(void *state, const weir_values *values)
 }
 
 /* Adds the pending fences of the port to the verdict and returns their number. */
-static size_t wait_for(unsigned port, const weir_view *view, weir_verdict *verdict)
+static size_t wait_for_port(unsigned port, const weir_view *view, weir_verdict *verdict)
 {
 	weir_fence fences[FENCES];
 	size_t pending = weir_view_pending(view, port, fences, FENCES);
@@ -59,7 +59,7 @@ static void cuda_stream_ask(const void *state, const weir_view *view, weir_verdi
 	size_t pending = 0;
 
 	for (size_t i = 0; i < self->count; i++)
-		pending += wait_for(self->ports[i], view, verdict);
+		pending += wait_for_port(self->ports[i], view, verdict);
 	if (!pending)
 		weir_verdict_ready(verdict);
 }

@@ -33,7 +33,7 @@ static weir_status message_available_start(void *state, const weir_values *value
 	return WEIR_OK;
 }
 
-static bool enough(const struct message_available *self, const weir_view *view, bool each)
+static bool has_enough(const struct message_available *self, const weir_view *view, bool each)
 {
 	size_t needed = self->min_size ? self->min_size : weir_view_take(view, self->port);
 
@@ -47,7 +47,7 @@ static void message_available_ask(const void *state, const weir_view *view, weir
 	const struct message_available *self = state;
 	bool each = weir_view_any_size(view, self->port);
 
-	if (enough(self, view, each) ||
+	if (has_enough(self, view, each) ||
 	    !weir_view_connected(view, self->port)) /* an unconnected port needs no messages */
 		weir_verdict_ready(verdict);
 	else if (weir_view_ended(view, self->port, self->min_size))

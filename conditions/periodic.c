@@ -67,20 +67,20 @@ static weir_status periodic_start(void *state, const weir_values *values)
 }
 
 /* Saturates: a tick beyond the largest time never comes due (F37). */
-static int64_t later(int64_t at, int64_t period)
+static int64_t time_after(int64_t at, int64_t period)
 {
 	return at > INT64_MAX - period ? INT64_MAX : at + period;
 }
 
-static int64_t first(const struct periodic *self, const weir_view *view, int64_t now)
+static int64_t first_due(const struct periodic *self, const weir_view *view, int64_t now)
 {
-	return self->offset < 0 ? now : later(weir_view_started(view), self->offset);
+	return self->offset < 0 ? now : time_after(weir_view_started(view), self->offset);
 }
 
 static void periodic_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct periodic *self = state;
-	int64_t now = weir_view_now(view), at = self->begun ? self->at : first(self, view, now);
+	int64_t now = weir_view_now(view), at = self->begun ? self->at : first_due(self, view, now);
 
 	if (now >= at) {
 		weir_verdict_ready(verdict);
@@ -91,22 +91,22 @@ static void periodic_ask(const void *state, const weir_view *view, weir_verdict 
 }
 
 /* The number of ticks that are lost: those that came due after `at` until this one began. */
-static uint64_t missed(const struct periodic *self, int64_t began)
+static uint64_t missed_ticks(const struct periodic *self, int64_t began)
 {
 	return self->policy == NO_CATCH_UP ? (uint64_t)((began - self->at) / self->period) : 0;
 }
 
-static int64_t next(const struct periodic *self, int64_t began)
+static int64_t next_due(const struct periodic *self, int64_t began)
 {
 	switch (self->policy) {
 	case CATCH_UP:
-		return later(self->at, self->period);
+		return time_after(self->at, self->period);
 	case MIN_TIME:
-		return later(began, self->period);
+		return time_after(began, self->period);
 	case NO_CATCH_UP:
 		break;
 	}
-	return later(began - (began - self->at) % self->period, self->period);
+	return time_after(began - (began - self->at) % self->period, self->period);
 }
 
 static void periodic_ticked(void *state, const weir_view *view)
@@ -116,12 +116,12 @@ static void periodic_ticked(void *state, const weir_view *view)
 	uint64_t lost;
 
 	if (!self->begun)
-		self->at = first(self, view, began);
+		self->at = first_due(self, view, began);
 	self->begun = true;
-	lost = missed(self, began);
+	lost = missed_ticks(self, began);
 	if (lost)
 		weir_view_count_lost(view, lost);
-	self->at = next(self, began);
+	self->at = next_due(self, began);
 }
 
 const weir_condition wr_periodic = {

@@ -15,7 +15,7 @@ struct wr_trace {
 
 static const struct wr_observer *const built_in[] = {&wr_nvtx};
 
-static weir_status listen_if_open(struct wr_trace *trace, const struct wr_observer *observer)
+static weir_status open_listener(struct wr_trace *trace, const struct wr_observer *observer)
 {
 	void *self = NULL;
 	weir_status status = observer->open(&self);
@@ -32,7 +32,7 @@ weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *
 	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;
 
 	for (size_t i = 0; !status && i < count; i++)
-		status = listen_if_open(trace, observers[i]);
+		status = open_listener(trace, observers[i]);
 	if (status || !trace->count) {
 		wr_trace_close(trace);
 		return status;
