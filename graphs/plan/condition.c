@@ -10,12 +10,12 @@
 #include "streams/streams.h"
 
 /* The keys of a condition that are not parameters. */
-static const char *const own_keys[] = {"type", "name", NULL};
+static const char *const common_keys[] = {"type", "name", NULL};
 static const char *const cuda_keys[] = {"type", "name", "signal", NULL};
 
 static const char *const *extra_keys(const weir_condition *kind)
 {
-	return strcmp(kind->name, "cuda_stream") ? own_keys : cuda_keys;
+	return strcmp(kind->name, "cuda_stream") ? common_keys : cuda_keys;
 }
 
 /* Conditions of Holoscan that may come; these are reported as not supported instead of unknown. */
@@ -76,9 +76,7 @@ static void check_name(struct wr_build *build, const struct wr_plan_entity *enti
 		       const struct wr_value *name, const struct wr_at *at)
 {
 	if (!wr_name_ok(name->string)) {
-		wr_report(&build->reports, WR_W_NAME, at, name->place,
-			  "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ "
-			  "or -",
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 		return;
 	}

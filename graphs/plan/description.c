@@ -70,7 +70,7 @@ weir_status weir_description_read(weir_description **out, const char *path, weir
 }
 
 /* A value in JSON: a scalar or a whole tree, without places. */
-static weir_status value_of(struct wr_value *out, const char *json)
+static weir_status value_from_json(struct wr_value *out, const char *json)
 {
 	struct wr_reports reports = {0};
 	weir_status status = wr_json_read(out, json, strlen(json), &reports);
@@ -78,7 +78,7 @@ static weir_status value_of(struct wr_value *out, const char *json)
 
 	if (!status)
 		wr_value_forget_places(out);
-	return delivered ? delivered : status; /* the reports know of a want of memory, too */
+	return delivered ? delivered : status; /* which also fails if memory ran out */
 }
 
 weir_status weir_description_create(weir_description **out)
@@ -88,7 +88,7 @@ weir_status weir_description_create(weir_description **out)
 	weir_status status = description_make(&description, NULL);
 
 	if (!status)
-		status = value_of(&description->root, empty);
+		status = value_from_json(&description->root, empty);
 	if (status)
 		weir_description_destroy(description);
 	else
@@ -205,8 +205,7 @@ static struct wr_value *child_of(struct wr_value *parent, const char *key)
 	return i < wr_value_count(parent) ? wr_value_item(parent, i) : NULL;
 }
 
-/* Wraps the value in a container that is missing: a list if the key is "-", else an object. Takes the value
- * only if it returns WEIR_OK. */
+/* Wraps the value in a list if the key is "-", else in an object. Takes the value only on WEIR_OK. */
 static weir_status wrap_value(struct wr_value *value, const char *key)
 {
 	struct wr_value outer = {0};
@@ -269,7 +268,7 @@ weir_status weir_description_put(weir_description *description, const char *poin
 	weir_status status = route_make(&route, pointer);
 
 	if (!status)
-		status = value_of(&value, json);
+		status = value_from_json(&value, json);
 	if (!status)
 		status = route_put(description, &route, &value, pointer);
 	if (status)
@@ -312,9 +311,9 @@ weir_status wr_description_entity(const weir_description *description, const cha
 }
 
 /* Reads JSON; text that is not JSON becomes a string. */
-static weir_status loose_value(struct wr_value *out, const char *text)
+static weir_status value_from_text(struct wr_value *out, const char *text)
 {
-	weir_status status = value_of(out, text);
+	weir_status status = value_from_json(out, text);
 
 	return status == WEIR_E_INVALID ? wr_value_string(out, text) : status;
 }
@@ -351,7 +350,7 @@ weir_status weir_description_set(weir_description *description, const char *assi
 			       wr_shown(assignment).text);
 	}
 	*dot = *equals = '\0';
-	status = loose_value(&value, equals + 1);
+	status = value_from_text(&value, equals + 1);
 	if (!status)
 		status = set_parameter(description, copy, dot + 1, &value);
 	if (status)

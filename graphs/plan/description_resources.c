@@ -14,10 +14,7 @@ static weir_status check_resource_name(const weir_description *description, cons
 	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
 
 	if (!wr_name_ok(name))
-		return wr_fail(WEIR_E_INVALID,
-			       "'%s' is not a valid name: write a letter or _, then at most 63 letters, "
-			       "digits, _ or -",
-			       wr_shown(name).text);
+		return wr_fail(WEIR_E_INVALID, WR_NAME_WRONG, wr_shown(name).text);
 	if (resources && resources->type == WR_OBJECT && wr_value_find(resources, name))
 		return wr_fail(WEIR_E_INVALID, "there is a resource '%s' already: give this one another name",
 			       name);

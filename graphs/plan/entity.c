@@ -14,9 +14,7 @@ static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *ent
 
 	at = &(struct wr_at){at, "name", 0};
 	if (!wr_name_ok(name->string)) {
-		wr_report(&build->reports, WR_W_NAME, at, name->place,
-			  "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ "
-			  "or -",
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 		return WEIR_OK;
 	}

@@ -67,10 +67,10 @@ static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_o
 					   "sends %s, but the input takes %s: put an operator between them",
 					   kinds_shown(given).text, kinds_shown(taken).text);
 	else if (build->plan->connections[i].initial && taken && !(taken & WEIR_EMPTY))
-		wr_build_report_connection(
-			build, WR_W_KINDS, i,
-			"initial messages are empty, but the input takes %s: remove \"initial\"",
-			kinds_shown(taken).text);
+		wr_build_report_connection(build, WR_W_KINDS, i,
+					   "initial messages are empty, but the input takes %s: put "
+					   "\"initial\" on another connection",
+					   kinds_shown(taken).text);
 }
 
 /* The receiver's queue must be able to hold what the sender's conditions need room for. */

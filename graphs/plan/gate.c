@@ -32,11 +32,11 @@ static void build_gate(struct wr_build *build, size_t index, unsigned i)
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
 	struct wr_plan_input *input = &entity->inputs[i];
 
-	input->gate = input->said < 0 ? !input->device : input->said;
+	input->gate = input->gate_given < 0 ? !input->device : input->gate_given;
 	if (!wr_plan_gated_by_hand(entity, i))
 		return;
 	input->gate = false;
-	if (!input->said)
+	if (!input->gate_given)
 		report_gate(build, WR_W_GATE_TWICE, index, input,
 			    "is gated by a cuda_stream condition, but has \"gate\": false",
 			    input->port->name);
@@ -68,7 +68,7 @@ static void check_gate(struct wr_build *build, size_t i)
 		report_gate(build, WR_W_NO_GATE, c->to, input,
 			    "works on a stream; without a gate, host code may read unfinished data",
 			    from->name);
-	if (input->device && input->said < 0 && !strcmp(from->kind->name, "download") &&
+	if (input->device && input->gate_given < 0 && !strcmp(from->kind->name, "download") &&
 	    !is_user_kind(from->kind) && is_user_kind(to->kind))
 		wr_build_report_connection(
 			build, WR_W_DEVICE_PORT, i,

@@ -36,8 +36,8 @@ struct arena {
 	jmp_buf full;
 };
 
-static _Thread_local struct arena *reading; /* of this thread, while it is in jansson_load */
-static json_malloc_t program_allocates;     /* the functions that were set before */
+static _Thread_local struct arena *current_arena; /* of this thread, while it is in jansson_load */
+static json_malloc_t program_allocates;           /* the functions that were set before */
 static json_free_t program_frees;
 
 static struct block *block_new(struct arena *arena, size_t bytes)
@@ -58,7 +58,7 @@ static struct block *block_new(struct arena *arena, size_t bytes)
 
 static void *arena_allocate(size_t bytes)
 {
-	struct arena *arena = reading;
+	struct arena *arena = current_arena;
 	struct block *block;
 
 	if (!arena)
@@ -75,7 +75,7 @@ static void *arena_allocate(size_t bytes)
 
 static void arena_release(void *memory)
 {
-	if (!reading)
+	if (!current_arena)
 		program_frees(memory);
 }
 
@@ -110,8 +110,7 @@ static void arena_clear(struct arena *arena, bool all)
 	arena->newest = kept;
 }
 
-/* The result lives until the next call. Returns NULL on failure; *error.source is then "" if memory ran out.
- */
+/* The result lives until the next call. Returns NULL on failure; error->source is "" if memory ran out. */
 static const json_t *jansson_load(struct arena *arena, const char *text, size_t length, json_error_t *error)
 {
 	const json_t *json;
@@ -119,13 +118,13 @@ static const json_t *jansson_load(struct arena *arena, const char *text, size_t 
 	arena_clear(arena, false);
 	*error = (json_error_t){.line = 1, .column = 1};
 	if (setjmp(arena->full)) {
-		reading = NULL;
+		current_arena = NULL;
 		*error = (json_error_t){.line = 1, .column = 1};
 		return NULL;
 	}
-	reading = arena;
+	current_arena = arena;
 	json = json_loadb(text, length, JSON_DECODE_ANY, error);
-	reading = NULL;
+	current_arena = NULL;
 	return json;
 }
 
@@ -159,8 +158,7 @@ static void skip_string(struct scan *scan)
 		scan_step(scan);
 }
 
-/* Runs before the syntax is checked; on text that is not JSON the depth means nothing, and jansson refuses
- * it. */
+/* Runs before jansson checks the syntax, so the text may not be JSON. */
 static weir_status check_depth(const char *text, size_t length, struct wr_reports *reports)
 {
 	struct scan scan = {text, text + length, {1, 1}, NULL};

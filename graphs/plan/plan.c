@@ -36,9 +36,7 @@ static void check_version(struct wr_build *build, const struct wr_value *version
 static weir_status read_name(struct wr_build *build, const struct wr_value *name)
 {
 	if (name && !wr_name_ok(name->string))
-		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place,
-			  "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ "
-			  "or -",
+		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 	build->plan->name = wr_strdup(name ? name->string : "graph");
 	return build->plan->name ? WEIR_OK : WEIR_E_NOMEM;

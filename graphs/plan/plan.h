@@ -14,7 +14,7 @@ struct wr_plan_input {
 	weir_policy policy;
 	uint32_t connections;  /* connections to this port; inlets are not counted */
 	bool device;           /* device port: its messages are ordered on the device, no gate by default */
-	int said;              /* "gate" in the description: 0 or 1; -1: not given */
+	int gate_given;        /* "gate" in the description: 0 or 1; -1: not given */
 	unsigned line, column; /* place of "gate" in the text */
 	bool gate;             /* has an implied gate (C8) */
 	bool inlet;            /* the graph names an inlet here */

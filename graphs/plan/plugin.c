@@ -21,16 +21,16 @@
 #include "graphs/plan/registry.h"
 #include "graphs/plan/text.h"
 
-struct name {
+struct fd_path {
 	char path[32];
 };
 
-static struct name fd_name(int fd)
+static struct fd_path fd_path(int fd)
 {
-	struct name name;
+	struct fd_path whole;
 
-	snprintf(name.path, sizeof(name.path), "/proc/self/fd/%d", fd);
-	return name;
+	snprintf(whole.path, sizeof(whole.path), "/proc/self/fd/%d", fd);
+	return whole;
 }
 
 /* O_NONBLOCK: opening a FIFO must not block; check_file refuses it. */
@@ -92,7 +92,7 @@ static weir_status load_failure(const char *path)
 
 static weir_status load_file(const char *path, struct wr_plugin *plugin)
 {
-	plugin->handle = dlopen(fd_name(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
+	plugin->handle = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin->handle && access("/proc/self/fd", F_OK))
 		plugin->handle = load_by_path(path, plugin->fd);
 	if (!plugin->handle)
@@ -169,7 +169,7 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 /* An object may stay loaded after dlclose (C++ often does); its descriptor must then stay open, too. */
 static bool is_still_loaded(int fd)
 {
-	void *handle = dlopen(fd_name(fd).path, RTLD_NOW | RTLD_NOLOAD);
+	void *handle = dlopen(fd_path(fd).path, RTLD_NOW | RTLD_NOLOAD);
 
 	if (handle)
 		dlclose(handle);

@@ -32,7 +32,7 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 							   .take = port->take ? port->take : 1,
 							   .policy = port->policy,
 							   .device = works_on_device(kind, port),
-							   .said = -1};
+							   .gate_given = -1};
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
@@ -77,7 +77,7 @@ static void build_input(struct wr_build *build, struct wr_plan_input *input, con
 	if (policy >= 0)
 		input->policy = (weir_policy)policy;
 	if (found[GATE]) {
-		input->said = found[GATE]->boolean;
+		input->gate_given = found[GATE]->boolean;
 		input->line = found[GATE]->place.line;
 		input->column = found[GATE]->place.column;
 	}

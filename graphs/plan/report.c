@@ -127,8 +127,7 @@ static void deliver_report(const struct wr_reports *reports, const struct wr_rep
 	fn(&public, arg);
 }
 
-/* The ":line:column: " after the file, as far as it is known. Allocates nothing: the error must get through.
- */
+/* The ":line:column: " after the file, as far as known. Allocates nothing: the error must get through. */
 static struct wr_shown place_shown(const char *file, struct wr_place place)
 {
 	struct wr_shown shown = {{0}};

@@ -119,13 +119,10 @@ static weir_status enter_resource(struct wr_build *build, const struct wr_member
 	weir_status status;
 
 	if (!wr_name_ok(member->key))
-		wr_report(&build->reports, WR_W_NAME, at, member->place,
-			  "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ "
-			  "or -",
+		wr_report(&build->reports, WR_W_NAME, at, member->place, WR_NAME_WRONG,
 			  wr_shown(member->key).text);
 	*resource = (struct wr_resource){.member = member, .context = WR_NO_CONTEXT, .pool = WR_NO_POOL};
-	/* A duplicate key was reported; the later resource cannot be named, so do not warn that it is unused.
-	 */
+	/* The later of duplicate keys was reported and cannot be named: do not warn that it is unused. */
 	resource->used = wr_names_find(&build->resource_names, member->key) != WR_NO_INDEX;
 	resource->type = read_type(build, member, at);
 	status = add_to_plan(build, resource);
@@ -240,8 +237,7 @@ weir_status wr_resource_context(struct wr_build *build, struct wr_resource *reso
 	return WEIR_OK;
 }
 
-/* Takes the name; NULL means that memory ran out. Reserves no streams: maybe no entity works on the device.
- */
+/* Takes the name; NULL means that memory ran out. Reserves no streams: the device may never be used. */
 static weir_status add_implied_pool(struct wr_build *build, char *name, int device, uint32_t context,
 				    uint32_t *out)
 {
@@ -326,8 +322,7 @@ static weir_status read_resources_of(struct wr_build *build, enum wr_resource_ty
 	return status;
 }
 
-/* Each list has room for implied ones: a pool per green context, and one for entities that name no resource.
- */
+/* Each list has room for implied ones: a pool per green context, one for entities without resource. */
 static weir_status alloc_resources(struct wr_build *build, size_t count)
 {
 	struct wr_plan *plan = build->plan;

@@ -38,18 +38,18 @@ struct reading {
 	const struct wr_value **found;
 };
 
-static const struct wr_at top = {NULL, "scheduler", 0};
+static const struct wr_at scheduler_at = {NULL, "scheduler", 0};
 
 static int64_t read_integer(const struct reading *reading, int key, int64_t min, int64_t max)
 {
-	return wr_field_integer(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+	return wr_field_integer(reading->reports, &(struct wr_at){&scheduler_at, fields[key].name, 0},
 				reading->found[key], min, max, 0);
 }
 
 /* Returns true if the key was given, even with an error. */
 static bool read_duration(const struct reading *reading, int key, int64_t min, int64_t *out)
 {
-	struct wr_at at = {&top, fields[key].name, 0};
+	struct wr_at at = {&scheduler_at, fields[key].name, 0};
 	const struct wr_value *value = reading->found[key];
 
 	if (!value)
@@ -62,7 +62,7 @@ static bool read_duration(const struct reading *reading, int key, int64_t min, i
 
 static int64_t read_size(const struct reading *reading, int key, int64_t fallback)
 {
-	struct wr_at at = {&top, fields[key].name, 0};
+	struct wr_at at = {&scheduler_at, fields[key].name, 0};
 	const struct wr_value *value = reading->found[key];
 	const char *wrong;
 	int64_t bytes = 0;
@@ -82,7 +82,7 @@ static int read_choice(const struct reading *reading, int key, const char *choic
 {
 	if (!reading->found[key])
 		return -1;
-	return wr_field_choice(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+	return wr_field_choice(reading->reports, &(struct wr_at){&scheduler_at, fields[key].name, 0},
 			       reading->found[key], choices);
 }
 
@@ -93,7 +93,7 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	struct wr_plan_scheduler *plan = &build->plan->scheduler;
 
 	if (scheduler)
-		wr_fields_read(&build->reports, &top, scheduler, "the scheduler", fields, found);
+		wr_fields_read(&build->reports, &scheduler_at, scheduler, "the scheduler", fields, found);
 	plan->workers = found[WORKERS] ? (unsigned)read_integer(&reading, WORKERS, 1, 64) : 0;
 	plan->signal = read_choice(&reading, SIGNAL, WR_SIGNALS);
 	plan->has_drain = read_duration(&reading, DRAIN, 0, &plan->drain_ns);

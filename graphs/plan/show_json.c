@@ -52,7 +52,7 @@ static const char *gate_json(const struct wr_plan_input *input)
 {
 	if (input->gate)
 		return ", \"gate\": true";
-	return input->said == 0 ? ", \"gate\": false" : "";
+	return input->gate_given == 0 ? ", \"gate\": false" : "";
 }
 
 static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -114,8 +114,7 @@ static void json_context_pool(struct wr_text *text, const struct wr_plan_green_c
 		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
 }
 
-/* Without an index a context is its pool's default. In a file -1 means that default, so the remainder has a
- * word. */
+/* No index, or -1, is the pool's default in a file, so the remainder has a word. */
 static void json_context(struct wr_text *text, const struct wr_plan *plan,
 			 const struct wr_plan_green_context *context)
 {

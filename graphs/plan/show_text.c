@@ -51,15 +51,14 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
-/* Names the port's own gate. A gate that is a condition is listed with the conditions; device ports have
- * none. */
+/* Names the port's own gate; a gate that is a condition is listed there. Device ports have none. */
 static const char *gate_text(const struct wr_plan_input *input)
 {
 	if (input->gate)
-		return input->said < 0 ? ", gate (default)" : ", gate";
+		return input->gate_given < 0 ? ", gate (default)" : ", gate";
 	if (input->device)
 		return ", device";
-	return input->said == 0 ? ", no gate" : "";
+	return input->gate_given == 0 ? ", no gate" : "";
 }
 
 static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity)

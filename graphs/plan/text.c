@@ -52,8 +52,7 @@ void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 	text->text[text->length] = '\0';
 }
 
-/* Control characters are escaped as in shown text; bytes that are not UTF-8 have no JSON form and stay
- * escaped. */
+/* Escapes as in shown text; a byte that is not UTF-8 has no JSON form and is escaped, too. */
 void wr_text_string(struct wr_text *text, const char *string)
 {
 	char shown[8];

@@ -4,8 +4,7 @@
 
 #define ANY_TYPE (1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT)
 
-/* Returns the resource that the list names; NULL if none, or after errors. Every resource gives a stream
- * pool, and an entity has one pool, so the list must name only one. */
+/* Returns the resource that the list names, or NULL. Each gives a stream pool, so there must be only one. */
 static struct wr_resource *read_resource_list(struct wr_build *build, const struct wr_value *list,
 					      const struct wr_at *up)
 {

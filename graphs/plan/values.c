@@ -190,8 +190,7 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 	return WEIR_OK;
 }
 
-/* Reads the table's default as if it were in the text, at the place of the object that lacks the parameter.
- */
+/* Reads the table's default as if the text had it, at the place of the object that lacks it. */
 static weir_status read_fallback(struct reading *reading)
 {
 	const struct wr_values_source *source = reading->source;
@@ -341,8 +340,7 @@ weir_status wr_values_judge(const weir_values *values)
 	return wr_fail(WEIR_E_INVALID, "%s '%s' %s", own->kind, own->name, own->misuse);
 }
 
-/* The setting of that name if its type is in `types`, a mask of 1 << type; else records a misuse, returns
- * zeros. */
+/* The setting if its type is in `types`, a mask of 1 << type; else records a misuse and returns zeros. */
 static const struct wr_setting *declared_setting(const weir_values *values, const char *name, unsigned types)
 {
 	static const struct wr_setting none;
