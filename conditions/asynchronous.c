@@ -1,10 +1,10 @@
 #include "conditions/conditions.h"
 
 /*
- * Told from outside, by any thread (C6). WAIT is a pause that nobody has promised to end, so the run may end
- * meanwhile; EVENT_WAITING says that somebody is about to call, and holds the run open.
+ * Set from outside, by any thread (C6). With WAIT no further call is promised, so the run may end meanwhile;
+ * EVENT_WAITING promises a further call, so it keeps the run from ending.
  */
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asynchronous_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	switch (weir_view_told(view)) {
@@ -29,7 +29,7 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 const weir_condition wr_asynchronous = {
 	.size = sizeof(weir_condition),
 	.name = "asynchronous",
-	.help = "what it is told from outside; EVENT_WAITING holds the run open, WAIT does not",
+	.help = "state set from outside; EVENT_WAITING keeps the run from ending, WAIT does not",
 	.phase = WEIR_GATHERING,
-	.ask = ask,
+	.ask = asynchronous_ask,
 };

@@ -1,7 +1,7 @@
 #include "conditions/conditions.h"
 
 struct boolean {
-	bool enabled; /* until it is told something */
+	bool enabled; /* until weir_entity_enable is called */
 };
 
 static const weir_parameter parameters[] = {
@@ -15,7 +15,7 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status boolean_start(void *state, const weir_values *values)
 {
 	struct boolean *self = state;
 
@@ -23,8 +23,8 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* The last word counts. Disabled is a plain wait: it does not hold the run open, and may be taken back. */
-static bool enabled(const struct boolean *self, weir_told told)
+/* The last call counts. Disabled is a plain wait: it does not keep the run from ending, and can be undone. */
+static bool is_enabled(const struct boolean *self, weir_told told)
 {
 	switch (told) {
 	case WEIR_TOLD_NOTHING:
@@ -40,13 +40,13 @@ static bool enabled(const struct boolean *self, weir_told told)
 	return false;
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void boolean_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	weir_told told = weir_view_told(view);
 
 	if (told == WEIR_TOLD_NEVER)
 		weir_verdict_never(verdict, "told never");
-	else if (enabled(state, told))
+	else if (is_enabled(state, told))
 		weir_verdict_ready(verdict);
 	else
 		weir_verdict_wait(verdict, "disabled");
@@ -59,6 +59,6 @@ const weir_condition wr_boolean = {
 	.state_size = sizeof(struct boolean),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
+	.start = boolean_start,
+	.ask = boolean_ask,
 };

@@ -1,9 +1,9 @@
 /*
- * The built-in conditions: one kind a file, one const table each, written against weir.h alone.
+ * The built-in conditions: one file and one const table each, written against weir.h alone.
  *
- * Which waits hold a run open? Those whose end is known to somebody: a time (periodic), a fence
- * (cuda_stream, in_flight), and EVENT_WAITING of asynchronous, where somebody outside has promised to call. A plain
- * wait does not: too few messages, no room, disabled, told WAIT.
+ * A wait keeps the run from ending if its end is certain: a time (periodic), a fence (cuda_stream,
+ * in_flight), or EVENT_WAITING of asynchronous, which promises a call. A plain wait does not: too few
+ * messages, no room, disabled, told WAIT.
  */
 #ifndef WR_CONDITIONS_CONDITIONS_H
 #define WR_CONDITIONS_CONDITIONS_H
@@ -19,6 +19,6 @@ extern const weir_condition wr_in_flight;
 extern const weir_condition wr_message_available;
 extern const weir_condition wr_periodic;
 
-extern const weir_condition *const wr_builtin_conditions[]; /* by name; ends with NULL */
+extern const weir_condition *const wr_builtin_conditions[]; /* ends with NULL */
 
 #endif

@@ -1,7 +1,7 @@
 #include "conditions/conditions.h"
 
 struct count {
-	int64_t left; /* negative: no end */
+	int64_t left; /* negative: unlimited */
 };
 
 static const weir_parameter parameters[] = {
@@ -10,12 +10,12 @@ static const weir_parameter parameters[] = {
 		.name = "count",
 		.type = WEIR_INT,
 		.fallback = "1",
-		.help = "how many ticks; negative: without end",
+		.help = "number of ticks; negative: unlimited",
 	},
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status count_start(void *state, const weir_values *values)
 {
 	struct count *self = state;
 
@@ -23,7 +23,7 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void count_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct count *self = state;
 
@@ -34,7 +34,7 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 		weir_verdict_ready(verdict);
 }
 
-static void ticked(void *state, const weir_view *view)
+static void count_ticked(void *state, const weir_view *view)
 {
 	struct count *self = state;
 
@@ -50,8 +50,8 @@ const weir_condition wr_count = {
 	.state_size = sizeof(struct count),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
-	.ticked = ticked,
+	.start = count_start,
+	.ask = count_ask,
+	.ticked = count_ticked,
 	.flags = WEIR_CONDITION_TIMELESS,
 };

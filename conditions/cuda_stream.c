@@ -1,14 +1,14 @@
 #include "conditions/conditions.h"
 
 /*
- * Ready once every stream that produced a message of the front has come past its fence, for every port named:
- * compute then finds finished data and never waits for the GPU. All pending fences make one wait, so that
- * one signal wakes the entity, however many there are. They are asked anew at every review: what is complete
- * by then costs nothing, and what compute receives is exactly this front (C4).
+ * Ready when the fences of all messages in the front are complete, for every named port: compute then finds
+ * finished data and never waits for the GPU. All pending fences make one wait, so that one signal wakes the
+ * entity. Every review asks for the pending fences anew; compute receives exactly the front that was reviewed
+ * (C4).
  */
 enum {
 	PORTS = 64,
-	FENCES = 64, /* of one port in one wait; if there are more, their turn comes when these are done */
+	FENCES = 64, /* of one port in one wait; further ones wait for the next review */
 };
 
 struct cuda_stream {
@@ -26,7 +26,7 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status cuda_stream_start(void *state, const weir_values *values)
 {
 	struct cuda_stream *self = state;
 
@@ -38,8 +38,8 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* Returns how many fences of the port it waits for. */
-static size_t wait_for(unsigned port, const weir_view *view, weir_verdict *verdict)
+/* Adds the pending fences of the port to the verdict and returns their number. */
+static size_t wait_for_port(unsigned port, const weir_view *view, weir_verdict *verdict)
 {
 	weir_fence fences[FENCES];
 	size_t pending = weir_view_pending(view, port, fences, FENCES);
@@ -53,13 +53,13 @@ static size_t wait_for(unsigned port, const weir_view *view, weir_verdict *verdi
 	return pending;
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void cuda_stream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct cuda_stream *self = state;
 	size_t pending = 0;
 
 	for (size_t i = 0; i < self->count; i++)
-		pending += wait_for(self->ports[i], view, verdict);
+		pending += wait_for_port(self->ports[i], view, verdict);
 	if (!pending)
 		weir_verdict_ready(verdict);
 }
@@ -71,6 +71,6 @@ const weir_condition wr_cuda_stream = {
 	.state_size = sizeof(struct cuda_stream),
 	.parameters = parameters,
 	.phase = WEIR_CONTENT,
-	.start = start,
-	.ask = ask,
+	.start = cuda_stream_start,
+	.ask = cuda_stream_ask,
 };

@@ -2,7 +2,7 @@
 
 struct downstream {
 	unsigned port;
-	size_t min_size; /* 0: what a tick may emit */
+	size_t min_size; /* 0: as many as a tick may emit */
 };
 
 static const weir_parameter parameters[] = {
@@ -18,12 +18,12 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_INT,
 		.fallback = "0",
 		.max = UINT32_MAX,
-		.help = "room for so many messages in every queue that blocks; 0: as many as a tick may emit",
+		.help = "room needed, in messages, in every queue that blocks; 0: as many as a tick may emit",
 	},
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status downstream_start(void *state, const weir_values *values)
 {
 	struct downstream *self = state;
 
@@ -32,8 +32,8 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* Room that is seen stays until the tick: nobody else fills these queues (S3). */
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+/* The room stays until the tick: no other entity pushes into these queues (S3). */
+static void downstream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct downstream *self = state;
 	size_t needed = self->min_size ? self->min_size : weir_view_emits(view, self->port);
@@ -51,6 +51,6 @@ const weir_condition wr_downstream_message_affordable = {
 	.state_size = sizeof(struct downstream),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
+	.start = downstream_start,
+	.ask = downstream_ask,
 };

@@ -1,16 +1,17 @@
 #include "conditions/conditions.h"
 
 /*
- * Nothing runs away (T8): of the entity's own ticks that used the device at most max_in_flight are on their
- * way. Once so many are not known to be complete it waits until half of them are, so that one wake-up pays
- * for many ticks: the device has the other half meanwhile. Poked earlier it answers the same, so the signal
- * that is armed stays the right one.
+ * Bounds the work on the device (T8): at most max_in_flight of the entity's device ticks are not known to be
+ * complete. At the bound it waits until half of them are complete, so that one wake-up serves many ticks and
+ * the device still has the other half to do. A review in between gives the same answer, so the armed signal
+ * stays valid.
  *
- * It waits for a multiple of that half, because only there the device is told to write its flag.
+ * The tick that it waits for is a multiple of that half, because only such ticks make the device write a
+ * flag.
  */
-enum { FENCES = 16 }; /* streams in one wait; if there are more, their turn comes when these are done */
+enum { FENCES = 16 }; /* streams in one wait; further ones wait for the next review */
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void in_flight_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	size_t most = weir_view_max_in_flight(view), half = most > 1 ? most / 2 : 1, pending;
 	weir_fence fences[FENCES];
@@ -28,7 +29,7 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 		weir_verdict_ready(verdict);
 		return;
 	}
-	weir_verdict_wait(verdict, "as many of its ticks as may be are on the device");
+	weir_verdict_wait(verdict, "max_in_flight of its ticks are on the device");
 	for (size_t i = 0; i < pending && i < FENCES; i++)
 		weir_verdict_fence(verdict, fences[i]);
 }
@@ -38,5 +39,5 @@ const weir_condition wr_in_flight = {
 	.name = "in_flight",
 	.help = "fewer than max_in_flight of its ticks are on the device; the default of each entity",
 	.phase = WEIR_GATHERING,
-	.ask = ask,
+	.ask = in_flight_ask,
 };

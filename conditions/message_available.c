@@ -18,12 +18,13 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_INT,
 		.fallback = "0",
 		.max = UINT32_MAX,
-		.help = "so many messages must wait (any-size port: in every queue); 0: what a tick takes",
+		.help = "messages that must be queued (any-size port: in every queue); 0: as many as a tick "
+			"takes",
 	},
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status message_available_start(void *state, const weir_values *values)
 {
 	struct message_available *self = state;
 
@@ -32,7 +33,7 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static bool enough(const struct message_available *self, const weir_view *view, bool each)
+static bool has_enough(const struct message_available *self, const weir_view *view, bool each)
 {
 	size_t needed = self->min_size ? self->min_size : weir_view_take(view, self->port);
 
@@ -41,12 +42,13 @@ static bool enough(const struct message_available *self, const weir_view *view, 
 	return weir_view_count(view, self->port) >= needed;
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void message_available_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct message_available *self = state;
 	bool each = weir_view_any_size(view, self->port);
 
-	if (enough(self, view, each) || !weir_view_connected(view, self->port)) /* then it asks for nothing */
+	if (has_enough(self, view, each) ||
+	    !weir_view_connected(view, self->port)) /* an unconnected port needs no messages */
 		weir_verdict_ready(verdict);
 	else if (weir_view_ended(view, self->port, self->min_size))
 		weir_verdict_never(verdict, each ? "too few messages, and a sender is closed"
@@ -62,6 +64,6 @@ const weir_condition wr_message_available = {
 	.state_size = sizeof(struct message_available),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
+	.start = message_available_start,
+	.ask = message_available_ask,
 };

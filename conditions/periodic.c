@@ -3,13 +3,13 @@
 #include "conditions/conditions.h"
 
 /*
- * One tick per period. The beats lie on a grid from the beginning of the first tick, which is due at once, or
- * from `offset` after the run's start. How long compute takes moves none of them: all counts from beginning
- * to beginning. After a tick that was due at `at` and began at `began` the next is due, with period 100:
+ * One tick per period. The due times form a grid that starts with the first tick, which is due at once, or at
+ * `offset` after the run's start. Times are from begin to begin, so the length of compute does not matter.
+ * After a tick that was due at `at` and began at `began`, the next one is due (for period 100):
  *   catch_up_missed_ticks      at + period, none is lost: due at 100, began at 250 -> 200; at 255 -> 300
  *   min_time_between_ticks     began + period: 101 -> 201, 350 -> 450
- *   no_catch_up_missed_ticks   the first beat after began: 250 -> 300, 305 -> 400; those between are lost
- * It is ready when now >= at.
+ *   no_catch_up_missed_ticks   the first grid time after began: 250 -> 300, 305 -> 400; those between are
+ * lost It is ready when now >= at.
  */
 enum policy { CATCH_UP, MIN_TIME, NO_CATCH_UP };
 static const char *const policies[] = {
@@ -20,9 +20,9 @@ static const char *const policies[] = {
 
 struct periodic {
 	int64_t period, offset;
-	int64_t at; /* due, once it has begun */
+	int64_t at; /* when the next tick is due; valid once begun */
 	enum policy policy;
-	bool begun; /* the first tick was done */
+	bool begun; /* the first tick has been done */
 };
 
 static const weir_parameter parameters[] = {
@@ -49,12 +49,12 @@ static const weir_parameter parameters[] = {
 		.fallback = "-1",
 		.min = -1,
 		.max = INT64_MAX,
-		.help = "the first beat, so long after the run's start; -1: the first tick, at once",
+		.help = "when the first tick is due, after the run's start; -1: at once",
 	},
 	{.name = NULL},
 };
 
-static weir_status start(void *state, const weir_values *values)
+static weir_status periodic_start(void *state, const weir_values *values)
 {
 	struct periodic *self = state;
 	const char *policy = weir_values_string(values, "policy");
@@ -66,62 +66,62 @@ static weir_status start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* Saturates: a beat beyond the end of time never comes (F37). */
-static int64_t later(int64_t at, int64_t period)
+/* Saturates: a tick beyond the largest time never comes due (F37). */
+static int64_t time_after(int64_t at, int64_t period)
 {
 	return at > INT64_MAX - period ? INT64_MAX : at + period;
 }
 
-static int64_t first(const struct periodic *self, const weir_view *view, int64_t now)
+static int64_t first_due(const struct periodic *self, const weir_view *view, int64_t now)
 {
-	return self->offset < 0 ? now : later(weir_view_started(view), self->offset);
+	return self->offset < 0 ? now : time_after(weir_view_started(view), self->offset);
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void periodic_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct periodic *self = state;
-	int64_t now = weir_view_now(view), at = self->begun ? self->at : first(self, view, now);
+	int64_t now = weir_view_now(view), at = self->begun ? self->at : first_due(self, view, now);
 
 	if (now >= at) {
 		weir_verdict_ready(verdict);
 		return;
 	}
-	weir_verdict_wait(verdict, self->begun ? "the period is not over" : "the first beat is to come");
+	weir_verdict_wait(verdict, self->begun ? "the period is not over" : "the first tick is not due yet");
 	weir_verdict_until(verdict, at);
 }
 
-/* How many beats the tick passes over: those after the one that it was for, up to its beginning. */
-static uint64_t missed(const struct periodic *self, int64_t began)
+/* The number of ticks that are lost: those that came due after `at` until this one began. */
+static uint64_t missed_ticks(const struct periodic *self, int64_t began)
 {
 	return self->policy == NO_CATCH_UP ? (uint64_t)((began - self->at) / self->period) : 0;
 }
 
-static int64_t next(const struct periodic *self, int64_t began)
+static int64_t next_due(const struct periodic *self, int64_t began)
 {
 	switch (self->policy) {
 	case CATCH_UP:
-		return later(self->at, self->period);
+		return time_after(self->at, self->period);
 	case MIN_TIME:
-		return later(began, self->period);
+		return time_after(began, self->period);
 	case NO_CATCH_UP:
 		break;
 	}
-	return later(began - (began - self->at) % self->period, self->period);
+	return time_after(began - (began - self->at) % self->period, self->period);
 }
 
-static void ticked(void *state, const weir_view *view)
+static void periodic_ticked(void *state, const weir_view *view)
 {
 	struct periodic *self = state;
 	int64_t began = weir_view_began(view);
 	uint64_t lost;
 
 	if (!self->begun)
-		self->at = first(self, view, began);
+		self->at = first_due(self, view, began);
 	self->begun = true;
-	lost = missed(self, began);
+	lost = missed_ticks(self, began);
 	if (lost)
 		weir_view_count_lost(view, lost);
-	self->at = next(self, began);
+	self->at = next_due(self, began);
 }
 
 const weir_condition wr_periodic = {
@@ -131,7 +131,7 @@ const weir_condition wr_periodic = {
 	.state_size = sizeof(struct periodic),
 	.parameters = parameters,
 	.phase = WEIR_GATHERING,
-	.start = start,
-	.ask = ask,
-	.ticked = ticked,
+	.start = periodic_start,
+	.ask = periodic_ask,
+	.ticked = periodic_ticked,
 };

@@ -1,4 +1,5 @@
-/* Nothing lost (E5). Asked when no writer is left, so that relaxed reads see the end of every word. */
+/* The conservation of messages (E5). Called when there are no writers left, so that relaxed loads read the
+ * final counts. */
 #include "trace/trace.h"
 
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued)

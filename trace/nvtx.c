@@ -1,13 +1,13 @@
 /*
- * NVTX: how a profiler sees a run. One domain "weir"; a push/pop range per tick, open on the thread that
- * calls compute, since tools project GPU work onto such ranges only. A range is named as its entity, by a
- * registered string: stable names are what makes a tool's table one line per entity; the number of the tick
- * goes into the payload, (entity << 40) | tick.
+ * NVTX ranges for profilers. One domain "weir"; a push/pop range per tick on the thread that calls compute,
+ * since tools project GPU work onto such ranges only. A range has the name of its entity, as a registered
+ * string, so that a tool's table has one line per entity; the payload has the number of the tick, (entity <<
+ * 40) | tick.
  *
- * The domain is made once per process and never destroyed: its name must be unique, another scheduler may be
- * using the handle, and the tool reads it after main has returned. It is made before the threads of a run
- * start, as the header's own start is a data race to a thread that looks on. Whether a tool is there is told
- * by the handle; nvtxDomainIsEnabled is 0 under some tools.
+ * The domain is made once per process and never destroyed: its name must be unique, other schedulers may use
+ * the handle, and the tool reads it after main has returned. It is made before the threads of a run start,
+ * because the initialization in NVTX's header has a data race. The handle shows whether a tool is present;
+ * nvtxDomainIsEnabled returns 0 under some tools.
  */
 #include "trace/trace.h"
 
@@ -29,7 +29,7 @@ enum { TICK_BITS = 40 };
 struct nvtx {
 	nvtxDomainHandle_t domain;
 	nvtxStringHandle_t sleep;
-	nvtxStringHandle_t *names;	/* by entity */
+	nvtxStringHandle_t *names; /* by entity */
 	size_t room;
 };
 
@@ -47,8 +47,9 @@ static nvtxDomainHandle_t make_domain(void)
 	return domain;
 }
 
-/* NULL: no tool listens. Two threads may open their first scheduler at once: one makes, the other waits. */
-static nvtxDomainHandle_t the_domain(void)
+/* NULL if no tool is present. If two threads open their first scheduler at once, one makes it, the other
+ * waits. */
+static nvtxDomainHandle_t shared_domain(void)
 {
 	enum { NOT_MADE, BEING_MADE, MADE };
 	static _Atomic uint32_t state;
@@ -64,9 +65,9 @@ static nvtxDomainHandle_t the_domain(void)
 	return domain;
 }
 
-static weir_status attach(void **self)
+static weir_status nvtx_open(void **self)
 {
-	nvtxDomainHandle_t domain = the_domain();
+	nvtxDomainHandle_t domain = shared_domain();
 	struct nvtx *nvtx;
 
 	if (!domain)
@@ -80,7 +81,7 @@ static weir_status attach(void **self)
 	return WEIR_OK;
 }
 
-static void detach(void *self)
+static void nvtx_close(void *self)
 {
 	struct nvtx *nvtx = self;
 
@@ -88,8 +89,8 @@ static void detach(void *self)
 	wr_free(nvtx);
 }
 
-/* Without memory for its name an entity goes without one: a profile is no reason to fail a run. */
-static void name_entity(void *self, uint32_t entity, const char *name)
+/* If memory runs out, the entity has no name: a profile must not fail a run. */
+static void nvtx_entity(void *self, uint32_t entity, const char *name)
 {
 	struct nvtx *nvtx = self;
 
@@ -97,7 +98,7 @@ static void name_entity(void *self, uint32_t entity, const char *name)
 		nvtx->names[entity] = nvtxDomainRegisterStringA(nvtx->domain, name);
 }
 
-static void name_worker(void *self, unsigned worker)
+static void nvtx_worker(void *self, unsigned worker)
 {
 	char name[24];
 
@@ -107,7 +108,7 @@ static void name_worker(void *self, unsigned worker)
 }
 
 #ifdef WEIR_WITH_CUDA
-static void name_stream(void *self, void *native, const char *owner)
+static void nvtx_stream(void *self, void *native, const char *owner)
 {
 	char *name = native ? wr_format("weir:%s", owner) : NULL;
 
@@ -118,7 +119,7 @@ static void name_stream(void *self, void *native, const char *owner)
 }
 #endif
 
-/* The payload is filled by hand: the header's macro for it lacks a ')' in some releases. */
+/* Sets the payload field by field: the header's macro for it lacks a ')' in some releases. */
 static nvtxEventAttributes_t attributes(enum category category, nvtxStringHandle_t name, uint64_t payload)
 {
 	return (nvtxEventAttributes_t){
@@ -132,22 +133,22 @@ static nvtxEventAttributes_t attributes(enum category category, nvtxStringHandle
 	};
 }
 
-static nvtxEventAttributes_t of_entity(const struct nvtx *nvtx, enum category category, uint32_t entity,
-				       uint64_t tick)
+static nvtxEventAttributes_t entity_attributes(const struct nvtx *nvtx, enum category category,
+					       uint32_t entity, uint64_t tick)
 {
 	return attributes(category, entity < nvtx->room ? nvtx->names[entity] : NULL,
 			  (uint64_t)entity << TICK_BITS | (tick & ((UINT64_C(1) << TICK_BITS) - 1)));
 }
 
-static void tick_begin(void *self, uint32_t entity, uint64_t tick)
+static void nvtx_tick_begin(void *self, uint32_t entity, uint64_t tick)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t range = of_entity(nvtx, CATEGORY_TICK, entity, tick);
+	nvtxEventAttributes_t range = entity_attributes(nvtx, CATEGORY_TICK, entity, tick);
 
 	nvtxDomainRangePushEx(nvtx->domain, &range);
 }
 
-static void tick_end(void *self, uint32_t entity, uint64_t tick)
+static void nvtx_tick_end(void *self, uint32_t entity, uint64_t tick)
 {
 	struct nvtx *nvtx = self;
 
@@ -155,15 +156,15 @@ static void tick_end(void *self, uint32_t entity, uint64_t tick)
 	nvtxDomainRangePop(nvtx->domain);
 }
 
-static void ready(void *self, uint32_t entity)
+static void nvtx_ready(void *self, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t mark = of_entity(nvtx, CATEGORY_READY, entity, 0);
+	nvtxEventAttributes_t mark = entity_attributes(nvtx, CATEGORY_READY, entity, 0);
 
 	nvtxDomainMarkEx(nvtx->domain, &mark);
 }
 
-static void sleep_begin(void *self, unsigned worker)
+static void nvtx_sleep_begin(void *self, unsigned worker)
 {
 	struct nvtx *nvtx = self;
 	nvtxEventAttributes_t range = attributes(CATEGORY_SLEEP, nvtx->sleep, worker);
@@ -171,7 +172,7 @@ static void sleep_begin(void *self, unsigned worker)
 	nvtxDomainRangePushEx(nvtx->domain, &range);
 }
 
-static void sleep_end(void *self, unsigned worker)
+static void nvtx_sleep_end(void *self, unsigned worker)
 {
 	struct nvtx *nvtx = self;
 
@@ -181,28 +182,28 @@ static void sleep_end(void *self, unsigned worker)
 
 const struct wr_observer wr_nvtx = {
 	.name = "nvtx",
-	.open = attach,
-	.close = detach,
-	.entity = name_entity,
-	.worker = name_worker,
-#ifdef WEIR_WITH_CUDA	/* streams of the other backends are unknown to tools */
-	.stream = name_stream,
+	.open = nvtx_open,
+	.close = nvtx_close,
+	.entity = nvtx_entity,
+	.worker = nvtx_worker,
+#ifdef WEIR_WITH_CUDA /* tools do not know streams of other backends */
+	.stream = nvtx_stream,
 #endif
-	.tick_begin = tick_begin,
-	.tick_end = tick_end,
-	.ready = ready,
-	.sleep_begin = sleep_begin,
-	.sleep_end = sleep_end,
+	.tick_begin = nvtx_tick_begin,
+	.tick_end = nvtx_tick_end,
+	.ready = nvtx_ready,
+	.sleep_begin = nvtx_sleep_begin,
+	.sleep_end = nvtx_sleep_end,
 };
 
 #else
 
-static weir_status attach(void **self)
+static weir_status nvtx_open(void **self)
 {
 	(void)self;
 	return WEIR_OK;
 }
 
-const struct wr_observer wr_nvtx = {.name = "nvtx", .open = attach};
+const struct wr_observer wr_nvtx = {.name = "nvtx", .open = nvtx_open};
 
 #endif

@@ -1,4 +1,4 @@
-/* Who listens, and telling them. */
+/* The list of open observers, and calling them. */
 #include "trace/trace.h"
 
 #include "base/memory.h"
@@ -15,7 +15,7 @@ struct wr_trace {
 
 static const struct wr_observer *const built_in[] = {&wr_nvtx};
 
-static weir_status listen_if_open(struct wr_trace *trace, const struct wr_observer *observer)
+static weir_status open_listener(struct wr_trace *trace, const struct wr_observer *observer)
 {
 	void *self = NULL;
 	weir_status status = observer->open(&self);
@@ -32,7 +32,7 @@ weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *
 	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;
 
 	for (size_t i = 0; !status && i < count; i++)
-		status = listen_if_open(trace, observers[i]);
+		status = open_listener(trace, observers[i]);
 	if (status || !trace->count) {
 		wr_trace_close(trace);
 		return status;
@@ -59,14 +59,14 @@ void wr_trace_close(struct wr_trace *trace)
 	wr_free(trace);
 }
 
-#define CALL(row, parameters, arguments)                                                                 \
-	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                       \
-	{                                                                                                \
-		for (size_t i = 0; i < trace->count; i++) {                                              \
-			const struct listener *listener = &trace->listeners[i];                          \
-                                                                                                         \
-			if (listener->observer->row)                                                     \
-				listener->observer->row(listener->self, WR_TRACE_LIST arguments);        \
-		}                                                                                        \
+#define CALL(row, parameters, arguments)                                                                     \
+	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                           \
+	{                                                                                                    \
+		for (size_t i = 0; i < trace->count; i++) {                                                  \
+			const struct listener *listener = &trace->listeners[i];                              \
+                                                                                                             \
+			if (listener->observer->row)                                                         \
+				listener->observer->row(listener->self, WR_TRACE_LIST arguments);            \
+		}                                                                                            \
 	}
 WR_TRACE_ROWS(CALL)

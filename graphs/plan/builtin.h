@@ -1,5 +1,4 @@
-/* The built-in kinds: operators/table.c and conditions/table.c define these lists; NULL ends each.
- * Any order. */
+/* The built-in kinds, defined in operators/table.c and conditions/table.c. Unsorted; NULL ends each list. */
 #ifndef WR_GRAPHS_PLAN_BUILTIN_H
 #define WR_GRAPHS_PLAN_BUILTIN_H
 

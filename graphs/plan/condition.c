@@ -9,16 +9,16 @@
 #include "graphs/plan/values.h"
 #include "streams/streams.h"
 
-/* What may stand beside a condition's parameters. */
-static const char *const own_keys[] = {"type", "name", NULL};
+/* The keys of a condition that are not parameters. */
+static const char *const common_keys[] = {"type", "name", NULL};
 static const char *const cuda_keys[] = {"type", "name", "signal", NULL};
 
-static const char *const *keys_of(const weir_condition *kind)
+static const char *const *extra_keys(const weir_condition *kind)
 {
-	return strcmp(kind->name, "cuda_stream") ? own_keys : cuda_keys;
+	return strcmp(kind->name, "cuda_stream") ? common_keys : cuda_keys;
 }
 
-/* Known from Holoscan, or planned: said so instead of "there is no ...". */
+/* Conditions of Holoscan that may come; these are reported as not supported instead of unknown. */
 static bool is_planned(const char *name)
 {
 	static const char *const planned[] = {"any_of",
@@ -50,7 +50,7 @@ static const weir_condition *find_kind(struct wr_build *build, const struct wr_v
 		wr_nearest_try(&nearest, weir_registry_condition(build->registry, i)->name);
 	if (is_planned(type->string))
 		wr_report(&build->reports, WR_W_UNSUPPORTED, &at, type->place,
-			  "condition '%s' is not supported in this version: take it out", type->string);
+			  "condition '%s' is not supported in this version: remove it", type->string);
 	else
 		wr_report(&build->reports, WR_W_UNKNOWN_CONDITION, &at, type->place,
 			  "there is no condition '%s'%s: `weir conditions` lists them",
@@ -71,13 +71,12 @@ static const struct wr_value *required_type(struct wr_build *build, const struct
 	return NULL;
 }
 
-/* Names are for being told: those that were given must be unique, unnamed ones need not be. */
+/* A program addresses a condition by its name, so given names must be unique; default names need not be. */
 static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
 		       const struct wr_value *name, const struct wr_at *at)
 {
 	if (!wr_name_ok(name->string)) {
-		wr_report(&build->reports, WR_W_NAME, at, name->place,
-			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 		return;
 	}
@@ -91,8 +90,9 @@ static void check_name(struct wr_build *build, const struct wr_plan_entity *enti
 		}
 }
 
-static const char *name_of(struct wr_build *build, const struct wr_plan_entity *entity,
-			   const struct wr_value *value, const weir_condition *kind, const struct wr_at *up)
+static const char *condition_name(struct wr_build *build, const struct wr_plan_entity *entity,
+				  const struct wr_value *value, const weir_condition *kind,
+				  const struct wr_at *up)
 {
 	const struct wr_value *name = wr_value_find(value, "name");
 	struct wr_at at = {up, "name", 0};
@@ -103,21 +103,22 @@ static const char *name_of(struct wr_build *build, const struct wr_plan_entity *
 	return name->string;
 }
 
-/* enum wr_signal_kind, or -1: the scheduler's. */
-static int signal_of(struct wr_build *build, const struct wr_value *value, const weir_condition *kind,
-		     const struct wr_at *up)
+/* enum wr_signal_kind; -1: the scheduler's. */
+static int condition_signal(struct wr_build *build, const struct wr_value *value, const weir_condition *kind,
+			    const struct wr_at *up)
 {
 	const struct wr_value *signal = wr_value_find(value, "signal");
 	struct wr_at at = {up, "signal", 0};
 
-	if (!signal || keys_of(kind) != cuda_keys || !wr_type_check(&build->reports, &at, signal, WR_STRING))
+	if (!signal || extra_keys(kind) != cuda_keys ||
+	    !wr_type_check(&build->reports, &at, signal, WR_STRING))
 		return -1;
 	return wr_field_choice(&build->reports, &at, signal, WR_SIGNALS);
 }
 
-static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity,
-			struct wr_plan_condition *condition, const struct wr_value *value,
-			const struct wr_at *at)
+static weir_status fill_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				  struct wr_plan_condition *condition, const struct wr_value *value,
+				  const struct wr_at *at)
 {
 	const weir_condition *kind = condition->kind;
 	struct wr_values_source source = {
@@ -126,23 +127,24 @@ static weir_status fill(struct wr_build *build, struct wr_plan_entity *entity,
 		.parameters = kind->parameters,
 		.ports = entity->kind,
 		.object = value,
-		.skip = keys_of(kind),
+		.skip = extra_keys(kind),
 		.at = at,
 		.place = value->place,
 	};
 
-	condition->signal = signal_of(build, value, kind, at);
-	condition->name = wr_strdup(name_of(build, entity, value, kind, at));
+	condition->signal = condition_signal(build, value, kind, at);
+	condition->name = wr_strdup(condition_name(build, entity, value, kind, at));
 	return condition->name ? wr_values_create(&condition->values, &source, &build->reports)
 			       : WEIR_E_NOMEM;
 }
 
-/* Adds a condition, also an unfinished one: a plan that failed frees what is there. */
-static weir_status add(struct wr_build *build, struct wr_plan_entity *entity, const weir_condition *kind,
-		       const struct wr_value *value, const struct wr_at *at)
+/* Adds a condition even if it has errors in its parameters. */
+static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				 const weir_condition *kind, const struct wr_value *value,
+				 const struct wr_at *at)
 {
 	struct wr_plan_condition condition = {.kind = kind};
-	weir_status status = fill(build, entity, &condition, value, at);
+	weir_status status = fill_condition(build, entity, &condition, value, at);
 
 	if (status) {
 		wr_free(condition.name);
@@ -159,7 +161,7 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 	struct wr_at all = {up, "conditions", 0};
 	weir_status status = WEIR_OK;
 
-	/* Room for the default conditions too. */
+	/* Room for the default conditions, too. */
 	entity->conditions =
 		wr_alloc(count + entity->input_count + entity->output_count, sizeof(*entity->conditions));
 	if (!entity->conditions)
@@ -175,7 +177,7 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 		type = required_type(build, value, &at);
 		kind = type ? find_kind(build, type, &at) : NULL;
 		if (kind)
-			status = add(build, entity, kind, value, &at);
+			status = add_condition(build, entity, kind, value, &at);
 	}
 	return status;
 }
@@ -201,9 +203,9 @@ static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool in
 	return false;
 }
 
-/* As if somebody had written {"type": ..., "port": ...}. */
-static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, const char *kind_name,
-			 const char *port)
+/* Adds the condition as if the description had {"type": ..., "port": ...}. */
+static weir_status imply_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				   const char *kind_name, const char *port)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, kind_name);
 	struct wr_at all = {NULL, "entities", 0};
@@ -212,7 +214,7 @@ static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, 
 	weir_status status;
 
 	if (!kind)
-		return WEIR_OK; /* a library built without it */
+		return WEIR_OK; /* the library was built without it */
 	status = wr_value_container(&value, WR_OBJECT);
 	if (!status)
 		status = wr_value_string(&name, port);
@@ -221,7 +223,7 @@ static weir_status imply(struct wr_build *build, struct wr_plan_entity *entity, 
 	if (status)
 		wr_value_finish(&name);
 	if (!status)
-		status = add(build, entity, kind, &value, &at);
+		status = add_condition(build, entity, kind, &value, &at);
 	if (!status)
 		entity->conditions[entity->condition_count - 1].implied = true;
 	wr_value_finish(&value);
@@ -233,7 +235,7 @@ static bool wants_default(uint32_t connections, const weir_port *port)
 	return connections || !(port->flags & WEIR_PORT_OPTIONAL);
 }
 
-static weir_status imply_all(struct wr_build *build, struct wr_plan_entity *entity)
+static weir_status imply_port_conditions(struct wr_build *build, struct wr_plan_entity *entity)
 {
 	weir_status status = WEIR_OK;
 
@@ -243,18 +245,21 @@ static weir_status imply_all(struct wr_build *build, struct wr_plan_entity *enti
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < entity->input_count && !status; i++)
-		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet, entity->inputs[i].port) &&
+		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet,
+				  entity->inputs[i].port) &&
 		    !is_named(entity, i, true))
-			status = imply(build, entity, "message_available", entity->inputs[i].port->name);
+			status = imply_condition(build, entity, "message_available",
+						 entity->inputs[i].port->name);
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
-		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet, entity->outputs[i].port) &&
+		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet,
+				  entity->outputs[i].port) &&
 		    !is_named(entity, i, false))
-			status = imply(build, entity, "downstream_message_affordable",
-				       entity->outputs[i].port->name);
+			status = imply_condition(build, entity, "downstream_message_affordable",
+						 entity->outputs[i].port->name);
 	return status;
 }
 
-/* One for all: it has no parameters. Whom it bounds by how much say the entities and the scheduler. */
+/* One condition serves all entities: it has no parameters; the bounds come from entities and scheduler. */
 static void imply_in_flight(struct wr_build *build)
 {
 	static weir_values none;
@@ -276,6 +281,6 @@ weir_status wr_build_implied(struct wr_build *build)
 
 	for (size_t i = 0; i < build->plan->entity_count && !status; i++)
 		if (build->plan->entities[i].kind)
-			status = imply_all(build, &build->plan->entities[i]);
+			status = imply_port_conditions(build, &build->plan->entities[i]);
 	return status;
 }

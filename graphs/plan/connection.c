@@ -1,4 +1,4 @@
-/* The key "connections": from an output to an input, and what has to fit at both ends. */
+/* The key "connections": each leads from an output to an input. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "graphs/plan/nearest.h"
 #include "graphs/plan/port_names.h"
 
-/* One item of the list, on its way into the plan. */
+/* One item of the list while it is read. */
 struct item {
 	size_t index;
 	struct wr_at at;
@@ -16,8 +16,8 @@ struct item {
 	struct wr_place initial_place;
 };
 
-static void report_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place,
-			  const char *name)
+static void report_unknown_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place,
+				  const char *name)
 {
 	struct wr_nearest nearest = {.wanted = name};
 
@@ -28,18 +28,18 @@ static void report_entity(struct wr_build *build, const struct wr_at *at, struct
 }
 
 static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
-			   const char *name, const char *port, bool input)
+			      const char *name, const char *port, bool input)
 {
 	struct wr_end end = {WR_NOTHING, WR_NOTHING};
 	size_t entity = wr_names_find(&build->names, name);
 	int index;
 
 	if (entity == WR_NO_INDEX) {
-		report_entity(build, at, value->place, name);
+		report_unknown_entity(build, at, value->place, name);
 		return end;
 	}
 	if (!build->plan->entities[entity].kind)
-		return end; /* its operator is unknown: that was said */
+		return end; /* its operator is unknown, already reported */
 	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
 			     input);
 	if (index >= 0)
@@ -57,8 +57,7 @@ struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const
 	if (!dot || dot == value->string || !dot[1] || strchr(dot + 1, '.') ||
 	    (size_t)(dot - value->string) >= sizeof(name)) {
 		wr_report(&build->reports, WR_W_ENDPOINT, at, value->place,
-			  "'%s' is no end of a connection: write \"entity.port\"",
-			  wr_shown(value->string).text);
+			  "'%s' does not name a port: write \"entity.port\"", wr_shown(value->string).text);
 	} else {
 		memcpy(name, value->string, (size_t)(dot - value->string));
 		name[dot - value->string] = '\0';
@@ -68,7 +67,7 @@ struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const
 	return end;
 }
 
-static weir_status make_room(struct wr_build *build)
+static weir_status grow_connections(struct wr_build *build)
 {
 	size_t need = build->plan->connection_count + 1;
 	weir_status status = wr_grow(&build->plan->connections, &build->connection_room, need,
@@ -77,15 +76,15 @@ static weir_status make_room(struct wr_build *build)
 	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
 }
 
-static weir_status enter(struct wr_build *build, const struct item *item, struct wr_end to, size_t to_index,
-			 struct wr_place place)
+static weir_status enter_connection(struct wr_build *build, const struct item *item, struct wr_end to,
+				    size_t to_index, struct wr_place place)
 {
 	size_t i = build->plan->connection_count;
 	weir_status status;
 
 	if (item->from.entity == WR_NOTHING || to.entity == WR_NOTHING)
 		return WEIR_OK;
-	status = make_room(build);
+	status = grow_connections(build);
 	if (status)
 		return status;
 	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
@@ -106,18 +105,20 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 	if (wr_value_count(pair) != 2) {
 		build->unresolved = true;
 		wr_report(&build->reports, WR_W_ENDPOINT, &item->at, pair->place,
-			  "a list of %zu is no connection: write [\"entity.output\", \"entity.input\"]",
+			  "a connection has two ends, this list has %zu: write [\"entity.output\", "
+			  "\"entity.input\"]",
 			  wr_value_count(pair));
 		return WEIR_OK;
 	}
 	first = &wr_value_at(pair, 0)->value;
 	second = &wr_value_at(pair, 1)->value;
-	/* Both are looked at, also when the first is wrong. */
+	/* Checks the second end even if the first has an error. */
 	if (wr_type_check(&build->reports, &from, first, WR_STRING))
 		item->from = wr_build_end(build, &from, first, false);
 	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
 		return WEIR_OK;
-	return enter(build, item, wr_build_end(build, &to, second, true), WR_ORIGIN_PAIR, pair->place);
+	return enter_connection(build, item, wr_build_end(build, &to, second, true), WR_ORIGIN_PAIR,
+				pair->place);
 }
 
 /* "to": one end, or a list of them. */
@@ -127,7 +128,8 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 	weir_status status = WEIR_OK;
 
 	if (to->type == WR_STRING)
-		return enter(build, item, wr_build_end(build, &at, to, true), WR_ORIGIN_STRING, to->place);
+		return enter_connection(build, item, wr_build_end(build, &at, to, true), WR_ORIGIN_STRING,
+					to->place);
 	if (!wr_value_count(to))
 		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
 			  "is empty: name at least one input");
@@ -135,7 +137,8 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 		const struct wr_value *target = &wr_value_at(to, i)->value;
 		struct wr_at inside = {&at, NULL, i};
 		if (wr_type_check(&build->reports, &inside, target, WR_STRING))
-			status = enter(build, item, wr_build_end(build, &inside, target, true), i, target->place);
+			status = enter_connection(build, item, wr_build_end(build, &inside, target, true), i,
+						  target->place);
 	}
 	return status;
 }
@@ -171,7 +174,7 @@ static int by_ends(const void *left, const void *right)
 	return 0;
 }
 
-/* Sorted by both ends, equal connections are neighbours; the number of the connection comes last. */
+/* Sorts keys of both ends and the connection's index: equal connections become neighbours. */
 static weir_status check_doubles(struct wr_build *build)
 {
 	const struct wr_plan *plan = build->plan;
@@ -188,7 +191,7 @@ static weir_status check_doubles(struct wr_build *build)
 	for (size_t i = 1; i < plan->connection_count; i++)
 		if (!memcmp(keys[i - 1], keys[i], 4 * sizeof(keys[i][0])))
 			wr_build_report_connection(build, WR_W_DOUBLE_CONNECTION, keys[i][4],
-						   "was there before: take one of them out");
+						   "is listed twice: remove one of them");
 	wr_free(keys);
 	return WEIR_OK;
 }

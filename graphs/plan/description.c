@@ -1,6 +1,6 @@
 /*
- * A description is one tree of values, whether it was read or made by calls: the calls put JSON where the
- * text would have had it. So both mean the same, and one check serves both (docs/graph-format.md).
+ * A description is one tree of values, whether it was read or made by calls: a call adds the JSON that a
+ * graph file would have. So one check serves both (docs/graph-format.md).
  */
 #include "graphs/plan/description.h"
 
@@ -15,8 +15,8 @@
 #include "graphs/plan/plan.h"
 #include "graphs/plan/text.h"
 
-/* An empty description: no tree yet. */
-static weir_status make(weir_description **out, const char *file)
+/* Makes a description whose root is null. */
+static weir_status description_make(weir_description **out, const char *file)
 {
 	weir_description *description = wr_alloc(1, sizeof(*description));
 
@@ -32,12 +32,12 @@ static weir_status make(weir_description **out, const char *file)
 	return WEIR_OK;
 }
 
-static weir_status parse(weir_description **out, const char *file, const char *json, size_t length,
-			 weir_report_fn *fn, void *arg)
+static weir_status description_parse(weir_description **out, const char *file, const char *json,
+				     size_t length, weir_report_fn *fn, void *arg)
 {
 	struct wr_reports reports = {.file = file};
 	weir_description *description = NULL;
-	weir_status status = make(&description, file);
+	weir_status status = description_make(&description, file);
 	weir_status delivered;
 
 	if (!status)
@@ -55,7 +55,7 @@ static weir_status parse(weir_description **out, const char *file, const char *j
 weir_status weir_description_parse(weir_description **out, const char *json, size_t length,
 				   weir_report_fn *fn, void *arg)
 {
-	return parse(out, NULL, json, length, fn, arg);
+	return description_parse(out, NULL, json, length, fn, arg);
 }
 
 weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn, void *arg)
@@ -64,13 +64,13 @@ weir_status weir_description_read(weir_description **out, const char *path, weir
 	weir_status status = wr_text_read(&text, path);
 
 	if (!status)
-		status = parse(out, path, text.text ? text.text : "", text.length, fn, arg);
+		status = description_parse(out, path, text.text ? text.text : "", text.length, fn, arg);
 	wr_text_finish(&text);
 	return status;
 }
 
 /* A value in JSON: a scalar or a whole tree, without places. */
-static weir_status value_of(struct wr_value *out, const char *json)
+static weir_status value_from_json(struct wr_value *out, const char *json)
 {
 	struct wr_reports reports = {0};
 	weir_status status = wr_json_read(out, json, strlen(json), &reports);
@@ -78,17 +78,17 @@ static weir_status value_of(struct wr_value *out, const char *json)
 
 	if (!status)
 		wr_value_forget_places(out);
-	return delivered ? delivered : status; /* the reports know of a want of memory, too */
+	return delivered ? delivered : status; /* which also fails if memory ran out */
 }
 
 weir_status weir_description_create(weir_description **out)
 {
 	static const char empty[] = "{\"weir\": 1, \"entities\": [], \"connections\": []}";
 	weir_description *description = NULL;
-	weir_status status = make(&description, NULL);
+	weir_status status = description_make(&description, NULL);
 
 	if (!status)
-		status = value_of(&description->root, empty);
+		status = value_from_json(&description->root, empty);
 	if (status)
 		weir_description_destroy(description);
 	else
@@ -96,8 +96,8 @@ weir_status weir_description_create(weir_description **out)
 	return status;
 }
 
-/* Adds an item to a list of the root: makes it by a text, so that it is what a reader would have got. */
-static weir_status append(weir_description *description, const char *list, struct wr_text *item)
+/* Adds an item, given as JSON text, to a list of the root. Finishes the item. */
+static weir_status append_to_list(weir_description *description, const char *list, struct wr_text *item)
 {
 	char pointer[32] = "/";
 	weir_status status = item->status;
@@ -118,7 +118,7 @@ weir_status weir_description_add(weir_description *description, const char *enti
 	wr_text_add(&item, ", \"operator\": ");
 	wr_text_string(&item, operator_name);
 	wr_text_add(&item, "}");
-	return append(description, "entities", &item);
+	return append_to_list(description, "entities", &item);
 }
 
 weir_status weir_description_connect(weir_description *description, const char *from, const char *to)
@@ -130,10 +130,10 @@ weir_status weir_description_connect(weir_description *description, const char *
 	wr_text_add(&item, ", ");
 	wr_text_string(&item, to);
 	wr_text_add(&item, "]");
-	return append(description, "connections", &item);
+	return append_to_list(description, "connections", &item);
 }
 
-/* A JSON pointer, taken apart in a copy of its own. */
+/* A JSON pointer, split into its keys. */
 struct route {
 	char *copy;
 	char *keys[WR_DEPTH_MAX];
@@ -163,7 +163,7 @@ static weir_status route_make(struct route *route, const char *pointer)
 	for (char *at = route->copy, *end; at; at = end) {
 		if (*at != '/' || route->count == WR_DEPTH_MAX)
 			return wr_fail(WEIR_E_INVALID,
-				       "'%s' is no JSON pointer: write \"/key/key\", at most %d of them",
+				       "'%s' is not a JSON pointer: write \"/key/key\" with at most %d keys",
 				       wr_shown(pointer).text, WR_DEPTH_MAX);
 		*at++ = '\0';
 		end = strchr(at, '/');
@@ -171,7 +171,7 @@ static weir_status route_make(struct route *route, const char *pointer)
 			*end = '\0';
 		route->keys[route->count++] = at;
 		if (!unescape(at))
-			return wr_fail(WEIR_E_INVALID, "'%s' is no JSON pointer: after ~ comes 0 or 1",
+			return wr_fail(WEIR_E_INVALID, "'%s' is not a JSON pointer: write 0 or 1 after ~",
 				       wr_shown(pointer).text);
 		if (end)
 			*end = '/';
@@ -179,7 +179,7 @@ static weir_status route_make(struct route *route, const char *pointer)
 	return WEIR_OK;
 }
 
-/* The index that a key means in a list: an existing one, or its count ("-", or the number itself). */
+/* Gives the index that a key means: that of an item, or the count of items, which appends (also "-"). */
 static bool list_index(const struct wr_value *list, const char *key, size_t *out)
 {
 	char *end;
@@ -193,7 +193,7 @@ static bool list_index(const struct wr_value *list, const char *key, size_t *out
 	return !*end && *out <= wr_value_count(list);
 }
 
-/* What is there under that key; NULL: nothing. */
+/* The value under that key, or NULL. */
 static struct wr_value *child_of(struct wr_value *parent, const char *key)
 {
 	size_t i = WR_NO_INDEX;
@@ -205,9 +205,8 @@ static struct wr_value *child_of(struct wr_value *parent, const char *key)
 	return i < wr_value_count(parent) ? wr_value_item(parent, i) : NULL;
 }
 
-/* Wraps the value into what is missing on the way: a list where the key is "-", else an object. Takes it on
- * WEIR_OK alone. */
-static weir_status wrap(struct wr_value *value, const char *key)
+/* Wraps the value in a list if the key is "-", else in an object. Takes the value only on WEIR_OK. */
+static weir_status wrap_value(struct wr_value *value, const char *key)
 {
 	struct wr_value outer = {0};
 	weir_status status = wr_value_container(&outer, strcmp(key, "-") ? WR_OBJECT : WR_ARRAY);
@@ -222,8 +221,8 @@ static weir_status wrap(struct wr_value *value, const char *key)
 	return status;
 }
 
-static weir_status attach(struct wr_value *parent, const char *key, struct wr_value *value,
-			  const char *pointer)
+static weir_status attach_value(struct wr_value *parent, const char *key, struct wr_value *value,
+				const char *pointer)
 {
 	size_t i;
 
@@ -231,10 +230,11 @@ static weir_status attach(struct wr_value *parent, const char *key, struct wr_va
 		return wr_value_set(parent, key, value);
 	if (parent->type != WR_ARRAY)
 		return wr_fail(WEIR_E_INVALID,
-			       "%s: '%s' would be inside of %s: put an object or a list there first",
+			       "%s: '%s' would be inside %s: put an object or a list there first",
 			       wr_shown(pointer).text, wr_shown(key).text, wr_type_text(parent->type));
 	if (!list_index(parent, key, &i))
-		return wr_fail(WEIR_E_INVALID, "%s: '%s' is no index of a list of %zu: use \"-\" to append",
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: '%s' is not an index of a list of %zu: use \"-\" to append",
 			       wr_shown(pointer).text, wr_shown(key).text, wr_value_count(parent));
 	if (i == wr_value_count(parent))
 		return wr_value_append(parent, value);
@@ -243,23 +243,22 @@ static weir_status attach(struct wr_value *parent, const char *key, struct wr_va
 	return WEIR_OK;
 }
 
-/* One insertion at the end, so that a failure on the way changes nothing. Takes the value on
- * WEIR_OK alone. */
-static weir_status put(weir_description *description, const struct route *route, struct wr_value *value,
-		       const char *pointer)
+/* Inserts once, at the end, so that a failure changes nothing. Takes the value only if it returns WEIR_OK. */
+static weir_status route_put(weir_description *description, const struct route *route, struct wr_value *value,
+			     const char *pointer)
 {
 	struct wr_value *parent = &description->root, *child;
 	weir_status status = WEIR_OK;
 	size_t i = 0;
 
 	if (route->count + wr_value_depth(value) > WR_DEPTH_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: nested more than %d deep", wr_shown(pointer).text,
-			       WR_DEPTH_MAX);
+		return wr_fail(WEIR_E_INVALID, "%s: nested more than %d deep: make the graph flatter",
+			       wr_shown(pointer).text, WR_DEPTH_MAX);
 	for (; i + 1 < route->count && (child = child_of(parent, route->keys[i])); i++)
 		parent = child;
 	for (size_t k = route->count; --k > i && !status;)
-		status = wrap(value, route->keys[k]);
-	return status ? status : attach(parent, route->keys[i], value, pointer);
+		status = wrap_value(value, route->keys[k]);
+	return status ? status : attach_value(parent, route->keys[i], value, pointer);
 }
 
 weir_status weir_description_put(weir_description *description, const char *pointer, const char *json)
@@ -269,9 +268,9 @@ weir_status weir_description_put(weir_description *description, const char *poin
 	weir_status status = route_make(&route, pointer);
 
 	if (!status)
-		status = value_of(&value, json);
+		status = value_from_json(&value, json);
 	if (!status)
-		status = put(description, &route, &value, pointer);
+		status = route_put(description, &route, &value, pointer);
 	if (status)
 		wr_value_finish(&value);
 	wr_free(route.copy);
@@ -306,20 +305,20 @@ weir_status wr_description_entity(const weir_description *description, const cha
 	}
 	if (is_resource(root, name))
 		return wr_fail(WEIR_E_INVALID,
-			       "'%s' is a resource, no entity: change it where \"resources\" has it", name);
+			       "'%s' is a resource, not an entity: change it in \"resources\"", name);
 	return wr_fail(WEIR_E_INVALID, "there is no entity '%s'%s", wr_shown(name).text,
 		       wr_nearest_hint(&nearest).text);
 }
 
-/* JSON, or else the text itself. */
-static weir_status loose_value(struct wr_value *out, const char *text)
+/* Reads JSON; text that is not JSON becomes a string. */
+static weir_status value_from_text(struct wr_value *out, const char *text)
 {
-	weir_status status = value_of(out, text);
+	weir_status status = value_from_json(out, text);
 
 	return status == WEIR_E_INVALID ? wr_value_string(out, text) : status;
 }
 
-/* Takes the value on WEIR_OK alone. */
+/* Takes the value only if it returns WEIR_OK. */
 static weir_status set_parameter(weir_description *description, const char *entity, const char *parameter,
 				 struct wr_value *value)
 {
@@ -333,7 +332,7 @@ static weir_status set_parameter(weir_description *description, const char *enti
 	snprintf(number, sizeof(number), "%zu", index);
 	route.keys[1] = number;
 	route.keys[3] = (char *)parameter;
-	return put(description, &route, value, "/entities");
+	return route_put(description, &route, value, "/entities");
 }
 
 weir_status weir_description_set(weir_description *description, const char *assignment)
@@ -347,11 +346,11 @@ weir_status weir_description_set(weir_description *description, const char *assi
 		return WEIR_E_NOMEM;
 	if (!dot || dot == copy || dot + 1 == equals) {
 		wr_free(copy);
-		return wr_fail(WEIR_E_INVALID, "'%s' sets nothing: write entity.parameter=value",
+		return wr_fail(WEIR_E_INVALID, "'%s' is not an assignment: write entity.parameter=value",
 			       wr_shown(assignment).text);
 	}
 	*dot = *equals = '\0';
-	status = loose_value(&value, equals + 1);
+	status = value_from_text(&value, equals + 1);
 	if (!status)
 		status = set_parameter(description, copy, dot + 1, &value);
 	if (status)

@@ -3,7 +3,7 @@
 
 #include "graphs/plan/value.h"
 
-/* A graph as data: the tree, and the file it was read from. */
+/* A graph as data: the tree, and the file that it was read from. */
 struct weir_description {
 	struct wr_value root;
 	char *file; /* NULL: not from a file */

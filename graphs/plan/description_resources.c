@@ -1,4 +1,4 @@
-/* Resources by calls: each puts what a text would have said, and checks what no text could get wrong. */
+/* Calls that add resources: each adds the JSON of a graph file and checks what a file could not get wrong. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,23 +8,21 @@
 #include "graphs/plan/description.h"
 #include "graphs/plan/text.h"
 
-static weir_status check_name(const weir_description *description, const char *name)
+static weir_status check_resource_name(const weir_description *description, const char *name)
 {
 	const struct wr_value *root = &description->root;
 	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
 
 	if (!wr_name_ok(name))
-		return wr_fail(WEIR_E_INVALID,
-			       "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
-			       wr_shown(name).text);
+		return wr_fail(WEIR_E_INVALID, WR_NAME_WRONG, wr_shown(name).text);
 	if (resources && resources->type == WR_OBJECT && wr_value_find(resources, name))
 		return wr_fail(WEIR_E_INVALID, "there is a resource '%s' already: give this one another name",
 			       name);
 	return WEIR_OK;
 }
 
-/* Finishes the item. */
-static weir_status put(weir_description *description, const char *name, struct wr_text *item)
+/* Adds the item and finishes it. */
+static weir_status put_resource(weir_description *description, const char *name, struct wr_text *item)
 {
 	char pointer[96] = "/resources/";
 	weir_status status = item->status;
@@ -40,8 +38,8 @@ static weir_status check_stream_pool(const char *name, const weir_stream_pool *p
 {
 	if (pool->flags & ~(unsigned)WEIR_STREAM_BLOCKING)
 		return wr_fail(WEIR_E_INVALID,
-			       "stream pool '%s': flags 0x%x: WEIR_STREAM_BLOCKING is the only one", name,
-			       pool->flags);
+			       "stream pool '%s': unknown flags 0x%x: only WEIR_STREAM_BLOCKING is defined",
+			       name, pool->flags);
 	if (pool->max_size && pool->reserved_size != UINT32_MAX && pool->reserved_size > pool->max_size)
 		return wr_fail(WEIR_E_INVALID,
 			       "stream pool '%s': reserved_size is %u, but max_size is %u: raise max_size",
@@ -53,7 +51,7 @@ static void add_stream_pool(struct wr_text *item, const weir_stream_pool *pool)
 {
 	wr_text_add(item, "{\"type\": \"stream_pool\", \"priority\": %d, \"max_size\": %u", pool->priority,
 		    pool->max_size);
-	if (pool->device || !pool->green_context) /* 0 may be left out: then it is the context's */
+	if (pool->device || !pool->green_context) /* left out if 0: the device is then the context's */
 		wr_text_add(item, ", \"device\": %d", pool->device);
 	if (pool->flags & WEIR_STREAM_BLOCKING)
 		wr_text_add(item, ", \"flags\": \"blocking\"");
@@ -75,13 +73,13 @@ weir_status weir_description_add_stream_pool(weir_description *description, cons
 	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_stream_pool");
 
 	if (!status)
-		status = check_name(description, name);
+		status = check_resource_name(description, name);
 	if (!status)
 		status = check_stream_pool(name, &own);
 	if (status)
 		return status;
 	add_stream_pool(&item, &own);
-	return put(description, name, &item);
+	return put_resource(description, name, &item);
 }
 
 static weir_status check_context_pool(const char *name, const weir_green_context_pool *pool)
@@ -129,25 +127,26 @@ weir_status weir_description_add_green_context_pool(weir_description *descriptio
 	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_green_context_pool");
 
 	if (!status)
-		status = check_name(description, name);
+		status = check_resource_name(description, name);
 	if (!status)
 		status = check_context_pool(name, &own);
 	if (status)
 		return status;
 	add_context_pool(&item, &own);
-	return put(description, name, &item);
+	return put_resource(description, name, &item);
 }
 
 weir_status weir_description_add_green_context(weir_description *description, const char *name,
 					       const char *pool, int index)
 {
 	struct wr_text item = {0};
-	weir_status status = check_name(description, name);
+	weir_status status = check_resource_name(description, name);
 
 	if (!status && index < -1 && index != WEIR_REMAINDER)
 		status = wr_fail(WEIR_E_INVALID,
-				 "green context '%s': index %d: -1 is the pool's default, 0 its first", name,
-				 index);
+				 "green context '%s': index %d is out of range: write -1 for the pool's "
+				 "default, or a partition from 0",
+				 name, index);
 	if (status)
 		return status;
 	wr_text_add(&item, "{\"type\": \"green_context\", \"pool\": ");
@@ -156,7 +155,7 @@ weir_status weir_description_add_green_context(weir_description *description, co
 		wr_text_add(&item, ", \"index\": \"remainder\"}");
 	else
 		wr_text_add(&item, ", \"index\": %d}", index);
-	return put(description, name, &item);
+	return put_resource(description, name, &item);
 }
 
 weir_status weir_description_use(weir_description *description, const char *entity, const char *resource)

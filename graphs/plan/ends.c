@@ -1,6 +1,6 @@
 /*
- * The keys "inlets" and "outlets": where a program feeds the graph and takes from it. So such a graph can be
- * checked, shown and drawn, and a program that forgets one is told.
+ * The keys "inlets" and "outlets": where a program feeds the graph and takes from it. With them such a graph
+ * can be checked, printed and drawn, and a run fails if the program forgot one.
  */
 #include "base/memory.h"
 #include "graphs/plan/build.h"
@@ -33,9 +33,9 @@ static struct wr_end read_item(struct wr_build *build, struct item *item, const 
 	wr_fields_read(&build->reports, &item->at, value, input ? "an inlet" : "an outlet",
 		       input ? of_inlet : of_outlet, found);
 	if (!input)
-		item->capacity = (uint32_t)wr_field_integer(&build->reports,
-							    &(struct wr_at){&item->at, "capacity", 0},
-							    found[CAPACITY], 1, WR_PORT_CAPACITY_MAX, 1);
+		item->capacity =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "capacity", 0},
+						   found[CAPACITY], 1, WR_PORT_CAPACITY_MAX, 1);
 	if (!found[PORT])
 		return (struct wr_end){WR_NOTHING, WR_NOTHING};
 	return wr_build_end(build, &(struct wr_at){&item->at, "port", 0}, found[PORT], input);
@@ -54,10 +54,10 @@ const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i
 static void report_twice(struct wr_build *build, const struct item *item, const char *what)
 {
 	wr_report(&build->reports, WR_W_DUPLICATE_NAME, &item->at, item->place,
-		  "this %s was named before: once is enough", what);
+		  "this %s is listed twice: remove one of them", what);
 }
 
-/* What one tick emits must fit, and what the sender's conditions want to see free. */
+/* The capacity must hold what one tick may emit, and the room that the sender's conditions need. */
 static void check_outlet(struct wr_build *build, const struct item *item, const struct wr_end *end)
 {
 	const struct wr_plan_entity *sender = &build->plan->entities[end->entity];
@@ -71,7 +71,8 @@ static void check_outlet(struct wr_build *build, const struct item *item, const 
 		const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 		if (size && size->integer > item->capacity && wr_condition_names(condition, end->port, false))
 			wr_report(&build->reports, WR_W_MIN_SIZE, &item->at, item->place,
-				  "condition '%s' wants room for %lld, but only %u fit: it would wait for ever; "
+				  "condition '%s' needs room for %lld, but only %u fit: it would wait for "
+				  "ever; "
 				  "raise the capacity",
 				  condition->name, (long long)size->integer, item->capacity);
 	}

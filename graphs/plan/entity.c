@@ -14,8 +14,7 @@ static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *ent
 
 	at = &(struct wr_at){at, "name", 0};
 	if (!wr_name_ok(name->string)) {
-		wr_report(&build->reports, WR_W_NAME, at, name->place,
-			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 		return WEIR_OK;
 	}
@@ -97,19 +96,18 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		find_kind(build, entity, found[OPERATOR], at);
 	entity->max_in_flight = -1;
 	if (found[IN_FLIGHT])
-		entity->max_in_flight = wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
-							 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
-	build->unresolved_resource |=
-		!found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
+		entity->max_in_flight =
+			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
+					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
+	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)
-		status = wr_build_use(build, entity,
-				      &(struct wr_use){found[RESOURCES], found[DEFAULT_POOL],
-						       found[DEFAULT_STREAM]},
-				      at);
+		status = wr_build_use(
+			build, entity,
+			&(struct wr_use){found[RESOURCES], found[DEFAULT_POOL], found[DEFAULT_STREAM]}, at);
 	if (status || !entity->kind)
 		return status;
-	entity->effects = found[EFFECTS] ? found[EFFECTS]->boolean
-					 : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
+	entity->effects =
+		found[EFFECTS] ? found[EFFECTS]->boolean : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
 	status = wr_build_ports(build, entity, found[PORTS], at);
 	if (!status)
 		status = read_parameters(build, entity, found[PARAMETERS], at, value->place);

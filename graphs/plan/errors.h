@@ -1,7 +1,7 @@
 /*
- * Every error and warning that a graph can get: X(name, number, title). Numbers are for ever: a new one goes
- * to the end, one that is given up stays empty. docs/errors.md has cause and remedy of each; a test compares
- * the two.
+ * Every error and warning about a graph: X(name, number, title). Numbers never change: a new error goes to
+ * the end, the number of a dropped one is not used again. docs/errors.md has cause and remedy of each; a test
+ * compares the two.
  */
 #ifndef WR_GRAPHS_PLAN_ERRORS_H
 #define WR_GRAPHS_PLAN_ERRORS_H
@@ -28,7 +28,7 @@
 	X(WR_W_MISSING_PARAMETER, 19, "missing parameter")                                                   \
 	X(WR_W_UNKNOWN_PORT, 20, "unknown port")                                                             \
 	X(WR_W_UNKNOWN_ENTITY, 21, "unknown entity")                                                         \
-	X(WR_W_ENDPOINT, 22, "not the end of a connection")                                                  \
+	X(WR_W_ENDPOINT, 22, "not a port of a connection")                                                   \
 	X(WR_W_DIRECTION, 23, "wrong direction")                                                             \
 	X(WR_W_SELF_CONNECTION, 24, "connected to itself")                                                   \
 	X(WR_W_DOUBLE_CONNECTION, 25, "connected twice")                                                     \
@@ -47,10 +47,10 @@
 	X(WR_W_POOL_SIZES, 38, "sizes of a resource that disagree")                                          \
 	X(WR_W_GREEN_CONTEXT, 39, "not possible in a green context")                                         \
 	X(WR_W_TWO_DEFAULTS, 40, "more than one default")                                                    \
-	X(WR_W_UNUSED_RESOURCE, 41, "resource that nobody uses (warning)")                                   \
+	X(WR_W_UNUSED_RESOURCE, 41, "unused resource (warning)")                                             \
 	X(WR_W_FEW_STREAMS, 42, "fewer streams than entities (warning)")                                     \
 	X(WR_W_NO_STREAM, 43, "source without a stream (warning)")                                           \
-	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")                         \
+	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")                          \
 	X(WR_W_GATE_TWICE, 45, "gate switched off beside a cuda_stream")                                     \
 	X(WR_W_NO_GATE, 46, "host code may see unfinished data (warning)")                                   \
 	X(WR_W_DEVICE_PORT, 47, "host memory before a device port (warning)")

@@ -12,7 +12,7 @@ static struct wr_shown type_words(unsigned types)
 	struct wr_shown words = {{0}};
 	size_t length = 0;
 
-	if (types & WR_REAL) /* "a number" says it for both */
+	if (types & WR_REAL) /* "a number" covers both */
 		types &= ~(unsigned)(WR_INTEGER);
 	for (unsigned type = WR_NULL; type <= WR_OBJECT && length < sizeof(words.text); type <<= 1) {
 		const char *word = type == WR_REAL ? "a number" : wr_type_text((enum wr_type)type);
@@ -76,7 +76,7 @@ static void read_member(struct wr_reports *reports, const struct wr_at *at, cons
 		report_unknown(reports, at, member, what, fields);
 	else if (!field->types)
 		wr_report(reports, WR_W_UNSUPPORTED, at, member->place,
-			  "'%s' is not supported in this version: take it out", field->name);
+			  "'%s' is not supported in this version: remove it", field->name);
 	else if (!found[field - fields] && wr_type_check(reports, at, &member->value, field->types))
 		found[field - fields] = &member->value;
 }
@@ -127,15 +127,15 @@ bool wr_field_duration(struct wr_reports *reports, const struct wr_at *at, const
 	}
 	if (value->type == WR_INTEGER) {
 		wr_report(reports, WR_W_DURATION, at, value->place,
-			  "%lld has no unit: write \"%lldms\", or \"%s\" if nanoseconds are meant",
+			  "%lld has no unit: write \"%lldms\", or \"%s\" for nanoseconds",
 			  (long long)value->integer, (long long)value->integer,
 			  wr_duration_shown(value->integer).text);
 		return false;
 	}
 	wrong = period ? wr_period_read(value->string, out) : wr_duration_read(value->string, out);
 	if (wrong)
-		wr_report(reports, WR_W_DURATION, at, value->place, period ? WR_PERIOD_WRONG : WR_DURATION_WRONG,
-			  wr_shown(value->string).text, wrong);
+		wr_report(reports, WR_W_DURATION, at, value->place,
+			  period ? WR_PERIOD_WRONG : WR_DURATION_WRONG, wr_shown(value->string).text, wrong);
 	return !wrong;
 }
 

@@ -1,4 +1,4 @@
-/* The keys that an object may have, as a table. */
+/* Reads an object by a table of the keys that it may have. */
 #ifndef WR_GRAPHS_PLAN_FIELDS_H
 #define WR_GRAPHS_PLAN_FIELDS_H
 
@@ -6,7 +6,7 @@
 
 struct wr_field {
 	const char *name; /* NULL ends the list */
-	unsigned types;   /* enum wr_type; 0: reserved, refused by name */
+	unsigned types;   /* mask of enum wr_type; 0: reserved, reported as not supported */
 	bool required;
 };
 
@@ -14,28 +14,28 @@ bool wr_type_check(struct wr_reports *reports, const struct wr_at *at, const str
 		   unsigned types);
 
 /*
- * "comment", a text for readers: any object may have it, unless the key means something else there. True: it
- * was one, and its type has been checked.
+ * Any object may have the key "comment", a string, unless its table gives that key a meaning. Returns true if
+ * the member is such a comment; its type has then been checked.
  */
 bool wr_is_comment(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member);
 
 /*
- * Checks the keys of `object` and their types. found[i] is the value of the i-th field, or NULL: absent or of
- * a wrong type. `what` names the object in messages ("an entity").
+ * Checks the keys of `object` and their types. Sets found[i] to the value of the i-th field, or to NULL if it
+ * is absent or has a wrong type. `what` names the object in reports ("an entity").
  */
 void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *object,
 		    const char *what, const struct wr_field *fields, const struct wr_value **found);
 
-/* An integer within bounds, or `fallback`, if there is no value or after a report. */
+/* Returns the integer, or `fallback` if there is no value or if it is out of range, which is reported. */
 int64_t wr_field_integer(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
 			 int64_t min, int64_t max, int64_t fallback);
 /*
- * Nanoseconds: a text with its unit; of a period also a frequency. Of bare numbers 0 and negative ones alone, whose
- * bounds the caller checks. False after a report.
+ * Reads nanoseconds from a string with a unit, for a period also from a frequency. A number without a unit
+ * must be 0 or negative; the caller checks its bounds. Returns false if an error was reported.
  */
 bool wr_field_duration(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
 		       bool period, int64_t *out);
-/* The index of one of the choices "a|b|c", or -1 after a report. */
+/* Returns the index in the choices "a|b|c"; -1 if it is none of them, which is reported. */
 int wr_field_choice(struct wr_reports *reports, const struct wr_at *at, const struct wr_value *value,
 		    const char *choices);
 

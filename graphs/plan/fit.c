@@ -1,5 +1,4 @@
-/* What has to fit together once all entities and connections are known: kinds, sizes, what conditions ask
- * for. */
+/* Checks that need all entities and connections: kinds of messages, capacities, sizes in conditions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,15 +64,16 @@ static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_o
 
 	if (given && taken && !(given & taken))
 		wr_build_report_connection(build, WR_W_KINDS, i,
-					   "sends %s, but takes %s: put an operator between them",
+					   "sends %s, but the input takes %s: put an operator between them",
 					   kinds_shown(given).text, kinds_shown(taken).text);
 	else if (build->plan->connections[i].initial && taken && !(taken & WEIR_EMPTY))
 		wr_build_report_connection(build, WR_W_KINDS, i,
-					   "initial messages are empty, but it takes %s",
+					   "initial messages are empty, but the input takes %s: put "
+					   "\"initial\" on another connection",
 					   kinds_shown(taken).text);
 }
 
-/* What the sender's conditions want to see free, behind this connection too. */
+/* The receiver's queue must be able to hold what the sender's conditions need room for. */
 static void check_wanted_room(struct wr_build *build, size_t i, uint32_t capacity)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[i];
@@ -85,7 +85,7 @@ static void check_wanted_room(struct wr_build *build, size_t i, uint32_t capacit
 		if (size && size->integer > capacity && wr_condition_names(condition, c->output, false))
 			wr_build_report_connection(
 				build, WR_W_MIN_SIZE, i,
-				"condition '%s' wants room for %lld, but only %u fit: it would wait "
+				"condition '%s' needs room for %lld, but only %u fit: it would wait "
 				"for ever; raise the capacity",
 				condition->name, (long long)size->integer, capacity);
 	}
@@ -122,42 +122,40 @@ void wr_build_check_connections(struct wr_build *build)
 		check_connection(build, i);
 }
 
-/* Where the condition stands in the tree: written ones are in the order of the text, but some of the text may
- * have been refused. */
-struct spot {
+/* The place of a condition in the tree. */
+struct condition_place {
 	const struct wr_at *at;
 	struct wr_place place;
 };
 
-static void check_input_size(struct wr_build *build, const struct spot *spot,
+static void check_input_size(struct wr_build *build, const struct condition_place *where,
 			     const struct wr_plan_input *input, int64_t size)
 {
 	if (size > input->capacity)
-		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
 			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; "
 			  "raise the capacity",
 			  (long long)size, input->capacity, input->port->name);
 	else if (input->take != WEIR_ALL && size > input->take)
-		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
 			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it "
 			  "\"all\")",
 			  (long long)size, input->take, input->port->name);
 }
 
-/* Less room than max_emits would let compute emit more than fits: the room that was seen is all there is
- * (S3). */
-static void check_output_size(struct wr_build *build, const struct spot *spot,
+/* With less than max_emits, compute could emit more than the room that the condition has seen (S3). */
+static void check_output_size(struct wr_build *build, const struct condition_place *where,
 			      const struct wr_plan_output *output, int64_t size)
 {
 	if (size && size < output->max_emits)
-		wr_report(&build->reports, WR_W_MIN_SIZE, spot->at, spot->place,
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
 			  "min_size %lld is less than the max_emits %u of '%s': leave it out, or lower "
 			  "max_emits",
 			  (long long)size, output->max_emits, output->port->name);
 }
 
 static void check_condition(struct wr_build *build, uint32_t entity,
-			    const struct wr_plan_condition *condition, const struct spot *spot)
+			    const struct wr_plan_condition *condition, const struct condition_place *where)
 {
 	const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 
@@ -165,18 +163,18 @@ static void check_condition(struct wr_build *build, uint32_t entity,
 		const struct wr_setting *port = &condition->values->settings[i];
 		for (size_t k = 0; k < port->port_count; k++)
 			if (wr_parameter_is_input(port->parameter))
-				check_input_size(build, spot,
+				check_input_size(build, where,
 						 &build->plan->entities[entity].inputs[port->ports[k]],
 						 size->integer);
 			else
-				check_output_size(build, spot,
+				check_output_size(build, where,
 						  &build->plan->entities[entity].outputs[port->ports[k]],
 						  size->integer);
 	}
 }
 
-/* The n-th condition of the plan is the n-th of the text whose type is known. */
-static void check_entity(struct wr_build *build, uint32_t index)
+/* The plan has the conditions of the text in their order, without those whose type was an error. */
+static void check_entity_conditions(struct wr_build *build, uint32_t index)
 {
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
 	const struct wr_value *list =
@@ -190,12 +188,12 @@ static void check_entity(struct wr_build *build, uint32_t index)
 		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
 		const struct wr_value *size = type ? wr_value_find(value, "min_size") : NULL;
 		struct wr_at item = {&conditions, NULL, i}, inside = {&item, "min_size", 0};
-		struct spot spot = {size ? &inside : &item, size ? size->place : value->place};
+		struct condition_place where = {size ? &inside : &item, size ? size->place : value->place};
 
 		if (!type || type->type != WR_STRING ||
 		    strcmp(type->string, entity->conditions[next].kind->name))
 			continue;
-		check_condition(build, index, &entity->conditions[next++], &spot);
+		check_condition(build, index, &entity->conditions[next++], &where);
 	}
 }
 
@@ -203,5 +201,5 @@ void wr_build_check_conditions(struct wr_build *build)
 {
 	for (size_t i = 0; i < build->plan->entity_count; i++)
 		if (build->plan->entities[i].kind)
-			check_entity(build, (uint32_t)i);
+			check_entity_conditions(build, (uint32_t)i);
 }

@@ -1,6 +1,6 @@
 /*
- * Which input ports have an implied gate (C8): host ports, unless a `cuda_stream` names them or the description
- * says otherwise; and what is strange about it once all connections are known.
+ * Decides which input ports have an implied gate (C8): host ports, unless a `cuda_stream` condition names
+ * them or the description sets "gate". Checks the result when all connections are known.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void report_gate(struct wr_build *build, enum wr_error error, size_t enti
 
 	wr_report(&build->reports, error, &(struct wr_at){&here, "gate", 0},
 		  (struct wr_place){input->line, input->column}, "'%s' %s: %s", name, text,
-		  error == WR_W_GATE_TWICE ? "take one of the two out" : "take this out");
+		  error == WR_W_GATE_TWICE ? "remove one of the two" : "remove this");
 }
 
 static void build_gate(struct wr_build *build, size_t index, unsigned i)
@@ -32,13 +32,14 @@ static void build_gate(struct wr_build *build, size_t index, unsigned i)
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
 	struct wr_plan_input *input = &entity->inputs[i];
 
-	input->gate = input->said < 0 ? !input->device : input->said;
+	input->gate = input->gate_given < 0 ? !input->device : input->gate_given;
 	if (!wr_plan_gated_by_hand(entity, i))
 		return;
 	input->gate = false;
-	if (!input->said)
+	if (!input->gate_given)
 		report_gate(build, WR_W_GATE_TWICE, index, input,
-			    "waits for the device by a cuda_stream, and is told not to", input->port->name);
+			    "is gated by a cuda_stream condition, but has \"gate\": false",
+			    input->port->name);
 }
 
 void wr_build_gates(struct wr_build *build)
@@ -48,35 +49,36 @@ void wr_build_gates(struct wr_build *build)
 			build_gate(build, i, k);
 }
 
-/* Its compute is the user's: what it does with memory of the host is not known here. */
-static bool reads_as_it_likes(const weir_operator *kind)
+/* Returns true if the operator is not built in: whether its compute reads host memory is not known. */
+static bool is_user_kind(const weir_operator *kind)
 {
 	return wr_registry_find_operator(NULL, kind->name) != kind;
 }
 
-static void check_connection(struct wr_build *build, size_t i)
+static void check_gate(struct wr_build *build, size_t i)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[i];
-	const struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
+	const struct wr_plan_entity *from = &build->plan->entities[c->from],
+				    *to = &build->plan->entities[c->to];
 	const struct wr_plan_input *input = &to->inputs[c->input];
 
 	if (input->gate || wr_plan_gated_by_hand(to, c->input))
 		return;
 	if (!input->device && from->kind->flags & WEIR_OPERATOR_STREAM)
 		report_gate(build, WR_W_NO_GATE, c->to, input,
-			    "works on a stream, and without a gate host code looks at what is not finished",
+			    "works on a stream; without a gate, host code may read unfinished data",
 			    from->name);
-	if (input->device && input->said < 0 && !strcmp(from->kind->name, "download") &&
-	    !reads_as_it_likes(from->kind) && reads_as_it_likes(to->kind))
+	if (input->device && input->gate_given < 0 && !strcmp(from->kind->name, "download") &&
+	    !is_user_kind(from->kind) && is_user_kind(to->kind))
 		wr_build_report_connection(
 			build, WR_W_DEVICE_PORT, i,
-			"'%s' is ordered on the device, and a download makes memory of the host: if compute "
-			"looks at it, write \"gate\": true (or WEIR_PORT_HOST in its table), else false",
+			"'%s' is a device port, but a download writes host memory: if compute reads "
+			"it, write \"gate\": true (or WEIR_PORT_HOST in its table), else \"gate\": false",
 			input->port->name);
 }
 
 void wr_build_check_gates(struct wr_build *build)
 {
 	for (size_t i = 0; i < build->plan->connection_count; i++)
-		check_connection(build, i);
+		check_gate(build, i);
 }

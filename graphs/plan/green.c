@@ -1,19 +1,19 @@
-/* Of the key "resources": green context pools and green contexts. */
+/* Green context pools and green contexts of the key "resources". */
 #include "base/memory.h"
 #include "graphs/plan/build.h"
 
 #define PARTITIONS_MAX 256
 #define SMS_MAX        65535
 
-static int64_t integer(struct wr_build *build, const struct wr_at *up, const char *key,
-		       const struct wr_value *value, int64_t min, int64_t max, int64_t fallback)
+static int64_t read_integer(struct wr_build *build, const struct wr_at *up, const char *key,
+			    const struct wr_value *value, int64_t min, int64_t max, int64_t fallback)
 {
 	return wr_field_integer(&build->reports, &(struct wr_at){up, key, 0}, value, min, max, fallback);
 }
 
-/* How many partitions there are; 0: that was not understood, and reported. */
-static size_t count_of(struct wr_build *build, const struct wr_at *up, const struct wr_value *sizes,
-		       const struct wr_value *number)
+/* Returns the number of partitions; 0 if there is an error, which is reported. */
+static size_t partition_count(struct wr_build *build, const struct wr_at *up, const struct wr_value *sizes,
+			      const struct wr_value *number)
 {
 	struct wr_at at = {up, "sms_per_partition", 0}, number_at = {up, "num_partitions", 0};
 	size_t count = wr_value_count(sizes);
@@ -23,7 +23,7 @@ static size_t count_of(struct wr_build *build, const struct wr_at *up, const str
 		return 0;
 	if (sizes->type == WR_INTEGER && !number)
 		wr_report(&build->reports, WR_W_MISSING_KEY, &at, sizes->place,
-			  "one size for all of them needs the key 'num_partitions': how many there are");
+			  "a single size needs the key 'num_partitions': the number of partitions");
 	if (sizes->type == WR_INTEGER)
 		return (size_t)given;
 	if (!count || count > PARTITIONS_MAX)
@@ -31,13 +31,13 @@ static size_t count_of(struct wr_build *build, const struct wr_at *up, const str
 			  count, PARTITIONS_MAX);
 	else if (number && given != (int64_t)count)
 		wr_report(&build->reports, WR_W_POOL_SIZES, &number_at, number->place,
-			  "is %lld, but sms_per_partition lists %zu: leave num_partitions out",
-			  (long long)given, count);
+			  "is %lld, but sms_per_partition lists %zu: remove num_partitions", (long long)given,
+			  count);
 	return count > PARTITIONS_MAX ? 0 : count;
 }
 
-static uint32_t size_of(struct wr_build *build, const struct wr_plan_green_context_pool *pool,
-			const struct wr_value *size, const struct wr_at *at)
+static uint32_t partition_size(struct wr_build *build, const struct wr_plan_green_context_pool *pool,
+			       const struct wr_value *size, const struct wr_at *at)
 {
 	int64_t sms;
 
@@ -56,27 +56,27 @@ static weir_status read_sizes(struct wr_build *build, struct wr_plan_green_conte
 			      const struct wr_at *up)
 {
 	struct wr_at at = {up, "sms_per_partition", 0};
-	size_t count = count_of(build, up, sizes, number);
+	size_t count = partition_count(build, up, sizes, number);
 
 	pool->sizes = wr_alloc(count + 1, sizeof(*pool->sizes));
 	if (!pool->sizes)
 		return WEIR_E_NOMEM;
 	pool->count = count;
 	if (sizes->type == WR_INTEGER)
-		pool->sizes[0] = size_of(build, pool, sizes, &at);
+		pool->sizes[0] = partition_size(build, pool, sizes, &at);
 	for (size_t i = 0; i < count; i++)
 		pool->sizes[i] = sizes->type == WR_INTEGER
 					 ? pool->sizes[0]
-					 : size_of(build, pool, &wr_value_at(sizes, i)->value,
-						   &(struct wr_at){&at, NULL, i});
+					 : partition_size(build, pool, &wr_value_at(sizes, i)->value,
+							  &(struct wr_at){&at, NULL, i});
 	return WEIR_OK;
 }
 
-/* -1 to the last partition; -1 also where there are none because of an error. */
+/* An index from -1 to the last partition; -1 also if an error left no partitions. */
 static int read_index(struct wr_build *build, const struct wr_plan_green_context_pool *pool,
 		      const struct wr_at *up, const char *key, const struct wr_value *value)
 {
-	return pool->count ? (int)integer(build, up, key, value, -1, (int64_t)pool->count - 1, -1) : -1;
+	return pool->count ? (int)read_integer(build, up, key, value, -1, (int64_t)pool->count - 1, -1) : -1;
 }
 
 weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at)
@@ -97,16 +97,19 @@ weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *reso
 	weir_status status = WEIR_OK;
 
 	wr_fields_read(&build->reports, at, &resource->member->value, "a green_context_pool", fields, found);
-	pool->device = (int)integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
-	pool->flags = (unsigned)integer(build, at, "flags", found[FLAGS], 0, 0, 0);
-	pool->min_sm_size = (uint32_t)integer(build, at, "min_sm_size", found[LEAST], 1, SMS_MAX, 2);
+	pool->device = (int)read_integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
+	pool->flags = (unsigned)read_integer(build, at, "flags", found[FLAGS], 0, 0, 0);
+	pool->min_sm_size = (uint32_t)read_integer(build, at, "min_sm_size", found[LEAST], 1, SMS_MAX, 2);
 	if (found[SIZES])
 		status = read_sizes(build, pool, found[SIZES], found[PARTITIONS], at);
 	pool->default_index = read_index(build, pool, at, "default_context_index", found[INDEX]);
 	return status;
 }
 
-/* Of a green context: an index, or "remainder", which is -1 in the plan, where a pool's own -1 is resolved. */
+/*
+ * The index of a green context. In the text -1 is the pool's default and "remainder" the remainder; in the
+ * plan -1 is the remainder.
+ */
 static int read_partition(struct wr_build *build, const struct wr_plan_green_context_pool *pool,
 			  const struct wr_at *up, const struct wr_value *value)
 {

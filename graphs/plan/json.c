@@ -1,16 +1,16 @@
 /*
- * JSON text to values, by jansson.
+ * Reads JSON text with jansson.
  *
- * jansson decides what is JSON (syntax, UTF-8, numbers), but it keeps no places and of two equal keys only
- * the last. So the text is looked at three times: once for its size and depth, before anything is allocated;
- * once by jansson, which accepts or refuses it; and once by a scanner of our own, which walks the text that
- * is now known to be right, keeps the place of every value and every key, and hands each scalar's text to
- * jansson again for its meaning. Because of the second look the scanner checks nothing.
+ * jansson decides what is JSON (syntax, UTF-8, numbers), but it keeps no places, and only the last of two
+ * equal keys. So the text is read in three passes: (1) its size and depth are checked before anything is
+ * allocated; (2) jansson accepts or refuses it; (3) a scanner of our own walks the valid text, keeps the
+ * place of every value and key, and gives the text of each scalar to jansson for its value. After pass 2 the
+ * scanner needs no checks of syntax.
  *
- * jansson passes over an allocation that failed in the midst of a token: it loses a character, reads past the end of
- * the token, or takes another text for the one that was there. So it is never told of a failure: while a text is read
- * its memory comes from an arena, all of which goes at the end, and without memory the parse is left by longjmp. What
- * the program itself does with jansson, before, meanwhile or later, goes on as it did.
+ * jansson ignores allocations that fail inside a token: it loses a character, reads past the end of the
+ * token, or takes other text for it. So it never sees a failure: while a text is read, jansson allocates from
+ * an arena, which is freed at the end, and if memory runs out, longjmp leaves the parser. Calls of jansson by
+ * the program itself are not affected.
  */
 #include "graphs/plan/json.h"
 
@@ -30,14 +30,14 @@ struct block {
 	_Alignas(ALIGNED) char bytes[];
 };
 
-/* Of one read. */
+/* The memory of one wr_json_read. */
 struct arena {
 	struct block *newest;
 	jmp_buf full;
 };
 
-static _Thread_local struct arena *reading; /* of this thread, while jansson works for it */
-static json_malloc_t program_allocates;     /* what was there before */
+static _Thread_local struct arena *current_arena; /* of this thread, while it is in jansson_load */
+static json_malloc_t program_allocates;           /* the functions that were set before */
 static json_free_t program_frees;
 
 static struct block *block_new(struct arena *arena, size_t bytes)
@@ -56,9 +56,9 @@ static struct block *block_new(struct arena *arena, size_t bytes)
 	return block;
 }
 
-static void *allocate(size_t bytes)
+static void *arena_allocate(size_t bytes)
 {
-	struct arena *arena = reading;
+	struct arena *arena = current_arena;
 	struct block *block;
 
 	if (!arena)
@@ -73,30 +73,30 @@ static void *allocate(size_t bytes)
 	return block->bytes + block->used - bytes;
 }
 
-static void release(void *memory)
+static void arena_release(void *memory)
 {
-	if (!reading)
+	if (!current_arena)
 		program_frees(memory);
 }
 
-/* When the library is loaded, and back when it goes: jansson is the process's, and may stay. */
-__attribute__((constructor)) static void take_allocations(void)
+/* Set when the library is loaded and restored when it is unloaded: jansson may stay in the process. */
+__attribute__((constructor)) static void hook_jansson(void)
 {
 	json_get_alloc_funcs(&program_allocates, &program_frees);
-	json_set_alloc_funcs(allocate, release);
+	json_set_alloc_funcs(arena_allocate, arena_release);
 }
 
-__attribute__((destructor)) static void give_back_allocations(void)
+__attribute__((destructor)) static void unhook_jansson(void)
 {
 	json_malloc_t now;
 	json_free_t free_now;
 
 	json_get_alloc_funcs(&now, &free_now);
-	if (now == allocate)
+	if (now == arena_allocate)
 		json_set_alloc_funcs(program_allocates, program_frees);
 }
 
-/* The largest block is kept for the next text, unless nothing is to stay. */
+/* Frees all blocks; unless `all`, keeps the largest one for the next text. */
 static void arena_clear(struct arena *arena, bool all)
 {
 	struct block *kept = all ? NULL : arena->newest;
@@ -110,21 +110,21 @@ static void arena_clear(struct arena *arena, bool all)
 	arena->newest = kept;
 }
 
-/* What jansson makes of a text lives until the next one. NULL, *error.source is "": no memory. */
-static const json_t *load(struct arena *arena, const char *text, size_t length, json_error_t *error)
+/* The result lives until the next call. Returns NULL on failure; error->source is "" if memory ran out. */
+static const json_t *jansson_load(struct arena *arena, const char *text, size_t length, json_error_t *error)
 {
 	const json_t *json;
 
 	arena_clear(arena, false);
 	*error = (json_error_t){.line = 1, .column = 1};
 	if (setjmp(arena->full)) {
-		reading = NULL;
+		current_arena = NULL;
 		*error = (json_error_t){.line = 1, .column = 1};
 		return NULL;
 	}
-	reading = arena;
+	current_arena = arena;
 	json = json_loadb(text, length, JSON_DECODE_ANY, error);
-	reading = NULL;
+	current_arena = NULL;
 	return json;
 }
 
@@ -134,7 +134,7 @@ struct scan {
 	struct arena *arena;
 };
 
-static void step(struct scan *scan)
+static void scan_step(struct scan *scan)
 {
 	unsigned char byte = (unsigned char)*scan->at++;
 
@@ -142,23 +142,23 @@ static void step(struct scan *scan)
 		scan->place.line++;
 		scan->place.column = 1;
 	} else if (scan->at == scan->end || ((unsigned char)*scan->at & 0xc0) != 0x80) {
-		scan->place.column++; /* characters, not bytes: what follows begins a new one */
+		scan->place.column++; /* columns count characters: the next byte begins one */
 	}
 }
 
 static void skip_string(struct scan *scan)
 {
-	step(scan);
+	scan_step(scan);
 	while (scan->at < scan->end && *scan->at != '"') {
 		if (*scan->at == '\\' && scan->at + 1 < scan->end)
-			step(scan);
-		step(scan);
+			scan_step(scan);
+		scan_step(scan);
 	}
 	if (scan->at < scan->end)
-		step(scan);
+		scan_step(scan);
 }
 
-/* Also of a text that is no JSON: then it says something, and jansson will refuse the text. */
+/* Runs before jansson checks the syntax, so the text may not be JSON. */
 static weir_status check_depth(const char *text, size_t length, struct wr_reports *reports)
 {
 	struct scan scan = {text, text + length, {1, 1}, NULL};
@@ -175,11 +175,11 @@ static weir_status check_depth(const char *text, size_t length, struct wr_report
 			depth--;
 		if (depth > WR_DEPTH_MAX) {
 			wr_report(reports, WR_W_DEPTH, NULL, scan.place,
-				  "more than %d lists and objects within each other: make it flatter",
+				  "lists and objects are nested more than %d deep: make the graph flatter",
 				  WR_DEPTH_MAX);
 			return WEIR_E_INVALID;
 		}
-		step(&scan);
+		scan_step(&scan);
 	}
 	return WEIR_OK;
 }
@@ -193,7 +193,7 @@ static weir_status check_size(size_t length, struct wr_reports *reports)
 	return WEIR_E_INVALID;
 }
 
-/* What other languages begin a comment with, where JSON expects something else. */
+/* Returns true if the error is at the start of a comment of another language. */
 static bool is_comment(const json_error_t *error)
 {
 	return strstr(error->text, "near '/") || strstr(error->text, "near '#");
@@ -202,7 +202,7 @@ static bool is_comment(const json_error_t *error)
 static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 {
 	json_error_t error;
-	const json_t *json = load(scan->arena, scan->at, (size_t)(scan->end - scan->at), &error);
+	const json_t *json = jansson_load(scan->arena, scan->at, (size_t)(scan->end - scan->at), &error);
 	struct wr_place place = {error.line > 0 ? (unsigned)error.line : 1,
 				 error.column > 0 ? (unsigned)error.column : 1};
 
@@ -213,24 +213,25 @@ static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s%s",
 		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string"
 								       : wr_shown(error.text).text,
-		  is_comment(&error) ? ": JSON has no comments, write \"comment\": \"...\" in an object" : "");
+		  is_comment(&error) ? ": JSON has no comments, write \"comment\": \"...\" in an object"
+				     : "");
 	return WEIR_E_INVALID;
 }
 
 static void skip_blanks(struct scan *scan)
 {
 	while (scan->at < scan->end && strchr(" \t\r\n", *scan->at))
-		step(scan);
+		scan_step(scan);
 }
 
-/* The text of one scalar to its meaning. */
-static weir_status convert(struct arena *arena, struct wr_value *out, const char *text, size_t length)
+/* Converts the text of one scalar. */
+static weir_status convert_scalar(struct arena *arena, struct wr_value *out, const char *text, size_t length)
 {
 	json_error_t error;
-	const json_t *json = load(arena, text, length, &error);
+	const json_t *json = jansson_load(arena, text, length, &error);
 
 	if (!json)
-		return wr_fail(WEIR_E_NOMEM, "out of memory"); /* it was right a moment ago */
+		return wr_fail(WEIR_E_NOMEM, "out of memory"); /* its syntax is valid */
 	if (json_is_string(json))
 		return wr_value_string(out, json_string_value(json));
 	if (json_is_integer(json))
@@ -252,8 +253,8 @@ static weir_status read_scalar(struct scan *scan, struct wr_value *out)
 		skip_string(scan);
 	else
 		while (scan->at < scan->end && !strchr(" \t\r\n,:]}", *scan->at))
-			step(scan);
-	return convert(scan->arena, out, begin, (size_t)(scan->at - begin));
+			scan_step(scan);
+	return convert_scalar(scan->arena, out, begin, (size_t)(scan->at - begin));
 }
 
 static weir_status read_value(struct scan *scan, struct wr_value *out);
@@ -264,7 +265,7 @@ static weir_status read_member(struct scan *scan, struct wr_value *object)
 	weir_status status = read_scalar(scan, &key);
 
 	skip_blanks(scan);
-	step(scan); /* the colon */
+	scan_step(scan); /* the colon */
 	if (!status)
 		status = read_value(scan, &value);
 	if (!status)
@@ -292,21 +293,21 @@ static weir_status read_items(struct scan *scan, struct wr_value *out)
 {
 	weir_status status = WEIR_OK;
 
-	step(scan);
+	scan_step(scan);
 	skip_blanks(scan);
 	while (!status && *scan->at != ']' && *scan->at != '}') {
 		status = out->type == WR_ARRAY ? read_item(scan, out) : read_member(scan, out);
 		skip_blanks(scan);
 		if (!status && *scan->at == ',')
-			step(scan);
+			scan_step(scan);
 		skip_blanks(scan);
 	}
 	if (!status)
-		step(scan);
+		scan_step(scan);
 	return status;
 }
 
-/* Gives nothing on failure. Recursion is bounded by the depth. */
+/* The recursion is bounded by check_depth. */
 static weir_status read_value(struct scan *scan, struct wr_value *out)
 {
 	struct wr_value value;

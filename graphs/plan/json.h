@@ -1,12 +1,12 @@
-/* JSON text to values. */
+/* Reads JSON text. */
 #ifndef WR_GRAPHS_PLAN_JSON_H
 #define WR_GRAPHS_PLAN_JSON_H
 
 #include "graphs/plan/report.h"
 
 /*
- * Gives the tree. Duplicate keys stay in it. Fails: WEIR_E_INVALID with a report (not JSON, too large, too
- * deep), WEIR_E_NOMEM.
+ * Gives the tree, with duplicate keys. Fails: WEIR_E_INVALID with a report (not JSON, too large, too deep),
+ * WEIR_E_NOMEM.
  */
 weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, struct wr_reports *reports);
 

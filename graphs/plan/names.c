@@ -33,15 +33,15 @@ static void sip_round(struct sip *s)
 	s->c = rotate(s->c, 32);
 }
 
-static void sip_eat(struct sip *s, uint64_t word)
+static void sip_absorb(struct sip *s, uint64_t word)
 {
 	s->d ^= word;
 	sip_round(s);
 	s->a ^= word;
 }
 
-/* The kernel's gift of 16 random bytes to every process: nothing to open, nothing that can fail. */
-static struct sip seeded(void)
+/* Seeds from the 16 random bytes that the kernel gives to every process: needs no file and cannot fail. */
+static struct sip sip_init(void)
 {
 	uint64_t key[2] = {0x5bd1e9955bd1e995u, 0x9e3779b97f4a7c15u};
 	const void *random = (const void *)getauxval(AT_RANDOM);
@@ -55,26 +55,26 @@ static struct sip seeded(void)
 /* SipHash-1-3 (Aumasson, Bernstein). */
 static uint32_t hash_of(const char *name)
 {
-	struct sip s = seeded();
+	struct sip s = sip_init();
 	size_t length = strlen(name);
 	uint64_t last = (uint64_t)length << 56;
 	uint64_t word;
 
 	for (; length >= sizeof(word); length -= sizeof(word), name += sizeof(word)) {
 		memcpy(&word, name, sizeof(word));
-		sip_eat(&s, word);
+		sip_absorb(&s, word);
 	}
 	for (size_t i = 0; i < length; i++)
 		last |= (uint64_t)(unsigned char)name[i] << (8 * i);
-	sip_eat(&s, last);
+	sip_absorb(&s, last);
 	s.c ^= 0xff;
 	for (int i = 0; i < 3; i++)
 		sip_round(&s);
 	return (uint32_t)(s.a ^ s.b ^ s.c ^ s.d);
 }
 
-/* The slot of that name, or the free one where it would go. There is always a free one. */
-static struct wr_name_slot *slot_of(const struct wr_names *names, const char *name, uint32_t hash)
+/* The slot of that name, or the free slot where it belongs. At least half of the slots are free. */
+static struct wr_name_slot *find_slot(const struct wr_names *names, const char *name, uint32_t hash)
 {
 	size_t i = hash & (names->room - 1);
 
@@ -83,7 +83,7 @@ static struct wr_name_slot *slot_of(const struct wr_names *names, const char *na
 	return &names->slots[i];
 }
 
-static weir_status enlarge(struct wr_names *names)
+static weir_status names_grow(struct wr_names *names)
 {
 	struct wr_names larger = {.room = names->room ? 2 * names->room : 16, .count = names->count};
 
@@ -92,7 +92,7 @@ static weir_status enlarge(struct wr_names *names)
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < names->room; i++)
 		if (names->slots[i].name)
-			*slot_of(&larger, names->slots[i].name, names->slots[i].hash) = names->slots[i];
+			*find_slot(&larger, names->slots[i].name, names->slots[i].hash) = names->slots[i];
 	wr_free(names->slots);
 	*names = larger;
 	return WEIR_OK;
@@ -103,9 +103,9 @@ weir_status wr_names_add(struct wr_names *names, const char *name, size_t index)
 	uint32_t hash = hash_of(name);
 	struct wr_name_slot *slot;
 
-	if (2 * (names->count + 1) > names->room && enlarge(names))
+	if (2 * (names->count + 1) > names->room && names_grow(names))
 		return WEIR_E_NOMEM;
-	slot = slot_of(names, name, hash);
+	slot = find_slot(names, name, hash);
 	if (slot->name)
 		return WEIR_OK;
 	*slot = (struct wr_name_slot){name, hash, (uint32_t)index};
@@ -119,7 +119,7 @@ size_t wr_names_find(const struct wr_names *names, const char *name)
 
 	if (!names->count)
 		return WR_NO_INDEX;
-	slot = slot_of(names, name, hash_of(name));
+	slot = find_slot(names, name, hash_of(name));
 	return slot->name ? slot->index : WR_NO_INDEX;
 }
 

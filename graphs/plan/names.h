@@ -1,5 +1,4 @@
-/* A table from names to indices: seeded hashing, so that no text can be made whose names all
- * collide (F89). */
+/* A hash table from names to indices. The hash is seeded: no text can make all its names collide (F89). */
 #ifndef WR_GRAPHS_PLAN_NAMES_H
 #define WR_GRAPHS_PLAN_NAMES_H
 
@@ -13,8 +12,8 @@ struct wr_names {
 };
 
 weir_status wr_names_add(struct wr_names *names, const char *name,
-			 size_t index); /* of a name that is there: the first stays */
+			 size_t index); /* if the name is there, keeps its index */
 size_t wr_names_find(const struct wr_names *names, const char *name); /* WR_NO_INDEX: not there */
-void wr_names_finish(struct wr_names *names);                         /* a zeroed one is fine */
+void wr_names_finish(struct wr_names *names);                         /* may be all zero */
 
 #endif

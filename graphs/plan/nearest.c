@@ -4,22 +4,22 @@
 #include <string.h>
 
 #define LONGEST         64
-#define MOST_CANDIDATES 10000 /* a hint is not worth more time than this */
+#define MOST_CANDIDATES 10000 /* bounds the time for one hint */
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
 {
 	unsigned smaller = a < b ? a : b;
 
 	return smaller < c ? smaller : c;
 }
 
-static unsigned char lower(char c)
+static unsigned char to_lower(char c)
 {
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* Levenshtein's distance, case ignored, of words of at most LONGEST bytes. */
-static unsigned distance(const char *a, const char *b, size_t length)
+/* The Levenshtein distance, ignoring case, of words of at most LONGEST bytes. */
+static unsigned edit_distance(const char *a, const char *b, size_t length)
 {
 	unsigned row[LONGEST + 1];
 
@@ -29,15 +29,15 @@ static unsigned distance(const char *a, const char *b, size_t length)
 		unsigned diagonal = row[0];
 		row[0] = (unsigned)i + 1;
 		for (size_t j = 0; j < length; j++) {
-			unsigned changed = diagonal + (lower(a[i]) != lower(b[j]));
+			unsigned changed = diagonal + (to_lower(a[i]) != to_lower(b[j]));
 			diagonal = row[j + 1];
-			row[j + 1] = least(row[j] + 1, diagonal + 1, changed);
+			row[j + 1] = least_of_three(row[j] + 1, diagonal + 1, changed);
 		}
 	}
 	return row[length];
 }
 
-/* Words of Holoscan and GXF, and what is called so here; NULL: nothing is, and why. */
+/* Terms of Holoscan and GXF with their names here; `ours` NULL: there is none, and `why`. */
 static const struct {
 	const char *theirs, *ours, *why;
 } words[] = {
@@ -62,11 +62,11 @@ static const struct {
 	{"CudaStreamPool", "stream_pool", NULL},
 	{"CudaGreenContextPool", "green_context_pool", NULL},
 	{"CudaGreenContext", "green_context", NULL},
-	{"pin_cores", NULL, "threads are pinned from outside: taskset"},
+	{"pin_cores", NULL, "pin the threads with taskset"},
 	{"pin_operator", NULL, "any worker runs any entity"},
 	{"stop_on_deadlock", NULL, "a deadlock always ends the run; \"deadlock_grace\": -1 keeps it open"},
 	{"check_recession_period_ms", NULL, "nothing is polled"},
-	{"queue_id", NULL, "a port that is any-size has a queue per connection"},
+	{"queue_id", NULL, "an any-size port has one queue per connection"},
 };
 
 static size_t word_of(const char *wanted)
@@ -78,22 +78,22 @@ static size_t word_of(const char *wanted)
 	return i;
 }
 
-/* True: the candidate is what another project's word means here. */
-static bool means(const char *wanted, const char *candidate)
+/* Returns true if the candidate is our name of the wanted Holoscan or GXF term. */
+static bool is_word_for(const char *wanted, const char *candidate)
 {
 	size_t i = word_of(wanted);
 
 	return i < sizeof words / sizeof words[0] && words[i].ours && !strcmp(words[i].ours, candidate);
 }
 
-/* A third of the word may be wrong, and two letters of a short one, but never all of it. */
+/* Accepts edits of a third of the word, two in a short word, but never of the whole word. */
 void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 {
 	size_t wanted = strlen(nearest->wanted), length = candidate ? strlen(candidate) : 0;
 	size_t most = wanted < 6 ? 2 : wanted / 3;
 	unsigned here;
 
-	if (length && means(nearest->wanted, candidate)) {
+	if (length && is_word_for(nearest->wanted, candidate)) {
 		nearest->best = candidate;
 		nearest->distance = 0;
 		return;
@@ -102,7 +102,7 @@ void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 		return;
 	if (length > wanted + most || wanted > length + most)
 		return;
-	here = distance(nearest->wanted, candidate, length);
+	here = edit_distance(nearest->wanted, candidate, length);
 	if (here > most || here >= wanted || (nearest->best && here >= nearest->distance))
 		return;
 	nearest->best = candidate;

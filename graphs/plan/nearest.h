@@ -1,4 +1,4 @@
-/* "Did you mean": the nearest of some names; or, where none is near, all of them. */
+/* "Did you mean": the nearest of some names or, if none is near, a list of them. */
 #ifndef WR_GRAPHS_PLAN_NEAREST_H
 #define WR_GRAPHS_PLAN_NEAREST_H
 
@@ -10,12 +10,15 @@ struct wr_nearest {
 	size_t seen;
 };
 
-void wr_nearest_try(struct wr_nearest *nearest, const char *candidate); /* NULL is none */
-/* " (did you mean 'blur'?)" or ""; of a word of Holoscan's what it is called here, or that there is no such thing. */
+void wr_nearest_try(struct wr_nearest *nearest, const char *candidate); /* NULL is ignored */
+/*
+ * " (did you mean 'blur'?)", or "". For a Holoscan or GXF term: the name that it has here, or why there is
+ * none.
+ */
 struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest);
 
-/* What there is instead: "key" lists " (keys: type, device)", cut when there are many, or " (it has no
- * keys)". */
+/* The valid names: " (keys: type, device)", cut if there are many, or " (it has no keys)"; `what` is "key".
+ */
 struct wr_offer {
 	const char *what;
 	char text[240];
@@ -23,7 +26,7 @@ struct wr_offer {
 };
 
 void wr_offer_add(struct wr_offer *offer, const char *name);
-/* The nearest alone, where there is one. To be asked once. */
+/* The hint of `nearest` if it has one, else the list. Call once. */
 const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest);
 
 #endif

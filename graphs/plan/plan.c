@@ -9,7 +9,7 @@
 #include "graphs/plan/text.h"
 #include "graphs/plan/values.h"
 
-/* Every object of the tree, whether its keys mean something or not. The depth of the tree is bounded. */
+/* Checks every object of the tree, known or not. The recursion is bounded by the depth of the tree. */
 static void check_duplicates(struct wr_build *build, const struct wr_value *value, const struct wr_at *up)
 {
 	for (size_t i = 0; i < wr_value_count(value); i++) {
@@ -19,7 +19,7 @@ static void check_duplicates(struct wr_build *build, const struct wr_value *valu
 
 		if (first != i)
 			wr_report(&build->reports, WR_W_DUPLICATE_KEY, &at, member->place,
-				  "'%s' was there before, at %u:%u: keep one of them",
+				  "'%s' already appears at %u:%u: keep one of them",
 				  wr_shown(member->key).text, wr_value_at(value, first)->place.line,
 				  wr_value_at(value, first)->place.column);
 		check_duplicates(build, &member->value, &at);
@@ -30,15 +30,13 @@ static void check_version(struct wr_build *build, const struct wr_value *version
 {
 	if (version && version->integer != 1)
 		wr_report(&build->reports, WR_W_VERSION, &(struct wr_at){NULL, "weir", 0}, version->place,
-			  "%lld is a version of the format that this weir does not know: it must be 1",
-			  (long long)version->integer);
+			  "unknown version %lld of the format: it must be 1", (long long)version->integer);
 }
 
 static weir_status read_name(struct wr_build *build, const struct wr_value *name)
 {
 	if (name && !wr_name_ok(name->string))
-		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place,
-			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
+		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place, WR_NAME_WRONG,
 			  wr_shown(name->string).text);
 	build->plan->name = wr_strdup(name ? name->string : "graph");
 	return build->plan->name ? WEIR_OK : WEIR_E_NOMEM;
@@ -51,14 +49,20 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 		SCHEMA, KEYS = 20
 	};
 	static const struct wr_field fields[KEYS] = {
-		{"weir", WR_INTEGER, true},      {"name", WR_STRING, false},
-		{"scheduler", WR_OBJECT, false}, {"resources", WR_OBJECT, false},
-		{"entities", WR_ARRAY, true},    {"connections", WR_ARRAY, false},
-		{"inlets", WR_ARRAY, false},     {"outlets", WR_ARRAY, false},
+		{"weir", WR_INTEGER, true},
+		{"name", WR_STRING, false},
+		{"scheduler", WR_OBJECT, false},
+		{"resources", WR_OBJECT, false},
+		{"entities", WR_ARRAY, true},
+		{"connections", WR_ARRAY, false},
+		{"inlets", WR_ARRAY, false},
+		{"outlets", WR_ARRAY, false},
 		{"use_default_stream", WR_BOOL, false},
-		[SCHEMA] = {"$schema", WR_STRING, false}, /* of editors: which keys there are */
-		{"include", 0, false},           {"subgraphs", 0, false},
-		{"templates", 0, false},         {"holoscan_defaults", 0, false},
+		[SCHEMA] = {"$schema", WR_STRING, false}, /* for editors that complete and check keys */
+		{"include", 0, false},
+		{"subgraphs", 0, false},
+		{"templates", 0, false},
+		{"holoscan_defaults", 0, false},
 		{"holoscan_or", 0, false},
 	};
 	const struct wr_value *found[KEYS];
@@ -124,7 +128,7 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	wr_free(build.resources);
 	wr_free(build.origins);
 	if (status == WEIR_E_NOMEM)
-		wr_fail(status, "out of memory"); /* a report may have said something since */
+		wr_fail(status, "out of memory"); /* a report may have replaced last_error */
 	if (status)
 		wr_plan_destroy(build.plan);
 	else

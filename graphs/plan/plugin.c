@@ -1,11 +1,11 @@
 /*
- * Plugins: shared objects that bring kinds. dlopen runs a file's constructors, so everything that can be
- * checked is checked before, on an open descriptor, and that descriptor is what is loaded: /proc/self/fd/N is
- * not looked for in the linker's paths, and nobody can put another file in its place meanwhile (F91, F95).
+ * Plugins: shared objects that add kinds. dlopen runs a file's constructors, so the file is checked first, on
+ * an open descriptor, and then loaded as /proc/self/fd/N: the linker does not search its paths for that name,
+ * and the file cannot be replaced between check and load (F91, F95).
  *
- * The linker tells objects apart by the name they were opened by. Were a descriptor closed while its object
- * stays loaded, the next plugin could get the same number, hence the same name, hence the old object. So the
- * descriptor lives as long.
+ * The linker identifies an object by the name that it was opened by. If the descriptor were closed while the
+ * object is loaded, the next plugin could get the same number, so the same name, and the linker would give
+ * the old object. So the descriptor stays open as long as the object is loaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,25 +21,25 @@
 #include "graphs/plan/registry.h"
 #include "graphs/plan/text.h"
 
-struct name {
+struct fd_path {
 	char path[32];
 };
 
-static struct name name_of(int fd)
+static struct fd_path fd_path(int fd)
 {
-	struct name name;
+	struct fd_path whole;
 
-	snprintf(name.path, sizeof(name.path), "/proc/self/fd/%d", fd);
-	return name;
+	snprintf(whole.path, sizeof(whole.path), "/proc/self/fd/%d", fd);
+	return whole;
 }
 
-/* O_NONBLOCK: a FIFO must not hold us; it is refused afterwards. */
+/* O_NONBLOCK: opening a FIFO must not block; check_file refuses it. */
 static weir_status open_file(const char *path, int *fd)
 {
 	if (!*path)
 		return wr_fail(WEIR_E_INVALID, "plugin '': name a file");
-	*fd = open(path,
-		   O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* without '/': of the working directory */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+				 O_NOCTTY); /* a name without '/' is in the working directory */
 	if (*fd < 0)
 		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be opened: %s", wr_shown(path).text,
 			       strerror(errno));
@@ -54,17 +54,18 @@ static weir_status check_file(const char *path, int fd)
 	if (fstat(fd, &status))
 		return wr_fail(WEIR_E_IO, "plugin '%s': %s", wr_shown(path).text, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		why = "is no regular file";
+		why = "is not a regular file";
 	else if (status.st_uid != 0 && status.st_uid != geteuid())
-		why = "belongs to another user: it must be root's or yours";
+		why = "belongs to another user: its owner must be root or you";
 	else if (status.st_mode & S_IWOTH)
-		why = "may be written by everybody: chmod o-w it";
+		why = "is writable by all users: chmod o-w it";
 	return why ? wr_fail(WEIR_E_INVALID, "plugin '%s' %s", wr_shown(path).text, why) : WEIR_OK;
 }
 
 /*
- * Where there is no /proc (a chroot): by its whole path, which is what the linker then tells objects apart by. Whoever
- * may write the folder could put another file there meanwhile; that is told afterwards, when it is the other one.
+ * Without /proc (a chroot) the file is loaded by its absolute path, by which the linker then identifies it.
+ * Another file may have been put there since the check; this is detected only after its constructors have
+ * run.
  */
 static void *load_by_path(const char *path, int fd)
 {
@@ -72,7 +73,8 @@ static void *load_by_path(const char *path, int fd)
 	void *handle = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
 	struct stat was, is;
 
-	if (handle && (fstat(fd, &was) || stat(whole, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)) {
+	if (handle &&
+	    (fstat(fd, &was) || stat(whole, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)) {
 		dlclose(handle);
 		handle = NULL;
 	}
@@ -80,41 +82,42 @@ static void *load_by_path(const char *path, int fd)
 	return handle;
 }
 
-static weir_status cannot_load(const char *path)
+static weir_status load_failure(const char *path)
 {
 	const char *why = dlerror();
 
 	return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
-		       why ? why : "another file came in its place meanwhile");
+		       why ? why : "the file was replaced while it was loaded");
 }
 
 static weir_status load_file(const char *path, struct wr_plugin *plugin)
 {
-	plugin->handle = dlopen(name_of(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
+	plugin->handle = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin->handle && access("/proc/self/fd", F_OK))
 		plugin->handle = load_by_path(path, plugin->fd);
 	if (!plugin->handle)
-		return cannot_load(path);
+		return load_failure(path);
 	return WEIR_OK;
 }
 
-/* Looked at before the first call (F92). The first two fields are there in every version. */
+/* Runs before the first call into the plugin (F92). Every version has the first two fields. */
 static weir_status check_info(const char *path, const weir_plugin_info *info)
 {
 	struct wr_shown file = wr_shown(path);
 
 	if (!info)
-		return wr_fail(WEIR_E_INVALID,
-			       "plugin '%s' has no symbol weir_plugin: write WEIR_PLUGIN(function) into it",
-			       file.text);
+		return wr_fail(
+			WEIR_E_INVALID,
+			"plugin '%s' has no symbol weir_plugin: add WEIR_PLUGIN(function) to its source",
+			file.text);
 	if (info->abi != WEIR_ABI || info->size != sizeof(*info))
 		return wr_fail(WEIR_E_INVALID,
-			       "plugin '%s' was built for ABI %u of weir, this is %u: build it anew",
-			       file.text, info->abi, WEIR_ABI);
+			       "plugin '%s' was built for ABI %u of weir, this is %u: rebuild it", file.text,
+			       info->abi, WEIR_ABI);
 	if (info->operator_size != sizeof(weir_operator) || info->condition_size != sizeof(weir_condition) ||
 	    info->port_size != sizeof(weir_port) || info->parameter_size != sizeof(weir_parameter))
-		return wr_fail(WEIR_E_INVALID,
-			       "plugin '%s' was built with tables of other sizes: build it anew", file.text);
+		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built with tables of other sizes: rebuild it",
+			       file.text);
 	if (!info->add)
 		return wr_fail(WEIR_E_INVALID, "plugin '%s' adds nothing: its function is NULL", file.text);
 	return WEIR_OK;
@@ -127,11 +130,11 @@ static weir_status add_kinds(weir_registry *registry, const char *path, const we
 
 	if (!status)
 		return WEIR_OK;
-	wr_registry_return(registry, mark);
+	wr_registry_rollback(registry, mark);
 	return wr_fail(status, "plugin '%s': %s", wr_shown(path).text, weir_last_error());
 }
 
-static weir_status load(weir_registry *registry, const char *path, struct wr_plugin *plugin)
+static weir_status plugin_load(weir_registry *registry, const char *path, struct wr_plugin *plugin)
 {
 	const weir_plugin_info *info = NULL;
 	weir_status status = open_file(path, &plugin->fd);
@@ -155,7 +158,7 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 	if (!plugin)
 		return WEIR_E_NOMEM;
 	plugin->fd = -1;
-	status = load(registry, path, plugin);
+	status = plugin_load(registry, path, plugin);
 	if (status)
 		wr_plugin_close(plugin);
 	else
@@ -163,11 +166,10 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 	return status;
 }
 
-/* An object may refuse to be unloaded (C++ often does): then its name stays taken, and so must the
- * descriptor. */
+/* An object may stay loaded after dlclose (C++ often does); its descriptor must then stay open, too. */
 static bool is_still_loaded(int fd)
 {
-	void *handle = dlopen(name_of(fd).path, RTLD_NOW | RTLD_NOLOAD);
+	void *handle = dlopen(fd_path(fd).path, RTLD_NOW | RTLD_NOLOAD);
 
 	if (handle)
 		dlclose(handle);

@@ -1,4 +1,4 @@
-/* The key "ports" of an entity: what its ports hold and take. */
+/* The key "ports" of an entity. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,7 +32,7 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 							   .take = port->take ? port->take : 1,
 							   .policy = port->policy,
 							   .device = works_on_device(kind, port),
-							   .said = -1};
+							   .gate_given = -1};
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
@@ -51,7 +51,7 @@ static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const 
 	if (!strcmp(take->string, "all"))
 		return WEIR_ALL;
 	wr_report(&build->reports, WR_W_CHOICE, at, take->place,
-		  "'%s' is no take: write a number, or \"all\"", wr_shown(take->string).text);
+		  "'%s' is not a valid take: write a number or \"all\"", wr_shown(take->string).text);
 	return fallback;
 }
 
@@ -77,7 +77,7 @@ static void build_input(struct wr_build *build, struct wr_plan_input *input, con
 	if (policy >= 0)
 		input->policy = (weir_policy)policy;
 	if (found[GATE]) {
-		input->said = found[GATE]->boolean;
+		input->gate_given = found[GATE]->boolean;
 		input->line = found[GATE]->place.line;
 		input->column = found[GATE]->place.column;
 	}
@@ -148,10 +148,10 @@ static void check_unconnected(struct wr_build *build, const struct wr_plan_entit
 	if (connections || port->flags & WEIR_PORT_OPTIONAL)
 		return;
 	if (!entity->name || wr_names_find(&build->names, entity->name) != index)
-		return; /* nothing could be connected to it: its name is wrong, which was said */
+		return; /* its name has an error, already reported, so nothing can be connected to it */
 	wr_report(&build->reports, WR_W_UNCONNECTED, &(struct wr_at){&all, NULL, index},
 		  wr_value_at(build->entities, index)->value.place,
-		  "%s '%s' of entity '%s' is not connected: connect it, or take the entity out", direction,
+		  "%s '%s' of entity '%s' is not connected: connect it, or remove the entity", direction,
 		  port->name, entity->name);
 }
 
@@ -164,6 +164,7 @@ void wr_build_check_unconnected(struct wr_build *build)
 					  entity->inputs[k].connections + entity->inputs[k].inlet, "input");
 		for (size_t k = 0; k < entity->output_count; k++)
 			check_unconnected(build, entity, entity->outputs[k].port,
-					  entity->outputs[k].connections + entity->outputs[k].outlet, "output");
+					  entity->outputs[k].connections + entity->outputs[k].outlet,
+					  "output");
 	}
 }

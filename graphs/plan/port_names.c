@@ -38,7 +38,7 @@ int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_p
 	}
 	if (wr_port_index(input ? kind->outputs : kind->inputs, name) >= 0)
 		wr_report(reports, WR_W_DIRECTION, at, place,
-			  "'%s' of operator '%s' is an %s, here an %s is needed%s", name, kind->name,
+			  "'%s' of operator '%s' is an %s, but an %s is needed here%s", name, kind->name,
 			  input ? "output" : "input", direction, wr_offer_hint(&offer, &nearest));
 	else
 		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name,

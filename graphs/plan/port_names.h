@@ -7,9 +7,9 @@
 #define WR_PORT_CAPACITY_MAX 65536u
 
 size_t wr_port_count(const weir_port *ports);                /* NULL: none */
-int wr_port_index(const weir_port *ports, const char *name); /* -1: none of that name */
-/* The index of an input or output by name, or -1 after a report: unknown (did you mean), or the wrong
- * direction. */
+int wr_port_index(const weir_port *ports, const char *name); /* -1: no port of that name */
+/* Returns the index of an input or output; -1 if there is none of that name or it has the other direction,
+ * which is reported. */
 int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place,
 		 const weir_operator *kind, const char *name, bool input);
 

@@ -1,7 +1,7 @@
 /*
- * Kinds by name: one sorted list for operators, one for conditions. A registry begins with the built-ins;
- * without one (NULL) the built-ins are looked at where they are, so that the simplest program makes nothing
- * that can fail.
+ * The registry: a sorted list of operators and one of conditions. A new registry has the built-ins. A NULL
+ * registry means the built-ins alone; they are then searched in their own tables, so that a simple program
+ * needs no registry.
  */
 #include "graphs/plan/registry.h"
 
@@ -15,7 +15,7 @@
 struct kind {
 	const char *name;
 	const void *table;
-	size_t sequence; /* when it was added; the built-ins have 0 */
+	size_t sequence; /* counts additions; 0 for built-ins */
 };
 
 struct kinds {
@@ -30,7 +30,7 @@ struct weir_registry {
 };
 
 /* The first entry that is not before `name`. */
-static size_t place_of(const struct kinds *kinds, const char *name)
+static size_t kinds_position(const struct kinds *kinds, const char *name)
 {
 	size_t low = 0, high = kinds->count;
 
@@ -44,16 +44,16 @@ static size_t place_of(const struct kinds *kinds, const char *name)
 	return low;
 }
 
-static const void *find(const struct kinds *kinds, const char *name)
+static const void *kinds_find(const struct kinds *kinds, const char *name)
 {
-	size_t i = place_of(kinds, name);
+	size_t i = kinds_position(kinds, name);
 
 	return i < kinds->count && !strcmp(kinds->list[i].name, name) ? kinds->list[i].table : NULL;
 }
 
-static weir_status enter(struct kinds *kinds, const char *name, const void *table, size_t sequence)
+static weir_status kinds_insert(struct kinds *kinds, const char *name, const void *table, size_t sequence)
 {
-	size_t i = place_of(kinds, name);
+	size_t i = kinds_position(kinds, name);
 	weir_status status = wr_grow(&kinds->list, &kinds->room, kinds->count + 1, sizeof(*kinds->list));
 
 	if (status)
@@ -70,11 +70,11 @@ weir_status weir_registry_create(weir_registry **out)
 	weir_status status = registry ? WEIR_OK : WEIR_E_NOMEM;
 
 	for (size_t i = 0; !status && wr_builtin_operators[i]; i++)
-		status = enter(&registry->operators, wr_builtin_operators[i]->name, wr_builtin_operators[i],
-			       0);
+		status = kinds_insert(&registry->operators, wr_builtin_operators[i]->name,
+				      wr_builtin_operators[i], 0);
 	for (size_t i = 0; !status && wr_builtin_conditions[i]; i++)
-		status = enter(&registry->conditions, wr_builtin_conditions[i]->name,
-			       wr_builtin_conditions[i], 0);
+		status = kinds_insert(&registry->conditions, wr_builtin_conditions[i]->name,
+				      wr_builtin_conditions[i], 0);
 	if (status)
 		weir_registry_destroy(registry);
 	else
@@ -82,30 +82,32 @@ weir_status weir_registry_create(weir_registry **out)
 	return status;
 }
 
-static weir_status add(weir_registry *registry, struct kinds *kinds, const char *what, const char *name,
-		       const void *table)
+static weir_status registry_add(weir_registry *registry, struct kinds *kinds, const char *what,
+				const char *name, const void *table)
 {
-	if (find(kinds, name))
+	if (kinds_find(kinds, name))
 		return wr_fail(WEIR_E_INVALID, "there is already %s '%s': give this one another name", what,
 			       name);
-	return enter(kinds, name, table, ++registry->sequence);
+	return kinds_insert(kinds, name, table, ++registry->sequence);
 }
 
 weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table)
 {
 	weir_status status = wr_operator_check(table);
 
-	return status ? status : add(registry, &registry->operators, "an operator", table->name, table);
+	return status ? status
+		      : registry_add(registry, &registry->operators, "an operator", table->name, table);
 }
 
 weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table)
 {
 	weir_status status = wr_condition_check(table);
 
-	return status ? status : add(registry, &registry->conditions, "a condition", table->name, table);
+	return status ? status
+		      : registry_add(registry, &registry->conditions, "a condition", table->name, table);
 }
 
-/* The i-th by name of an unsorted list. Its few dozen entries are looked through; nothing is kept. */
+/* The built-in of that rank by name. The list is unsorted but short, so every call counts anew. */
 static const weir_operator *builtin_operator(size_t rank)
 {
 	const weir_operator *const *all = wr_builtin_operators;
@@ -151,7 +153,7 @@ const weir_condition *weir_registry_condition(const weir_registry *registry, siz
 const weir_operator *wr_registry_find_operator(const weir_registry *registry, const char *name)
 {
 	if (registry)
-		return find(&registry->operators, name);
+		return kinds_find(&registry->operators, name);
 	for (size_t i = 0; wr_builtin_operators[i]; i++)
 		if (!strcmp(wr_builtin_operators[i]->name, name))
 			return wr_builtin_operators[i];
@@ -161,7 +163,7 @@ const weir_operator *wr_registry_find_operator(const weir_registry *registry, co
 const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name)
 {
 	if (registry)
-		return find(&registry->conditions, name);
+		return kinds_find(&registry->conditions, name);
 	for (size_t i = 0; wr_builtin_conditions[i]; i++)
 		if (!strcmp(wr_builtin_conditions[i]->name, name))
 			return wr_builtin_conditions[i];
@@ -173,7 +175,7 @@ size_t wr_registry_mark(const weir_registry *registry)
 	return registry->sequence;
 }
 
-static void return_kinds(struct kinds *kinds, size_t mark)
+static void kinds_rollback(struct kinds *kinds, size_t mark)
 {
 	size_t kept = 0;
 
@@ -183,10 +185,10 @@ static void return_kinds(struct kinds *kinds, size_t mark)
 	kinds->count = kept;
 }
 
-void wr_registry_return(weir_registry *registry, size_t mark)
+void wr_registry_rollback(weir_registry *registry, size_t mark)
 {
-	return_kinds(&registry->operators, mark);
-	return_kinds(&registry->conditions, mark);
+	kinds_rollback(&registry->operators, mark);
+	kinds_rollback(&registry->conditions, mark);
 }
 
 void wr_registry_keep(weir_registry *registry, struct wr_plugin *plugin)

@@ -1,4 +1,4 @@
-/* Kinds by name. */
+/* The registry: operators and conditions by name. */
 #ifndef WR_GRAPHS_PLAN_REGISTRY_H
 #define WR_GRAPHS_PLAN_REGISTRY_H
 
@@ -8,21 +8,22 @@ const weir_operator *wr_registry_find_operator(const weir_registry *registry,
 					       const char *name); /* NULL: none; registry: NULL = built-ins */
 const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name);
 
-/* Whether a table is fit to be added; last_error says what is wrong with it. */
+/* Checks a table before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
 weir_status wr_operator_check(const weir_operator *table);
 weir_status wr_condition_check(const weir_condition *table);
 
-/* All or nothing: what was added after the mark can be taken out again. */
+/* wr_registry_rollback removes everything that was added after the mark. */
 size_t wr_registry_mark(const weir_registry *registry);
-void wr_registry_return(weir_registry *registry, size_t mark);
+void wr_registry_rollback(weir_registry *registry, size_t mark);
 
-/* A plugin that stays loaded until the registry is destroyed (graphs/plan/plugin.c). */
+/* A loaded plugin (graphs/plan/plugin.c). */
 struct wr_plugin {
 	struct wr_plugin *next;
 	void *handle;
 	int fd;
 };
-void wr_registry_keep(weir_registry *registry, struct wr_plugin *plugin); /* takes it */
+void wr_registry_keep(weir_registry *registry,
+		      struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
 void wr_plugin_close(struct wr_plugin *plugin);
 
 #endif

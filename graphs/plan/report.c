@@ -22,7 +22,7 @@ static bool is_warning(enum wr_error error)
 	       error == WR_W_DEVICE_PORT;
 }
 
-/* A key as RFC 6901 wants it, with escapes instead of what steers a terminal. */
+/* Adds a key, escaped by RFC 6901, with its control characters escaped for terminals. */
 static void add_key(struct wr_text *text, const char *key)
 {
 	char shown[8];
@@ -37,7 +37,7 @@ static void add_key(struct wr_text *text, const char *key)
 static void add_pointer(struct wr_text *text, const struct wr_at *at)
 {
 	if (!at) {
-		wr_text_bytes(text, "", 0); /* the root: "", not NULL */
+		wr_text_bytes(text, "", 0); /* the root is "", not NULL */
 		return;
 	}
 	add_pointer(text, at->up);
@@ -61,8 +61,8 @@ static weir_status add_report(struct wr_reports *reports, const struct wr_report
 	return WEIR_OK;
 }
 
-static void keep(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
-		 struct wr_place place, const char *format, va_list list)
+static void keep_report(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
+			struct wr_place place, const char *format, va_list list)
 {
 	struct wr_text pointer = {0}, raw = {0}, text = {0};
 
@@ -80,13 +80,13 @@ static void keep(struct wr_reports *reports, enum wr_error error, const struct w
 	reports->status = WEIR_E_NOMEM;
 }
 
-/* The last line of a text with too many errors; it has no place and so comes last. */
+/* Reports that there are more errors than are shown. Without a place it is sorted last. */
 static void keep_limit(struct wr_reports *reports, const char *format, ...)
 {
 	va_list list;
 
 	va_start(list, format);
-	keep(reports, WR_W_TOO_MANY, NULL, (struct wr_place){0}, format, list);
+	keep_report(reports, WR_W_TOO_MANY, NULL, (struct wr_place){0}, format, list);
 	va_end(list);
 }
 
@@ -98,14 +98,14 @@ void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_
 	reports->errors += !is_warning(error);
 	va_start(list, format);
 	if (reports->count < WR_REPORTS_MAX)
-		keep(reports, error, at, place, format, list);
+		keep_report(reports, error, at, place, format, list);
 	else if (reports->count == WR_REPORTS_MAX)
 		keep_limit(reports, "more than %d errors: the rest is not shown; correct these first",
 			   WR_REPORTS_MAX);
 	va_end(list);
 }
 
-/* By place; what has none (made by calls) comes last, in the order in which it was found. */
+/* By place; reports without one (values made by calls) come last, in the order of the checks. */
 static int by_place(const void *left, const void *right)
 {
 	const struct wr_report *a = left, *b = right;
@@ -117,8 +117,8 @@ static int by_place(const void *left, const void *right)
 	return a->sequence < b->sequence ? -1 : 1;
 }
 
-static void hand_out(const struct wr_reports *reports, const struct wr_report *report, weir_report_fn *fn,
-		     void *arg)
+static void deliver_report(const struct wr_reports *reports, const struct wr_report *report,
+			   weir_report_fn *fn, void *arg)
 {
 	weir_report public = {sizeof(public),  (int)report->error,       reports->file,
 			      report->pointer, report->place.line,       report->place.column,
@@ -127,8 +127,7 @@ static void hand_out(const struct wr_reports *reports, const struct wr_report *r
 	fn(&public, arg);
 }
 
-/* "file:line:column: ", or as much of it as there is. Allocates nothing: what is wrong has to
- * come through. */
+/* The ":line:column: " after the file, as far as known. Allocates nothing: the error must get through. */
 static struct wr_shown place_shown(const char *file, struct wr_place place)
 {
 	struct wr_shown shown = {{0}};
@@ -141,7 +140,7 @@ static struct wr_shown place_shown(const char *file, struct wr_place place)
 	return shown;
 }
 
-static weir_status first_error(const struct wr_reports *reports)
+static weir_status fail_first_error(const struct wr_reports *reports)
 {
 	const struct wr_report *report = reports->list;
 
@@ -153,7 +152,7 @@ static weir_status first_error(const struct wr_reports *reports)
 		       *report->pointer ? ": " : "", report->text, (int)report->error);
 }
 
-static void finish(struct wr_reports *reports)
+static void reports_finish(struct wr_reports *reports)
 {
 	for (size_t i = 0; i < reports->count; i++) {
 		wr_free(reports->list[i].pointer);
@@ -170,9 +169,9 @@ weir_status wr_reports_deliver(struct wr_reports *reports, weir_report_fn *fn, v
 	if (reports->count)
 		qsort(reports->list, reports->count, sizeof(*reports->list), by_place);
 	for (size_t i = 0; fn && i < reports->count; i++)
-		hand_out(reports, &reports->list[i], fn, arg);
+		deliver_report(reports, &reports->list[i], fn, arg);
 	if (!status && reports->errors)
-		status = first_error(reports);
-	finish(reports);
+		status = fail_first_error(reports);
+	reports_finish(reports);
 	return status;
 }

@@ -1,13 +1,15 @@
-/* Reports: what is wrong with a description, collected first, then handed out in the order of the text. */
+/* Reports: errors and warnings about a description, collected first, then delivered in the order of the text.
+ */
 #ifndef WR_GRAPHS_PLAN_REPORT_H
 #define WR_GRAPHS_PLAN_REPORT_H
 
 #include "graphs/plan/errors.h"
 #include "graphs/plan/value.h"
 
-#define WR_REPORTS_MAX 1000 /* of one text; then one more says that there are more */
+#define WR_REPORTS_MAX 1000 /* of one text; a last one says that there are more */
 
-/* Where in the tree: a chain on the stack, put into words only when something is wrong. NULL is the root. */
+/* A place in the tree: a chain on the stack, turned into a JSON pointer only for a report. NULL is the root.
+ */
 struct wr_at {
 	const struct wr_at *up;
 	const char *key; /* NULL: `index` of a list */
@@ -17,7 +19,7 @@ struct wr_at {
 struct wr_reports {
 	struct wr_report *list;
 	size_t count, room, errors;
-	weir_status status; /* WEIR_E_NOMEM: a report was lost for want of memory */
+	weir_status status; /* WEIR_E_NOMEM: a report was lost because memory ran out */
 	const char *file;   /* borrowed; NULL: none */
 };
 
@@ -25,8 +27,8 @@ void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_
 	       const char *format, ...) WEIR_PRINTF(5, 6);
 
 /*
- * Hands all reports to fn (may be NULL), sorted by place, and frees them. Returns WEIR_E_INVALID if there was
- * an error (last_error has the first one), WEIR_E_NOMEM if memory ran out, else OK.
+ * Passes all reports to fn (may be NULL), sorted by place, and frees them. Returns WEIR_E_INVALID if there
+ * was an error (last_error has the first one), WEIR_E_NOMEM if memory ran out, else WEIR_OK.
  */
 weir_status wr_reports_deliver(struct wr_reports *reports, weir_report_fn *fn, void *arg);
 

@@ -1,6 +1,6 @@
 /*
- * The key "resources": pools of streams, and devices in partitions. They may name each other in any order:
- * all names are known before the first one is read, and what is named is read before who names it.
+ * The key "resources": stream pools, green context pools and green contexts. They may name each other in any
+ * order: all names are entered first; then the types are read in the order in which they may name each other.
  */
 #include <limits.h>
 
@@ -11,7 +11,7 @@
 
 #define STREAMS_MAX 65536 /* of one pool */
 
-static const char *name_of(const struct wr_resource *resource)
+static const char *resource_name(const struct wr_resource *resource)
 {
 	return resource->member->key;
 }
@@ -24,24 +24,24 @@ static const char *type_text(enum wr_resource_type type)
 	return texts[type];
 }
 
-static int64_t integer(struct wr_build *build, const struct wr_at *up, const char *key,
-		       const struct wr_value *value, int64_t min, int64_t max, int64_t fallback)
+static int64_t read_integer(struct wr_build *build, const struct wr_at *up, const char *key,
+			    const struct wr_value *value, int64_t min, int64_t max, int64_t fallback)
 {
 	return wr_field_integer(&build->reports, &(struct wr_at){up, key, 0}, value, min, max, fallback);
 }
 
 /* --- names --- */
 
-static void report_unknown(struct wr_build *build, const struct wr_value *name, const struct wr_at *at,
-			   unsigned types)
+static void report_unknown_resource(struct wr_build *build, const struct wr_value *name,
+				    const struct wr_at *at, unsigned types)
 {
 	struct wr_nearest nearest = {.wanted = name->string};
 
 	for (size_t i = 0; i < build->resource_count && build->reports.count < WR_REPORTS_MAX; i++)
 		if (types & 1u << build->resources[i].type)
-			wr_nearest_try(&nearest, name_of(&build->resources[i]));
+			wr_nearest_try(&nearest, resource_name(&build->resources[i]));
 	wr_report(&build->reports, WR_W_UNKNOWN_RESOURCE, at, name->place,
-		  "there is no resource '%s'%s: \"resources\" of the graph must have it",
+		  "there is no resource '%s'%s: declare it in \"resources\" of the graph",
 		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
 }
 
@@ -58,15 +58,15 @@ struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_val
 	}
 	build->unresolved_resource = true;
 	if (!resource)
-		report_unknown(build, name, at, types);
+		report_unknown_resource(build, name, at, types);
 	else if (resource->type != WR_RESOURCE_UNKNOWN)
 		wr_report(&build->reports, WR_W_RESOURCE_TYPE, at, name->place, "'%s' is %s: name %s",
 			  wr_shown(name->string).text, type_text(resource->type), wanted);
 	return NULL;
 }
 
-static enum wr_resource_type type_of(struct wr_build *build, const struct wr_member *member,
-				     const struct wr_at *up)
+static enum wr_resource_type read_type(struct wr_build *build, const struct wr_member *member,
+				       const struct wr_at *up)
 {
 	struct wr_at at = {up, "type", 0};
 	const struct wr_value *type;
@@ -84,11 +84,11 @@ static enum wr_resource_type type_of(struct wr_build *build, const struct wr_mem
 	return choice < 0 ? WR_RESOURCE_UNKNOWN : (enum wr_resource_type)choice;
 }
 
-/* Its place in the plan, still empty but for the name. */
+/* Adds the resource to its list in the plan, with nothing but its name. */
 static weir_status add_to_plan(struct wr_build *build, struct wr_resource *resource)
 {
 	struct wr_plan *plan = build->plan;
-	char *name = wr_strdup(name_of(resource));
+	char *name = wr_strdup(resource_name(resource));
 
 	if (!name)
 		return WEIR_E_NOMEM;
@@ -112,26 +112,26 @@ static weir_status add_to_plan(struct wr_build *build, struct wr_resource *resou
 	return WEIR_OK;
 }
 
-static weir_status enter(struct wr_build *build, const struct wr_member *member, const struct wr_at *at)
+static weir_status enter_resource(struct wr_build *build, const struct wr_member *member,
+				  const struct wr_at *at)
 {
 	struct wr_resource *resource = &build->resources[build->resource_count];
 	weir_status status;
 
 	if (!wr_name_ok(member->key))
-		wr_report(&build->reports, WR_W_NAME, at, member->place,
-			  "'%s' is no name: a letter or _, then at most 63 letters, digits, _ or -",
+		wr_report(&build->reports, WR_W_NAME, at, member->place, WR_NAME_WRONG,
 			  wr_shown(member->key).text);
 	*resource = (struct wr_resource){.member = member, .context = WR_NO_CONTEXT, .pool = WR_NO_POOL};
-	/* A key that appears twice was reported: nobody can use the later one. */
+	/* The later of duplicate keys was reported and cannot be named: do not warn that it is unused. */
 	resource->used = wr_names_find(&build->resource_names, member->key) != WR_NO_INDEX;
-	resource->type = type_of(build, member, at);
+	resource->type = read_type(build, member, at);
 	status = add_to_plan(build, resource);
 	return status ? status : wr_names_add(&build->resource_names, member->key, build->resource_count++);
 }
 
 /* --- stream pools --- */
 
-/* WR_NO_CONTEXT after a report, too. */
+/* Gives WR_NO_CONTEXT if no context is named or if there is an error, which is reported. */
 static weir_status find_context(struct wr_build *build, const struct wr_value *name, const struct wr_at *up,
 				uint32_t *out)
 {
@@ -146,8 +146,8 @@ static weir_status find_context(struct wr_build *build, const struct wr_value *n
 	return named ? wr_resource_context(build, named, out) : WEIR_OK;
 }
 
-/* The device that a green context lies on; -1: its pool was not understood. */
-static int device_of(const struct wr_plan *plan, uint32_t context)
+/* The device of a green context; -1 if its pool had an error. */
+static int context_device(const struct wr_plan *plan, uint32_t context)
 {
 	uint32_t pool = plan->green_contexts[context].pool;
 
@@ -158,15 +158,14 @@ static void check_in_context(struct wr_build *build, struct wr_plan_stream_pool 
 			     const struct wr_value *flags, const struct wr_value *device,
 			     const struct wr_at *at)
 {
-	int there = device_of(build->plan, pool->green_context);
+	int there = context_device(build->plan, pool->green_context);
 
 	if (pool->flags & WEIR_STREAM_BLOCKING)
 		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "flags", 0}, flags->place,
-			  "streams of a green context are always non_blocking: take \"flags\" out");
+			  "streams of a green context are always non_blocking: remove \"flags\"");
 	if (there >= 0 && device && device->integer != there)
 		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "device", 0},
-			  device->place,
-			  "is %lld, but green context '%s' is on device %d: take \"device\" out",
+			  device->place, "is %lld, but green context '%s' is on device %d: remove \"device\"",
 			  (long long)device->integer,
 			  wr_shown(build->plan->green_contexts[pool->green_context].name).text, there);
 	if (there >= 0)
@@ -177,8 +176,8 @@ static void read_pool_sizes(struct wr_build *build, struct wr_plan_stream_pool *
 			    const struct wr_value *reserved, const struct wr_value *max,
 			    const struct wr_at *at)
 {
-	pool->reserved_size = (uint32_t)integer(build, at, "reserved_size", reserved, 0, STREAMS_MAX, 1);
-	pool->max_size = (uint32_t)integer(build, at, "max_size", max, 0, STREAMS_MAX, 0);
+	pool->reserved_size = (uint32_t)read_integer(build, at, "reserved_size", reserved, 0, STREAMS_MAX, 1);
+	pool->max_size = (uint32_t)read_integer(build, at, "max_size", max, 0, STREAMS_MAX, 0);
 	if (pool->max_size && pool->reserved_size > pool->max_size)
 		wr_report(&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "reserved_size", 0},
 			  reserved->place, "is %u, but max_size is %u: raise max_size, or reserve fewer",
@@ -206,8 +205,8 @@ static weir_status read_stream_pool(struct wr_build *build, struct wr_resource *
 
 	wr_fields_read(&build->reports, at, &resource->member->value, type_text(resource->type), fields,
 		       found);
-	pool->device = (int)integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
-	pool->priority = (int)integer(build, at, "priority", found[PRIORITY], INT_MIN, INT_MAX, 0);
+	pool->device = (int)read_integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
+	pool->priority = (int)read_integer(build, at, "priority", found[PRIORITY], INT_MIN, INT_MAX, 0);
 	if (found[FLAGS])
 		flags = wr_field_choice(&build->reports, &(struct wr_at){at, "flags", 0}, found[FLAGS],
 					"non_blocking|blocking");
@@ -229,7 +228,7 @@ weir_status wr_resource_context(struct wr_build *build, struct wr_resource *reso
 	*out = resource->context;
 	if (resource->context != WR_NO_CONTEXT)
 		return WEIR_OK;
-	name = wr_strdup(name_of(resource));
+	name = wr_strdup(resource_name(resource));
 	if (!name)
 		return WEIR_E_NOMEM;
 	*out = resource->context = (uint32_t)plan->green_context_count;
@@ -238,9 +237,9 @@ weir_status wr_resource_context(struct wr_build *build, struct wr_resource *reso
 	return WEIR_OK;
 }
 
-/* Takes the name, which may be NULL for want of memory. Nothing is reserved: it may be that nobody works on
- * the device. */
-static weir_status imply_pool(struct wr_build *build, char *name, int device, uint32_t context, uint32_t *out)
+/* Takes the name; NULL means that memory ran out. Reserves no streams: the device may never be used. */
+static weir_status add_implied_pool(struct wr_build *build, char *name, int device, uint32_t context,
+				    uint32_t *out)
 {
 	struct wr_plan *plan = build->plan;
 
@@ -262,9 +261,9 @@ weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resourc
 		status = wr_resource_context(build, resource, &context);
 		if (status)
 			return status;
-		device = device_of(build->plan, context);
-		status = imply_pool(build, wr_format("default of %s", name_of(resource)),
-				    device < 0 ? 0 : device, context, &resource->pool);
+		device = context_device(build->plan, context);
+		status = add_implied_pool(build, wr_format("default of %s", resource_name(resource)),
+					  device < 0 ? 0 : device, context, &resource->pool);
 	}
 	*out = resource->pool;
 	return status;
@@ -277,7 +276,8 @@ weir_status wr_default_pool(struct wr_build *build, uint32_t *out)
 	if (build->default_resource)
 		return wr_resource_pool(build, build->default_resource, out);
 	if (build->implied_pool == WR_NO_POOL)
-		status = imply_pool(build, wr_strdup("default"), 0, WR_NO_CONTEXT, &build->implied_pool);
+		status =
+			add_implied_pool(build, wr_strdup("default"), 0, WR_NO_CONTEXT, &build->implied_pool);
 	*out = build->implied_pool;
 	return status;
 }
@@ -294,8 +294,8 @@ static void check_default(struct wr_build *build, struct wr_resource *resource, 
 		return;
 	if (build->default_resource) {
 		wr_report(&build->reports, WR_W_TWO_DEFAULTS, &(struct wr_at){at, "default", 0}, value->place,
-			  "'%s' is the default already: a graph has one, take this one out",
-			  wr_shown(name_of(build->default_resource)).text);
+			  "'%s' is the default already: a graph has one default, remove this one",
+			  wr_shown(resource_name(build->default_resource)).text);
 		return;
 	}
 	build->default_resource = resource;
@@ -305,7 +305,8 @@ static void check_default(struct wr_build *build, struct wr_resource *resource, 
 		build->plan->green_context_pools[resource->index].is_default = true;
 }
 
-static weir_status read_type(struct wr_build *build, enum wr_resource_type type, const struct wr_at *all)
+static weir_status read_resources_of(struct wr_build *build, enum wr_resource_type type,
+				     const struct wr_at *all)
 {
 	static weir_status (*const read[])(struct wr_build *, struct wr_resource *, const struct wr_at *) = {
 		[WR_STREAM_POOL] = read_stream_pool,
@@ -321,9 +322,8 @@ static weir_status read_type(struct wr_build *build, enum wr_resource_type type,
 	return status;
 }
 
-/* Beside the written ones each list has room for the implied: a pool per context, and one for who names none.
- */
-static weir_status make_room(struct wr_build *build, size_t count)
+/* Each list has room for implied ones: a pool per green context, one for entities without resource. */
+static weir_status alloc_resources(struct wr_build *build, size_t count)
 {
 	struct wr_plan *plan = build->plan;
 
@@ -352,20 +352,20 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 {
 	size_t count = resources ? wr_value_count(resources) : 0;
 	struct wr_at all = {NULL, "resources", 0};
-	weir_status status = make_room(build, count);
+	weir_status status = alloc_resources(build, count);
 
 	for (size_t i = 0; i < count && !status; i++) {
 		const struct wr_member *member = wr_value_at(resources, i);
 		struct wr_at at = {&all, member->key, 0};
 		if (member->value.type == WR_OBJECT || !wr_is_comment(&build->reports, &at, member))
-			status = enter(build, member, &at);
+			status = enter_resource(build, member, &at);
 	}
 	if (!status)
-		status = read_type(build, WR_GREEN_CONTEXT_POOL, &all);
+		status = read_resources_of(build, WR_GREEN_CONTEXT_POOL, &all);
 	if (!status)
-		status = read_type(build, WR_GREEN_CONTEXT, &all);
+		status = read_resources_of(build, WR_GREEN_CONTEXT, &all);
 	if (!status)
-		status = read_type(build, WR_STREAM_POOL, &all);
+		status = read_resources_of(build, WR_STREAM_POOL, &all);
 	for (size_t i = 0; i < build->resource_count && !status; i++)
 		check_default(build, &build->resources[i],
 			      &(struct wr_at){&all, build->resources[i].member->key, 0});

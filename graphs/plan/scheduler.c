@@ -1,10 +1,23 @@
-/* The key "scheduler": settings for whoever makes one; options in C go before them. */
+/* The key "scheduler": defaults for weir_scheduler_create; its options in C override them. */
 #include "base/memory.h"
 #include "graphs/plan/build.h"
 #include "graphs/plan/units.h"
 #include "streams/streams.h"
 
-enum { WORKERS, SIGNAL, BACKEND, SEED, DRAIN, GRACE, DURATION, SPIN, DEVICE_MEMORY, HOST_MEMORY, IN_FLIGHT, KEYS = 16 };
+enum {
+	WORKERS,
+	SIGNAL,
+	BACKEND,
+	SEED,
+	DRAIN,
+	GRACE,
+	DURATION,
+	SPIN,
+	DEVICE_MEMORY,
+	HOST_MEMORY,
+	IN_FLIGHT,
+	KEYS = 16
+};
 
 static const struct wr_field fields[KEYS] = {
 	[WORKERS] = {"workers", WR_INTEGER, false},
@@ -25,18 +38,18 @@ struct reading {
 	const struct wr_value **found;
 };
 
-static const struct wr_at top = {NULL, "scheduler", 0};
+static const struct wr_at scheduler_at = {NULL, "scheduler", 0};
 
-static int64_t integer(const struct reading *reading, int key, int64_t min, int64_t max)
+static int64_t read_integer(const struct reading *reading, int key, int64_t min, int64_t max)
 {
-	return wr_field_integer(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+	return wr_field_integer(reading->reports, &(struct wr_at){&scheduler_at, fields[key].name, 0},
 				reading->found[key], min, max, 0);
 }
 
-/* Whether it was given. */
-static bool duration(const struct reading *reading, int key, int64_t min, int64_t *out)
+/* Returns true if the key was given, even with an error. */
+static bool read_duration(const struct reading *reading, int key, int64_t min, int64_t *out)
 {
-	struct wr_at at = {&top, fields[key].name, 0};
+	struct wr_at at = {&scheduler_at, fields[key].name, 0};
 	const struct wr_value *value = reading->found[key];
 
 	if (!value)
@@ -47,9 +60,9 @@ static bool duration(const struct reading *reading, int key, int64_t min, int64_
 	return true;
 }
 
-static int64_t size(const struct reading *reading, int key, int64_t fallback)
+static int64_t read_size(const struct reading *reading, int key, int64_t fallback)
 {
-	struct wr_at at = {&top, fields[key].name, 0};
+	struct wr_at at = {&scheduler_at, fields[key].name, 0};
 	const struct wr_value *value = reading->found[key];
 	const char *wrong;
 	int64_t bytes = 0;
@@ -57,7 +70,7 @@ static int64_t size(const struct reading *reading, int key, int64_t fallback)
 	if (!value)
 		return fallback;
 	if (value->type == WR_INTEGER)
-		return integer(reading, key, 0, INT64_MAX);
+		return read_integer(reading, key, 0, INT64_MAX);
 	wrong = wr_size_read(value->string, &bytes);
 	if (wrong)
 		wr_report(reading->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG,
@@ -65,11 +78,11 @@ static int64_t size(const struct reading *reading, int key, int64_t fallback)
 	return bytes;
 }
 
-static int choice(const struct reading *reading, int key, const char *choices)
+static int read_choice(const struct reading *reading, int key, const char *choices)
 {
 	if (!reading->found[key])
 		return -1;
-	return wr_field_choice(reading->reports, &(struct wr_at){&top, fields[key].name, 0},
+	return wr_field_choice(reading->reports, &(struct wr_at){&scheduler_at, fields[key].name, 0},
 			       reading->found[key], choices);
 }
 
@@ -80,19 +93,19 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	struct wr_plan_scheduler *plan = &build->plan->scheduler;
 
 	if (scheduler)
-		wr_fields_read(&build->reports, &top, scheduler, "the scheduler", fields, found);
-	plan->workers = found[WORKERS] ? (unsigned)integer(&reading, WORKERS, 1, 64) : 0;
-	plan->signal = choice(&reading, SIGNAL, WR_SIGNALS);
-	plan->has_drain = duration(&reading, DRAIN, 0, &plan->drain_ns);
-	plan->has_grace = duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
-	plan->has_duration = duration(&reading, DURATION, 0, &plan->max_duration_ns);
-	plan->has_spin = duration(&reading, SPIN, 0, &plan->spin_ns);
+		wr_fields_read(&build->reports, &scheduler_at, scheduler, "the scheduler", fields, found);
+	plan->workers = found[WORKERS] ? (unsigned)read_integer(&reading, WORKERS, 1, 64) : 0;
+	plan->signal = read_choice(&reading, SIGNAL, WR_SIGNALS);
+	plan->has_drain = read_duration(&reading, DRAIN, 0, &plan->drain_ns);
+	plan->has_grace = read_duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
+	plan->has_duration = read_duration(&reading, DURATION, 0, &plan->max_duration_ns);
+	plan->has_spin = read_duration(&reading, SPIN, 0, &plan->spin_ns);
 	plan->has_seed = found[SEED];
-	plan->seed = (uint64_t)integer(&reading, SEED, 0, INT64_MAX);
-	plan->max_in_flight = found[IN_FLIGHT] ? integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;
-	plan->device_memory = size(&reading, DEVICE_MEMORY, 64 << 20);
-	plan->host_memory = size(&reading, HOST_MEMORY, 64 << 20);
-	if (choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)
+	plan->seed = (uint64_t)read_integer(&reading, SEED, 0, INT64_MAX);
+	plan->max_in_flight = found[IN_FLIGHT] ? read_integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;
+	plan->device_memory = read_size(&reading, DEVICE_MEMORY, 64 << 20);
+	plan->host_memory = read_size(&reading, HOST_MEMORY, 64 << 20);
+	if (read_choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)
 		return WEIR_OK;
 	plan->backend = wr_strdup(found[BACKEND]->string);
 	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;

@@ -1,6 +1,6 @@
 /*
- * A plan for readers: as text, as a graph file that means the same plan, as Graphviz' DOT. Whoever prints
- * adds to one growing text, whose first failure stays; so nothing has to be checked on the way.
+ * Prints a plan: as text, as a graph file that gives the same plan, as DOT for Graphviz. Everything is added
+ * to one growing text that keeps its first failure, so that only the end has to check it.
  */
 #include "graphs/plan/show.h"
 
@@ -35,7 +35,7 @@ const char *wr_plan_input_name(const struct wr_plan *plan, const struct wr_plan_
 	return plan->entities[c->to].inputs[c->input].port->name;
 }
 
-/* Written ones stand before the implied ones, and an implied context has a written pool. */
+/* Implied pools come last in their list, and an implied context has a pool that is not implied. */
 bool wr_plan_has_resources(const struct wr_plan *plan)
 {
 	return plan->green_context_pool_count || (plan->stream_pool_count && !plan->stream_pools[0].implied);
@@ -84,7 +84,6 @@ void wr_show_duration(struct wr_text *text, int64_t ns)
 		wr_text_add(text, "%" PRId64, ns);
 }
 
-/* As JSON; for people durations and sizes get a unit. */
 void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		     const struct wr_setting *setting, bool people)
 {
@@ -123,7 +122,7 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 
 /* --- DOT --- */
 
-/* Where a gate is behind who works on a stream, entities are drawn as gated. */
+/* Entities are drawn as gated if a gated input is connected to an entity that works on a stream. */
 static void mark_gated(const struct wr_plan *plan, bool *gated)
 {
 	for (size_t i = 0; i < plan->connection_count; i++) {
@@ -133,7 +132,7 @@ static void mark_gated(const struct wr_plan *plan, bool *gated)
 	}
 }
 
-/* Names are letters, digits, _ and -: nothing in them needs an escape. */
+/* Names are letters, digits, _ and -, so nothing has to be escaped. */
 static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity,
 		       bool gated)
 {
@@ -159,14 +158,15 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
 	wr_text_add(text, "%s];\n", c->initial ? ", style=dashed" : "");
 }
 
-/* What the program holds: a name of their own each, or they would be one. */
+/* Inlets and outlets: each needs a node of its own, hence a unique name. */
 static void dot_ends(struct wr_text *text, const struct wr_plan *plan)
 {
 	for (size_t i = 0; i < plan->inlet_count; i++) {
 		const char *entity = plan->entities[plan->inlets[i].entity].name;
 		const char *port = wr_plan_inlet(plan, i)->port->name;
 		wr_text_add(text, "  \"to %s.%s\" [label=\"inlet\", shape=plaintext];\n", entity, port);
-		wr_text_add(text, "  \"to %s.%s\" -> \"%s\" [headlabel=\"%s\"];\n", entity, port, entity, port);
+		wr_text_add(text, "  \"to %s.%s\" -> \"%s\" [headlabel=\"%s\"];\n", entity, port, entity,
+			    port);
 	}
 	for (size_t i = 0; i < plan->outlet_count; i++) {
 		const char *entity = plan->entities[plan->outlets[i].entity].name;

@@ -1,4 +1,4 @@
-/* A plan as a graph file that means the same plan. */
+/* Prints a plan as a graph file that gives the same plan. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,12 +47,12 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		    scheduler->device_memory, scheduler->host_memory);
 }
 
-/* The implied ones, too: written down they mean the same. */
+/* Implied gates too: written out they mean the same. */
 static const char *gate_json(const struct wr_plan_input *input)
 {
 	if (input->gate)
 		return ", \"gate\": true";
-	return input->said == 0 ? ", \"gate\": false" : "";
+	return input->gate_given == 0 ? ", \"gate\": false" : "";
 }
 
 static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -76,7 +76,7 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 		wr_text_add(text, "}");
 }
 
-/* Implied conditions too: written down they mean the same. */
+/* Implied conditions too: written out they mean the same. */
 static void json_condition(struct wr_text *text, const struct wr_plan_entity *entity,
 			   const struct wr_plan_condition *condition)
 {
@@ -89,7 +89,7 @@ static void json_condition(struct wr_text *text, const struct wr_plan_entity *en
 	wr_text_add(text, "}");
 }
 
-/* Written resources alone: the implied ones come from them and from who uses them. */
+/* Implied resources are left out: they follow from the others and from the entities. */
 static void json_stream_pool(struct wr_text *text, const struct wr_plan *plan,
 			     const struct wr_plan_stream_pool *pool)
 {
@@ -114,7 +114,7 @@ static void json_context_pool(struct wr_text *text, const struct wr_plan_green_c
 		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
 }
 
-/* A context without an index is the pool's default; the remainder has a word, since -1 means that default, too. */
+/* No index, or -1, is the pool's default in a file, so the remainder has a word. */
 static void json_context(struct wr_text *text, const struct wr_plan *plan,
 			 const struct wr_plan_green_context *context)
 {
@@ -164,7 +164,7 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 		wr_text_add(text, ",\n     \"use_default_stream\": true");
 }
 
-/* Where it is what the operator says by itself it need not be written. */
+/* Left out if it is the operator's own. */
 static void json_effects(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	if (entity->effects != ((entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0))

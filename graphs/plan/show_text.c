@@ -1,4 +1,4 @@
-/* A plan as text for people. */
+/* Prints a plan as text. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void text_in_flight(struct wr_text *text, int64_t most)
 	if (most)
 		wr_text_add(text, "max_in_flight %" PRId64, most);
 	else
-		wr_text_add(text, "max_in_flight without a bound");
+		wr_text_add(text, "max_in_flight unbounded");
 }
 
 static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler *scheduler)
@@ -51,14 +51,14 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
-/* A gate of its own is said; one that a condition is, is listed as that; device ports have none. */
+/* Names the port's own gate; a gate that is a condition is listed there. Device ports have none. */
 static const char *gate_text(const struct wr_plan_input *input)
 {
 	if (input->gate)
-		return input->said < 0 ? ", gate (default)" : ", gate";
+		return input->gate_given < 0 ? ", gate (default)" : ", gate";
 	if (input->device)
 		return ", device";
-	return input->said == 0 ? ", no gate" : "";
+	return input->gate_given == 0 ? ", no gate" : "";
 }
 
 static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -76,7 +76,8 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 	for (size_t i = 0; i < entity->output_count; i++)
 		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name,
 			    entity->outputs[i].max_emits,
-			    entity->outputs[i].connections || entity->outputs[i].outlet ? "" : ", not connected");
+			    entity->outputs[i].connections || entity->outputs[i].outlet ? ""
+											: ", not connected");
 }
 
 static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity,
@@ -91,11 +92,12 @@ static void text_condition(struct wr_text *text, const struct wr_plan_entity *en
 	wr_text_add(text, "%s\n", condition->implied ? " (default)" : "");
 }
 
-#define USERS_SHOWN 8 /* of a pool, by name */
+#define USERS_SHOWN 8 /* of a pool, at most */
 
-/* Who uses which pool: the entities of each as a list, in their order. */
+/* The entities of each stream pool, as a linked list in their order. */
 struct users {
-	uint32_t *first, *next; /* of pools; of entities. WR_NO_ENTITY: none */
+	uint32_t *first; /* of each pool; WR_NO_ENTITY: none */
+	uint32_t *next;  /* of each entity; WR_NO_ENTITY: the last */
 };
 
 static weir_status users_make(struct users *users, const struct wr_plan *plan)
@@ -127,7 +129,7 @@ static void text_users(struct wr_text *text, const struct wr_plan *plan, const s
 {
 	size_t count = plan->stream_pools[pool].users, shown = 0;
 
-	wr_text_add(text, "%s", count ? ", used by " : ", used by nobody");
+	wr_text_add(text, "%s", count ? ", used by " : ", not used");
 	for (uint32_t i = users->first[pool]; i != WR_NO_ENTITY && shown < USERS_SHOWN;
 	     i = users->next[i], shown++)
 		wr_text_add(text, "%s%s", shown ? ", " : "", plan->entities[i].name);
@@ -146,7 +148,7 @@ static void text_stream_pool(struct wr_text *text, const struct wr_plan *plan, c
 	if (pool->max_size)
 		wr_text_add(text, "at most %u stream%s", pool->max_size, pool->max_size == 1 ? "" : "s");
 	else
-		wr_text_add(text, "no bound");
+		wr_text_add(text, "unbounded");
 	if (pool->green_context != WR_NO_CONTEXT)
 		wr_text_add(text, ", in green context %s", plan->green_contexts[pool->green_context].name);
 	wr_text_add(text, "%s%s", pool->is_default ? ", default" : "", pool->implied ? " (implied)" : "");
@@ -180,7 +182,7 @@ static void text_context(struct wr_text *text, const struct wr_plan *plan,
 		    context->implied ? " (implied)" : "");
 }
 
-/* Where nobody wrote any there is nothing to choose from and nothing to say. */
+/* Prints nothing if the description has no resources: all entities then use the one implied pool. */
 static void text_resources(struct wr_text *text, const struct wr_plan *plan)
 {
 	struct users users = {0};
@@ -206,11 +208,11 @@ static void text_streams(struct wr_text *text, const struct wr_plan_entity *enti
 		wr_text_add(text, "  no stream pool\n");
 }
 
-/* Where nobody could listen it makes no difference. */
+/* Without outputs an entity has no receivers, so effects make no difference. */
 static void text_effects(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	if (entity->effects && entity->output_count)
-		wr_text_add(text, "  has effects of its own: goes on when its receivers are done\n");
+		wr_text_add(text, "  has effects of its own: keeps ticking when its receivers are done\n");
 }
 
 static void text_entity(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -236,8 +238,9 @@ static void text_ends(struct wr_text *text, const struct wr_plan *plan)
 		wr_text_add(text, "inlet -> %s.%s\n", plan->entities[plan->inlets[i].entity].name,
 			    wr_plan_inlet(plan, i)->port->name);
 	for (size_t i = 0; i < plan->outlet_count; i++)
-		wr_text_add(text, "%s.%s -> outlet (capacity %u)\n", plan->entities[plan->outlets[i].entity].name,
-			    wr_plan_outlet(plan, i)->port->name, wr_plan_outlet(plan, i)->outlet);
+		wr_text_add(text, "%s.%s -> outlet (capacity %u)\n",
+			    plan->entities[plan->outlets[i].entity].name, wr_plan_outlet(plan, i)->port->name,
+			    wr_plan_outlet(plan, i)->outlet);
 }
 
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan)

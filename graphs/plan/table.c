@@ -1,5 +1,4 @@
-/* Whether the table of an operator or condition is fit to be used: what a plugin gets wrong is said when it
- * is added. */
+/* Checks the table of an operator or condition when it is added, so that a plugin's errors show early. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,12 +8,12 @@
 #include "graphs/plan/text.h"
 #include "graphs/plan/values.h"
 
-/* What all messages begin with. */
+/* The table that is checked, for its errors. */
 struct subject {
 	const char *kind, *name;
 };
 
-static weir_status wrong(const struct subject *subject, const char *part, const char *why)
+static weir_status table_error(const struct subject *subject, const char *part, const char *why)
 {
 	return wr_fail(WEIR_E_INVALID, "table of %s '%s': '%s' %s", subject->kind,
 		       wr_shown(subject->name).text, wr_shown(part).text, why);
@@ -26,13 +25,14 @@ static weir_status check_input(const struct subject *subject, const weir_port *p
 	uint32_t take = port->take ? port->take : 1;
 
 	if (capacity > WR_PORT_CAPACITY_MAX)
-		return wrong(subject, port->name, "has a capacity of more than 65536");
+		return table_error(subject, port->name, "has a capacity of more than 65536");
 	if (take != WEIR_ALL && take > capacity)
-		return wrong(subject, port->name, "has a take larger than its capacity");
+		return table_error(subject, port->name, "has a take larger than its capacity");
 	if (port->policy > WEIR_FAULT)
-		return wrong(subject, port->name, "has an unknown policy");
+		return table_error(subject, port->name, "has an unknown policy");
 	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
-		return wrong(subject, port->name, "is a device port and a host port: take one of the flags");
+		return table_error(subject, port->name,
+				   "is both a device port and a host port: set one of the flags");
 	return WEIR_OK;
 }
 
@@ -42,18 +42,19 @@ static weir_status check_ports(const struct subject *subject, const weir_port *p
 
 	for (size_t i = 0; i < wr_port_count(ports) && !status; i++) {
 		if (ports[i].size != sizeof(weir_port))
-			status = wrong(subject, ports[i].name,
-				       "has a wrong size: set size to sizeof(weir_port)");
+			status = table_error(subject, ports[i].name,
+					     "has a wrong size: set size to sizeof(weir_port)");
 		else if (!wr_name_ok(ports[i].name))
-			status = wrong(subject, ports[i].name, "is no name of a port");
+			status = table_error(subject, ports[i].name, "is not a valid port name");
 		else if (wr_port_index(ports, ports[i].name) != (int)i)
-			status = wrong(subject, ports[i].name, "is there twice");
+			status = table_error(subject, ports[i].name, "appears twice");
 		else if (input)
 			status = check_input(subject, &ports[i]);
 		else if (ports[i].flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
-			status = wrong(subject, ports[i].name, "is an output: device and host are for inputs");
+			status = table_error(subject, ports[i].name,
+					     "is an output: the device and host flags are for inputs");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
-			status = wrong(subject, ports[i].name, "has max_emits of more than 65536");
+			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
 	}
 	return status;
 }
@@ -78,9 +79,9 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 	if (parameter->size != sizeof(weir_parameter))
 		return "has a wrong size: set size to sizeof(weir_parameter)";
 	if (!wr_name_ok(parameter->name) || (condition && is_reserved(parameter->name)))
-		return "is no name of a parameter";
+		return "is not a valid parameter name";
 	if (is_twice(parameters, parameter))
-		return "is there twice";
+		return "appears twice";
 	if (parameter->type < WEIR_BOOL || parameter->type > WEIR_OUTPUTS)
 		return "has an unknown type";
 	if (parameter->type == WEIR_CHOICE && (!parameter->choices || !*parameter->choices))
@@ -91,8 +92,8 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 }
 
 /*
- * Reads the default as a description would. Those that name ports depend on the operator that a condition is
- * given to: an entity's check reads them.
+ * Reads the default as in a description. Defaults that name ports depend on the operator that the condition
+ * is given to; they are checked with the entity.
  */
 static weir_status check_fallback(const struct subject *subject, const weir_parameter *parameter)
 {
@@ -111,7 +112,7 @@ static weir_status check_fallback(const struct subject *subject, const weir_para
 	else
 		wr_reports_deliver(&reports, NULL, NULL);
 	return status == WEIR_E_INVALID
-		       ? wrong(subject, parameter->name, "has a default that does not fit it")
+		       ? table_error(subject, parameter->name, "has a default that does not fit it")
 		       : status;
 }
 
@@ -122,28 +123,29 @@ static weir_status check_parameters(const struct subject *subject, const weir_pa
 
 	for (size_t i = 0; parameters && parameters[i].name && !status; i++) {
 		const char *fault = parameter_fault(parameters, &parameters[i], condition);
-		status = fault ? wrong(subject, parameters[i].name, fault)
+		status = fault ? table_error(subject, parameters[i].name, fault)
 			       : check_fallback(subject, &parameters[i]);
 	}
 	return status;
 }
 
-/* More is what a wrong count of bytes comes to. */
+/* A larger size can only be a mistake, such as a negative number. */
 #define STATE_MAX (UINT64_C(1) << 40)
 
 static weir_status check_state(const struct subject *subject, size_t bytes)
 {
-	return bytes > STATE_MAX ? wrong(subject, subject->name, "has a state_size of more than a TiB") : WEIR_OK;
+	return bytes > STATE_MAX ? table_error(subject, subject->name, "has a state_size of more than a TiB")
+				 : WEIR_OK;
 }
 
 static weir_status check_head(const struct subject *subject, size_t size, size_t expected)
 {
 	if (size != expected)
 		return wr_fail(WEIR_E_INVALID,
-			       "table of %s: its size is %zu, must be %zu: set size to sizeof of its type",
+			       "table of %s: size is %zu, must be %zu: set it to sizeof the type",
 			       subject->kind, size, expected);
 	if (!subject->name || !wr_name_ok(subject->name))
-		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is no name", subject->kind,
+		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is not a valid name", subject->kind,
 			       wr_shown(subject->name ? subject->name : "").text);
 	return WEIR_OK;
 }
@@ -164,7 +166,8 @@ weir_status wr_operator_check(const weir_operator *table)
 		status = check_ports(&subject, table->outputs, false);
 	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
 		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
-			status = wrong(&subject, table->inputs[i].name, "is both an input and an output");
+			status = table_error(&subject, table->inputs[i].name,
+					     "is both an input and an output");
 	return status;
 }
 
@@ -179,8 +182,8 @@ weir_status wr_condition_check(const weir_condition *table)
 	if (!status)
 		status = check_parameters(&subject, table->parameters, true);
 	if (!status && table->phase != WEIR_GATHERING && table->phase != WEIR_CONTENT)
-		status = wrong(&subject, table->name, "has an unknown phase");
+		status = table_error(&subject, table->name, "has an unknown phase");
 	if (!status && !table->ask)
-		status = wrong(&subject, table->name, "cannot be asked: set ask");
+		status = table_error(&subject, table->name, "has no function ask: set it");
 	return status;
 }

@@ -11,8 +11,8 @@
 #include "base/shown.h"
 #include "base/status.h"
 
-/* Room for `more` bytes and a NUL. */
-static bool make_room(struct wr_text *text, size_t more)
+/* Makes room for `more` bytes and a NUL. */
+static bool text_reserve(struct wr_text *text, size_t more)
 {
 	if (!text->status)
 		text->status = wr_grow(&text->text, &text->room, text->length + more + 1, 1);
@@ -27,7 +27,7 @@ void wr_text_vadd(struct wr_text *text, const char *format, va_list list)
 	va_copy(again, list);
 	length = vsnprintf(NULL, 0, format, again);
 	va_end(again);
-	if (length < 0 || !make_room(text, (size_t)length))
+	if (length < 0 || !text_reserve(text, (size_t)length))
 		return;
 	vsnprintf(text->text + text->length, (size_t)length + 1, format, list);
 	text->length += (size_t)length;
@@ -44,7 +44,7 @@ void wr_text_add(struct wr_text *text, const char *format, ...)
 
 void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 {
-	if (!make_room(text, length))
+	if (!text_reserve(text, length))
 		return;
 	if (length)
 		memcpy(text->text + text->length, bytes, length);
@@ -52,7 +52,7 @@ void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 	text->text[text->length] = '\0';
 }
 
-/* Controls are escaped as they are shown; what is no UTF-8 cannot be JSON. */
+/* Escapes as in shown text; a byte that is not UTF-8 has no JSON form and is escaped, too. */
 void wr_text_string(struct wr_text *text, const char *string)
 {
 	char shown[8];
@@ -84,7 +84,7 @@ void wr_text_real(struct wr_text *text, double real)
 	snprintf(digits, sizeof(digits), "%.17g", real);
 	for (char *c = digits; *c; c++)
 		if (*c == ',')
-			*c = '.'; /* a locale's decimal point */
+			*c = '.'; /* the locale's decimal point */
 	wr_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 
@@ -102,7 +102,7 @@ struct wr_shown wr_shown(const char *string)
 	return shown;
 }
 
-static bool letter(char c)
+static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -111,10 +111,10 @@ bool wr_name_ok(const char *name)
 {
 	size_t length = strlen(name);
 
-	if (!length || length > 64 || !letter(*name))
+	if (!length || length > 64 || !is_letter(*name))
 		return false;
 	for (; *name; name++)
-		if (!letter(*name) && !(*name >= '0' && *name <= '9') && *name != '-')
+		if (!is_letter(*name) && !(*name >= '0' && *name <= '9') && *name != '-')
 			return false;
 	return true;
 }
@@ -127,7 +127,7 @@ static weir_status read_all(struct wr_text *text, int fd)
 
 		if (want > 65536)
 			want = 65536;
-		if (!make_room(text, want))
+		if (!text_reserve(text, want))
 			return text->status;
 		got = read(fd, text->text + text->length, want);
 		if (got < 0 && errno != EINTR)
@@ -141,7 +141,7 @@ static weir_status read_all(struct wr_text *text, int fd)
 	return WEIR_OK;
 }
 
-/* A file that says that it is too large is not read at all. */
+/* Returns true, with its size, for a regular file that is too large to be read. */
 static bool is_too_large(int fd, size_t *bytes)
 {
 	struct stat status;

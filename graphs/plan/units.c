@@ -20,7 +20,7 @@ static const struct unit durations[] = {
 	{NULL, 0},
 };
 
-/* For frequencies: how many hertz. */
+/* In hertz. */
 static const struct unit frequencies[] = {
 	{"Hz", 1}, {"kHz", 1000}, {"MHz", 1000000}, {"GHz", 1000000000}, {NULL, 0}};
 
@@ -44,13 +44,13 @@ static const struct unit sizes[] = {
 
 static const char *const too_large = "is too large";
 
-/* A decimal number, taken apart so that nothing is rounded. */
+/* A decimal number in two parts, so that nothing is rounded. */
 struct number {
 	int64_t whole;
 	char fraction[19]; /* digits */
 };
 
-static bool digit(char c)
+static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -60,15 +60,15 @@ static const char *read_number(const char **at, struct number *out)
 	size_t length = 0;
 
 	*out = (struct number){0};
-	if (!digit(**at))
+	if (!is_digit(**at))
 		return "must begin with a digit";
-	for (; digit(**at); ++*at)
+	for (; is_digit(**at); ++*at)
 		if (__builtin_mul_overflow(out->whole, 10, &out->whole) ||
 		    __builtin_add_overflow(out->whole, **at - '0', &out->whole))
 			return too_large;
 	if (**at != '.')
 		return NULL;
-	for (++*at; digit(**at); ++*at)
+	for (++*at; is_digit(**at); ++*at)
 		if (length + 1 < sizeof(out->fraction))
 			out->fraction[length++] = **at;
 		else if (**at != '0')
@@ -94,7 +94,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 	return a;
 }
 
-/* The digits behind the point, as a fraction of the factor: exact, or not at all. */
+/* Multiplies the digits after the point by the factor; an inexact result is an error. */
 static const char *multiply_fraction(const char *digits, int64_t factor, int64_t *out)
 {
 	int64_t numerator = 0, denominator = 1, common;
@@ -123,8 +123,8 @@ static const char *multiply(const struct number *number, int64_t factor, int64_t
 	return NULL;
 }
 
-/* The period of a frequency: the nearest nanosecond. Frequencies are taken to a thousandth of a hertz. */
-static const char *period(const struct number *number, int64_t hertz, int64_t *out)
+/* The period of a frequency, rounded to a nanosecond. Frequencies are exact to a thousandth of a hertz. */
+static const char *frequency_period(const struct number *number, int64_t hertz, int64_t *out)
 {
 	const int64_t second = 1000000000000; /* in ns per thousandth of a hertz */
 	int64_t thousandths;
@@ -133,7 +133,7 @@ static const char *period(const struct number *number, int64_t hertz, int64_t *o
 	if (wrong)
 		return wrong == too_large ? wrong : "is finer than a thousandth of a hertz";
 	if (!thousandths)
-		return "is no frequency: 0 Hz never comes";
+		return "is not a frequency above 0";
 	if (thousandths > second)
 		return "is faster than once a nanosecond";
 	*out = (second + thousandths / 2) / thousandths;
@@ -144,10 +144,10 @@ static const char *unknown_unit(const char *text)
 {
 	if (*text == ' ')
 		return "has a space before its unit";
-	return *text ? "has no unit that is known" : "has no unit";
+	return *text ? "has an unknown unit" : "has no unit";
 }
 
-/* What comes before the unit, and the unit: NULL, then it is none of the durations. */
+/* Reads the number and the unit; *unit is NULL if it is not a unit of time. *text is left at the unit. */
 static const char *read_duration(const char **text, struct number *number, const struct unit **unit)
 {
 	const char *wrong = read_number(text, number);
@@ -179,7 +179,7 @@ const char *wr_period_read(const char *text, int64_t *out)
 	if (wrong)
 		return wrong;
 	if (frequency)
-		return period(&number, frequency->factor, out);
+		return frequency_period(&number, frequency->factor, out);
 	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
 }
 
@@ -205,7 +205,7 @@ const char *wr_size_read(const char *text, int64_t *out)
 	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
 }
 
-static struct wr_shown show(int64_t value, const struct unit *units)
+static struct wr_shown unit_shown(int64_t value, const struct unit *units)
 {
 	struct wr_shown shown;
 
@@ -217,7 +217,7 @@ static struct wr_shown show(int64_t value, const struct unit *units)
 
 struct wr_shown wr_duration_shown(int64_t ns)
 {
-	return show(ns, durations);
+	return unit_shown(ns, durations);
 }
 
 struct wr_shown wr_size_shown(int64_t bytes)
@@ -226,7 +226,7 @@ struct wr_shown wr_size_shown(int64_t bytes)
 	const struct unit *unit = sizes;
 
 	while (unit->factor > 1024 && (!bytes || bytes % unit->factor))
-		unit++; /* the binary ones come first; KiB is their last */
+		unit++; /* the binary units come first, KiB last of them */
 	if (!bytes || bytes % unit->factor)
 		snprintf(shown.text, sizeof(shown.text), "%lldB", (long long)bytes);
 	else

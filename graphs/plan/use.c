@@ -1,13 +1,12 @@
-/* Which stream pool an entity works with, and what is strange about who uses what. */
+/* Gives each entity its stream pool, and warns about odd uses of resources. */
 #include "graphs/plan/build.h"
 #include "graphs/plan/text.h"
 
 #define ANY_TYPE (1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT)
 
-/* The resource that the list names, or NULL: none, or none that was understood. Each gives a stream pool, so
- * one is enough. */
-static struct wr_resource *read_list(struct wr_build *build, const struct wr_value *list,
-				     const struct wr_at *up)
+/* Returns the resource that the list names, or NULL. Each gives a stream pool, so there must be only one. */
+static struct wr_resource *read_resource_list(struct wr_build *build, const struct wr_value *list,
+					      const struct wr_at *up)
 {
 	struct wr_at all = {up, "resources", 0};
 	struct wr_resource *first = NULL;
@@ -24,12 +23,13 @@ static struct wr_resource *read_list(struct wr_build *build, const struct wr_val
 			first = first ? first : here;
 		else if (here == first)
 			wr_report(&build->reports, WR_W_DUPLICATE_NAME, &at, name->place,
-				  "'%s' is in the list already: take it out", wr_shown(name->string).text);
+				  "'%s' is listed twice: remove one of them", wr_shown(name->string).text);
 		else
-			wr_report(&build->reports, WR_W_TWO_POOLS, &at, name->place,
-				  "'%s' gives a stream pool, and so does '%s': an entity has one, take one "
-				  "of them out",
-				  wr_shown(name->string).text, wr_shown(first->member->key).text);
+			wr_report(
+				&build->reports, WR_W_TWO_POOLS, &at, name->place,
+				"'%s' and '%s' both give a stream pool, but an entity has one: remove one of "
+				"them",
+				wr_shown(name->string).text, wr_shown(first->member->key).text);
 	}
 	return first;
 }
@@ -37,7 +37,7 @@ static struct wr_resource *read_list(struct wr_build *build, const struct wr_val
 weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
 			 const struct wr_at *at)
 {
-	struct wr_resource *resource = read_list(build, use->resources, at);
+	struct wr_resource *resource = read_resource_list(build, use->resources, at);
 	bool wants_default = !use->default_stream_pool || use->default_stream_pool->boolean;
 	weir_status status;
 
@@ -66,11 +66,11 @@ static void check_unused(struct wr_build *build, const struct wr_resource *resou
 {
 	if (!resource->used && resource->type != WR_RESOURCE_UNKNOWN)
 		wr_report(&build->reports, WR_W_UNUSED_RESOURCE, at, resource->member->place,
-			  "nobody uses '%s': name it in \"resources\" of an entity, or take it out",
+			  "no entity uses '%s': name it in \"resources\" of an entity, or remove it",
 			  wr_shown(resource->member->key).text);
 }
 
-/* Nothing that is connected brings it a stream. */
+/* Returns true if no input is connected, so that no message brings a stream. */
 static bool is_source(const struct wr_plan_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++)
@@ -79,8 +79,8 @@ static bool is_source(const struct wr_plan_entity *entity)
 	return true;
 }
 
-/* Not an error: it is right, and slow. */
-static void check_source(struct wr_build *build, size_t index)
+/* A warning only: the results are right, but it is slow. */
+static void check_source_stream(struct wr_build *build, size_t index)
 {
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
 	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index};
@@ -92,12 +92,13 @@ static void check_source(struct wr_build *build, size_t index)
 	if (off && entity->stream_pool == WR_NO_POOL && !entity->use_default_stream)
 		wr_report(&build->reports, WR_W_NO_STREAM, &(struct wr_at){&at, "default_stream_pool", 0},
 			  off->place,
-			  "a source without a stream pool works on the default stream, in one row with all "
-			  "that works there: take this out, or set \"use_default_stream\" if that is meant");
+			  "a source without a stream pool works on the default stream, serialized with all "
+			  "other work there: remove this, or set \"use_default_stream\" if that is intended");
 }
 
-/* Not an error: an exhausted pool has a rule of its own. But few who ask for streams mean that. */
-static void check_few(struct wr_build *build, const struct wr_resource *resource, const struct wr_at *at)
+/* A warning only: what happens when a pool is exhausted is defined (T7), but rarely intended. */
+static void check_few_streams(struct wr_build *build, const struct wr_resource *resource,
+			      const struct wr_at *at)
 {
 	const struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
 	const struct wr_value *max = wr_value_find(&resource->member->value, "max_size");
@@ -122,8 +123,8 @@ void wr_build_check_resources(struct wr_build *build)
 		if (build->entities && !build->unresolved_resource)
 			check_unused(build, resource, &at);
 		if (resource->type == WR_STREAM_POOL)
-			check_few(build, resource, &at);
+			check_few_streams(build, resource, &at);
 	}
 	for (size_t i = 0; i < build->plan->entity_count; i++)
-		check_source(build, i);
+		check_source_stream(build, i);
 }

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-#define FEW 8 /* so many members are searched one by one, without a table */
+#define FEW 8 /* up to this many members are searched without a table */
 
 struct wr_items {
 	struct wr_member *list;
@@ -34,7 +34,7 @@ weir_status wr_value_string(struct wr_value *value, const char *string)
 	return WEIR_OK;
 }
 
-/* Enters the members that the table does not know yet. */
+/* Enters members that are not in the table yet: the last one or, if the table is empty, all. */
 static weir_status enter_names(struct wr_items *items)
 {
 	weir_status status = WEIR_OK;
@@ -58,7 +58,7 @@ weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place pla
 	status = key ? enter_names(items) : WEIR_OK;
 	if (status) {
 		items->list[--items->count] = (struct wr_member){0};
-		wr_names_finish(&items->names); /* half-filled: the next one makes it anew */
+		wr_names_finish(&items->names); /* incomplete; the next call fills it anew */
 	}
 	return status;
 }

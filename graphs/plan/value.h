@@ -1,7 +1,6 @@
 /*
- * Values: what a JSON text says, as a plain tree. Each carries its place in the text, {0, 0} if it was made
- * by calls. An object keeps its members in the order of the text, also those whose key was there before: the
- * check reports them.
+ * Values: a JSON text as a tree. Each value has its place in the text, {0, 0} if it was made by calls. An
+ * object keeps its members in the order of the text, duplicate keys included: the check reports them.
  */
 #ifndef WR_GRAPHS_PLAN_VALUE_H
 #define WR_GRAPHS_PLAN_VALUE_H
@@ -18,7 +17,7 @@ enum wr_type { /* a mask, so that a field may take several */
 	       WR_OBJECT = 64,
 };
 
-#define WR_DEPTH_MAX 64 /* containers within each other */
+#define WR_DEPTH_MAX 64 /* nested containers */
 
 struct wr_place {
 	unsigned line, column; /* from 1, in characters; 0: not from a text */
@@ -42,7 +41,7 @@ struct wr_member {
 	struct wr_value value;
 };
 
-/* Making: all take what is handed in on WEIR_OK alone. They fail with WEIR_E_NOMEM. */
+/* These take ownership of what is passed in only if they return WEIR_OK. Fails: WEIR_E_NOMEM. */
 weir_status wr_value_container(struct wr_value *value, enum wr_type type); /* an empty array or object */
 weir_status wr_value_string(struct wr_value *value, const char *string);
 weir_status wr_value_append(struct wr_value *array, const struct wr_value *item);
@@ -53,7 +52,6 @@ weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place pla
 void wr_value_finish(struct wr_value *value);
 void wr_value_forget_places(struct wr_value *value);
 
-/* Looking. */
 size_t wr_value_count(const struct wr_value *value); /* of items; 0 for scalars */
 const struct wr_member *wr_value_at(const struct wr_value *value, size_t i);
 struct wr_value *wr_value_item(struct wr_value *value, size_t i);

@@ -11,7 +11,7 @@
 #include "graphs/plan/port_names.h"
 #include "graphs/plan/units.h"
 
-/* One parameter on its way from the tree to its setting. */
+/* One parameter while it is read. */
 struct reading {
 	const struct wr_values_source *source;
 	struct wr_reports *reports;
@@ -29,8 +29,8 @@ bool wr_parameter_is_output(const weir_parameter *parameter)
 	return parameter->type == WEIR_OUTPUT || parameter->type == WEIR_OUTPUTS;
 }
 
-/* What JSON may say for a parameter of this type. */
-static unsigned types_of(weir_parameter_type type)
+/* The JSON types that a parameter of this type may have. */
+static unsigned json_types(weir_parameter_type type)
 {
 	switch (type) {
 	case WEIR_BOOL:
@@ -134,7 +134,7 @@ static void read_port(const struct reading *reading, const struct wr_at *at, con
 	for (size_t i = 0; port >= 0 && i < setting->port_count; i++)
 		if (setting->ports[i] == (unsigned)port) {
 			wr_report(reading->reports, WR_W_DUPLICATE_NAME, at, name->place,
-				  "port '%s' is named twice: once is enough", wr_shown(name->string).text);
+				  "port '%s' is named twice: name it once", wr_shown(name->string).text);
 			return;
 		}
 	if (port >= 0)
@@ -162,7 +162,7 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 {
 	struct wr_setting *setting = reading->setting;
 
-	if (!wr_type_check(reading->reports, reading->at, value, types_of(setting->parameter->type)))
+	if (!wr_type_check(reading->reports, reading->at, value, json_types(setting->parameter->type)))
 		return WEIR_OK;
 	switch (setting->parameter->type) {
 	case WEIR_BOOL:
@@ -190,8 +190,7 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 	return WEIR_OK;
 }
 
-/* The table's default is read like what a user writes; only that its place is that of the object which lacks
- * it. */
+/* Reads the table's default as if the text had it, at the place of the object that lacks it. */
 static weir_status read_fallback(struct reading *reading)
 {
 	const struct wr_values_source *source = reading->source;
@@ -249,9 +248,8 @@ static void check_key(const struct wr_values_source *source, struct wr_reports *
 		wr_nearest_try(&nearest, p->name);
 		wr_offer_add(&offer, p->name);
 	}
-	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &at, member->place,
-		  "%s '%s' has no parameter '%s'%s", source->kind, source->name, wr_shown(member->key).text,
-		  wr_offer_hint(&offer, &nearest));
+	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &at, member->place, "%s '%s' has no parameter '%s'%s",
+		  source->kind, source->name, wr_shown(member->key).text, wr_offer_hint(&offer, &nearest));
 }
 
 weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
@@ -300,7 +298,7 @@ const struct wr_setting *wr_values_setting(const weir_values *values, const char
 	return NULL;
 }
 
-/* --- what start reads --- */
+/* --- reading values --- */
 
 static const char *const getters[] = {
 	[WEIR_BOOL] = "weir_values_bool",
@@ -316,19 +314,20 @@ static const char *const getters[] = {
 	[WEIR_OUTPUTS] = "weir_values_count and weir_values_at",
 };
 
-/* A fault of the kind's code: its start fails when it returns (wr_values_judge). */
-static void misuse(const weir_values *values, const char *name, const struct wr_setting *setting)
+/* An error in the kind's code: wr_values_judge fails its start. Only the first request is recorded. */
+static void record_misuse(const weir_values *values, const char *name, const struct wr_setting *setting)
 {
 	weir_values *own = (weir_values *)values;
 
 	if (wr_exchange(&own->misused, true))
-		return;	/* the first is told */
+		return;
 	if (!setting)
-		snprintf(own->misuse, sizeof(own->misuse), "asked for the parameter '%.64s', which it does not declare",
-			 name);
+		snprintf(own->misuse, sizeof(own->misuse),
+			 "asked for the parameter '%.64s', which it does not declare", name);
 	else
-		snprintf(own->misuse, sizeof(own->misuse), "asked for the parameter '%.64s' as another type: use %s",
-			 name, getters[setting->parameter->type]);
+		snprintf(own->misuse, sizeof(own->misuse),
+			 "asked for the parameter '%.64s' as another type: use %s", name,
+			 getters[setting->parameter->type]);
 }
 
 weir_status wr_values_judge(const weir_values *values)
@@ -341,52 +340,54 @@ weir_status wr_values_judge(const weir_values *values)
 	return wr_fail(WEIR_E_INVALID, "%s '%s' %s", own->kind, own->name, own->misuse);
 }
 
-/* The setting of that name, if its type is among `types`, a mask of 1 << type; else one that is all zero. */
-static const struct wr_setting *declared(const weir_values *values, const char *name, unsigned types)
+/* The setting if its type is in `types`, a mask of 1 << type; else records a misuse and returns zeros. */
+static const struct wr_setting *declared_setting(const weir_values *values, const char *name, unsigned types)
 {
 	static const struct wr_setting none;
 	const struct wr_setting *setting = wr_values_setting(values, name);
 
 	if (setting && types & 1u << setting->parameter->type)
 		return setting;
-	misuse(values, name, setting);
+	record_misuse(values, name, setting);
 	return &none;
 }
 
 bool weir_values_bool(const weir_values *values, const char *name)
 {
-	return declared(values, name, 1u << WEIR_BOOL)->integer != 0;
+	return declared_setting(values, name, 1u << WEIR_BOOL)->integer != 0;
 }
 
 int64_t weir_values_int(const weir_values *values, const char *name)
 {
-	const struct wr_setting *setting = declared(values, name,
-						    1u << WEIR_INT | 1u << WEIR_DURATION | 1u << WEIR_SIZE |
-							    1u << WEIR_INPUT | 1u << WEIR_OUTPUT);
+	const struct wr_setting *setting =
+		declared_setting(values, name,
+				 1u << WEIR_INT | 1u << WEIR_DURATION | 1u << WEIR_SIZE | 1u << WEIR_INPUT |
+					 1u << WEIR_OUTPUT);
 
 	return setting->port_count ? setting->ports[0] : setting->integer;
 }
 
 double weir_values_number(const weir_values *values, const char *name)
 {
-	return declared(values, name, 1u << WEIR_NUMBER)->number;
+	return declared_setting(values, name, 1u << WEIR_NUMBER)->number;
 }
 
 const char *weir_values_string(const weir_values *values, const char *name)
 {
-	const char *string = declared(values, name, 1u << WEIR_STRING | 1u << WEIR_CHOICE)->string;
+	const char *string = declared_setting(values, name, 1u << WEIR_STRING | 1u << WEIR_CHOICE)->string;
 
 	return string ? string : "";
 }
 
 size_t weir_values_count(const weir_values *values, const char *name)
 {
-	return declared(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS)->port_count;
+	return declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS)->port_count;
 }
 
 unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 {
-	const struct wr_setting *setting = declared(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
+	const struct wr_setting *setting =
+		declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
 
 	return i < setting->port_count ? setting->ports[i] : 0;
 }

@@ -1,4 +1,4 @@
-/* The values of the parameters of one operator or condition: what weir_values_... read. */
+/* The parameter values of one operator or condition, read by weir_values_... */
 #ifndef WR_GRAPHS_PLAN_VALUES_H
 #define WR_GRAPHS_PLAN_VALUES_H
 
@@ -15,9 +15,9 @@ struct wr_setting {
 };
 
 struct weir_values {
-	const char *kind, *name;      /* "operator" and its name: of the source, borrowed */
-	_Atomic bool misused;         /* by the first that was asked for what the table does not declare */
-	char misuse[160];             /* what that was */
+	const char *kind, *name; /* as in wr_values_source, borrowed */
+	_Atomic bool misused; /* the kind's start asked for a parameter that its table does not declare so */
+	char misuse[160];     /* the first such request, in words */
 	size_t count;
 	struct wr_setting settings[]; /* one per parameter, in the order of the table */
 };
@@ -29,21 +29,21 @@ struct wr_values_source {
 	const weir_parameter *parameters; /* may be NULL */
 	const weir_operator *ports;       /* whose ports the port parameters name */
 	const struct wr_value *object;    /* NULL: nothing was given */
-	const char *const *skip;          /* keys of the object that are no parameters; ends with NULL */
-	const struct wr_at *at;           /* of the object, or of what lacks it */
+	const char *const *skip;          /* keys of the object that are not parameters; ends with NULL */
+	const struct wr_at *at;           /* of the object; without one, of the object that lacks it */
 	struct wr_place place;
 };
 
 /*
- * Checks and converts; what is wrong goes to `reports` and leaves zero there. Gives values also then, so that
- * the check goes on. Fails: WEIR_E_NOMEM.
+ * Checks and converts all parameters. Errors go to `reports`, and the value is then zero; the values are
+ * given in that case, too, so that the check can continue. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
 			     struct wr_reports *reports);
 void wr_values_destroy(weir_values *values); /* NULL is fine */
 /*
- * Fails with WEIR_E_INVALID if a parameter was asked for that the table does not declare, or as another type,
- * and forgets it. Thread: the one whose call into the kind has just returned.
+ * Fails with WEIR_E_INVALID if the kind asked for a parameter that its table does not declare, or declares
+ * with another type; clears that record. Thread: the one whose call into the kind has just returned.
  */
 weir_status wr_values_judge(const weir_values *values);
 const struct wr_setting *wr_values_setting(const weir_values *values,

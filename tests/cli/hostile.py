@@ -153,7 +153,7 @@ def words_of_other_projects_have_a_hint(weir):
     }
     said = process.run(weir, "check", write("words.json", graph)).stderr
     for hint in (
-        "'pin_cores' (threads are pinned from outside: taskset)",
+        "'pin_cores' (pin the threads with taskset)",
         "'stop_on_deadlock' (a deadlock always ends the run;",
         "'worker_thread_number' (did you mean 'workers'?)",
         "'CudaStreamPool' is not one of",

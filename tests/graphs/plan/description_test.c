@@ -280,8 +280,8 @@ static void text_lists_resources_and_their_users(void **state)
 		"green context parts: the remainder of parts (implied)\n",
 		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in green "
 		"context left, used by a\n",
-		"stream pool far: device 2, blocking, priority 0, reserved 1, no bound, default, used by write\n",
-		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, no bound, in green "
+		"stream pool far: device 2, blocking, priority 0, reserved 1, unbounded, default, used by write\n",
+		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, unbounded, in green "
 		"context left (implied), used by b, e\n",
 		"  works on the default stream of device 2\n",
 		"  no stream pool\n",
@@ -420,8 +420,7 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
 	text = printed(made, WEIR_AS_TEXT);
-	assert_non_null(strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, no bound, used by "
-				     "nobody\n"));
+	assert_non_null(strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
 	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
 				     "default context the remainder\n"));
 	weir_text_free(text);
@@ -447,7 +446,7 @@ static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
 	text = printed(made, WEIR_AS_TEXT);
 	assert_non_null(
-		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, no bound, used by "));
+		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used"));
 	weir_text_free(text);
 	weir_description_destroy(made);
 }
@@ -526,11 +525,11 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
 		       "weir_stream_pool: its size is 8: set .size = sizeof(weir_stream_pool)");
 	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
-		       "stream pool 'a': flags 0x6: WEIR_STREAM_BLOCKING is the only one");
+		       "stream pool 'a': unknown flags 0x6: only WEIR_STREAM_BLOCKING is defined");
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
 		       "stream pool 'a': reserved_size is 5, but max_size is 4: raise max_size");
 	assert_refused(weir_description_add_stream_pool(made, "a/b", &good),
-		       "'a/b' is no name: a letter or _, then at most 63 letters, digits, _ or -");
+		       "'a/b' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -");
 	assert_int_equal(weir_description_add_stream_pool(made, "a", &good), WEIR_OK);
 	assert_refused(weir_description_add_stream_pool(made, "a", &good),
 		       "there is a resource 'a' already: give this one another name");
@@ -571,7 +570,8 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
 		       "green context pool 'p': flags 0x1: they must be 0");
 	assert_refused(weir_description_add_green_context(made, "c", "p", -3),
-		       "green context 'c': index -3: -1 is the pool's default, 0 its first");
+		       "green context 'c': index -3 is out of range: write -1 for the pool's default, or a partition "
+		       "from 0");
 	weir_description_destroy(made);
 }
 

@@ -209,8 +209,8 @@ static void f91_what_is_no_file_is_refused(void **state)
 	struct rig *rig = *state;
 
 	assert_refused(rig, "", WEIR_E_INVALID, "name a file");
-	assert_refused(rig, ".", WEIR_E_INVALID, "is no regular file");
-	assert_refused(rig, "/dev/null", WEIR_E_INVALID, "is no regular file");
+	assert_refused(rig, ".", WEIR_E_INVALID, "is not a regular file");
+	assert_refused(rig, "/dev/null", WEIR_E_INVALID, "is not a regular file");
 	assert_refused(rig, "no/such\x1b.so", WEIR_E_IO, "no/such\\u001b.so");
 }
 

@@ -44,8 +44,8 @@ static void xb09_a_bare_number_that_a_call_puts_is_refused(void **state)
 	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL), WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/scheduler/drain", "30"), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, note, said), WEIR_E_INVALID);
-	assert_string_equal(said, "/scheduler/drain W012 30 has no unit: write \"30ms\", or \"30ns\" if nanoseconds "
-				  "are meant");
+	assert_string_equal(said, "/scheduler/drain W012 30 has no unit: write \"30ms\", or \"30ns\" for "
+				  "nanoseconds");
 	assert_int_equal(weir_description_put(description, "/scheduler/drain", "\"30ms\""), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, note, said), WEIR_OK);
 	weir_description_destroy(description);
