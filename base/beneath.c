@@ -18,6 +18,6 @@ int wr_open_beneath(int folder, const char *path, int flags, unsigned mode)
 
 	do
 		fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
-	while (fd < 0 && errno == EAGAIN);	/* a folder of the path was renamed meanwhile */
+	while (fd < 0 && errno == EAGAIN); /* a folder of the path was renamed meanwhile */
 	return (int)fd;
 }

@@ -9,23 +9,23 @@
 
 enum wr_bug {
 	WR_BUG_NONE,
-	WR_BUG_CHECK_THEN_STORE,	/* lost wake-up: check, then store */
-	WR_BUG_BLIND_IDLE,		/* changes the state to IDLE by a store */
+	WR_BUG_CHECK_THEN_STORE, /* lost wake-up: check, then store */
+	WR_BUG_BLIND_IDLE,       /* changes the state to IDLE by a store */
 	/* poke reads the state first and skips on QUEUED, after a relaxed store */
 	WR_BUG_POKE_SKIPS,
-	WR_BUG_ROOM_BY_LOOKING,		/* room is freed when the front is closed, not by the tick */
-	WR_BUG_CLOSED_AFTER_COUNT,	/* `closed` is read after the count */
-	WR_BUG_STATE_BEFORE_REFERENCE,	/* poke changes the state, then takes its reference */
-	WR_BUG_GIVEN_BACK_TO_CLOSED,	/* work is returned to a closed run */
-	WR_BUG_READY_NOT_BOUND,		/* READY is not bound to the front: compute receives newer messages */
-	WR_BUG_PAYLOAD_EARLY,		/* a payload is freed before its reader on the GPU is done */
-	WR_BUG_TOKEN_WITHOUT_GENERATION,	/* a callback fires its slot whatever its generation */
-	WR_BUG_FLIGHT_NOT_ASKED,	/* max_in_flight takes ticks that were not queried for complete */
-	WR_BUG_OWN_FENCE_NOT_ARMED,	/* fences that no message of the front brought are not armed */
-	WR_BUG_MARKED_BEFORE_PUSH,	/* a sender marks its queue as new, then pushes */
-	WR_BUG_LOOKED_BEFORE_MARK,	/* the receiver reads a queue, then resets its mark */
-	WR_BUG_UNFINISHED_TAKEN,	/* an outlet returns a message whose device work is not complete */
-	WR_BUG_GATE_AFTER_PUSH,		/* that a message has fences is noted after its push */
+	WR_BUG_ROOM_BY_LOOKING,        /* room is freed when the front is closed, not by the tick */
+	WR_BUG_CLOSED_AFTER_COUNT,     /* `closed` is read after the count */
+	WR_BUG_STATE_BEFORE_REFERENCE, /* poke changes the state, then takes its reference */
+	WR_BUG_GIVEN_BACK_TO_CLOSED,   /* work is returned to a closed run */
+	WR_BUG_READY_NOT_BOUND,        /* READY is not bound to the front: compute receives newer messages */
+	WR_BUG_PAYLOAD_EARLY,          /* a payload is freed before its reader on the GPU is done */
+	WR_BUG_TOKEN_WITHOUT_GENERATION, /* a callback fires its slot whatever its generation */
+	WR_BUG_FLIGHT_NOT_ASKED,         /* max_in_flight takes ticks that were not queried for complete */
+	WR_BUG_OWN_FENCE_NOT_ARMED,      /* fences that no message of the front brought are not armed */
+	WR_BUG_MARKED_BEFORE_PUSH,       /* a sender marks its queue as new, then pushes */
+	WR_BUG_LOOKED_BEFORE_MARK,       /* the receiver reads a queue, then resets its mark */
+	WR_BUG_UNFINISHED_TAKEN,         /* an outlet returns a message whose device work is not complete */
+	WR_BUG_GATE_AFTER_PUSH,          /* that a message has fences is noted after its push */
 	/* that note is read before the front is closed, in the review before */
 	WR_BUG_GATE_BEFORE_FRONT,
 	/* a thread checks an inlet's room, then announces that it waits for it */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-int64_t wr_now(void);				/* nanoseconds; Thread: any */
-int64_t wr_time_add(int64_t at, int64_t ns);	/* saturates at INT64_MAX (F37) */
+int64_t wr_now(void);                        /* nanoseconds; Thread: any */
+int64_t wr_time_add(int64_t at, int64_t ns); /* saturates at INT64_MAX (F37) */
 
 #endif

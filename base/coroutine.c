@@ -27,8 +27,8 @@
 #endif
 
 enum {
-	GUARD_BYTES = 65536,	/* a whole page on every machine */
-	STACK_BYTES = 262144,	/* only pages that are touched take memory */
+	GUARD_BYTES = 65536,  /* a whole page on every machine */
+	STACK_BYTES = 262144, /* only pages that are touched take memory */
 	KEPT_STACKS = 1024,
 };
 
@@ -40,8 +40,8 @@ struct kept {
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kept *pool;	/* guarded by pool_lock */
-static unsigned pool_count;	/* guarded by pool_lock */
+static struct kept *pool;   /* guarded by pool_lock */
+static unsigned pool_count; /* guarded by pool_lock */
 
 static struct kept *node_of_stack(void *stack)
 {
@@ -130,7 +130,7 @@ static void coroutine_begin(struct wr_coroutine *self)
 {
 	sanitizer_arrive(self);
 	self->fn(self->arg);
-	abort();	/* it must end by a switch */
+	abort(); /* it must end by a switch */
 }
 
 #ifdef WR_UCONTEXT

@@ -36,22 +36,22 @@
 #endif
 
 struct wr_coroutine {
-	void (*fn)(void *arg);		/* never returns */
+	void (*fn)(void *arg); /* never returns */
 	void *arg;
-	void *stack;			/* its mapping; NULL: a thread's own stack */
-	struct wr_coroutine *from;	/* that switched here last */
+	void *stack;               /* its mapping; NULL: a thread's own stack */
+	struct wr_coroutine *from; /* that switched here last */
 #ifdef WR_UCONTEXT
 	ucontext_t context;
 #else
-	void *top;			/* of the stack while it is suspended: the saved registers */
+	void *top; /* of the stack while it is suspended: the saved registers */
 #endif
 #ifdef WR_ASAN
-	void *fake;			/* the sanitizer's fake stack */
+	void *fake; /* the sanitizer's fake stack */
 	const void *bottom;
 	size_t bytes;
 #endif
 #ifdef WR_TSAN
-	void *shadow;			/* the sanitizer's fiber handle */
+	void *shadow; /* the sanitizer's fiber handle */
 #endif
 };
 

@@ -13,11 +13,11 @@
  * it, so that threads and fibers read it in the same way.
  */
 struct wr_here {
-	struct wr_fiber *fiber;		/* NULL: no fiber runs in this thread */
-	void *local;			/* wr_thread_local */
-	int held;			/* mutexes held, in debug builds */
-	int pinned;			/* in wr_global_lock: switching points have no effect */
-	unsigned relaxed;		/* calls of wr_thread_relax */
+	struct wr_fiber *fiber; /* NULL: no fiber runs in this thread */
+	void *local;            /* wr_thread_local */
+	int held;               /* mutexes held, in debug builds */
+	int pinned;             /* in wr_global_lock: switching points have no effect */
+	unsigned relaxed;       /* calls of wr_thread_relax */
 };
 
 /*
@@ -30,7 +30,7 @@ struct wr_here {
 extern _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
 #define WR_HERE wr_here_of_thread
 #else
-struct wr_here *wr_here_find(void);	/* thread.c */
+struct wr_here *wr_here_find(void); /* thread.c */
 #define WR_HERE (*wr_here_find())
 #endif
 
@@ -46,8 +46,8 @@ static inline struct wr_fiber *wr_fiber_here(void)
 	return wr_read(&wr_worlds) ? WR_HERE.fiber : NULL;
 }
 
-char *wr_fiber_error(struct wr_fiber *fiber);	/* its last error, WR_ERROR_BYTES; no switching point */
-int64_t wr_fiber_now(const struct wr_fiber *fiber);	/* no switching point */
+char *wr_fiber_error(struct wr_fiber *fiber);       /* its last error, WR_ERROR_BYTES; no switching point */
+int64_t wr_fiber_now(const struct wr_fiber *fiber); /* no switching point */
 
 weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
 /* The driving thread may call it while no fiber runs: the world then goes on until the fiber is done. */
@@ -58,8 +58,8 @@ void wr_fiber_sleep(int64_t ns);
 void wr_fiber_lock(struct wr_mutex *mutex);
 void wr_fiber_unlock(struct wr_mutex *mutex);
 bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);
-void wr_fiber_broadcast(struct wr_cond *cond);		/* also by the driving thread */
+void wr_fiber_broadcast(struct wr_cond *cond); /* also by the driving thread */
 bool wr_fiber_park(struct wr_parker *parker, int64_t until);
-void wr_fiber_unpark(struct wr_parker *parker);		/* also by the driving thread */
+void wr_fiber_unpark(struct wr_parker *parker); /* also by the driving thread */
 
 #endif

@@ -23,7 +23,7 @@ struct listener {
 };
 
 static struct listener *_Atomic published;
-static _Atomic unsigned telling;	/* threads between the two counts */
+static _Atomic unsigned telling; /* threads between the two counts */
 
 weir_status weir_log_set(weir_log_fn *fn, void *arg)
 {
@@ -51,7 +51,7 @@ void wr_log_line(weir_log_level level, const char *format, ...)
 {
 	char text[1024], line[1024];
 	const struct listener *listener;
-	int error = errno;	/* the caller may still read it after logging a failure */
+	int error = errno; /* the caller may still read it after logging a failure */
 	va_list list;
 
 	assert(!wr_mutex_held()); /* the program's function may take locks and call weir */

@@ -15,7 +15,7 @@ enum hook { HOOK_OFF, HOOK_ONCE, HOOK_ALL };
 
 /* The hook orders nothing, so it is relaxed and no switching point of the seam build. */
 static _Atomic int hook = HOOK_OFF;
-static _Atomic int64_t left;		/* allocations until the one that fails; below 0 afterwards */
+static _Atomic int64_t left; /* allocations until the one that fails; below 0 afterwards */
 static _Atomic int64_t made;
 
 static bool hook_fails(int how)
@@ -137,7 +137,7 @@ static size_t grown_room(size_t room, size_t need, size_t size)
 
 weir_status wr_grow(void *array, size_t *room, size_t need, size_t size)
 {
-	char *memory = NULL;	/* *array has its own type: read and written as bytes */
+	char *memory = NULL; /* *array has its own type: read and written as bytes */
 	size_t next;
 
 	if (need <= *room)

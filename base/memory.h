@@ -11,7 +11,7 @@
 #include "weir.h"
 
 void *wr_alloc(size_t count, size_t size);
-void *wr_alloc_aligned(size_t alignment, size_t bytes);		/* zeroed; freed by wr_free */
+void *wr_alloc_aligned(size_t alignment, size_t bytes); /* zeroed; freed by wr_free */
 char *wr_strdup(const char *text);
 /* Returns a new string, or NULL. */
 char *wr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -28,6 +28,6 @@ weir_status wr_grow(void *array, size_t *room, size_t need, size_t size);
  * `all` every later one. A negative n switches it off. Process-wide.
  */
 void wr_memory_fail_at(int64_t n, bool all);
-int64_t wr_memory_count(void);	/* allocations since the process started: the bound of the sweep */
+int64_t wr_memory_count(void); /* allocations since the process started: the bound of the sweep */
 
 #endif

@@ -11,6 +11,6 @@ struct wr_random {
 /* Generators of one seed and different streams are independent. */
 void wr_random_seed(struct wr_random *random, uint64_t seed, uint64_t stream);
 uint64_t wr_random_next(struct wr_random *random);
-uint64_t wr_random_below(struct wr_random *random, uint64_t n);			/* 0..n-1; n > 0 */
+uint64_t wr_random_below(struct wr_random *random, uint64_t n); /* 0..n-1; n > 0 */
 
 #endif

@@ -12,11 +12,11 @@
 static size_t utf8_decode(const unsigned char *at, uint32_t *code)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = *at < 0x80			? 1
-			: *at >= 0xf0 && *at < 0xf8	? 4
-			: *at >= 0xe0			? 3
-			: *at >= 0xc0			? 2
-							: 0;
+	size_t length = *at < 0x80                  ? 1
+			: *at >= 0xf0 && *at < 0xf8 ? 4
+			: *at >= 0xe0               ? 3
+			: *at >= 0xc0               ? 2
+						    : 0;
 
 	if (!length || *at >= 0xf8)
 		return 0;

@@ -41,15 +41,15 @@
 enum {
 	NAME_BYTES = 16,
 	PCT_DEPTH = 3,
-	PCT_PATIENCE = 2000,	/* points in a row after which a fiber is taken to spin without yielding */
-	IDLE_YIELDS = 16,	/* of every ready fiber, until time advances */
-	SPIN_POINTS = 64,	/* a fiber that passes more points between two yields does not just spin */
-	PAUSES_LOG = 10,	/* at most 512 pauses per world */
+	PCT_PATIENCE = 2000, /* points in a row after which a fiber is taken to spin without yielding */
+	IDLE_YIELDS = 16,    /* of every ready fiber, until time advances */
+	SPIN_POINTS = 64,    /* a fiber that passes more points between two yields does not just spin */
+	PAUSES_LOG = 10,     /* at most 512 pauses per world */
 	PAUSE_ROLES = 5,
-	SPURIOUS_IN = 16,	/* one of so many waits on a condition variable wakes up spuriously */
+	SPURIOUS_IN = 16, /* one of so many waits on a condition variable wakes up spuriously */
 };
-#define START_TIME 1000000000		/* not 0, which often means "never" */
-#define IDLE_STEP 1000			/* ns, if all fibers yield and none sleeps */
+#define START_TIME    1000000000 /* not 0, which often means "never" */
+#define IDLE_STEP     1000       /* ns, if all fibers yield and none sleeps */
 #define DEFAULT_LIMIT 10000000
 
 /* Independent random numbers of one seed. */
@@ -59,22 +59,22 @@ enum waits_for { FOR_NOTHING, FOR_TIME, FOR_MUTEX, FOR_COND, FOR_TOKEN, FOR_END 
 
 struct wr_fiber {
 	struct wr_coroutine coroutine;
-	struct wr_here here;		/* while it is suspended */
+	struct wr_here here; /* while it is suspended */
 	struct wr_sim *sim;
-	size_t place;			/* in sim->fibers */
-	uint64_t index;			/* number in the order of creation; hashed */
+	size_t place;   /* in sim->fibers */
+	uint64_t index; /* number in the order of creation; hashed */
 	void (*fn)(void *arg);
 	void *arg;
 	enum waits_for what;
-	const void *object;		/* what it waits for; NULL while it is ready */
+	const void *object; /* what it waits for; NULL while it is ready */
 	int64_t until;
 	bool ready, done;
-	bool late;			/* it was woken by its time-out */
-	uint64_t epoch;			/* the world's epoch in which the next two were counted */
-	unsigned yields, points;	/* yields in this epoch; points since the last one */
-	uint64_t priority;		/* PCT */
+	bool late;               /* it was woken by its time-out */
+	uint64_t epoch;          /* the world's epoch in which the next two were counted */
+	unsigned yields, points; /* yields in this epoch; points since the last one */
+	uint64_t priority;       /* PCT */
 	char name[NAME_BYTES];
-	uint64_t role;			/* a hash of its name: equal for fibers that do the same */
+	uint64_t role; /* a hash of its name: equal for fibers that do the same */
 	char error[WR_ERROR_BYTES];
 };
 
@@ -89,29 +89,29 @@ struct wr_sim {
 	struct wr_fiber **ready;
 	size_t fiber_count, fiber_room, ready_count, ready_room;
 	struct wr_fiber driver;
-	struct wr_fiber *main;		/* runs the fn of wr_sim_call; NULL outside of it */
+	struct wr_fiber *main; /* runs the fn of wr_sim_call; NULL outside of it */
 	/* main's record; embedded, so that wr_sim_call needs no memory: objects are also freed in it */
 	struct wr_fiber visitor;
-	struct wr_fiber *ended;		/* it has ended, but its stack is not released yet */
+	struct wr_fiber *ended; /* it has ended, but its stack is not released yet */
 	weir_status broken;
-	struct wr_fiber *broken_by;	/* the fiber that reached the limit */
+	struct wr_fiber *broken_by; /* the fiber that reached the limit */
 	int64_t now;
-	uint64_t next_index, switches, begun, allowance, hash;	/* begun: switches when the call began */
-	uint64_t epoch;			/* grows when a fiber becomes ready or not ready */
+	uint64_t next_index, switches, begun, allowance, hash; /* begun: switches when the call began */
+	uint64_t epoch; /* grows when a fiber becomes ready or not ready */
 	struct wr_random schedule, world;
-	unsigned stay;			/* uniform: chance of 256 */
-	uint64_t quantum, turn;		/* round robin: points per fiber, and left for this one */
-	uint64_t floor, streak;		/* PCT: the lowest priority; points in a row of one fiber */
-	uint64_t changes[PCT_DEPTH];	/* PCT: numbers of the choices at which a priority drops */
+	unsigned stay;               /* uniform: chance of 256 */
+	uint64_t quantum, turn;      /* round robin: points per fiber, and left for this one */
+	uint64_t floor, streak;      /* PCT: the lowest priority; points in a row of one fiber */
+	uint64_t changes[PCT_DEPTH]; /* PCT: numbers of the choices at which a priority drops */
 	uint64_t choices;
 	struct wr_random pausing;
-	unsigned pauses;		/* left */
-	uint64_t pause_in;		/* a pause comes at one of so many points */
-	uint64_t pause_ns;		/* at most */
+	unsigned pauses;   /* left */
+	uint64_t pause_in; /* a pause comes at one of so many points */
+	uint64_t pause_ns; /* at most */
 	/* fibers with role % pause_of == pause_role are paused: all, or some that do the same */
 	uint64_t pause_of, pause_role;
-	unsigned paused;		/* number of fibers paused now */
-	void (*at_rest)(void *arg);	/* wr_sim_at_rest; NULL: none */
+	unsigned paused;            /* number of fibers paused now */
+	void (*at_rest)(void *arg); /* wr_sim_at_rest; NULL: none */
 	void *at_rest_arg;
 };
 
@@ -430,7 +430,7 @@ static void fiber_leave(struct wr_fiber *self)
 /* Waits until a fiber wakes those that wait for the object; returns false if `until` has passed first. */
 static bool fiber_block(struct wr_fiber *self, enum waits_for what, const void *object, int64_t until)
 {
-	assert(!WR_HERE.pinned);	/* nothing may block in wr_global_lock */
+	assert(!WR_HERE.pinned); /* nothing may block in wr_global_lock */
 	count_switch(self);
 	self->what = what;
 	self->object = object;
@@ -659,7 +659,7 @@ void wr_fiber_lock(struct wr_mutex *mutex)
 {
 	struct wr_fiber *self = WR_HERE.fiber;
 
-	while (!self && mutex->owner)	/* by a suspended fiber, which must run to unlock it */
+	while (!self && mutex->owner) /* by a suspended fiber, which must run to unlock it */
 		if (wr_sim_call(mutex->owner->sim, lock_and_unlock, mutex))
 			return;
 	if (!self)
@@ -724,7 +724,7 @@ bool wr_fiber_park(struct wr_parker *parker, int64_t until)
 	bool token;
 
 	switching_point(self);
-	assert(!parker->waiter);	/* a parker has one owner */
+	assert(!parker->waiter); /* a parker has one owner */
 	if (!wr_read(&parker->word) && until > self->sim->now) {
 		parker->waiter = self;
 		fiber_block(self, FOR_TOKEN, parker, until);
@@ -779,7 +779,7 @@ void wr_sim_destroy(struct wr_sim *sim)
 {
 	if (!sim)
 		return;
-	assert(!sim->main || sim->broken);	/* not by one of its own fibers */
+	assert(!sim->main || sim->broken); /* not by one of its own fibers */
 	while (sim->fiber_count)
 		remove_fiber(sim->fibers[sim->fiber_count - 1]);
 	wr_free(sim->fibers);
@@ -804,11 +804,11 @@ static size_t text_put_fiber(char *text, size_t at, const struct wr_fiber *fiber
 		return text_put(text, at, "; %s can run%s", fiber->name, "");
 	case FOR_TIME:
 		return text_put(text, at, "; %s sleeps%s", fiber->name,
-			   fiber->until == WR_FOREVER ? " for ever" : "");
+				fiber->until == WR_FOREVER ? " for ever" : "");
 	case FOR_MUTEX:
 		other = ((const struct wr_mutex *)fiber->object)->owner;
 		return text_put(text, at, "; %s waits for a mutex held by %s", fiber->name,
-			   other ? other->name : "no fiber");
+				other ? other->name : "no fiber");
 	case FOR_COND:
 		return text_put(text, at, "; %s waits on a condition variable%s", fiber->name, "");
 	case FOR_TOKEN:
@@ -853,7 +853,7 @@ weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
 	}
 	if (sim->broken)
 		return fail_broken(sim);
-	assert(!sim->main);	/* one thread drives a world at a time */
+	assert(!sim->main); /* one thread drives a world at a time */
 	status = add_main(sim, fn, arg);
 	if (status)
 		return status;

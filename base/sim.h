@@ -18,11 +18,11 @@
 struct wr_sim;
 
 enum wr_sim_strategy {
-	WR_SIM_BY_SEED,		/* one of the next three: 50 %, 40 %, 10 % of seeds */
+	WR_SIM_BY_SEED, /* one of the next three: 50 %, 40 %, 10 % of seeds */
 	WR_SIM_UNIFORM,
 	WR_SIM_PCT,
 	WR_SIM_ROUND_ROBIN,
-	WR_SIM_PAUSES		/* by seed, and fibers are sometimes paused at a switching point */
+	WR_SIM_PAUSES /* by seed, and fibers are sometimes paused at a switching point */
 };
 
 weir_status wr_sim_create(struct wr_sim **out, uint64_t seed, enum wr_sim_strategy strategy);
@@ -48,7 +48,7 @@ void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches);
  */
 void wr_sim_at_rest(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
 
-struct wr_sim *wr_sim_current(void);		/* the world of the calling fiber, or NULL */
+struct wr_sim *wr_sim_current(void); /* the world of the calling fiber, or NULL */
 int64_t wr_sim_now(const struct wr_sim *sim);
 /* A hash of the order of all switches so far, to count distinct schedules. */
 uint64_t wr_sim_hash(const struct wr_sim *sim);

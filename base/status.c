@@ -50,8 +50,8 @@ const char *weir_last_error(void)
 const char *weir_status_text(weir_status status)
 {
 	switch (status) {
-#define STATUS_CASE(name, value, text) \
-	case name:                     \
+#define STATUS_CASE(name, value, text)                                                                       \
+	case name:                                                                                           \
 		return text;
 		WEIR_STATUS_TABLE(STATUS_CASE)
 #undef STATUS_CASE
@@ -75,8 +75,8 @@ weir_status wr_fail_plainly(weir_status status, const char *name, const char *te
 static const char *status_name(weir_status status)
 {
 	switch (status) {
-#define NAME_CASE(name, value, text) \
-	case name:                   \
+#define NAME_CASE(name, value, text)                                                                         \
+	case name:                                                                                           \
 		return #name;
 		WEIR_STATUS_TABLE(NAME_CASE)
 #undef NAME_CASE
@@ -87,8 +87,10 @@ static const char *status_name(weir_status status)
 weir_status wr_settle_failure(weir_status status, const char *what)
 {
 	if ((int)status > 0)
-		return wr_fail(WEIR_E_INVALID, "%s returned %d: a failure is a negative weir_status, and "
-			       "statuses above 0 mean nothing", what, (int)status);
+		return wr_fail(WEIR_E_INVALID,
+			       "%s returned %d: a failure is a negative weir_status, and "
+			       "statuses above 0 mean nothing",
+			       what, (int)status);
 	if (!*wr_error_here())
 		wr_fail(status, "%s returned %s (%s) without saying why", what, status_name(status),
 			weir_status_text(status));

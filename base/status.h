@@ -14,8 +14,8 @@
  * status. Thread: any.
  */
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-weir_status wr_vfail(weir_status status, const char *format,
-		     va_list list) __attribute__((format(printf, 2, 0)));
+weir_status wr_vfail(weir_status status, const char *format, va_list list)
+	__attribute__((format(printf, 2, 0)));
 
 /* Sets "NAME: TEXT". May be called by a POSIX signal handler, since it formats nothing. */
 weir_status wr_fail_plainly(weir_status status, const char *name, const char *text);
@@ -30,6 +30,6 @@ char *wr_error_here(void);
  */
 weir_status wr_settle_failure(weir_status status, const char *what);
 
-#define WR_ERROR_BYTES 2048	/* a longer text is cut and ends with "..." */
+#define WR_ERROR_BYTES 2048 /* a longer text is cut and ends with "..." */
 
 #endif

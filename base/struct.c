@@ -12,7 +12,7 @@ static size_t size_of(const void *given)
 
 weir_status wr_struct_check(const char *type, size_t size, size_t first)
 {
-	if (size >= first && size <= 4096)	/* a larger value is an uninitialized field */
+	if (size >= first && size <= 4096) /* a larger value is an uninitialized field */
 		return WEIR_OK;
 	return wr_fail(WEIR_E_INVALID, "%s: its size is %zu: set .size = sizeof(%s)", type, size, type);
 }

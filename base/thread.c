@@ -22,7 +22,7 @@
 #include "base/fiber.h"
 #include "base/memory.h"
 
-enum { NAME_BYTES = 16 };	/* the kernel's limit for a thread's name */
+enum { NAME_BYTES = 16 }; /* the kernel's limit for a thread's name */
 enum { HANDLER_STACK = 1 << 15 };
 
 _Atomic unsigned wr_worlds;
@@ -34,7 +34,7 @@ static _Thread_local struct wr_here of_thread;
 
 __attribute__((noinline)) struct wr_here *wr_here_find(void)
 {
-	__asm__ volatile("");	/* or the compiler finds that the result is constant, and calls it once */
+	__asm__ volatile(""); /* or the compiler finds that the result is constant, and calls it once */
 	return &of_thread;
 }
 #endif
@@ -44,7 +44,7 @@ __attribute__((noinline)) struct wr_here *wr_here_find(void)
 struct start {
 	void (*fn)(void *arg);
 	void *arg;
-	void (*died)(void *arg);	/* or NULL */
+	void (*died)(void *arg); /* or NULL */
 	char name[NAME_BYTES];
 };
 
@@ -83,7 +83,7 @@ static void *thread_main(void *argument)
 	wr_free(argument);
 	signal_stack_set(handlers, sizeof handlers);
 	pthread_setname_np(pthread_self(), start.name);
-	prctl(PR_SET_TIMERSLACK, 1UL);	/* so that sleeps end in time, not up to 50 us later */
+	prctl(PR_SET_TIMERSLACK, 1UL); /* so that sleeps end in time, not up to 50 us later */
 	if (start.died)
 		thread_run_watched(&start);
 	else
@@ -140,9 +140,9 @@ weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, 
 	weir_status status;
 
 	*thread = (struct wr_thread){0};
-	status = wr_fiber_here() ? wr_fiber_start(&thread->fiber, name, fn, arg)
-			       : start_posix(thread, name,
-					     (struct start){.fn = fn, .arg = arg, .died = died});
+	status = wr_fiber_here()
+			 ? wr_fiber_start(&thread->fiber, name, fn, arg)
+			 : start_posix(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
 }
@@ -197,7 +197,7 @@ void wr_thread_relax(void)
 static struct timespec timespec_of(int64_t at)
 {
 	if (at < 0)
-		at = 0;	/* the kernel refuses negative times; they have passed */
+		at = 0; /* the kernel refuses negative times; they have passed */
 	return (struct timespec){.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
 }
 
@@ -268,7 +268,7 @@ void wr_mutex_finish(struct wr_mutex *mutex)
 {
 	int error = pthread_mutex_destroy(&mutex->handle);
 
-	assert(!error);		/* it is locked */
+	assert(!error); /* it is locked */
 	(void)error;
 }
 
@@ -421,7 +421,7 @@ void wr_unpark(struct wr_parker *parker)
 	}
 	if (wr_exchange(&parker->word, TOKEN) != WAITS)
 		return;
-	error = errno;	/* in a POSIX signal handler, errno belongs to the code that was interrupted */
+	error = errno; /* in a POSIX signal handler, errno belongs to the code that was interrupted */
 	syscall(SYS_futex, &parker->word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
 	errno = error;
 }

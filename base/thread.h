@@ -17,7 +17,7 @@ struct wr_sim;
 
 struct wr_thread {
 	pthread_t handle;
-	struct wr_fiber *fiber;		/* instead of the handle, in a world */
+	struct wr_fiber *fiber; /* instead of the handle, in a world */
 	bool started;
 };
 
@@ -29,18 +29,18 @@ weir_status wr_thread_start(struct wr_thread *thread, const char *name, void (*f
  */
 weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, void (*fn)(void *arg),
 				    void *arg, void (*died)(void *arg));
-void wr_thread_join(struct wr_thread *thread);			/* does nothing if it was never started */
+void wr_thread_join(struct wr_thread *thread); /* does nothing if it was never started */
 void wr_thread_yield(void);
-void wr_thread_relax(void);	/* the pause of a spin loop */
-void wr_thread_sleep(int64_t ns);				/* virtual in a world */
+void wr_thread_relax(void);       /* the pause of a spin loop */
+void wr_thread_sleep(int64_t ns); /* virtual in a world */
 
 struct wr_mutex {
 	pthread_mutex_t handle;
-	struct wr_fiber *owner;		/* in a world */
+	struct wr_fiber *owner; /* in a world */
 };
 
 weir_status wr_mutex_init(struct wr_mutex *mutex);
-void wr_mutex_finish(struct wr_mutex *mutex);			/* a zeroed one is fine */
+void wr_mutex_finish(struct wr_mutex *mutex); /* a zeroed one is fine */
 void wr_mutex_lock(struct wr_mutex *mutex);
 void wr_mutex_unlock(struct wr_mutex *mutex);
 /* Number of mutexes that the calling thread or fiber holds (S11: none across CUDA); 0 in release builds. */
@@ -55,8 +55,8 @@ void wr_global_lock(void);
 void wr_global_unlock(void);
 
 struct wr_cond {
-	pthread_cond_t handle;		/* CLOCK_MONOTONIC */
-	struct wr_sim *sim;		/* the world whose fibers wait, or NULL */
+	pthread_cond_t handle; /* CLOCK_MONOTONIC */
+	struct wr_sim *sim;    /* the world whose fibers wait, or NULL */
 };
 
 #define WR_FOREVER INT64_MAX
@@ -72,8 +72,8 @@ void wr_cond_broadcast(struct wr_cond *cond);
  * takes no lock and allocates nothing, so the CUDA driver's thread may call it.
  */
 struct wr_parker {
-	_Atomic uint32_t word;		/* 0 empty, 1 token, 2 its owner waits */
-	struct wr_fiber *waiter;	/* in a world */
+	_Atomic uint32_t word;   /* 0 empty, 1 token, 2 its owner waits */
+	struct wr_fiber *waiter; /* in a world */
 };
 
 /* returns false if `until` has passed without a token */

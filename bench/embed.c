@@ -23,8 +23,11 @@ static weir_status compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
-static const weir_operator echo = {
-	.size = sizeof(weir_operator), .name = "echo", .inputs = inputs, .outputs = outputs, .compute = compute};
+static const weir_operator echo = {.size = sizeof(weir_operator),
+				   .name = "echo",
+				   .inputs = inputs,
+				   .outputs = outputs,
+				   .compute = compute};
 
 struct rig {
 	weir_registry *registry;
@@ -56,7 +59,8 @@ static void must(weir_status status, const char *what)
 
 static void make_rig(struct rig *rig, size_t count, struct event_base *base)
 {
-	static const char json[] = "{\"weir\": 1, \"entities\": [{\"name\": \"echo\", \"operator\": \"echo\"}]}";
+	static const char json[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"echo\", \"operator\": \"echo\"}]}";
 	weir_scheduler_options options = {
 		.size = sizeof options, .workers = 1, .backend = "host", .event_base = base};
 	weir_description *description = NULL;

@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 5, SIZES = 5, LEAST = 20 /* messages per sender */ };
 
-static uint64_t messages;	/* per sender, in the next run */
+static uint64_t messages; /* per sender, in the next run */
 static const char *capacity = "1";
 
 static void must(weir_status status, const char *what)
@@ -56,10 +56,17 @@ static weir_status receive_compute(weir_context *context, void *state)
 
 static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
-static const weir_operator sender = {.size = sizeof(weir_operator), .name = "send", .state_size = sizeof(uint64_t),
-				     .outputs = out, .start = send_start, .compute = send_compute};
-static const weir_operator receiver = {.size = sizeof(weir_operator), .name = "receive", .state_size = sizeof(uint64_t),
-				       .inputs = in, .compute = receive_compute};
+static const weir_operator sender = {.size = sizeof(weir_operator),
+				     .name = "send",
+				     .state_size = sizeof(uint64_t),
+				     .outputs = out,
+				     .start = send_start,
+				     .compute = send_compute};
+static const weir_operator receiver = {.size = sizeof(weir_operator),
+				       .name = "receive",
+				       .state_size = sizeof(uint64_t),
+				       .inputs = in,
+				       .compute = receive_compute};
 
 /* --- a graph --- */
 
@@ -175,14 +182,15 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !quick)
 		capacity = argv[1];
-	printf("%8s %12s %12s %10s %10s %10s\n", "senders", "one port", "pairs", "/ first", "/ first", "port/pairs");
+	printf("%8s %12s %12s %10s %10s %10s\n", "senders", "one port", "pairs", "/ first", "/ first",
+	       "port/pairs");
 	for (int i = 0; i < (quick ? 2 : SIZES); i++) {
 		uint64_t total = quick ? 2000 : 200000;
 		double port = measure(sizes[i], false, total), pairs = measure(sizes[i], true, total);
 		first[0] = i ? first[0] : port;
 		first[1] = i ? first[1] : pairs;
-		printf("%8zu %9.0f ns %9.0f ns %10.2f %10.2f %10.2f\n", sizes[i], port, pairs, port / first[0],
-		       pairs / first[1], port / pairs);
+		printf("%8zu %9.0f ns %9.0f ns %10.2f %10.2f %10.2f\n", sizes[i], port, pairs,
+		       port / first[0], pairs / first[1], port / pairs);
 	}
 	return 0;
 }

@@ -1,7 +1,8 @@
 /*
  * Cost and benefit of the bound on ticks in flight (max_in_flight), as three ratios:
  *   - frames/s of an ungated chain of three kernels of 5 us, with the default bound and without one;
- *   - rates of two host entities beside a source of long kernels, on one worker, with that source and without;
+ *   - rates of two host entities beside a source of long kernels, on one worker, with that source and
+ * without;
  *   - how long a run that enqueues 5 ms kernels without pause drains, relative to the bound times the kernel.
  *
  * usage: in_flight [--backend NAME] [--seconds N]
@@ -28,7 +29,7 @@ static void check(weir_status status, const char *what)
 /* --- one run --- */
 
 struct result {
-	uint64_t ticks;			/* of the requested entity */
+	uint64_t ticks; /* of the requested entity */
 	int64_t compute_ns, ns;
 	uint64_t most;
 	char where[80];
@@ -51,8 +52,12 @@ static struct result counts_of(weir_scheduler *scheduler, const char *entity)
 
 static struct result run(const char *text, const char *entity, unsigned workers, int max_in_flight)
 {
-	weir_scheduler_options options = {.size = sizeof options, .backend = backend, .workers = workers, .measure = true,
-					  .max_in_flight = max_in_flight, .max_duration_ns = (int64_t)(seconds * 1e9)};
+	weir_scheduler_options options = {.size = sizeof options,
+					  .backend = backend,
+					  .workers = workers,
+					  .measure = true,
+					  .max_in_flight = max_in_flight,
+					  .max_duration_ns = (int64_t)(seconds * 1e9)};
 	weir_outcome outcome = {.size = sizeof outcome};
 	weir_description *description = NULL;
 	weir_scheduler *scheduler = NULL;
@@ -106,20 +111,24 @@ static void measure_chain(void)
 		ratios[i] = bounded / unbounded;
 	}
 	qsort(ratios, ROUNDS, sizeof *ratios, by_value);
-	printf("chain of 3 x 5 us, ungated: %.0f frames/s with 64 in flight, %.0f without a bound (last round); "
-	       "ratio %.3f (median of %d; %.3f to %.3f; wanted: 0.95)\n", bounded, unbounded, ratios[ROUNDS / 2], ROUNDS,
-	       ratios[0], ratios[ROUNDS - 1]);
+	printf("chain of 3 x 5 us, ungated: %.0f frames/s with 64 in flight, %.0f without a bound (last "
+	       "round); "
+	       "ratio %.3f (median of %d; %.3f to %.3f; wanted: 0.95)\n",
+	       bounded, unbounded, ratios[ROUNDS / 2], ROUNDS, ratios[0], ratios[ROUNDS - 1]);
 }
 
 static void put_beside(char *text, bool spins)
 {
 	snprintf(text, TEXT,
 		 "{\"weir\":1,\"entities\":[%s"
-		 "{\"name\":\"p\",\"operator\":\"ping\",\"conditions\":[{\"type\":\"periodic\",\"period\":\"100us\"}]},"
+		 "{\"name\":\"p\",\"operator\":\"ping\",\"conditions\":[{\"type\":\"periodic\",\"period\":"
+		 "\"100us\"}]},"
 		 "{\"name\":\"q\",\"operator\":\"sink\"}%s],"
 		 "\"connections\":[[\"p.out\",\"q.in\"]%s]}",
-		 spins ? "{\"name\":\"s\",\"operator\":\"spin\",\"parameters\":{\"duration\":\"100ms\"}}," : "",
-		 spins ? ",{\"name\":\"end\",\"operator\":\"sink\"}" : "", spins ? ",[\"s.out\",\"end.in\"]" : "");
+		 spins ? "{\"name\":\"s\",\"operator\":\"spin\",\"parameters\":{\"duration\":\"100ms\"}},"
+		       : "",
+		 spins ? ",{\"name\":\"end\",\"operator\":\"sink\"}" : "",
+		 spins ? ",[\"s.out\",\"end.in\"]" : "");
 }
 
 static void measure_beside(void)
@@ -141,14 +150,17 @@ static void measure_beside(void)
 
 static void measure_drain(void)
 {
-	static const char text[] = "{\"weir\":1,\"entities\":["
-				   "{\"name\":\"s\",\"operator\":\"spin\",\"parameters\":{\"duration\":\"5ms\"}},"
-				   "{\"name\":\"end\",\"operator\":\"sink\"}],\"connections\":[[\"s.out\",\"end.in\"]]}";
+	static const char text[] =
+		"{\"weir\":1,\"entities\":["
+		"{\"name\":\"s\",\"operator\":\"spin\",\"parameters\":{\"duration\":\"5ms\"}},"
+		"{\"name\":\"end\",\"operator\":\"sink\"}],\"connections\":[[\"s.out\",\"end.in\"]]}";
 	struct result result = run(text, "s", 1, 0);
 	double over = (double)result.ns / 1e9 - seconds;
 
-	printf("5 ms kernels without pause: finished %.2f s after the drain began (wanted: at most %.2f), %llu ticks, "
-	       "in compute %.4f of the time; %s\n", over, 64 * 0.005 + 1, (unsigned long long)result.ticks,
+	printf("5 ms kernels without pause: finished %.2f s after the drain began (wanted: at most %.2f), "
+	       "%llu ticks, "
+	       "in compute %.4f of the time; %s\n",
+	       over, 64 * 0.005 + 1, (unsigned long long)result.ticks,
 	       (double)result.compute_ns / (double)result.ns, result.where);
 }
 

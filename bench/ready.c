@@ -161,8 +161,8 @@ static const struct part {
 	const char *name;
 	void (*run)(void);
 } parts[] = {
-	{"a", ready_part_floors}, {"b", ready_part_latency}, {"c", ready_part_producer},
-	{"d", ready_part_waiting}, {"e", ready_part_stages}, {"f", ready_part_beside},
+	{"a", ready_part_floors},  {"b", ready_part_latency}, {"c", ready_part_producer},
+	{"d", ready_part_waiting}, {"e", ready_part_stages},  {"f", ready_part_beside},
 };
 
 static void run_parts(void)

@@ -6,7 +6,7 @@
 
 #include "ready_gpu.h"
 
-#define LONGEST_NS 1000000000
+#define LONGEST_NS     1000000000
 #define LONGEST_CYCLES 4000000000LL /* about two seconds, in case the device's clock stands still */
 
 /* --- the kernel --- */

@@ -6,7 +6,7 @@
 #include "ready.h"
 
 #define SHORT_NS (5 * US)
-#define LONG_NS (100 * MS)
+#define LONG_NS  (100 * MS)
 
 /* --- c: kernels of 5 us back to back --- */
 

@@ -18,28 +18,28 @@ extern "C" {
  * NULL: no store).
  */
 struct ready_work {
-	int64_t ns;		/* at most a second */
+	int64_t ns; /* at most a second */
 	uint32_t *flag;
 	uint32_t value;
 };
 
 struct ready_gpu {
 	char name[256];
-	int driver, runtime;	/* as CUDA counts: 13000 is 13.0 */
+	int driver, runtime; /* as CUDA counts: 13000 is 13.0 */
 	int processors;
-	bool can_write;		/* ready_gpu_write works */
+	bool can_write; /* ready_gpu_write works */
 };
 
-int ready_gpu_open(struct ready_gpu *out);	/* device 0; launches the kernel once to load it */
+int ready_gpu_open(struct ready_gpu *out); /* device 0; launches the kernel once to load it */
 const char *ready_gpu_text(int error);
-int ready_gpu_pinned(void **out, size_t bytes);	/* zeroed; kept until the process exits */
-int ready_gpu_stream(void **out);		/* kept likewise */
-int ready_gpu_launch(void *stream, const void *work);	/* also the CUDA form of a weir_kernel */
-int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg);	/* a host function */
+int ready_gpu_pinned(void **out, size_t bytes);                     /* zeroed; kept until the process exits */
+int ready_gpu_stream(void **out);                                   /* kept likewise */
+int ready_gpu_launch(void *stream, const void *work);               /* also the CUDA form of a weir_kernel */
+int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg); /* a host function */
 /* Later work on the stream waits for what is on the other one now. */
 int ready_gpu_follow(void *stream, void *before);
-int ready_gpu_write(void *stream, uint32_t *word, uint32_t value);	/* a stream memory operation */
-int ready_gpu_wait(void *stream);		/* cudaStreamSynchronize */
+int ready_gpu_write(void *stream, uint32_t *word, uint32_t value); /* a stream memory operation */
+int ready_gpu_wait(void *stream);                                  /* cudaStreamSynchronize */
 
 #ifdef __cplusplus
 }

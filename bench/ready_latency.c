@@ -16,10 +16,10 @@ enum { DROPPED = 3 };
 
 struct point {
 	struct ready_run run;
-	const char *pace;	/* "60Hz"; NULL: pushed, with gap_ns */
-	unsigned lines, busy;	/* busy: additional streams, each with kernels of 150 ms back to back */
+	const char *pace;     /* "60Hz"; NULL: pushed, with gap_ns */
+	unsigned lines, busy; /* busy: additional streams, each with kernels of 150 ms back to back */
 	int64_t kernel_ns, gap_ns, for_ns;
-	bool entries;		/* record when the library's callbacks are entered */
+	bool entries; /* record when the library's callbacks are entered */
 };
 
 /* Frames for which the witness was late, or saw nothing. */
@@ -27,9 +27,9 @@ static size_t early, unseen;
 
 struct result {
 	bool good;
-	struct ready_stats ready;	/* kernel end -> compute */
-	struct ready_stats entry;	/* callback entry -> compute */
-	double cores;			/* used by the process, without the witness */
+	struct ready_stats ready; /* kernel end -> compute */
+	struct ready_stats entry; /* callback entry -> compute */
+	double cores;             /* used by the process, without the witness */
 };
 
 /* --- the graph --- */
@@ -331,7 +331,7 @@ static const struct beat {
 	const char *pace;
 	int64_t kernel_ns;
 	const char *kernel;
-	int points;		/* of time */
+	int points; /* of time */
 } beats[] = {
 	{"60Hz", KERNEL_NS, "50 us", 5},
 	{"240Hz", KERNEL_NS, "50 us", 3},

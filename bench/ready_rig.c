@@ -121,19 +121,26 @@ static weir_status return_compute(weir_context *context, void *state)
 }
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "line", .type = WEIR_INT, .fallback = "-1",
+	{.size = sizeof(weir_parameter),
+	 .name = "line",
+	 .type = WEIR_INT,
+	 .fallback = "-1",
 	 .help = "whose frames"},
-	{.size = sizeof(weir_parameter), .name = "duration", .type = WEIR_DURATION, .fallback = "0",
+	{.size = sizeof(weir_parameter),
+	 .name = "duration",
+	 .type = WEIR_DURATION,
+	 .fallback = "0",
 	 .help = "of its kernel"},
 	{.name = NULL},
 };
 static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
-static const weir_port perhaps_in[] = {
-	{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+static const weir_port perhaps_in[] = {{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_OPTIONAL},
+				       {.name = NULL}};
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
 
-#define OPERATOR(called, does) .size = sizeof(weir_operator), .name = called, .help = does, \
-	.state_size = sizeof(struct stage), .parameters = parameters, .start = stage_start
+#define OPERATOR(called, does)                                                                               \
+	.size = sizeof(weir_operator), .name = called, .help = does, .state_size = sizeof(struct stage),     \
+	.parameters = parameters, .start = stage_start
 static const weir_operator operators[] = {
 	{OPERATOR("ready_source", "launches a kernel"), .inputs = perhaps_in, .outputs = out,
 	 .compute = stage_compute, .flags = WEIR_OPERATOR_STREAM},

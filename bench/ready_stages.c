@@ -23,10 +23,10 @@ static void print_rate(const char *what, const char *signal, const char *rests, 
 /* --- without weir --- */
 
 struct launcher {
-	unsigned first, step;	/* the thread's lines */
+	unsigned first, step; /* the thread's lines */
 	void **streams;
-	int64_t end;		/* polling: when to stop; otherwise 0 */
-	uint32_t frames;	/* completed; for launch_ahead: to launch, per line */
+	int64_t end;     /* polling: when to stop; otherwise 0 */
+	uint32_t frames; /* completed; for launch_ahead: to launch, per line */
 	int error;
 };
 

@@ -15,9 +15,10 @@ static struct {
 	pthread_mutex_t lock;
 	char part[64], point[128]; /* guarded by lock, like these: */
 	int64_t part_until, point_until;
-} watchdog = {
-	.lock = PTHREAD_MUTEX_INITIALIZER, .part = "start",
-	.part_until = INT64_MAX, .point_until = INT64_MAX};
+} watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	      .part = "start",
+	      .part_until = INT64_MAX,
+	      .point_until = INT64_MAX};
 
 static void *watch(void *arg)
 {

@@ -23,7 +23,7 @@
 
 enum { ROUNDS = 15, WARM_UP = 50, GAP_NS = 100000 };
 
-static _Atomic int64_t arrived;		/* time stamp of the woken thread; 0: not yet */
+static _Atomic int64_t arrived; /* time stamp of the woken thread; 0: not yet */
 
 static int64_t now(void)
 {
@@ -64,7 +64,7 @@ static void pin(int core)
 
 struct hop {
 	pthread_t thread;
-	_Atomic uint32_t word;		/* 0: wait; 1: go; 2: end */
+	_Atomic uint32_t word; /* 0: wait; 1: go; 2: end */
 };
 
 static void *wait_for_hops(void *arg)
@@ -112,7 +112,7 @@ struct run {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *in;
-	weir_message *message;		/* to push next */
+	weir_message *message; /* to push next */
 };
 
 static weir_status compute(weir_context *context, void *state)
@@ -124,7 +124,8 @@ static weir_status compute(weir_context *context, void *state)
 }
 
 static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
-static const weir_operator stamp = {.size = sizeof(weir_operator), .name = "stamp", .inputs = inputs, .compute = compute};
+static const weir_operator stamp = {
+	.size = sizeof(weir_operator), .name = "stamp", .inputs = inputs, .compute = compute};
 
 static void make_message(void *arg)
 {
@@ -142,7 +143,8 @@ static void go_by_push(void *arg)
 
 static void run_begin(struct run *run, int workers)
 {
-	static const char json[] = "{\"weir\": 1, \"entities\": [{\"name\": \"stamp\", \"operator\": \"stamp\"}]}";
+	static const char json[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"stamp\", \"operator\": \"stamp\"}]}";
 	weir_scheduler_options options = {.size = sizeof options, .workers = workers, .backend = "host"};
 	weir_description *description = NULL;
 
@@ -168,8 +170,8 @@ static void run_end(struct run *run)
 /* --- measuring --- */
 
 struct way {
-	void (*ready)(void *arg);	/* may be NULL */
-	void (*go)(void *arg);		/* wakes, or pushes */
+	void (*ready)(void *arg); /* may be NULL */
+	void (*go)(void *arg);    /* wakes, or pushes */
 	void *arg;
 };
 
@@ -218,7 +220,8 @@ static struct figures measure(struct way way, size_t count)
 		wake(&way, took, call);
 	for (size_t i = 0; i < count; i++)
 		wake(&way, took + i, call + i);
-	figures = (struct figures){part_of(took, count, 50), part_of(took, count, 99), part_of(call, count, 50)};
+	figures = (struct figures){part_of(took, count, 50), part_of(took, count, 99),
+				   part_of(call, count, 50)};
 	free(took);
 	return figures;
 }
@@ -268,9 +271,11 @@ static void compare_them(const char *where, int own, int others, int workers, si
 	run_end(&run);
 	snprintf(text, sizeof text, "futex hop, %s", where);
 	floor = print(text, hops);
-	snprintf(text, sizeof text, "inlet push -> compute, %s, %d worker%s", where, workers, workers > 1 ? "s" : "");
+	snprintf(text, sizeof text, "inlet push -> compute, %s, %d worker%s", where, workers,
+		 workers > 1 ? "s" : "");
 	found = print(text, pushes);
-	printf("%-44s %9.2f %9.2f %9.2f\n", "ratio", found.p50 / floor.p50, found.p99 / floor.p99, found.call / floor.call);
+	printf("%-44s %9.2f %9.2f %9.2f\n", "ratio", found.p50 / floor.p50, found.p99 / floor.p99,
+	       found.call / floor.call);
 }
 
 int main(int argc, char **argv)

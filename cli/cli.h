@@ -14,12 +14,12 @@
  * signal's number.
  */
 enum cli_code {
-	CLI_OK = 0,		/* finished */
-	CLI_FAILED = 1,		/* an operator, the device, memory or a file failed */
-	CLI_USAGE = 2,		/* invalid command line */
-	CLI_REFUSED = 3,	/* the graph or a plugin was refused */
+	CLI_OK = 0,      /* finished */
+	CLI_FAILED = 1,  /* an operator, the device, memory or a file failed */
+	CLI_USAGE = 2,   /* invalid command line */
+	CLI_REFUSED = 3, /* the graph or a plugin was refused */
 	CLI_DEADLOCK = 4,
-	CLI_ABANDONED = 5,	/* the run did not drain in time */
+	CLI_ABANDONED = 5, /* the run did not drain in time */
 };
 
 /* Bits of the table of options: a subcommand's mask names the options that it takes. */
@@ -42,24 +42,24 @@ enum {
 
 /* The parsed command line. All texts are borrowed from argv. */
 struct cli_options {
-	const char *argument;		/* GRAPH or NAME; NULL: none */
+	const char *argument; /* GRAPH or NAME; NULL: none */
 	const char **sets, **plugins;
 	size_t set_count, plugin_count;
 	unsigned workers;
 	const char *backend, *signal, *root;
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
-	int max_in_flight;		/* 0: not given; -1: unbounded */
-	bool seeded, limited, quiet, help;	/* limited: duration_ns was given */
+	int max_in_flight;                 /* 0: not given; -1: unbounded */
+	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	weir_format format;
 };
 
 struct cli_command {
 	const char *name;
-	const char *argument;		/* "GRAPH": required; "[NAME]": optional */
-	const char *help;		/* one line */
-	const char *text;		/* printed by --help before the options; ends with a newline */
-	unsigned options;		/* mask */
+	const char *argument; /* "GRAPH": required; "[NAME]": optional */
+	const char *help;     /* one line */
+	const char *text;     /* printed by --help before the options; ends with a newline */
+	unsigned options;     /* mask */
 	int (*run)(const struct cli_options *options);
 };
 
@@ -77,7 +77,7 @@ void cli_options_help(FILE *to, unsigned mask);
 void cli_say(const char *format, ...) WEIR_PRINTF(1, 2);
 /* Prints the last error; if memory ran out, with `path` in front. path may be NULL. */
 void cli_say_error(weir_status status, const char *path);
-void cli_say_for(const char *command);			/* borrows the name */
+void cli_say_for(const char *command); /* borrows the name */
 /*
  * Prints text from a file, a plugin or the command line, with control characters escaped (weir_text_shown).
  */
@@ -92,8 +92,8 @@ void cli_log_open(void);
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg);
 
 /* figures.c; both return text */
-const char *cli_duration(char text[24], int64_t ns);	/* "1.23 s" */
-const char *cli_rate(char text[32], double rate);	/* "24.31", "106,667" */
+const char *cli_duration(char text[24], int64_t ns); /* "1.23 s" */
+const char *cli_rate(char text[32], double rate);    /* "24.31", "106,667" */
 
 /*
  * nearest.c: returns the candidate that `word` probably means, or NULL. next(i) returns the i-th name, NULL
@@ -110,8 +110,8 @@ struct cli_graph {
 	weir_registry *registry;
 	weir_description *description;
 	const struct cli_options *options;
-	unsigned errors, warnings;	/* printed so far */
-	bool interruptible;		/* input: SIGINT and SIGTERM end the process during reading */
+	unsigned errors, warnings; /* printed so far */
+	bool interruptible;        /* input: SIGINT and SIGTERM end the process during reading */
 };
 /* Both return an exit code and print the reason of a failure. Call cli_graph_finish even after a failure. */
 int cli_registry_load(weir_registry **out, const struct cli_options *options);
@@ -126,30 +126,30 @@ void cli_crash_tell(weir_graph *of);
 
 /* signals.c: SIGINT and SIGTERM are blocked from the first line of main. */
 void cli_signals_block(void);
-void cli_signals_unblock(void);	/* restores their handling before main */
-void cli_signals_reading(bool on);	/* while on, either of them prints a line and exits */
-int cli_signals_take(void);	/* consumes a pending one; returns its number, or 0 */
+void cli_signals_unblock(void);    /* restores their handling before main */
+void cli_signals_reading(bool on); /* while on, either of them prints a line and exits */
+int cli_signals_take(void);        /* consumes a pending one; returns its number, or 0 */
 /* From now on the first of them drains the run and prints the line, the second exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
-int cli_signals_drained(void);	/* after the run; returns the signal that drained it, or 0 */
+int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
 
 /* standstill.c: explains why a run makes no progress. */
 struct cli_standstill {
-	int64_t after_ns;		/* time without a tick; 0: explain only while draining */
+	int64_t after_ns; /* time without a tick; 0: explain only while draining */
 	int64_t stood_ns;
 	uint64_t ticks;
 	bool stopping, told;
 };
-void cli_standstill_listen(void);	/* installs the SIGUSR1 handler */
+void cli_standstill_listen(void); /* installs the SIGUSR1 handler */
 /* Call it every turn_ns. */
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns);
 
 /* progress.c and summary.c: progress line and summary of a run. */
 struct cli_progress {
-	bool on;			/* stderr is a terminal */
+	bool on; /* stderr is a terminal */
 	int64_t elapsed_ns;
 };
-#define CLI_PROGRESS_NS 200000000	/* interval of the progress line */
+#define CLI_PROGRESS_NS 200000000 /* interval of the progress line */
 /* Call it every CLI_PROGRESS_NS. */
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);
 void cli_progress_clear(const struct cli_progress *progress);

@@ -15,10 +15,14 @@
 static const struct {
 	int number;
 	const char *name;
-} fatal[] = {{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}};
+} fatal[] = {{SIGSEGV, "SIGSEGV"},
+	     {SIGABRT, "SIGABRT"},
+	     {SIGBUS, "SIGBUS"},
+	     {SIGFPE, "SIGFPE"},
+	     {SIGILL, "SIGILL"}};
 enum { FATAL = sizeof fatal / sizeof fatal[0], LINE = 256 };
 
-static weir_graph *graph;	/* of the current run, or NULL */
+static weir_graph *graph; /* of the current run, or NULL */
 
 static void line_add(char line[LINE], const char *text)
 {
@@ -64,7 +68,7 @@ static void on_fatal(int number)
 	line_add_entity(line);
 	line[strlen(line)] = '\n';
 	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
-	raise(number);	/* SA_RESETHAND: takes the default action when this handler returns */
+	raise(number); /* SA_RESETHAND: takes the default action when this handler returns */
 }
 
 /*
@@ -94,7 +98,7 @@ void cli_crash_tell(weir_graph *of)
 	graph = of;
 	if (!of)
 		return;
-	(void)!atexit(on_exit_in_run);	/* once: a process has one run */
+	(void)!atexit(on_exit_in_run); /* once: a process has one run */
 	sigaltstack(&own, NULL);
 	sigemptyset(&action.sa_mask);
 	for (int i = 0; i < FATAL; i++) {

@@ -122,7 +122,7 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 		status = weir_description_check(graph->description, graph->registry, print_report, graph);
 	if (!status)
 		return CLI_OK;
-	if (!graph->errors)	/* failures without a place in the text were not reported yet */
+	if (!graph->errors) /* failures without a place in the text were not reported yet */
 		say_failure(graph, status, usage);
 	return usage ? CLI_USAGE : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }

@@ -23,7 +23,7 @@
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 enum { LEVELS = sizeof level_names / sizeof level_names[0] };
 
-static _Atomic unsigned long long lost;	/* lines dropped since the last one that was written */
+static _Atomic unsigned long long lost; /* lines dropped since the last one that was written */
 
 static ssize_t write_opened_again(const char *line, size_t length)
 {
@@ -74,7 +74,7 @@ static bool write_quietly(const char *line, size_t length)
 		while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
 			;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = error;	/* the caller may be about to report it */
+	errno = error; /* the caller may be about to report it */
 	return written == (ssize_t)length;
 }
 
@@ -86,7 +86,8 @@ static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at
 
 	if (missing)
 		snprintf(note, sizeof note, "(%llu lines lost) ", missing);
-	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], note, text);
+	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], note,
+			  text);
 	if ((size_t)length > room - 2)
 		length = (int)room - 2;
 	line[length++] = '\n';
@@ -97,7 +98,7 @@ static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg)
 {
 	const int *wanted = arg;
-	char line[1024];	/* below PIPE_BUF: lines of several writers do not mix */
+	char line[1024]; /* below PIPE_BUF: lines of several writers do not mix */
 	unsigned long long before = lost;
 	size_t length;
 

@@ -7,8 +7,8 @@
 
 #include "cli/cli.h"
 
-static const struct cli_command *const commands[] = {
-	&cli_run, &cli_check, &cli_show, &cli_operators, &cli_conditions};
+static const struct cli_command *const commands[] = {&cli_run, &cli_check, &cli_show, &cli_operators,
+						     &cli_conditions};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char *name_of_command(size_t i, const void *arg)
@@ -132,19 +132,19 @@ static int flush(int code)
 {
 	bool lost = ferror(stdout);
 
-	errno = 0;	/* do not report the error of an earlier write */
+	errno = 0; /* do not report the error of an earlier write */
 	lost |= fflush(stdout) != 0;
 	if (!lost || reader_is_gone())
 		return code;
 	if (code == CLI_FAILED && !errno)
-		return code;	/* an operator's write failed, which ended the run and was reported */
+		return code; /* an operator's write failed, which ended the run and was reported */
 	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
 	return code ? code : CLI_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-	cli_signals_block();	/* first: every thread, the CUDA driver's included, inherits the mask */
+	cli_signals_block(); /* first: every thread, the CUDA driver's included, inherits the mask */
 	signal(SIGPIPE, SIG_IGN);
 	fill_standard_descriptors();
 	cli_log_open();

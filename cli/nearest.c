@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-enum { LONGEST = 64 };	/* length of a name that is compared */
+enum { LONGEST = 64 }; /* length of a name that is compared */
 
 static unsigned least(unsigned a, unsigned b)
 {

@@ -8,16 +8,16 @@
 
 struct row {
 	unsigned bit;
-	const char *name, *value;		/* value: as shown by --help; NULL: takes no value */
+	const char *name, *value; /* value: as shown by --help; NULL: takes no value */
 	const char *help;
-	bool (*take)(struct cli_options *options, const char *value);	/* false: not `wanted` */
+	bool (*take)(struct cli_options *options, const char *value); /* false: not `wanted` */
 	const char *wanted;
 };
 
 static bool take_set(struct cli_options *options, const char *value)
 {
 	options->sets[options->set_count++] = value;
-	return true;	/* weir_description_set reports malformed ones */
+	return true; /* weir_description_set reports malformed ones */
 }
 
 static bool take_plugin(struct cli_options *options, const char *value)
@@ -38,7 +38,7 @@ static bool read_number(const char *text, unsigned long long max, unsigned long 
 	return !errno && !*end && *out <= max;
 }
 
-enum { WORKERS_MAX = 64 };	/* as in a graph file */
+enum { WORKERS_MAX = 64 }; /* as in a graph file */
 
 static bool take_workers(struct cli_options *options, const char *value)
 {
@@ -61,7 +61,7 @@ static bool take_seed(struct cli_options *options, const char *value)
 	return true;
 }
 
-enum { IN_FLIGHT_MAX = 65536 };	/* as in a graph file */
+enum { IN_FLIGHT_MAX = 65536 }; /* as in a graph file */
 
 static bool take_max_in_flight(struct cli_options *options, const char *value)
 {
@@ -142,20 +142,21 @@ static bool take_help(struct cli_options *options, const char *value)
 
 static const struct row rows[] = {
 	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
-	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated",
-	 take_plugin, "a file"},
+	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated", take_plugin,
+	 "a file"},
 	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)",
 	 take_workers, "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)",
 	 take_backend, "auto, cuda, host or sim"},
 	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or flag (the graph's, else callback)",
 	 take_signal, "callback, callback_inline or flag"},
-	{CLI_SEED, "seed", "N", "seed of the simulation (backend sim)", take_seed, "a number from 0 to 2^64 - 1"},
+	{CLI_SEED, "seed", "N", "seed of the simulation (backend sim)", take_seed,
+	 "a number from 0 to 2^64 - 1"},
 	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",
 	 "ticks of an entity that may be on the device at once (the graph's, else 64); 0: no bound",
 	 take_max_in_flight, "a number from 0 to 65536"},
-	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit", take_duration,
-	 "a time such as 500ms, 10s or 5min"},
+	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit",
+	 take_duration, "a time such as 500ms, 10s or 5min"},
 	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "explains the standstill after this time without a tick",
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
@@ -253,7 +254,8 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 	if (options->help)
 		return CLI_OK;
 	if (argc > 1) {
-		cli_say("unexpected argument '%s': give one %s", argv[1], required ? command->argument : "NAME");
+		cli_say("unexpected argument '%s': give one %s", argv[1],
+			required ? command->argument : "NAME");
 		return CLI_USAGE;
 	}
 	if (required && argc < 1) {
@@ -273,9 +275,9 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 
 	for (size_t i = 0; i < ROWS; i++)
 		if (rows[i].bit & (command->options | CLI_HELP))
-			known[count++] = (struct option){
-				rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
-				FIRST + (int)i};
+			known[count++] =
+				(struct option){rows[i].name, rows[i].value ? required_argument : no_argument,
+						NULL, FIRST + (int)i};
 	options->sets = calloc((size_t)argc, sizeof *options->sets);
 	options->plugins = calloc((size_t)argc, sizeof *options->plugins);
 	if (!options->sets || !options->plugins) {

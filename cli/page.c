@@ -239,8 +239,7 @@ void cli_page_condition(const weir_registry *registry, size_t i)
 	const weir_condition *kind = weir_registry_condition(registry, i);
 
 	print_title(kind->name, kind->help);
-	printf("\n%s condition: %s\n",
-	       kind->phase == WEIR_CONTENT ? "content" : "gathering",
+	printf("\n%s condition: %s\n", kind->phase == WEIR_CONTENT ? "content" : "gathering",
 	       kind->phase == WEIR_CONTENT ? "looks into the messages that the next tick receives"
 					   : "asked before the messages of the next tick are chosen");
 	print_parameters(kind->parameters);

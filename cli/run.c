@@ -33,7 +33,8 @@ static int make(struct run *run, const struct cli_options *options)
 		.max_duration_ns = options->duration_ns,
 		.max_in_flight = options->max_in_flight,
 		.measure = !options->quiet,
-		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) | (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
+		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
+			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
 	weir_status status;
 	int code;
@@ -75,8 +76,8 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	 * The outcome is filled only when the run ends. WEIR_E_TIMEOUT with a status in it is a compute
 	 * that failed with TIMEOUT; a wait without a limit never times out.
 	 */
-	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT && !outcome->status &&
-	       turn > 0) {
+	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT &&
+	       !outcome->status && turn > 0) {
 		cli_progress_show(progress, scheduler);
 		cli_standstill_look(standstill, scheduler, turn);
 	}
@@ -118,7 +119,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	weir_outcome outcome = {.size = sizeof outcome};
 	weir_status status;
 
-	cli_crash_tell(run->graph);	/* first: start may crash */
+	cli_crash_tell(run->graph); /* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
 		cli_say_error(status, options->argument);
@@ -144,7 +145,7 @@ static bool finish(struct run *run)
 
 	cli_crash_tell(NULL);
 	hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
-	if (!hung)	/* otherwise hanging work may still use a plugin's code */
+	if (!hung) /* otherwise hanging work may still use a plugin's code */
 		cli_graph_finish(&run->source);
 	return hung;
 }
@@ -178,7 +179,7 @@ static int run_graph(const struct cli_options *options)
 		return code;
 	cli_say("the device did not finish in time; memory that it may still use was not freed");
 	fflush(stdout);
-	_exit(code ? code : CLI_ABANDONED);	/* skips the driver's exit handlers, which would wait */
+	_exit(code ? code : CLI_ABANDONED); /* skips the driver's exit handlers, which would wait */
 }
 
 const struct cli_command cli_run = {
@@ -191,7 +192,7 @@ const struct cli_command cli_run = {
 		"A compute in progress cannot be interrupted.\n"
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
 		"per second.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED | CLI_MAX_IN_FLIGHT |
-		   CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
+	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
+		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
 	.run = run_graph,
 };

@@ -25,7 +25,7 @@ void cli_say(const char *format, ...)
 	char *line = NULL;
 	va_list list;
 
-	fflush(stdout);	/* keeps the order of the two streams */
+	fflush(stdout); /* keeps the order of the two streams */
 	va_start(list, format);
 	if (vasprintf(&line, format, list) < 0)
 		line = NULL;

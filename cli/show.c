@@ -9,8 +9,8 @@ static int show(const struct cli_options *options)
 	cli_signals_unblock();
 	code = cli_graph_load(&graph, options);
 	if (!code) {
-		weir_status status = weir_description_print(graph.description, graph.registry,
-							    options->format, &text);
+		weir_status status =
+			weir_description_print(graph.description, graph.registry, options->format, &text);
 
 		if (status)
 			cli_say_error(status, options->argument);

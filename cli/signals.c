@@ -124,6 +124,6 @@ int cli_signals_drained(void)
 {
 	unblock(false);
 	if (draining.first)
-		unblock(true);	/* a second one still exits at once */
+		unblock(true); /* a second one still exits at once */
 	return draining.first;
 }

@@ -36,7 +36,8 @@ static void print_why(const char *since, weir_scheduler *scheduler)
 /* Without --explain-after, the time also restarts when draining begins. */
 static bool timer_restarts(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
 {
-	bool restart = ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
+	bool restart =
+		ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
 
 	standstill->ticks = ticks;
 	standstill->stopping = stopping;

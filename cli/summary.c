@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-enum { LISTED = 64 };	/* most entities listed */
+enum { LISTED = 64 }; /* most entities listed */
 
 static const char *ending(const weir_outcome *outcome)
 {

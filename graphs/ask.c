@@ -37,7 +37,7 @@ struct sum {
 	int64_t at;
 	bool external;
 	size_t fences;
-	int signal;			/* of the conditions that named the fences */
+	int signal; /* of the conditions that named the fences */
 	const char *why, *of;
 };
 
@@ -113,8 +113,8 @@ weir_status wr_entity_verdict_failure(const weir_entity *entity)
 }
 
 /* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
-__attribute__((always_inline))
-static inline bool ask_phase(weir_view *view, size_t from, size_t to, struct sum *sum)
+__attribute__((always_inline)) static inline bool ask_phase(weir_view *view, size_t from, size_t to,
+							    struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
@@ -321,7 +321,7 @@ static bool inputs_closed_and_empty(const weir_view *view)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].count)
 			continue;
-		if (!weir_view_closed(view, i) || weir_view_count(view, i))	/* in this order (S5) */
+		if (!weir_view_closed(view, i) || weir_view_count(view, i)) /* in this order (S5) */
 			return false;
 	}
 	return true;
@@ -389,12 +389,11 @@ static inline bool default_conditions_hold(const weir_entity *entity)
 
 __attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
 {
-	ask_phase(view, 0, 1, sum);	/* never answers NEVER */
+	ask_phase(view, 0, 1, sum); /* never answers NEVER */
 }
 
 /* Returns false if one of them is NEVER. */
-__attribute__((always_inline))
-static inline bool ask_gathering(weir_view *view, struct sum *sum)
+__attribute__((always_inline)) static inline bool ask_gathering(weir_view *view, struct sum *sum)
 {
 	const weir_entity *entity = view->entity;
 

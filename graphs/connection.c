@@ -7,7 +7,7 @@
 static weir_status append_connection(struct wr_connection ***list, size_t *count,
 				     struct wr_connection *connection)
 {
-	size_t room = *count;	/* grows by one: connections are made once, before the run */
+	size_t room = *count; /* grows by one: connections are made once, before the run */
 	weir_status status = wr_grow(list, &room, *count + 1, sizeof **list);
 
 	if (!status)
@@ -41,10 +41,8 @@ static weir_status name_ends(struct wr_connection *connection)
 	const weir_port *output = sender ? sender->outputs[connection->output].plan->port : NULL;
 	const weir_port *input = receiver ? receiver->inputs[connection->input].plan->port : NULL;
 
-	connection->from = output ? wr_format("%s.%s", sender->plan->name, output->name)
-				  : wr_strdup("inlet");
-	connection->to = input ? wr_format("%s.%s", receiver->plan->name, input->name)
-			       : wr_strdup("outlet");
+	connection->from = output ? wr_format("%s.%s", sender->plan->name, output->name) : wr_strdup("inlet");
+	connection->to = input ? wr_format("%s.%s", receiver->plan->name, input->name) : wr_strdup("outlet");
 	return connection->from && connection->to ? WEIR_OK : WEIR_E_NOMEM;
 }
 
@@ -105,7 +103,8 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
 
 	if (!connection)
 		return WEIR_E_NOMEM;
-	status = wr_queue_init(&connection->queue, UINT32_MAX, capacity, receiver->inputs[input].plan->policy);
+	status =
+		wr_queue_init(&connection->queue, UINT32_MAX, capacity, receiver->inputs[input].plan->policy);
 	connection->receiver = receiver;
 	connection->input = input;
 	if (!status)

@@ -91,16 +91,18 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 	const char *name = entity->plan->name, *port = output->plan->port->name;
 
 	if (output->plan->port->kinds && !(output->plan->port->kinds & kind))
-		return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which is not among the kinds that the port "
-			       "declares", name, port, kind_word(kind));
+		return wr_fail(WEIR_E_INVALID,
+			       "%s.%s: emitted %s, which is not among the kinds that the port "
+			       "declares",
+			       name, port, kind_word(kind));
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const weir_port *to = connection->receiver
 					      ? connection->receiver->inputs[connection->input].plan->port
 					      : NULL;
 		if (to && to->kinds && !(to->kinds & kind))
-			return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which %s does not take", name, port,
-				       kind_word(kind), connection->to);
+			return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which %s does not take", name,
+				       port, kind_word(kind), connection->to);
 	}
 	return WEIR_OK;
 }
@@ -136,7 +138,7 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
 }
 
-#define SEARCHED_MAX 256	/* messages searched per port; the rest of a larger batch is skipped */
+#define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
 /* References to the message that belong to this tick: received, made by alloc, already emitted. */
 static uint32_t count_held_by_tick(const weir_context *context, const weir_message *message)
@@ -163,9 +165,10 @@ static weir_status refuse_reference(const weir_context *context, unsigned output
 {
 	const weir_entity *entity = context->entity;
 
-	return wr_fail(WEIR_E_INVALID, "%s.%s: emitted a message without a reference of its own: pass on "
-		       "weir_message_ref(message)", entity->plan->name,
-		       entity->outputs[output].plan->port->name);
+	return wr_fail(WEIR_E_INVALID,
+		       "%s.%s: emitted a message without a reference of its own: pass on "
+		       "weir_message_ref(message)",
+		       entity->plan->name, entity->outputs[output].plan->port->name);
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)

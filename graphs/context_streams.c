@@ -26,7 +26,7 @@ static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *m
 	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
 		return WEIR_E_NOMEM;
 	*count = get(message, entity->scratch, entity->scratch_room);
-	if (*count > entity->scratch_room)	/* other holders just added some: not received here */
+	if (*count > entity->scratch_room) /* other holders just added some: not received here */
 		*count = entity->scratch_room;
 	return WEIR_OK;
 }
@@ -217,8 +217,10 @@ static weir_status refuse_receive(const weir_context *context, unsigned input)
 	const char *name = entity_name(context);
 
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: streams are received in compute: "
-			       "its messages are taken when it begins", name);
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: streams are received in compute: "
+			       "its messages are taken when it begins",
+			       name);
 	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name, input,
 		       context->entity->input_count);
 }
@@ -313,7 +315,7 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	status = wr_own_allocate(entity, name, &own);
 	if (status)
 		return status;
-	entity->own.items[own].used = true;	/* uses of its native handle cannot be seen */
+	entity->own.items[own].used = true; /* uses of its native handle cannot be seen */
 	*out = entity->own.items[own].stream;
 	return WEIR_OK;
 }
@@ -363,8 +365,10 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	weir_status status;
 
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is set in compute: "
-			       "it is about the messages of one tick", name);
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: a stream is set in compute: "
+			       "it is about the messages of one tick",
+			       name);
 	if (output >= entity->output_count)
 		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
 			       entity->output_count);

@@ -45,8 +45,11 @@ static void explain_verdict(weir_entity *entity, const char *name, bool in_fligh
 			    void *arg)
 {
 	const weir_verdict *verdict = &entity->verdict;
-	static const char *const words[] = {[WR_READY] = "READY", [WR_WAIT] = "WAIT", [WR_NEVER] = "NEVER",
-					   [WR_SILENT] = "SILENT", [WR_MISUSED] = "MISUSED"};
+	static const char *const words[] = {[WR_READY] = "READY",
+					    [WR_WAIT] = "WAIT",
+					    [WR_NEVER] = "NEVER",
+					    [WR_SILENT] = "SILENT",
+					    [WR_MISUSED] = "MISUSED"};
 	const char *word = words[verdict->answer];
 	char detail[160];
 

@@ -125,7 +125,7 @@ static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *conne
 	size_t early = WR_BUG(LOOKED_BEFORE_MARK) ? wr_queue_inbox(&connection->queue) : 0, inbox;
 
 	wr_exchange(&connection->marked, false);
-	known->closed = wr_queue_closed(&connection->queue);	/* before the count (S5) */
+	known->closed = wr_queue_closed(&connection->queue); /* before the count (S5) */
 	inbox = WR_BUG(LOOKED_BEFORE_MARK) ? early : wr_queue_inbox(&connection->queue);
 	if (!known->inbox && inbox)
 		ring_add(set, connection->place);
@@ -156,7 +156,7 @@ static void fan_in_read_news(struct wr_fan_in *set)
 	if (!wr_load_acquire(&set->news))
 		return;
 	for (connection = fan_in_take_news(set); connection;) {
-		struct wr_connection *next = connection->next_news;	/* before its mark is reset */
+		struct wr_connection *next = connection->next_news; /* before its mark is reset */
 		fan_in_read_queue(set, connection);
 		connection = next;
 	}
@@ -192,7 +192,7 @@ static void fan_in_find_least(struct wr_fan_in *set)
 size_t wr_fan_in_least(struct wr_fan_in *set)
 {
 	fan_in_read_news(set);
-	if (!set->least_of || !set->each)	/* other ports do not maintain it */
+	if (!set->least_of || !set->each) /* other ports do not maintain it */
 		fan_in_find_least(set);
 	return set->least;
 }

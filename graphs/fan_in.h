@@ -22,7 +22,7 @@
 
 /* A port of up to this many connections has no set. */
 #ifdef WR_SEAM
-extern size_t wr_fan_in_few;	/* random in tests, so that small graphs have sets, too */
+extern size_t wr_fan_in_few; /* random in tests, so that small graphs have sets, too */
 #define WR_FAN_IN_FEW wr_fan_in_few
 #else
 #define WR_FAN_IN_FEW ((size_t)8)
@@ -32,29 +32,29 @@ struct wr_input;
 
 /* What the owner knows of one queue. */
 struct wr_known {
-	uint32_t inbox, front;		/* messages seen */
-	uint32_t taken;			/* by the last tick */
-	bool closed;			/* read before `inbox` was last read */
+	uint32_t inbox, front; /* messages seen */
+	uint32_t taken;        /* by the last tick */
+	bool closed;           /* read before `inbox` was last read */
 };
 
 struct wr_fan_in {
-	_Alignas(64) struct wr_connection *_Atomic news;	/* senders push, the owner takes all */
-	_Alignas(64) _Atomic size_t open;	/* senders that have not closed */
+	_Alignas(64) struct wr_connection *_Atomic news; /* senders push, the owner takes all */
+	_Alignas(64) _Atomic size_t open;                /* senders that have not closed */
 
 	/* owner */
-	_Alignas(64) struct wr_connection **connections;	/* of the port */
-	struct wr_known *known;		/* one per connection */
+	_Alignas(64) struct wr_connection **connections; /* of the port */
+	struct wr_known *known;                          /* one per connection */
 	size_t count;
-	size_t held;			/* messages seen, in inboxes and fronts */
-	uint32_t *ring;			/* ring buffer: queues with messages in the inbox, each once */
+	size_t held;    /* messages seen, in inboxes and fronts */
+	uint32_t *ring; /* ring buffer: queues with messages in the inbox, each once */
 	size_t ring_first, ring_count;
-	uint32_t *fronts;		/* queues with a non-empty front, in connection order */
+	uint32_t *fronts; /* queues with a non-empty front, in connection order */
 	size_t front_count, front_held;
-	size_t taken_count;		/* queues in `fronts` that the last tick took */
-	size_t at_front, at_message;	/* position of the last wr_fan_in_at; the next is often after it */
-	bool each;			/* any-size port: maintains the fields below */
-	size_t least, least_of;		/* messages in the emptiest queue; number of such, 0: unknown */
-	size_t ended;			/* messages in the emptiest queue that its sender has closed */
+	size_t taken_count;          /* queues in `fronts` that the last tick took */
+	size_t at_front, at_message; /* position of the last wr_fan_in_at; the next is often after it */
+	bool each;                   /* any-size port: maintains the fields below */
+	size_t least, least_of;      /* messages in the emptiest queue; number of such, 0: unknown */
+	size_t ended;                /* messages in the emptiest queue that its sender has closed */
 };
 
 /* Returns NULL without memory. Destroy takes NULL. */
@@ -83,7 +83,7 @@ static inline bool wr_fan_in_closed(struct wr_fan_in *set)
 }
 
 size_t wr_fan_in_held(struct wr_fan_in *set);
-size_t wr_fan_in_least(struct wr_fan_in *set);	/* walks all queues, except on any-size ports */
+size_t wr_fan_in_least(struct wr_fan_in *set); /* walks all queues, except on any-size ports */
 /* Any-size ports only: returns true if a sender has closed and its queue holds fewer than `needed`. */
 bool wr_fan_in_ended(struct wr_fan_in *set, size_t needed);
 /* Moves up to n messages from inboxes to fronts, one per queue in turn; any-size port: up to n per queue. */

@@ -19,7 +19,8 @@ static weir_status plan_condition(struct wr_plan_condition *condition)
 	weir_values *values = wr_alloc(1, sizeof *values + sizeof values->settings[0]);
 	unsigned *ports = wr_alloc(1, sizeof *ports);
 
-	*condition = (struct wr_plan_condition){.kind = gate, .values = values, .implied = true, .signal = -1};
+	*condition =
+		(struct wr_plan_condition){.kind = gate, .values = values, .implied = true, .signal = -1};
 	condition->name = wr_strdup(gate->name);
 	if (values) {
 		values->count = 1;
@@ -34,9 +35,11 @@ static weir_status plan_condition(struct wr_plan_condition *condition)
 static weir_status make_plan(struct wr_finisher *finisher, const char *port, uint32_t capacity)
 {
 	/* `reject` wakes no sender for room. It never rejects: it holds at most what the outlet holds. */
-	finisher->input = (struct wr_plan_input){
-		.port = outlet_ports, .capacity = capacity, .take = 1, .policy = WEIR_REJECT,
-		.connections = 1};
+	finisher->input = (struct wr_plan_input){.port = outlet_ports,
+						 .capacity = capacity,
+						 .take = 1,
+						 .policy = WEIR_REJECT,
+						 .connections = 1};
 	finisher->plan = (struct wr_plan_entity){.kind = &outlet_operator,
 						 .stream_pool = WR_NO_POOL,
 						 .inputs = &finisher->input,

@@ -13,7 +13,7 @@
 #include "graphs/graph.h"
 
 struct wr_finisher {
-	weir_entity entity;		/* must be first: compute casts its entity to the finisher */
+	weir_entity entity; /* must be first: compute casts its entity to the finisher */
 	weir_outlet *outlet;
 	struct wr_connection *connection;
 	struct wr_plan_entity plan;
@@ -29,6 +29,6 @@ weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const 
 			     weir_status (*compute)(weir_context *context, void *state));
 /* Gives the finisher that was made last to the outlet's graph. Cannot fail. */
 void wr_finisher_give(struct wr_finisher *finisher, weir_outlet *outlet);
-void wr_finisher_destroy(struct wr_finisher *finisher);		/* takes NULL */
+void wr_finisher_destroy(struct wr_finisher *finisher); /* takes NULL */
 
 #endif

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "graphs/graph.h"
 
-#define FEW_ITEMS 8	/* ticks that enqueue up to this many items do not lower the bound */
-#define ALL_ITEMS 512	/* items of an entity in flight: half of the driver's launch queue */
-#define LEAST 2		/* the bound is never lower: one tick works while the next is enqueued */
-#define GUESSED 8	/* up to this many ticks count as in flight without asking the device */
+#define FEW_ITEMS 8   /* ticks that enqueue up to this many items do not lower the bound */
+#define ALL_ITEMS 512 /* items of an entity in flight: half of the driver's launch queue */
+#define LEAST     2   /* the bound is never lower: one tick works while the next is enqueued */
+#define GUESSED   8   /* up to this many ticks count as in flight without asking the device */
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
@@ -71,7 +71,7 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 		if (known < STREAMS)
 			asked[known++] = end->fence;
 		status = wr_fence_query(entity->graph->system, end->fence);
-		if (!status || status == WEIR_E_DEVICE)	/* lost device: the next call on it fails */
+		if (!status || status == WEIR_E_DEVICE) /* lost device: the next call on it fails */
 			continue;
 		if (pending < room)
 			out[pending] = end->fence;
@@ -123,7 +123,8 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 		memmove(flight->ends, flight->ends + flight->first, flight->count * sizeof *flight->ends);
 		flight->first = 0;
 	}
-	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count, sizeof *flight->ends);
+	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count,
+		       sizeof *flight->ends);
 }
 
 static size_t count_ended_streams(const struct wr_own_streams *own)

@@ -14,11 +14,11 @@ struct wr_flight_end {
 };
 
 struct wr_flight {
-	size_t bound;			/* max_in_flight in this run; 0: no bound, `ends` stays empty */
-	uint64_t ticks, done;		/* number of the last tick; ticks 1..done are known to be complete */
-	struct wr_flight_end *ends;	/* [first, first + count): ends of ticks after `done`, in order */
+	size_t bound;               /* max_in_flight in this run; 0: no bound, `ends` stays empty */
+	uint64_t ticks, done;       /* number of the last tick; ticks 1..done are known to be complete */
+	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `done`, in order */
 	size_t first, count, room;
-	uint64_t items, largest;	/* items that the largest recent tick enqueued, and its number */
+	uint64_t items, largest; /* items that the largest recent tick enqueued, and its number */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);

@@ -5,7 +5,7 @@
  */
 #include "graphs/ask.h"
 
-enum { FENCES = 64 };	/* of one port in one wait; further fences are waited for when these are complete */
+enum { FENCES = 64 }; /* of one port in one wait; further fences are waited for when these are complete */
 
 bool wr_gate_ask(weir_view *view, unsigned input)
 {

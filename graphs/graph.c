@@ -160,7 +160,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_finish(&graph->entities[i]);
 	if (!status && !graph->leaks)
-		wr_pool_destroy(graph->pool);	/* else leaked, with what the GPU may touch (E4) */
+		wr_pool_destroy(graph->pool); /* else leaked, with what the GPU may touch (E4) */
 	wr_free(graph->entities);
 	wr_names_finish(&graph->names);
 	wr_free(graph->backend);

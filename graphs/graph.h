@@ -16,26 +16,26 @@ struct wr_kept {
 struct weir_graph {
 	struct wr_plan *plan;
 	struct wr_pool *pool;
-	struct wr_system *system;	/* NULL until a scheduler is made (graphs/place.c) */
-	struct wr_sim *world;		/* of a simulated run */
-	int64_t started_at;		/* start of the current or the last run */
-	const weir_entity *blamed;	/* entity whose failure kept a run from starting; NULL: none */
+	struct wr_system *system;  /* NULL until a scheduler is made (graphs/place.c) */
+	struct wr_sim *world;      /* of a simulated run */
+	int64_t started_at;        /* start of the current or the last run */
+	const weir_entity *blamed; /* entity whose failure kept a run from starting; NULL: none */
 	bool owns_world;
-	struct wr_stream_pool **pools;	/* in plan order; owned by the system (graphs/resources.c) */
-	size_t max_in_flight;		/* default of the entities (T8); set by the scheduler */
-	bool leaks;			/* some payloads could never be fenced: the message pool is leaked */
-	char *backend;			/* as requested */
+	struct wr_stream_pool **pools; /* in plan order; owned by the system (graphs/resources.c) */
+	size_t max_in_flight;          /* default of the entities (T8); set by the scheduler */
+	bool leaks;                    /* some payloads could never be fenced: the message pool is leaked */
+	char *backend;                 /* as requested */
 	weir_entity *entities;
 	size_t entity_count;
-	struct wr_names names;		/* of the entities */
-	struct wr_finisher **hidden;	/* entities of outlets; their ids follow the plan's (finisher.h) */
+	struct wr_names names;       /* of the entities */
+	struct wr_finisher **hidden; /* entities of outlets; their ids follow the plan's (finisher.h) */
 	size_t hidden_count, hidden_room;
-	struct wr_connection **connections;	/* of the plan, in its order, then of inlets and outlets */
+	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */
 	size_t connection_count, connection_room;
 	weir_inlet *inlets;
 	weir_outlet *outlets;
-	weir_scheduler *scheduler;	/* the one that uses this graph, or NULL */
-	struct wr_kept *kept;		/* destroyed schedulers: a late poke may still read one */
+	weir_scheduler *scheduler; /* the one that uses this graph, or NULL */
+	struct wr_kept *kept;      /* destroyed schedulers: a late poke may still read one */
 };
 
 struct wr_pool *wr_graph_pool(weir_graph *graph);
@@ -53,7 +53,7 @@ weir_status wr_graph_ready(weir_graph *graph);
 weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
 /* After the queues were emptied: resets what the fan-in sets know of messages. No worker runs. */
 void wr_graph_forget_queued(weir_graph *graph);
-void wr_graph_forget_told(weir_graph *graph);	/* at the end of a run: clears `told` of all conditions */
+void wr_graph_forget_told(weir_graph *graph); /* at the end of a run: clears `told` of all conditions */
 /*
  * Gives every condition its signal kind and marks the connections whose receiver waits by completion flag.
  * `signal`: enum wr_signal_kind, for conditions that name none.
@@ -81,7 +81,7 @@ weir_status wr_graph_destroy_system(weir_graph *graph);
  * naming the resource; the caller then destroys the system.
  */
 weir_status wr_resources_make(weir_graph *graph);
-void wr_resources_forget(weir_graph *graph);	/* after the system was destroyed */
+void wr_resources_forget(weir_graph *graph); /* after the system was destroyed */
 /* The pool that the entity takes its streams from; NULL: none. */
 struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);
 /* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */

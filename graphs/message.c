@@ -106,7 +106,8 @@ weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by)
 	if (!wr_exchange(&pool->misused, false))
 		return WEIR_OK;
 	wr_store(&pool->misused_by, NULL);
-	return wr_fail(WEIR_E_INVALID, "a message was unreferenced more often than it was referenced: pass on "
+	return wr_fail(WEIR_E_INVALID,
+		       "a message was unreferenced more often than it was referenced: pass on "
 		       "or keep weir_message_ref(message)");
 }
 

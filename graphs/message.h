@@ -9,9 +9,9 @@
 
 /* The thread-local of a worker (base/thread.h): set by the scheduler, NULL on other threads. */
 struct wr_local {
-	unsigned index;			/* 0..WR_WORKERS_MAX-1 */
-	const void *pool;		/* of its graph: only this thread uses cache `index` of it */
-	weir_context *context;		/* of the running tick, until its inputs are released */
+	unsigned index;        /* 0..WR_WORKERS_MAX-1 */
+	const void *pool;      /* of its graph: only this thread uses cache `index` of it */
+	weir_context *context; /* of the running tick, until its inputs are released */
 };
 
 /*
@@ -27,7 +27,7 @@ struct wr_system *wr_pool_system(const struct wr_pool *pool);
  * Messages that exist, including those in the deferred-free list; exact while no other thread uses the pool.
  */
 uint64_t wr_pool_live(const struct wr_pool *pool);
-void wr_pool_destroy(struct wr_pool *pool);		/* asserts that no message is alive */
+void wr_pool_destroy(struct wr_pool *pool); /* asserts that no message is alive */
 /*
  * Fails with WEIR_E_INVALID if a message was unreferenced too often since the last call; *by: the entity
  * whose tick did it, or NULL.
@@ -48,7 +48,7 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);
-uint32_t wr_message_references(const weir_message *message);	/* exact if the caller holds all of them */
+uint32_t wr_message_references(const weir_message *message); /* exact if the caller holds all of them */
 struct wr_pool *wr_message_pool(const weir_message *message);
 /* Marks it as delivered: others may hold it. Call before its first push. Thread: holds all references. */
 void wr_message_deliver(weir_message *message);

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "graphs/pool.h"
 
-#define BARE (UINT64_C(1) << 63)	/* receivers get the fence, but not its stream */
+#define BARE (UINT64_C(1) << 63) /* receivers get the fence, but not its stream */
 
 /* Returns false without locking if the caller is the only holder. */
 static bool message_lock_shared(weir_message *message)
@@ -71,7 +71,7 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 	weir_status status;
 	bool locked;
 
-	if (fence.stream == 0)		/* no fence: counts as complete */
+	if (fence.stream == 0) /* no fence: counts as complete */
 		return WEIR_OK;
 	locked = message_lock_shared(message);
 	status = fences_keep_latest(&message->uses, fence, 0);

@@ -14,7 +14,7 @@ static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 
 	if (!message)
 		return NULL;
-	wr_store_relaxed(&message->references, 1);	/* no other thread has it yet */
+	wr_store_relaxed(&message->references, 1); /* no other thread has it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
 	wr_store_relaxed(&message->delivered, false);
@@ -33,8 +33,10 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 		message->system = system;
 		message->payload = WR_PAYLOAD_SYSTEM;
 	} else if (device != WEIR_HOST) {
-		status = wr_fail(WEIR_E_INVALID, "tensor: no device %d before a scheduler was created: "
-				 "use WEIR_HOST", device);
+		status = wr_fail(WEIR_E_INVALID,
+				 "tensor: no device %d before a scheduler was created: "
+				 "use WEIR_HOST",
+				 device);
 	} else {
 		message->data = wr_alloc_aligned(WR_LINE, bytes);
 		message->payload = WR_PAYLOAD_OWN;

@@ -182,7 +182,7 @@ void wr_entity_close_streams(weir_entity *entity)
 {
 	struct wr_own_streams *own = &entity->own;
 
-	for (size_t i = own->count; i--;) {	/* shares before the streams that they share */
+	for (size_t i = own->count; i--;) { /* shares before the streams that they share */
 		wr_stream_close(own->items[i].stream);
 		wr_free(own->items[i].name);
 	}

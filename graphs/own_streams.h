@@ -15,11 +15,11 @@
 
 struct wr_own_stream {
 	weir_stream *stream;
-	uint64_t of;			/* share: another owner's id that last led to it; 0: none */
-	char *name;			/* of weir_context_allocate_stream; else NULL */
-	bool used;			/* in this tick: it is fenced even if nothing was enqueued */
-	bool ended;			/* the end of the last tick recorded `last` */
-	weir_fence last;		/* later work on the stream is not fenced yet */
+	uint64_t of;     /* share: another owner's id that last led to it; 0: none */
+	char *name;      /* of weir_context_allocate_stream; else NULL */
+	bool used;       /* in this tick: it is fenced even if nothing was enqueued */
+	bool ended;      /* the end of the last tick recorded `last` */
+	weir_fence last; /* later work on the stream is not fenced yet */
 };
 
 struct wr_set_stream {
@@ -29,16 +29,16 @@ struct wr_set_stream {
 struct wr_own_streams {
 	struct wr_own_stream *items;
 	size_t count, room;
-	size_t named;			/* items[0..named) have a name in profilers */
-	size_t current;			/* 1 + index of the internal stream, entity->stream; 0: none yet */
-	size_t default_stream;		/* 1 + index of the device's default stream; 0: not requested */
-	weir_fence before;		/* end of the last tick that had an internal stream, on that stream */
-	bool for_run;			/* the internal stream stays for the run; else for this tick only */
-	bool carried;			/* emitted messages carry the internal stream */
-	bool entered;			/* in this tick: the internal stream waits for `before` */
-	bool partly;			/* in this tick: some wr_input.waited is set */
-	struct wr_set_stream *sets;	/* of this tick: weir_context_set_stream */
-	weir_status failure;		/* of a call that returns no status; the end of the tick returns it */
+	size_t named;               /* items[0..named) have a name in profilers */
+	size_t current;             /* 1 + index of the internal stream, entity->stream; 0: none yet */
+	size_t default_stream;      /* 1 + index of the device's default stream; 0: not requested */
+	weir_fence before;          /* end of the last tick that had an internal stream, on that stream */
+	bool for_run;               /* the internal stream stays for the run; else for this tick only */
+	bool carried;               /* emitted messages carry the internal stream */
+	bool entered;               /* in this tick: the internal stream waits for `before` */
+	bool partly;                /* in this tick: some wr_input.waited is set */
+	struct wr_set_stream *sets; /* of this tick: weir_context_set_stream */
+	weir_status failure;        /* of a call that returns no status; the end of the tick returns it */
 	size_t set_count, set_room;
 };
 
@@ -52,7 +52,7 @@ weir_status wr_own_take(weir_entity *entity);
  * WEIR_E_UNSUPPORTED.
  */
 weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out);
-weir_status wr_own_default(weir_entity *entity, size_t *out);		/* the default stream of its device */
+weir_status wr_own_default(weir_entity *entity, size_t *out); /* the default stream of its device */
 /*
  * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
  * without a text, if the id was recycled.

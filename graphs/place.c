@@ -30,7 +30,7 @@ static void create_system_inside(void *arg)
 	if (!place_call->status)
 		return;
 	wr_resources_forget(graph);
-	(void)wr_system_destroy(graph->system);	/* nothing ran on it; the last error is set already */
+	(void)wr_system_destroy(graph->system); /* nothing ran on it; the last error is set already */
 	graph->system = NULL;
 }
 
@@ -59,7 +59,8 @@ static void fence_pending_inside(void *arg)
 	weir_graph *graph = ((struct place_call *)arg)->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].fences_pending && wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
+		if (graph->entities[i].fences_pending &&
+		    wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
 			graph->leaks = true;
 }
 
@@ -134,7 +135,8 @@ static weir_status check_none_held(weir_graph *graph)
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: %llu messages of its run on %s are still held: "
+	return wr_fail(WEIR_E_BUSY,
+		       "graph %s: %llu messages of its run on %s are still held: "
 		       "drop them before it runs elsewhere",
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
 }
@@ -144,7 +146,7 @@ weir_status wr_graph_check_released(weir_graph *graph)
 	uint64_t held, retired;
 
 	if (!graph->pool)
-		return WEIR_OK;	/* half built: there was no message yet */
+		return WEIR_OK; /* half built: there was no message yet */
 	drop_all_held(graph);
 	if (graph->leaks)
 		return WEIR_OK;
@@ -152,7 +154,8 @@ weir_status wr_graph_check_released(weir_graph *graph)
 	held = wr_pool_live(graph->pool);
 	if (held <= retired)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: %llu of its messages are still held: unref them, then destroy it",
+	return wr_fail(WEIR_E_BUSY,
+		       "graph %s: %llu of its messages are still held: unref them, then destroy it",
 		       graph->plan->name, (unsigned long long)(held - retired));
 }
 
@@ -163,7 +166,7 @@ static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
 		return WEIR_OK;
 	graph->owns_world = true;
 	weir_status status = wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
-	if (!status)	/* no limit: a run may be long, and it reaches its deadlines, since ticks take time */
+	if (!status) /* no limit: a run may be long, and it reaches its deadlines, since ticks take time */
 		wr_sim_set_limit(graph->world, UINT64_MAX);
 	return status;
 }

@@ -7,7 +7,7 @@
 #include "base/status.h"
 
 #define SLAB_LEAST 64u
-#define SLAB_MOST 4096u
+#define SLAB_MOST  4096u
 
 struct wr_slab {
 	struct wr_slab *next;

@@ -13,20 +13,20 @@
 #include "base/thread.h"
 #include "graphs/message.h"
 
-#define WR_LINE 64		/* bytes of a cache line */
-#define WR_FEW 2		/* fences stored inline */
-#define WR_SMALL 64		/* bytes of a payload stored inline */
+#define WR_LINE  64 /* bytes of a cache line */
+#define WR_FEW   2  /* fences stored inline */
+#define WR_SMALL 64 /* bytes of a payload stored inline */
 #define WR_BATCH 32
 
 /*
  * What the last unref has to release. The order matters: up to WR_PAYLOAD_INLINE there is nothing to call.
  */
 enum wr_payload {
-	WR_PAYLOAD_NONE,	/* no payload, or one of the caller without a destructor */
-	WR_PAYLOAD_INLINE,	/* bytes in the message itself: reused when its readers are done */
-	WR_PAYLOAD_OWN,		/* from base/memory.h */
-	WR_PAYLOAD_SYSTEM,	/* from wr_system_alloc */
-	WR_PAYLOAD_DESTROY,	/* the user's destructor */
+	WR_PAYLOAD_NONE,    /* no payload, or one of the caller without a destructor */
+	WR_PAYLOAD_INLINE,  /* bytes in the message itself: reused when its readers are done */
+	WR_PAYLOAD_OWN,     /* from base/memory.h */
+	WR_PAYLOAD_SYSTEM,  /* from wr_system_alloc */
+	WR_PAYLOAD_DESTROY, /* the user's destructor */
 };
 
 /*
@@ -36,26 +36,26 @@ enum wr_payload {
 struct wr_fences {
 	_Atomic uint32_t count;
 	uint32_t room;
-	weir_fence *items;	/* WR_FEW inside the message; more: an allocation that the message keeps */
+	weir_fence *items; /* WR_FEW inside the message; more: an allocation that the message keeps */
 };
 
 /* An empty message uses its first cache line only. */
 struct weir_message {
 	_Alignas(WR_LINE) _Atomic uint32_t references;
 	_Atomic uint32_t lock;
-	struct wr_fences uses, producers;	/* the use set, and the work that produces the payload (T4) */
+	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
 	struct wr_pool *pool;
-	uint8_t kind, payload;			/* WEIR_EMPTY, ...; enum wr_payload */
-	_Atomic bool delivered;			/* and weir_message_unique has not returned true since */
+	uint8_t kind, payload;  /* WEIR_EMPTY, ...; enum wr_payload */
+	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
 	void *data;
 
 	size_t size;
 	void (*destroy)(void *arg);
 	void *arg;
-	struct wr_system *system;		/* WR_PAYLOAD_SYSTEM: owner of the memory */
+	struct wr_system *system; /* WR_PAYLOAD_SYSTEM: owner of the memory */
 	weir_fence few_uses[WR_FEW];
 
-	union {					/* starts a cache line, as all payloads do */
+	union { /* starts a cache line, as all payloads do */
 		unsigned char small[WR_SMALL];
 		struct {
 			weir_tensor tensor;
@@ -70,7 +70,7 @@ _Static_assert(offsetof(struct weir_message, small) % WR_LINE == 0, "inline byte
 _Static_assert(sizeof(struct weir_message) == 6 * WR_LINE, "messages of a slab share no line");
 
 struct wr_cache {
-	_Alignas(WR_LINE) _Atomic uint32_t count;	/* written by its worker only, read by wr_pool_live */
+	_Alignas(WR_LINE) _Atomic uint32_t count; /* written by its worker only, read by wr_pool_live */
 	weir_message *free[2 * WR_BATCH];
 };
 
@@ -78,11 +78,11 @@ struct wr_slab;
 struct wr_pool {
 	struct wr_cache caches[WR_WORKERS_MAX];
 	_Atomic(struct wr_system *) system;
-	_Atomic(const weir_entity *) misused_by;	/* entity whose tick unreferenced too often */
+	_Atomic(const weir_entity *) misused_by; /* entity whose tick unreferenced too often */
 	_Atomic bool misused;
-	struct wr_mutex lock;			/* guards what follows */
+	struct wr_mutex lock; /* guards what follows */
 	struct wr_slab *slabs;
-	size_t total;				/* messages in all slabs */
+	size_t total; /* messages in all slabs */
 	weir_message **free;
 	size_t count, room;
 };
@@ -122,7 +122,7 @@ static inline void wr_pool_put(struct wr_pool *pool, weir_message *message)
 	struct wr_cache *cache = wr_pool_cache(pool);
 	uint32_t count = cache ? wr_read(&cache->count) : 2 * WR_BATCH;
 
-	wr_store_relaxed(&message->references, 0);	/* so that one unref too many is seen */
+	wr_store_relaxed(&message->references, 0); /* so that one unref too many is seen */
 	if (count == 2 * WR_BATCH) {
 		wr_pool_spill(pool, cache, message);
 		return;

@@ -29,7 +29,7 @@ static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
 
 #ifdef WR_SEAM
-	need = 2 * capacity + 1;	/* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
+	need = 2 * capacity + 1; /* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
 #endif
 	while (n < need)
 		n *= 2;
@@ -67,7 +67,7 @@ size_t wr_queue_snapshot(const struct wr_queue *queue)
 	uint64_t head = wr_load_acquire(&own->head), filled = wr_load_acquire(&own->tail) - head;
 	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
 
-	return filled < most ? (size_t)filled : most;	/* messages may pass between the two loads */
+	return filled < most ? (size_t)filled : most; /* messages may pass between the two loads */
 }
 
 /* Unrefs all messages and returns their number. No other thread uses the queue. */
@@ -176,7 +176,7 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 	tail = wr_read(&queue->tail);
 	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->look))
 		evicted = queue_evict_locked(queue);
-	tail = wr_read(&queue->tail);	/* evicting may have moved it */
+	tail = wr_read(&queue->tail); /* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = filled;
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);

@@ -27,24 +27,24 @@ struct wr_slot {
 struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
-	struct wr_slot *slots;		/* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
+	struct wr_slot *slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
 	char apart[40];
 
-	_Atomic uint64_t tail;		/* sender: end of the pushed messages */
-	uint64_t head_seen;		/* sender: head is at least this */
-	_Atomic bool closed;		/* sender: no push will follow; stored after the last push */
+	_Atomic uint64_t tail; /* sender: end of the pushed messages */
+	uint64_t head_seen;    /* sender: head is at least this */
+	_Atomic bool closed;   /* sender: no push will follow; stored after the last push */
 	char apart_too[16];
 	struct wr_queue_counters counters;
-	_Atomic uint64_t head;		/* receiver (pop: the holder of the lock): end of the taken ones */
-	_Atomic uint64_t look;		/* receiver (pop: likewise): the front is [head, look) */
-	uint64_t tail_seen;		/* receiver: tail is at least this */
+	_Atomic uint64_t head; /* receiver (pop: the holder of the lock): end of the taken ones */
+	_Atomic uint64_t look; /* receiver (pop: likewise): the front is [head, look) */
+	uint64_t tail_seen;    /* receiver: tail is at least this */
 
-	struct wr_mutex lock;		/* pop only: guards head, look, tail and the slots between them */
+	struct wr_mutex lock; /* pop only: guards head, look, tail and the slots between them */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
-void wr_queue_finish(struct wr_queue *queue);		/* unrefs what is left; takes a zeroed one */
-size_t wr_queue_snapshot(const struct wr_queue *queue);	/* approximate message count. Thread: any */
+void wr_queue_finish(struct wr_queue *queue);           /* unrefs what is left; takes a zeroed one */
+size_t wr_queue_snapshot(const struct wr_queue *queue); /* approximate message count. Thread: any */
 /*
  * Before a run, when no other thread uses the queue: unrefs leftovers, clears counters and `closed`. Returns
  * the number of leftovers.
@@ -79,13 +79,13 @@ size_t wr_queue_take_back(struct wr_queue *queue);
 struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);
 
 /* --- receiver --- */
-static inline bool wr_queue_closed(struct wr_queue *queue);	/* call it before wr_queue_count (S5) */
-static inline size_t wr_queue_count(struct wr_queue *queue);	/* inbox + front */
+static inline bool wr_queue_closed(struct wr_queue *queue);  /* call it before wr_queue_count (S5) */
+static inline size_t wr_queue_count(struct wr_queue *queue); /* inbox + front */
 size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
-struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i);	/* i-th message of the front */
+struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i); /* i-th message of the front */
 /* Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
 /* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
@@ -99,7 +99,7 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
 enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message);
-void wr_queue_swap_with_newest(struct wr_queue *queue);		/* seeded bug READY_NOT_BOUND */
+void wr_queue_swap_with_newest(struct wr_queue *queue); /* seeded bug READY_NOT_BOUND */
 
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
 {

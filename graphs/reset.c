@@ -24,14 +24,18 @@ static weir_status check_connected(const weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = entity->inputs[i].plan->port;
 		if (port_lacks_connection(entity->inputs[i].count, port))
-			return wr_fail(WEIR_E_INVALID, "%s.%s: nothing is connected to this input; "
-				       "connect it or give it an inlet", name, port->name);
+			return wr_fail(WEIR_E_INVALID,
+				       "%s.%s: nothing is connected to this input; "
+				       "connect it or give it an inlet",
+				       name, port->name);
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = entity->outputs[i].plan->port;
 		if (port_lacks_connection(entity->outputs[i].count, port))
-			return wr_fail(WEIR_E_INVALID, "%s.%s: this output is connected to nothing; "
-				       "connect it or give it an outlet", name, port->name);
+			return wr_fail(WEIR_E_INVALID,
+				       "%s.%s: this output is connected to nothing; "
+				       "connect it or give it an outlet",
+				       name, port->name);
 	}
 	return WEIR_OK;
 }
@@ -211,12 +215,12 @@ static bool has_default_conditions_only(const weir_entity *entity)
 	size_t first = entity->in_flight ? 1 : 0;
 
 	if (first == entity->gathering_count)
-		return false;	/* there is nothing to ask */
+		return false; /* there is nothing to ask */
 	for (size_t i = first; i < entity->gathering_count; i++)
 		if (!is_default(entity->conditions[i].plan))
 			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
-		if (entity->inputs[i].count != 1 || entity->inputs[i].set ||	/* small set: tests only */
+		if (entity->inputs[i].count != 1 || entity->inputs[i].set || /* small set: tests only */
 		    wr_queue_evicts(&entity->inputs[i].connections[0]->queue))
 			return false;
 	return true;
@@ -308,11 +312,11 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	weir_status status = WEIR_OK;
 
 	wr_graph_forget_queued(graph);
-	for (size_t i = 0; i < graph->entity_count; i++)	/* before the first message of the run */
+	for (size_t i = 0; i < graph->entity_count; i++) /* before the first message of the run */
 		wr_store(&graph->entities[i].looks, 0);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
-	for (size_t i = 0; !status && i < graph->hidden_count; i++)	/* the outlet's queue counts these */
+	for (size_t i = 0; !status && i < graph->hidden_count; i++) /* the outlet's queue counts these */
 		status = wr_connection_reset(graph->hidden[i]->connection, graph->pool, &(size_t){0});
 	for (size_t i = 0; !status && i < wr_graph_all(graph); i++)
 		status = blame_entity(graph, wr_graph_at(graph, i), reset_entity(wr_graph_at(graph, i)));

@@ -40,7 +40,8 @@ static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 	if (status)
 		return status;
 	if (!known_type(tensor))
-		return wr_fail(WEIR_E_INVALID, "tensor: no type of code %d with %d bits "
+		return wr_fail(WEIR_E_INVALID,
+			       "tensor: no type of code %d with %d bits "
 			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",
 			       tensor->code, tensor->bits);
 	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS)
@@ -54,8 +55,10 @@ static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 			return wr_fail(WEIR_E_INVALID, "tensor: shape[%d] is %lld, must not be negative", i,
 				       (long long)tensor->shape[i]);
 		if (!dense && tensor->strides[i] < 0)
-			return wr_fail(WEIR_E_INVALID, "tensor: strides[%d] is %lld; data must point to "
-				       "the lowest address", i, (long long)tensor->strides[i]);
+			return wr_fail(WEIR_E_INVALID,
+				       "tensor: strides[%d] is %lld; data must point to "
+				       "the lowest address",
+				       i, (long long)tensor->strides[i]);
 	}
 	return WEIR_OK;
 }

@@ -79,8 +79,8 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 	for (size_t i = 0; !status && i < entity->output_count; i++) {
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			status = wr_message_add_fence(message, fence,
-						      emitted_part(entity, i, place, message));
+			status =
+				wr_message_add_fence(message, fence, emitted_part(entity, i, place, message));
 		}
 	}
 	return status;
@@ -114,7 +114,7 @@ static weir_status fence_stream(weir_entity *entity, size_t place)
 	own->ended = false;
 	if (!wr_own_has_unfenced_work(own))
 		return WEIR_OK;
-	own->used = true;	/* so that a failed call is repeated */
+	own->used = true; /* so that a failed call is repeated */
 	wr_stream_begin(own->stream);
 	status = weir_stream_record(own->stream, &own->last);
 	own->ended = !status;
@@ -180,8 +180,10 @@ weir_status wr_entity_settle(weir_entity *entity)
 
 	if (status == WEIR_E_NOMEM) {
 		if (!entity->fences_pending)
-			wr_log(WEIR_LOG_WARN, "%s: no memory for a fence: the messages of its last tick "
-			       "are kept", entity->plan->name);
+			wr_log(WEIR_LOG_WARN,
+			       "%s: no memory for a fence: the messages of its last tick "
+			       "are kept",
+			       entity->plan->name);
 		entity->fences_pending = true;
 		return status;
 	}

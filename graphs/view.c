@@ -10,7 +10,7 @@
 
 int64_t weir_view_now(const weir_view *view)
 {
-	weir_view *own = (weir_view *)view;	/* the clock is read once per review, on demand (C3) */
+	weir_view *own = (weir_view *)view; /* the clock is read once per review, on demand (C3) */
 
 	if (!own->has_now) {
 		own->now = wr_now();
@@ -59,7 +59,7 @@ static size_t count_messages(const struct wr_input *input)
 
 	if (input->set)
 		return wr_fan_in_held(input->set);
-	if (input->count == 1)	/* nearly always */
+	if (input->count == 1) /* nearly always */
 		return wr_queue_count(&input->connections[0]->queue);
 	for (size_t i = 0; i < input->count; i++)
 		count += wr_queue_count(&input->connections[i]->queue);
@@ -175,8 +175,8 @@ static size_t connection_room(struct wr_connection *connection)
 }
 
 /*
- * Begins with the connection that was full the last time. Each receiver that frees room pokes the sender; if the
- * sender then checked all of its N connections, one round of N receivers would cost N * N checks.
+ * Begins with the connection that was full the last time. Each receiver that frees room pokes the sender; if
+ * the sender then checked all of its N connections, one round of N receivers would cost N * N checks.
  */
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
@@ -331,7 +331,7 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 	verdict_add_wait(verdict);
 	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
 		verdict->failed = WEIR_E_NOMEM;
-	else	/* merges only with fences of this condition: those of others may not be armed in the end */
+	else /* merges only with fences of this condition: those of others may not be armed in the end */
 		verdict->fence_count =
 			from + wr_fences_add(verdict->fences + from, verdict->fence_count - from,
 					     verdict->fence_room - from, fence);

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_API               __attribute__((visibility("default")))
 #define WEIR_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #else
 #define WEIR_API
@@ -41,23 +41,23 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION "0.1.0"
-#define WEIR_ABI 2u		/* incremented when a change of the tables below breaks older plugins */
+#define WEIR_ABI     2u /* incremented when a change of the tables below breaks older plugins */
 
 /* ---------------------------------------------------------------------------------------------- status -- */
 
 /* X(name, value, text). */
-#define WEIR_STATUS_TABLE(X)                                                   \
-	X(WEIR_OK, 0, "ok")                                                    \
-	X(WEIR_E_INVALID, -1, "invalid")                                       \
-	X(WEIR_E_NOMEM, -2, "out of memory")                                   \
-	X(WEIR_E_DEVICE, -3, "device failed")                                  \
-	X(WEIR_E_DEADLOCK, -4, "deadlock")                                     \
-	X(WEIR_E_ABANDONED, -5, "abandoned")                                   \
-	X(WEIR_E_CLOSED, -6, "closed")                                         \
-	X(WEIR_E_TIMEOUT, -7, "timed out")                                     \
-	X(WEIR_E_BUSY, -8, "busy")                                             \
-	X(WEIR_E_UNSUPPORTED, -9, "unsupported")                               \
-	X(WEIR_E_IO, -10, "input/output failed")                               \
+#define WEIR_STATUS_TABLE(X)                                                                                 \
+	X(WEIR_OK, 0, "ok")                                                                                  \
+	X(WEIR_E_INVALID, -1, "invalid")                                                                     \
+	X(WEIR_E_NOMEM, -2, "out of memory")                                                                 \
+	X(WEIR_E_DEVICE, -3, "device failed")                                                                \
+	X(WEIR_E_DEADLOCK, -4, "deadlock")                                                                   \
+	X(WEIR_E_ABANDONED, -5, "abandoned")                                                                 \
+	X(WEIR_E_CLOSED, -6, "closed")                                                                       \
+	X(WEIR_E_TIMEOUT, -7, "timed out")                                                                   \
+	X(WEIR_E_BUSY, -8, "busy")                                                                           \
+	X(WEIR_E_UNSUPPORTED, -9, "unsupported")                                                             \
+	X(WEIR_E_IO, -10, "input/output failed")                                                             \
 	X(WEIR_E_FAILED, -11, "operator failed")
 
 typedef enum {
@@ -66,7 +66,7 @@ typedef enum {
 #undef WEIR_STATUS_ENUM
 } weir_status;
 
-WEIR_API const char *weir_status_text(weir_status status);	/* never NULL */
+WEIR_API const char *weir_status_text(weir_status status); /* never NULL */
 /* This thread's last failure, one line; "" if there was none. Borrowed until this thread's next failure. */
 WEIR_API const char *weir_last_error(void);
 /*
@@ -125,12 +125,12 @@ typedef enum {
 	WEIR_INT,
 	WEIR_NUMBER,
 	WEIR_STRING,
-	WEIR_DURATION,	/* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
-	WEIR_SIZE,	/* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
-	WEIR_CHOICE,	/* one of `choices`: read with weir_values_string */
-	WEIR_INPUT,	/* the name of an input port of the entity: weir_values_int gives its index */
-	WEIR_OUTPUT,	/* the name of an output port */
-	WEIR_INPUTS,	/* a name or a list of names of input ports: weir_values_count, weir_values_at */
+	WEIR_DURATION, /* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
+	WEIR_SIZE,     /* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
+	WEIR_CHOICE,   /* one of `choices`: read with weir_values_string */
+	WEIR_INPUT,    /* the name of an input port of the entity: weir_values_int gives its index */
+	WEIR_OUTPUT,   /* the name of an output port */
+	WEIR_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
 	WEIR_OUTPUTS,
 } weir_parameter_type;
 
@@ -139,12 +139,12 @@ typedef struct {
 	size_t size;
 	const char *name;
 	weir_parameter_type type;
-	const char *fallback;	/* the default as JSON text (`3`, `"out"`,
-				   `true`); NULL: the parameter is required */
-	const char *help;	/* one line: what it means, its unit */
-	int64_t min, max;	/* bounds of integers, durations and sizes; both 0: any
-				   that is not negative, or for WEIR_INT any */
-	const char *choices;	/* WEIR_CHOICE: "pop|reject|fault" */
+	const char *fallback; /* the default as JSON text (`3`, `"out"`,
+				 `true`); NULL: the parameter is required */
+	const char *help;     /* one line: what it means, its unit */
+	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
+				 that is not negative, or for WEIR_INT any */
+	const char *choices;  /* WEIR_CHOICE: "pop|reject|fault" */
 } weir_parameter;
 
 /*
@@ -175,7 +175,7 @@ enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEI
 /* Kinds of messages, as a mask; 0 = any. */
 enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };
 typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
-#define WEIR_ALL UINT32_MAX		/* take: all messages that are queued */
+#define WEIR_ALL UINT32_MAX /* take: all messages that are queued */
 
 /*
  * A port. OPTIONAL: may stay unconnected. Messages emitted on an unconnected output are dropped and counted;
@@ -191,14 +191,14 @@ typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
  */
 typedef struct {
 	size_t size;
-	const char *name;	/* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
+	const char *name; /* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
 	unsigned flags;
-	unsigned kinds;		/* mask of accepted kinds. Refused: a connection between ports with no
-				   kind in common and, in a run, a message of another kind */
-	uint32_t capacity;	/* inputs: messages per connection; 0 = 1; at most 65536 */
-	uint32_t take;		/* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
-	uint32_t max_emits;	/* outputs: messages that one tick may emit; 0 = 1 */
-	weir_policy policy;	/* inputs: what happens when a queue is full */
+	unsigned kinds;     /* mask of accepted kinds. Refused: a connection between ports with no
+			       kind in common and, in a run, a message of another kind */
+	uint32_t capacity;  /* inputs: messages per connection; 0 = 1; at most 65536 */
+	uint32_t take;      /* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
+	uint32_t max_emits; /* outputs: messages that one tick may emit; 0 = 1 */
+	weir_policy policy; /* inputs: what happens when a queue is full */
 	const char *help;
 } weir_port;
 
@@ -230,7 +230,7 @@ typedef struct {
 	const char *name, *help;
 	unsigned flags;
 	size_t state_size;
-	const weir_parameter *parameters;	/* ends with a NULL name; NULL = none; likewise the ports */
+	const weir_parameter *parameters; /* ends with a NULL name; NULL = none; likewise the ports */
 	const weir_port *inputs, *outputs;
 	weir_status (*start)(weir_context *context, void *state, const weir_values *values);
 	weir_status (*compute)(weir_context *context, void *state);
@@ -268,8 +268,8 @@ typedef struct {
 	size_t size;
 	const char *name, *help;
 	size_t state_size;
-	const weir_parameter *parameters;	/* those of type WEIR_INPUT(S)/WEIR_OUTPUT(S) name the
-						   ports that the condition is about */
+	const weir_parameter *parameters; /* those of type WEIR_INPUT(S)/WEIR_OUTPUT(S) name the
+					     ports that the condition is about */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
@@ -386,17 +386,21 @@ WEIR_API const weir_condition *weir_registry_condition(const weir_registry *regi
 WEIR_API void weir_registry_destroy(weir_registry *registry);
 
 typedef struct {
-	uint32_t abi, size;		/* WEIR_ABI, sizeof this struct */
+	uint32_t abi, size; /* WEIR_ABI, sizeof this struct */
 	uint32_t operator_size, condition_size, port_size, parameter_size;
 	weir_status (*add)(weir_registry *registry);
 } weir_plugin_info;
 
 /* Exports `weir_plugin`, even with hidden visibility. Use it once per plugin, in C, C++ or CUDA C++. */
-#define WEIR_PLUGIN(function)                                                                              \
-	WEIR_C WEIR_API const weir_plugin_info weir_plugin;                                                \
-	const weir_plugin_info weir_plugin = {                                                             \
-		WEIR_ABI, sizeof(weir_plugin_info), sizeof(weir_operator), sizeof(weir_condition),         \
-		sizeof(weir_port), sizeof(weir_parameter), function}
+#define WEIR_PLUGIN(function)                                                                                \
+	WEIR_C WEIR_API const weir_plugin_info weir_plugin;                                                  \
+	const weir_plugin_info weir_plugin = {WEIR_ABI,                                                      \
+					      sizeof(weir_plugin_info),                                      \
+					      sizeof(weir_operator),                                         \
+					      sizeof(weir_condition),                                        \
+					      sizeof(weir_port),                                             \
+					      sizeof(weir_parameter),                                        \
+					      function}
 
 /* ------------------------------------------------------------------------- description: the plain data -- */
 
@@ -406,13 +410,13 @@ typedef struct {
  */
 typedef struct {
 	size_t size;
-	int number;			/* 12 for W012; docs/errors.md explains each */
-	const char *file, *pointer;	/* the file's name or NULL; JSON pointer ("/entities/2/operator") */
-	unsigned line, column;		/* from 1; 0: not read from a text */
-	const char *text;		/* one line: what is wrong and the remedy */
+	int number;                 /* 12 for W012; docs/errors.md explains each */
+	const char *file, *pointer; /* the file's name or NULL; JSON pointer ("/entities/2/operator") */
+	unsigned line, column;      /* from 1; 0: not read from a text */
+	const char *text;           /* one line: what is wrong and the remedy */
 	bool warning;
 } weir_report;
-typedef void weir_report_fn(const weir_report *report, void *arg);	/* borrows the report for the call */
+typedef void weir_report_fn(const weir_report *report, void *arg); /* borrows the report for the call */
 
 /*
  * Syntax errors are reported to fn as well (it may be NULL); weir_last_error() returns the first one. Fails:
@@ -433,31 +437,33 @@ WEIR_API weir_status weir_description_connect(weir_description *description, con
  * of one device, shared by the entities that use it. A green context pool divides a device's multiprocessors
  * into partitions; the remainder is one more partition. A green context names one of them.
  */
-enum { WEIR_STREAM_BLOCKING = 1 };	/* flags of a stream pool: its streams and CUDA's
-					   legacy default stream wait for each other */
+enum {
+	WEIR_STREAM_BLOCKING = 1
+}; /* flags of a stream pool: its streams and CUDA's
+      legacy default stream wait for each other */
 typedef struct {
 	size_t size;
-	int device;		/* a GPU's index */
+	int device; /* a GPU's index */
 	unsigned flags;
-	int priority;		/* as in CUDA: lower is more urgent; clamped
-				   to the device's range */
-	uint32_t reserved_size;	/* streams made before the first tick; UINT32_MAX: none; 0: 1 */
-	uint32_t max_size;	/* streams at most; 0: no bound */
-	const char *green_context;	/* a green context, or a green context pool for its
-					   default context; NULL: none */
-	bool is_default;	/* entities that name no pool use it */
+	int priority;              /* as in CUDA: lower is more urgent; clamped
+				      to the device's range */
+	uint32_t reserved_size;    /* streams made before the first tick; UINT32_MAX: none; 0: 1 */
+	uint32_t max_size;         /* streams at most; 0: no bound */
+	const char *green_context; /* a green context, or a green context pool for its
+				      default context; NULL: none */
+	bool is_default;           /* entities that name no pool use it */
 } weir_stream_pool;
 typedef struct {
 	size_t size;
 	int device;
-	unsigned flags;			/* must be 0 */
+	unsigned flags; /* must be 0 */
 	const uint32_t *sms_per_partition;
 	size_t num_partitions;
-	uint32_t min_sm_size;		/* the least size of a partition; 0: 2 */
-	uint32_t default_context;	/* the pool's default partition, counted from 1; 0: the
-					   remainder, or the last one if nothing remains */
-	bool is_default;		/* entities that name no pool and no
-					   context use its default context */
+	uint32_t min_sm_size;     /* the least size of a partition; 0: 2 */
+	uint32_t default_context; /* the pool's default partition, counted from 1; 0: the
+				     remainder, or the last one if nothing remains */
+	bool is_default;          /* entities that name no pool and no
+				     context use its default context */
 } weir_green_context_pool;
 WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
 						      const weir_stream_pool *pool);
@@ -509,7 +515,7 @@ WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);
 /* Getter; NULL if there is no entity of that name. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
-WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);	/* getter: its table */
+WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity); /* getter: its table */
 /* Getter: its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
 /*
@@ -542,13 +548,13 @@ WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 typedef struct {
 	size_t size;
 	void *data;
-	int32_t device, dimensions;	/* at most WEIR_DIMENSIONS */
+	int32_t device, dimensions; /* at most WEIR_DIMENSIONS */
 	const int64_t *shape, *strides;
-	uint8_t code, bits;		/* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
-	uint16_t lanes;			/* 0 = 1 */
+	uint8_t code, bits; /* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
+	uint16_t lanes;     /* 0 = 1 */
 } weir_tensor;
 #define WEIR_DIMENSIONS 8
-#define WEIR_HOST (-1)
+#define WEIR_HOST       (-1)
 
 /*
  * A message is a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. It is
@@ -574,7 +580,7 @@ WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, co
 				       void (*destroy)(void *arg), void *arg);
 WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer,
 				       void (*destroy)(void *pointer));
-WEIR_API weir_message *weir_message_ref(weir_message *message);	/* returns it */
+WEIR_API weir_message *weir_message_ref(weir_message *message); /* returns it */
 /* NULL is allowed. An unref too many is detected where possible and fails the run. */
 WEIR_API void weir_message_unref(weir_message *message);
 /*
@@ -622,7 +628,7 @@ typedef struct {
 	int (*cuda)(void *native_stream, const void *arguments);
 } weir_kernel;
 
-#define WEIR_ARGUMENTS_MAX 256		/* bytes */
+#define WEIR_ARGUMENTS_MAX 256 /* bytes */
 /*
  * Enqueues the kernel; copies the arguments. Fails, like copy, record and wait: WEIR_E_INVALID: a NULL
  * stream.
@@ -631,9 +637,9 @@ WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *
 					size_t bytes);
 /* Asynchronous; host memory should be pinned (weir's own is). */
 WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
-WEIR_API void *weir_stream_native(const weir_stream *stream);	/* cudaStream_t on CUDA, else NULL */
+WEIR_API void *weir_stream_native(const weir_stream *stream); /* cudaStream_t on CUDA, else NULL */
 WEIR_API int weir_stream_device(const weir_stream *stream);
-WEIR_API uint64_t weir_stream_id(const weir_stream *stream);	/* never reused */
+WEIR_API uint64_t weir_stream_id(const weir_stream *stream); /* never reused */
 /* Returns true if both are the same queue of the device (the same cudaStream_t), even with different ids. */
 WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);
 /*
@@ -684,8 +690,8 @@ WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_
  * WEIR_E_UNSUPPORTED without CUDA; else as weir_fence_query.
  */
 WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
-WEIR_API void weir_sleep(int64_t ns);	/* by the clock of the caller's run: virtual on `sim`.
-					   Also inside a kernel's host function */
+WEIR_API void weir_sleep(int64_t ns); /* by the clock of the caller's run: virtual on `sim`.
+					 Also inside a kernel's host function */
 
 /* ---------------------------------------------------- what an operator calls. Thread: owner, that call -- */
 
@@ -693,14 +699,14 @@ WEIR_API weir_graph *weir_context_graph(weir_context *context);
 WEIR_API weir_entity *weir_context_entity(weir_context *context);
 /* Number of this tick: the entity's ticks in this run before it. */
 WEIR_API uint64_t weir_context_tick(const weir_context *context);
-WEIR_API int64_t weir_context_now(const weir_context *context);		/* the run's clock */
+WEIR_API int64_t weir_context_now(const weir_context *context); /* the run's clock */
 /*
  * The name of the entity whose compute the calling thread runs; NULL outside of compute. Borrowed while its
  * graph lives. Takes no lock and allocates nothing, so that a SIGSEGV handler can name the entity. Thread:
  * any, also in a POSIX signal handler.
  */
 WEIR_API const char *weir_running_entity(void);
-WEIR_API bool weir_context_stopping(const weir_context *context);	/* a drain is on */
+WEIR_API bool weir_context_stopping(const weir_context *context); /* a drain is on */
 /* Messages received by this tick on the input, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
 /* The i-th of them. Borrowed until compute returns. */
@@ -818,7 +824,7 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
  * which they were emitted, so one with long device work delays those behind it. EARLY: messages are given as
  * soon as they are emitted; wait for their weir_message_fences before you touch the payload.
  */
-enum { WEIR_OUTLET_EARLY = 1 };	/* flags of an outlet */
+enum { WEIR_OUTLET_EARLY = 1 }; /* flags of an outlet */
 WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
 				       weir_outlet **out);
@@ -829,8 +835,8 @@ WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint
  * run, during a drain, or the receiver is done.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
-WEIR_API void weir_inlet_close(weir_inlet *inlet);	/* no more messages in this run; an open
-							   inlet keeps the run open */
+WEIR_API void weir_inlet_close(weir_inlet *inlet); /* no more messages in this run; an open
+						      inlet keeps the run open */
 /*
  * Gives a message. timeout 0: does not wait; negative: waits without limit. Thread: any but a worker. Fails:
  * WEIR_E_TIMEOUT. WEIR_E_CLOSED: the outlet is empty, and the run has ended or the sender is done.
@@ -873,34 +879,34 @@ enum {
 
 typedef struct {
 	size_t size;
-	unsigned workers;		/* 0: the description's, else one per core, at most 64 */
-	const char *backend;		/* "auto" (NULL), "cuda", "host", "sim" */
-	const char *signal;		/* NULL: the description's, else "callback";
-					   "callback_inline", "flag" */
-	uint64_t seed;			/* sim; 0: the description's, unless `given`. So are the
-					   zeros of the next four fields */
-	int64_t drain_ns;		/* how long a drain may take before the rest is abandoned;
-					   0: 5 s; negative: no time at all */
-	int64_t deadlock_grace_ns;	/* 0: none; negative: the run stays open until poked or stopped */
-	int64_t max_duration_ns;	/* the run drains after it; 0: no limit */
-	int64_t spin_ns;		/* how long an idle worker spins while GPU signals are
-					   outstanding; 0: not at all */
-	void *event_base;		/* the caller's libevent base instead of weir's loop thread;
-					   the base's thread also calls start, wait and destroy.
-					   weir keeps one event in the base from start to the end of
-					   the run, so its dispatch returns after the run unless the
-					   caller has events of its own */
-	bool own_loop;			/* instead of weir's loop thread the caller polls
-					   weir_scheduler_fd and calls weir_scheduler_turn */
-	bool handle_signals;		/* SIGINT and SIGTERM drain; a second one exits at once with 130
-					   or 143. All threads of the program must block both: create
-					   blocks them in the calling thread only, and destroy, called
-					   on that thread, unblocks what create blocked */
-	bool measure;			/* measure the time inside compute (two clock reads a
-					   tick): weir_entity_counts.compute_ns */
-	int max_in_flight;		/* ticks of one entity that may be on the device at once; an
-					   entity's own key overrides it. 0: the description's, else
-					   64; negative: no bound; at most 65536 */
+	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
+	const char *backend;       /* "auto" (NULL), "cuda", "host", "sim" */
+	const char *signal;        /* NULL: the description's, else "callback";
+				      "callback_inline", "flag" */
+	uint64_t seed;             /* sim; 0: the description's, unless `given`. So are the
+				      zeros of the next four fields */
+	int64_t drain_ns;          /* how long a drain may take before the rest is abandoned;
+				      0: 5 s; negative: no time at all */
+	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
+	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
+	int64_t spin_ns;           /* how long an idle worker spins while GPU signals are
+				      outstanding; 0: not at all */
+	void *event_base;          /* the caller's libevent base instead of weir's loop thread;
+				      the base's thread also calls start, wait and destroy.
+				      weir keeps one event in the base from start to the end of
+				      the run, so its dispatch returns after the run unless the
+				      caller has events of its own */
+	bool own_loop;             /* instead of weir's loop thread the caller polls
+				      weir_scheduler_fd and calls weir_scheduler_turn */
+	bool handle_signals;       /* SIGINT and SIGTERM drain; a second one exits at once with 130
+				      or 143. All threads of the program must block both: create
+				      blocks them in the calling thread only, and destroy, called
+				      on that thread, unblocks what create blocked */
+	bool measure;              /* measure the time inside compute (two clock reads a
+				      tick): weir_entity_counts.compute_ns */
+	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
+				      entity's own key overrides it. 0: the description's, else
+				      64; negative: no bound; at most 65536 */
 	/*
 	 * Called once when a run has ended (weir_scheduler_running returns false, the outcome is published),
 	 * also if destroy cut it short, but not after a failed start. It may only notify: start, wait, turn
@@ -910,29 +916,29 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root;		/* the built-in operators, and all others that open files by
-					   weir_context_open, cannot reach files outside of this folder;
-					   NULL: no limit. Borrowed for the call of create, which fails
-					   with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;			/* WEIR_GIVEN_... mask: these fields override the description
-					   even if they are 0 */
+	const char *root; /* the built-in operators, and all others that open files by
+			     weir_context_open, cannot reach files outside of this folder;
+			     NULL: no limit. Borrowed for the call of create, which fails
+			     with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
+			     even if they are 0 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
 typedef struct {
 	size_t size;
-	weir_status status;		/* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
-					   out of time), DEVICE, or what compute returned */
-	const char *entity;		/* the entity that failed, or NULL */
-	const char *text;		/* one line; for a deadlock, root causes and circles first */
+	weir_status status; /* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
+			       out of time), DEVICE, or what compute returned */
+	const char *entity; /* the entity that failed, or NULL */
+	const char *text;   /* one line; for a deadlock, root causes and circles first */
 	uint64_t ticks;
-	uint64_t leftover, abandoned;	/* messages still queued at a normal end; dropped
-					   because the run was cut short */
+	uint64_t leftover, abandoned; /* messages still queued at a normal end; dropped
+					 because the run was cut short */
 	int64_t duration_ns;
-	int posix_signal;		/* SIGINT or SIGTERM that began the drain, or 0 */
-	uint64_t discarded;		/* leftovers of the previous run, dropped by this run's start */
-	const char *waiting;		/* one line: entities that wait for something from outside
-					   (disabled, told to wait); NULL: none. Borrowed */
+	int posix_signal;    /* SIGINT or SIGTERM that began the drain, or 0 */
+	uint64_t discarded;  /* leftovers of the previous run, dropped by this run's start */
+	const char *waiting; /* one line: entities that wait for something from outside
+				(disabled, told to wait); NULL: none. Borrowed */
 } weir_outcome;
 
 /*
@@ -997,20 +1003,20 @@ WEIR_API weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out);
 typedef struct {
 	size_t size;
 	const char *entity;
-	uint64_t ticks, received, emitted, unconnected;	/* unconnected: emitted on an optional
+	uint64_t ticks, received, emitted, unconnected; /* unconnected: emitted on an optional
 							   output without connection */
-	int64_t compute_ns;				/* wall time inside ticks; 0 unless options.measure */
+	int64_t compute_ns;                             /* wall time inside ticks; 0 unless options.measure */
 	bool done;
-	uint64_t lost;					/* due ticks that never ran, as counted by its
-							   conditions: the periods that `periodic` skips */
-	uint64_t most_in_flight;			/* most ticks on the device at once; the device is
-							   queried rarely, so up to 8 of them may have been
-							   complete; 0 without a bound */
+	uint64_t lost;           /* due ticks that never ran, as counted by its
+				    conditions: the periods that `periodic` skips */
+	uint64_t most_in_flight; /* most ticks on the device at once; the device is
+				    queried rarely, so up to 8 of them may have been
+				    complete; 0 without a bound */
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
 	size_t size;
-	const char *from, *to;		/* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
+	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
 } weir_queue_counts;

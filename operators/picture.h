@@ -47,7 +47,7 @@ void wr_picture_close(struct wr_picture *picture);
 bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
 		      char text[WR_PICTURE_TEXT]);
 /* The same in an open folder. */
-bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image, int compression,
-			 char text[WR_PICTURE_TEXT]);
+bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image,
+			 int compression, char text[WR_PICTURE_TEXT]);
 
 #endif

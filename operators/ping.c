@@ -60,7 +60,8 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_ping = {
 	.size = sizeof(weir_operator),
 	.name = "ping",
-	.help = "emits a message every tick; the conditions `count` and `periodic` set how many and how often",
+	.help = "emits a message every tick; the conditions `count` and `periodic` set how many and how "
+		"often",
 	.state_size = sizeof(struct ping),
 	.parameters = parameters,
 	.outputs = outputs,

@@ -243,8 +243,8 @@ bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image ima
 	return wr_picture_write_in(AT_FDCWD, path, from, image, compression, text);
 }
 
-bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image, int compression,
-			 char text[WR_PICTURE_TEXT])
+bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image,
+			 int compression, char text[WR_PICTURE_TEXT])
 {
 	struct writer writer = {.text = text};
 	bool written = create_writer(&writer, folder, name);

@@ -71,7 +71,7 @@ static void make_folder(weir_context *context, char *path)
 		*slash = '/';
 	if (above < 0)
 		return;
-	mkdirat(above, name, 0777);	/* an error shows when the folder is opened */
+	mkdirat(above, name, 0777); /* an error shows when the folder is opened */
 	close(above);
 }
 
@@ -100,7 +100,8 @@ static weir_status make_directory(weir_context *context, struct png_write *self)
 		return weir_context_fail(context, "directory '%s': there is something else of this name",
 					 self->directory);
 	if (self->folder < 0 || faccessat(self->folder, ".", W_OK | X_OK, 0))
-		return weir_context_fail(context, "directory '%s': %s", self->directory, wr_path_error(errno));
+		return weir_context_fail(context, "directory '%s': %s", self->directory,
+					 wr_path_error(errno));
 	return WEIR_OK;
 }
 

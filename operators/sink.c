@@ -4,7 +4,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.flags = WEIR_PORT_DEVICE,	/* no host code reads the messages */
+		.flags = WEIR_PORT_DEVICE, /* no host code reads the messages */
 		.help = "anything",
 	},
 	{.name = NULL},

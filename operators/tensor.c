@@ -105,10 +105,11 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 		status = weir_fence_query(weir_context_graph(context), fences[i]);
 	if (status != WEIR_E_BUSY)
 		return status;
-	return weir_context_fail(context,
-				 "the device still writes what input 'in' holds: take \"gate\": false of port 'in' "
-				 "out of '%s'",
-				 weir_entity_name(weir_context_entity(context)));
+	return weir_context_fail(
+		context,
+		"the device still writes what input 'in' holds: take \"gate\": false of port 'in' "
+		"out of '%s'",
+		weir_entity_name(weir_context_entity(context)));
 }
 
 static weir_status check_copy(weir_context *context, const weir_tensor *tensor, bool to_host)

@@ -27,7 +27,8 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler)
 weir_status wr_check_call(weir_scheduler *scheduler, const char *what)
 {
 	if (scheduler->process != (int)getpid())
-		return wr_fail(WEIR_E_INVALID, "graph %s: its scheduler was created before a fork, which its "
+		return wr_fail(WEIR_E_INVALID,
+			       "graph %s: its scheduler was created before a fork, which its "
 			       "threads did not survive: create graph and scheduler after the fork",
 			       scheduler->graph->plan->name);
 	if (wr_load(&scheduler->calling_ended) != wr_thread_self())
@@ -151,7 +152,7 @@ void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
 	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
 	if (scheduler->graph->owns_world)
-		return;	/* may be a signal handler, and the loop polls `asked` (run.c) */
+		return; /* may be a signal handler, and the loop polls `asked` (run.c) */
 	wr_loop_kick(&scheduler->loop);
 }
 

@@ -17,7 +17,7 @@ static weir_status fail_full_queue(const struct wr_connection *connection, weir_
 	const weir_entity *receiver = connection->receiver;
 	struct wr_queue_counters *counters = &((struct wr_connection *)connection)->queue.counters;
 
-	wr_count(&counters->pushed, 1);		/* counted as pushed and dropped, so the counts add up (E5) */
+	wr_count(&counters->pushed, 1); /* counted as pushed and dropped, so the counts add up (E5) */
 	wr_count(&counters->dropped, 1);
 	weir_message_unref(message);
 	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'",
@@ -26,7 +26,7 @@ static weir_status fail_full_queue(const struct wr_connection *connection, weir_
 		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
 }
 
-#define FLAGS 8		/* fences of one message; a message with more is armed by callback */
+#define FLAGS 8 /* fences of one message; a message with more is armed by callback */
 
 /*
  * The receiver is gated by flag: lets the device write the flag of each stream right after the message's
@@ -59,7 +59,7 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 	struct wr_queue *queue = &connection->queue;
 
 	if (receiver == WR_IDLE)
-		worker->row_woke = connection->receiver;	/* so it is in this worker's own queue */
+		worker->row_woke = connection->receiver; /* so it is in this worker's own queue */
 	if (receiver & WR_RUNNING || wr_queue_newest_room(queue, wr_read(&queue->tail)))
 		return;
 	worker->row = WR_TICKS_MAX;
@@ -67,7 +67,7 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 }
 
 static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
-				weir_message *message)
+				 weir_message *message)
 {
 	/* Seeded bug: as if the push's relaxed store became visible only after this load. */
 	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;
@@ -134,7 +134,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 	wr_message_deliver(message);
 	if (fenced && !WR_BUG(GATE_AFTER_PUSH))
 		announce_fences(output);
-	if (output->count > 1)	/* all before the first push (T4) */
+	if (output->count > 1) /* all before the first push (T4) */
 		wr_message_ref_many(message, (uint32_t)output->count - 1);
 	for (size_t i = 0; i < output->count; i++) {
 		struct wr_connection *connection = output->connections[i];

@@ -60,7 +60,7 @@ static void poke_senders(struct wr_worker *worker, weir_entity *entity)
 			struct wr_connection *connection = entity->inputs[i].connections[k];
 			wr_store(&connection->gone, true);
 			if (!connection->sender)
-				continue;	/* an inlet: end_inlets() has closed it */
+				continue; /* an inlet: end_inlets() has closed it */
 			wr_fetch_sub(&connection->sender->listeners, 1);
 			wr_poke_by_worker(worker, connection->sender);
 		}

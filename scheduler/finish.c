@@ -64,7 +64,7 @@ static uint64_t abandon_queues(weir_graph *graph)
 						: wr_queue_abandon(&connection->queue);
 	}
 	wr_graph_forget_queued(graph);
-	for (size_t i = 0; i < graph->hidden_count; i++)	/* the finishers' references */
+	for (size_t i = 0; i < graph->hidden_count; i++) /* the finishers' references */
 		wr_queue_abandon(&graph->hidden[i]->connection->queue);
 	return abandoned;
 }

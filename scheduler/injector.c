@@ -16,7 +16,7 @@ void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity)
 	weir_entity *top = wr_load_relaxed(&scheduler->injected);
 
 	do
-		wr_store_relaxed(&entity->next_ready, top);	/* published by the CAS */
+		wr_store_relaxed(&entity->next_ready, top); /* published by the CAS */
 	while (!wr_cas(&scheduler->injected, &top, entity));
 }
 

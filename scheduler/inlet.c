@@ -93,7 +93,7 @@ void wr_inlet_room(weir_inlet *inlet)
 {
 	if (!wr_fetch_add(&inlet->waiting, 0))
 		return;
-	wr_mutex_lock(&inlet->lock);	/* so that no waiter is between its look for room and its wait */
+	wr_mutex_lock(&inlet->lock); /* so that no waiter is between its look for room and its wait */
 	wr_mutex_unlock(&inlet->lock);
 	wr_cond_broadcast(&inlet->changed);
 }

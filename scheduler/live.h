@@ -11,9 +11,9 @@
 
 #include "base/atomic.h"
 
-#define WR_LIVE_COUNT UINT64_C(0xffffffff)
+#define WR_LIVE_COUNT  UINT64_C(0xffffffff)
 #define WR_LIVE_CLOSED (UINT64_C(1) << 32)
-#define WR_LIVE_EPOCH (UINT64_C(1) << 33)
+#define WR_LIVE_EPOCH  (UINT64_C(1) << 33)
 
 typedef _Atomic uint64_t wr_live;
 
@@ -51,7 +51,7 @@ static inline bool wr_live_close_idle(wr_live *live, uint64_t seen)
 	return !(seen & (WR_LIVE_COUNT | WR_LIVE_CLOSED)) && wr_cas(live, &seen, seen | WR_LIVE_CLOSED);
 }
 
-static inline void wr_live_close(wr_live *live)	/* whatever the count */
+static inline void wr_live_close(wr_live *live) /* whatever the count */
 {
 	wr_fetch_or(live, WR_LIVE_CLOSED);
 }

@@ -16,8 +16,8 @@
 #include "base/sim.h"
 #include "base/status.h"
 
-#define KICKED 1u	/* bit of `kicked` */
-#define WRITES 2u	/* one thread about to write to `wake` */
+#define KICKED 1u /* bit of `kicked` */
+#define WRITES 2u /* one thread about to write to `wake` */
 
 static weir_status epoll_add(struct wr_loop *loop, int fd, const char *what)
 {
@@ -114,18 +114,18 @@ void wr_loop_kick(struct wr_loop *loop)
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
-		return;		/* from outside its world: the simulated loop polls (run.c) */
+		return; /* from outside its world: the simulated loop polls (run.c) */
 	/* A read-modify-write in either case, so that clearing the bit acquires what came before the kick. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
 		;
 	if (before & KICKED)
-		return;		/* an earlier kick is still pending; the loop will look at everything */
-	int saved = errno;	/* signal handlers kick, too */
+		return;    /* an earlier kick is still pending; the loop will look at everything */
+	int saved = errno; /* signal handlers kick, too */
 	if (loop->simulated)
 		wr_unpark(&loop->parker);
 	else
 		while (write(loop->wake, &one, sizeof one) < 0 && errno == EINTR)
-			;	/* EAGAIN: the counter is full, so it is readable (F43) */
+			; /* EAGAIN: the counter is full, so it is readable (F43) */
 	errno = saved;
 	wr_fetch_sub(&loop->kicked, WRITES);
 }
@@ -140,7 +140,7 @@ void wr_loop_clear(struct wr_loop *loop)
 		while (read(loop->timer, &count, sizeof count) < 0 && errno == EINTR)
 			;
 	}
-	wr_store(&loop->until, INT64_MIN);	/* awake: a timer request need not kick */
+	wr_store(&loop->until, INT64_MIN); /* awake: a timer request need not kick */
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
@@ -152,7 +152,7 @@ void wr_loop_arm(struct wr_loop *loop, int64_t until)
 	if (loop->simulated)
 		return;
 	if (until != INT64_MAX) {
-		until = until > 0 ? until : 1;	/* 0 would disarm the timerfd */
+		until = until > 0 ? until : 1; /* 0 would disarm the timerfd */
 		spec.it_value.tv_sec = until / 1000000000;
 		spec.it_value.tv_nsec = until % 1000000000;
 	}
@@ -166,7 +166,7 @@ void wr_loop_wait(struct wr_loop *loop)
 	if (loop->simulated)
 		wr_park(&loop->parker, wr_load(&loop->until));
 	else
-		poll(&fd, 1, -1);	/* after EINTR the caller turns and waits again */
+		poll(&fd, 1, -1); /* after EINTR the caller turns and waits again */
 }
 
 void wr_loop_listen(struct wr_loop *loop, bool on)

@@ -12,24 +12,24 @@
 #include "base/thread.h"
 
 struct wr_loop {
-	int set, wake, timer, signals;	/* descriptors, -1 = none */
+	int set, wake, timer, signals; /* descriptors, -1 = none */
 	bool simulated, listening;
 	struct wr_parker parker;
-	_Atomic uint32_t kicked;	/* bit 0: kicked; above: number of threads about to write to `wake` */
-	_Atomic int64_t until;		/* deadline of the wait; INT64_MIN while the loop thread is awake */
-	void *event;			/* the event in the caller's libevent base, and its callback */
-	const void *blocked_by;		/* the thread that blocked SIGINT and SIGTERM; NULL: none */
-	sigset_t unblocked;		/* those of the two that this thread had not blocked before */
+	_Atomic uint32_t kicked; /* bit 0: kicked; above: number of threads about to write to `wake` */
+	_Atomic int64_t until;   /* deadline of the wait; INT64_MIN while the loop thread is awake */
+	void *event;             /* the event in the caller's libevent base, and its callback */
+	const void *blocked_by;  /* the thread that blocked SIGINT and SIGTERM; NULL: none */
+	sigset_t unblocked;      /* those of the two that this thread had not blocked before */
 };
 
-void wr_loop_init(struct wr_loop *loop);		/* opens nothing; then kick and close may be called */
-weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals);	/* Fails: WEIR_E_IO */
+void wr_loop_init(struct wr_loop *loop); /* opens nothing; then kick and close may be called */
+weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signals); /* Fails: WEIR_E_IO */
 /* Takes a half-opened loop. Later kicks do nothing, as long as the memory of the loop stays. */
 void wr_loop_close(struct wr_loop *loop);
-void wr_loop_kick(struct wr_loop *loop);		/* Thread: any; device callbacks, signal handlers */
+void wr_loop_kick(struct wr_loop *loop); /* Thread: any; device callbacks, signal handlers */
 /* Sets the deadline. The caller must look at its lists after this (see `until`). */
 void wr_loop_arm(struct wr_loop *loop, int64_t until);
-void wr_loop_wait(struct wr_loop *loop);		/* until a kick, the deadline or a POSIX signal */
+void wr_loop_wait(struct wr_loop *loop); /* until a kick, the deadline or a POSIX signal */
 /* Clears the kicks. The caller must look at its lists after this. */
 void wr_loop_clear(struct wr_loop *loop);
 /*
@@ -37,7 +37,7 @@ void wr_loop_clear(struct wr_loop *loop);
  * would end every wait at once.
  */
 void wr_loop_listen(struct wr_loop *loop, bool on);
-int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM, or 0 */
+int wr_loop_signal(struct wr_loop *loop); /* the next pending SIGINT or SIGTERM, or 0 */
 /*
  * Creates the event that calls fn(arg) on the base's thread when the loop has something to do. It is not
  * added to the base yet, as an event keeps the base's dispatch running. Fails: WEIR_E_IO, WEIR_E_NOMEM.
@@ -45,6 +45,6 @@ int wr_loop_signal(struct wr_loop *loop);		/* the next pending SIGINT or SIGTERM
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
 /* Adds the event to the base or removes it; no event: does nothing. Thread: the base's. Fails: WEIR_E_IO. */
 weir_status wr_loop_activate(struct wr_loop *loop, bool on);
-void wr_loop_unwatch(struct wr_loop *loop);		/* frees the event */
+void wr_loop_unwatch(struct wr_loop *loop); /* frees the event */
 
 #endif

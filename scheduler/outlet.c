@@ -24,7 +24,7 @@ static weir_status finisher_compute(weir_context *context, void *state);
 
 /* Checks the arguments of weir_graph_outlet(). *capacity: 0 is replaced by the plan's, or by 1. */
 static weir_status check_outlet(const weir_graph *graph, const char *port, const struct wr_output *output,
-			 unsigned flags, uint32_t *capacity)
+				unsigned flags, uint32_t *capacity)
 {
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_BUSY, "%s: create outlets before the scheduler", port);
@@ -36,7 +36,7 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 			       WR_CAPACITY_MAX);
 	*capacity = *capacity ? *capacity : output->plan->outlet;
 	*capacity = *capacity ? *capacity : 1;
-	if (*capacity < output->max_emits)	/* the entity could never tick */
+	if (*capacity < output->max_emits) /* the entity could never tick */
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
 			       port, output->max_emits, *capacity);
@@ -308,7 +308,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
-	update_shown_locked(outlet);	/* `shown` was true before, so no outlet_notify() is due */
+	update_shown_locked(outlet); /* `shown` was true before, so no outlet_notify() is due */
 	return WEIR_OK;
 }
 

@@ -13,7 +13,7 @@
 
 static void wait_set_held(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 {
-	if (held && !wait->held)	/* the worker has its own, so the count is not 0 */
+	if (held && !wait->held) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
 	if (!held && wait->held)
 		wr_drop_live(scheduler);
@@ -40,7 +40,7 @@ static bool token_covers_verdict(struct wr_system *system, const struct wr_wait 
 		return false;
 	for (size_t i = 0; i < wait->fence_count; i++) {
 		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
-			found++;	/* both sets are in the order of the fronts */
+			found++; /* both sets are in the order of the fronts */
 		else if (!wr_fence_seen(system, wait->fences[i]))
 			return false;
 	}

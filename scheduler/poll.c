@@ -73,7 +73,7 @@ static void poller_wait(struct wr_worker *worker, int64_t next, int64_t spin_unt
 		wr_thread_relax();
 		return;
 	}
-	wr_fetch_sub(&scheduler->spinners, 1);	/* before the sleep is announced and every queue looked at */
+	wr_fetch_sub(&scheduler->spinners, 1); /* before the sleep is announced and every queue looked at */
 	if (!wr_worker_sleep(worker, next, &version))
 		wr_flags_overslept(scheduler->graph->system, wr_now() - next);
 	wr_fetch_add(&scheduler->spinners, 1);
@@ -117,5 +117,5 @@ void wr_poll_in_passing(struct wr_worker *worker)
 		return;
 	poll_flags(worker, wr_now());
 	wr_exchange(&worker->scheduler->poller, 0);
-	wr_poll_hand_over(worker->scheduler);	/* a worker that went to sleep meanwhile saw a poller */
+	wr_poll_hand_over(worker->scheduler); /* a worker that went to sleep meanwhile saw a poller */
 }

@@ -44,11 +44,11 @@ void wr_wake_all(weir_scheduler *scheduler)
 
 static bool ring_push(struct wr_worker *worker, weir_entity *entity)
 {
-	uint64_t tail = wr_load_relaxed(&worker->tail);	/* only the owner writes it */
+	uint64_t tail = wr_load_relaxed(&worker->tail); /* only the owner writes it */
 
-	if (tail - wr_load_acquire(&worker->head) == WR_RING)	/* acquire: thieves have read the slot */
+	if (tail - wr_load_acquire(&worker->head) == WR_RING) /* acquire: thieves have read the slot */
 		return false;
-	wr_store_relaxed(&worker->ring[tail % WR_RING], entity);	/* published by the tail */
+	wr_store_relaxed(&worker->ring[tail % WR_RING], entity); /* published by the tail */
 	wr_store(&worker->tail, tail + 1);
 	return true;
 }
@@ -62,7 +62,7 @@ static weir_entity *ring_take(struct wr_worker *worker)
 			return NULL;
 		weir_entity *entity = wr_load_relaxed(&worker->ring[head % WR_RING]);
 		if (wr_cas(&worker->head, &head, head + 1))
-			return entity;	/* the slot was not overwritten: the head had not moved */
+			return entity; /* the slot was not overwritten: the head had not moved */
 	}
 }
 
@@ -70,7 +70,7 @@ static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	if (ring_push(worker, entity))
 		return;
-	wr_live_take(&worker->scheduler->live);	/* the reference of the injector's entry */
+	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
 	wr_stack_ready(worker->scheduler, entity);
 }
 
@@ -95,7 +95,7 @@ void wr_push_behind(struct wr_worker *worker, weir_entity *entity)
 		wr_push_last(worker, entity);
 		return;
 	}
-	wr_live_take(&worker->scheduler->live);	/* the reference of the injector's entry */
+	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
 	wr_inject(worker->scheduler, entity);
 }
 
@@ -132,7 +132,7 @@ void wr_push_fired(struct wr_worker *worker, weir_entity *entity)
 static weir_entity *next_take(struct wr_worker *worker)
 {
 	if (!wr_load_relaxed(&worker->next))
-		return NULL;	/* a push missed here is not lost: its pusher looks at the announced sleeps */
+		return NULL; /* a push missed here is not lost: its pusher looks at the announced sleeps */
 	return wr_exchange(&worker->next, NULL);
 }
 
@@ -199,7 +199,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 
 /* --- looking --- */
 
-#define STEAL_AFTER 2000	/* ns that a spinner leaves another worker's entries to that worker */
+#define STEAL_AFTER 2000 /* ns that a spinner leaves another worker's entries to that worker */
 
 static bool worker_has_entries(struct wr_worker *worker)
 {

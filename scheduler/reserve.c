@@ -5,8 +5,8 @@
 #include "graphs/finisher.h"
 #include "scheduler/scheduler.h"
 
-#define RESERVE_MOST 32768	/* messages, 12 MiB */
-#define SIGNALS_MAX 256		/* per device */
+#define RESERVE_MOST 32768 /* messages, 12 MiB */
+#define SIGNALS_MAX  256   /* per device */
 
 /* Returns true if a stream pool in use names the device. Without any pool device 0 is used. */
 static bool uses_device(const struct wr_plan *plan, int device)
@@ -46,7 +46,7 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 	size_t count = 0;
 
 	if (wr_system_failed(graph->system))
-		return WEIR_OK;	/* the run will fail with the device's error */
+		return WEIR_OK; /* the run will fail with the device's error */
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		const weir_entity *entity = &graph->entities[i];
 		count += waits_for(entity, device) ? 2 : 0;
@@ -66,7 +66,7 @@ static weir_status reserve_devices(weir_graph *graph)
 
 	if (memory)
 		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
-	else if (!graph->world)	/* no gain in virtual time */
+	else if (!graph->world) /* no gain in virtual time */
 		status = wr_system_open_arena(graph->system, WEIR_HOST);
 	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
 		if (!uses_device(plan, device))

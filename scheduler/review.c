@@ -18,8 +18,10 @@ enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_fail_run(scheduler, entity,
-		    wr_fail(WEIR_E_INVALID, "condition '%s' waits until a time that has come, twice in a row: "
-			    "it must say READY when now >= that time", wr_load_relaxed(&entity->why_of)));
+		    wr_fail(WEIR_E_INVALID,
+			    "condition '%s' waits until a time that has come, twice in a row: "
+			    "it must say READY when now >= that time",
+			    wr_load_relaxed(&entity->why_of)));
 	return STEP_LEAVE;
 }
 
@@ -30,7 +32,7 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 	enum wr_answer answer;
 
 	if (asked & (WR_STOP_NOW | WR_STOP_FAILED))
-		return STEP_LEAVE;	/* the loop closes the run and drops this entity's references */
+		return STEP_LEAVE; /* the loop closes the run and drops this entity's references */
 	answer = wr_entity_ask(entity, asked);
 	if (entity->verdict.failed) {
 		wr_fail_run(scheduler, entity, wr_entity_verdict_failure(entity));
@@ -47,7 +49,7 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 			wr_wait_arm(worker, entity);
 		return STEP_PARK;
 	case WR_NEVER:
-	case WR_SILENT:		/* answers of a single condition, never of an entity */
+	case WR_SILENT: /* answers of a single condition, never of an entity */
 	case WR_MISUSED:
 		break;
 	}
@@ -84,7 +86,7 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 
 static void requeue_entity(struct wr_worker *worker, weir_entity *entity)
 {
-	wr_exchange(&entity->state, WR_POKED);	/* a store would break the release sequence of the pokers */
+	wr_exchange(&entity->state, WR_POKED); /* a store would break the release sequence of the pokers */
 	wr_push_behind(worker, entity);
 }
 
@@ -98,7 +100,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 		switch (review_entity(worker, entity)) {
 		case STEP_TICK:
 			if (wr_tick(worker, entity))
-				return;		/* the run has failed: this entity is not reviewed again */
+				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
 				requeue_entity(worker, entity);
 				return;

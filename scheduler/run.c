@@ -15,11 +15,11 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define STREAMS_NS 200000000	/* how long streams may take to become idle: `stop` may free their memory */
-#define ENDED_SOON 1		/* of calling_ended: no thread has this stamp */
-#define POLL_NS 1000000		/* between two looks while the run closes */
-#define DRAIN_LOOK_NS 20000000	/* between two looks at the device's progress in a drain */
-#define OUTSIDE_NS 10000000	/* virtual: a simulated loop polls, as outside threads cannot wake it */
+#define STREAMS_NS    200000000 /* how long streams may take to become idle: `stop` may free their memory */
+#define ENDED_SOON    1         /* of calling_ended: no thread has this stamp */
+#define POLL_NS       1000000   /* between two looks while the run closes */
+#define DRAIN_LOOK_NS 20000000  /* between two looks at the device's progress in a drain */
+#define OUTSIDE_NS    10000000  /* virtual: a simulated loop polls, as outside threads cannot wake it */
 
 /*
  * The entity that met the error of a failed device need not have caused it: the text lists the suspects, and
@@ -78,7 +78,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		wr_inlet_end(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
-		wr_poke(&graph->entities[i]);	/* sources, and entities that wait for a time only */
+		wr_poke(&graph->entities[i]); /* sources, and entities that wait for a time only */
 }
 
 static void take_signals(weir_scheduler *scheduler, int64_t now)
@@ -87,7 +87,7 @@ static void take_signals(weir_scheduler *scheduler, int64_t now)
 
 	while ((number = wr_loop_signal(&scheduler->loop))) {
 		if (scheduler->posix_signal)
-			_exit(128 + number);	/* a second signal ends the process at once */
+			_exit(128 + number); /* a second signal ends the process at once */
 		scheduler->posix_signal = number;
 		begin_drain(scheduler, now);
 	}
@@ -189,7 +189,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 	int64_t grace = scheduler->options.deadlock_grace_ns;
 
 	if (word & WR_LIVE_COUNT)
-		return INT64_MAX;	/* the thread that drops the last reference kicks */
+		return INT64_MAX; /* the thread that drops the last reference kicks */
 	if (scheduler->draining || !wr_load(&scheduler->undone))
 		grace = 0;
 	if (grace < 0)
@@ -243,7 +243,7 @@ static bool streams_idle(weir_scheduler *scheduler)
 static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 {
 	if (wr_load(&scheduler->left) < scheduler->worker_count)
-		return INT64_MAX;	/* the last one kicks */
+		return INT64_MAX; /* the last one kicks */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_thread_join(&scheduler->workers[i].thread);
 	if (scheduler->graph->system)
@@ -251,7 +251,7 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->cut_short)
 		wr_release_leftovers(scheduler);
 	if (wr_live_count(&scheduler->live))
-		return wr_time_add(now, POLL_NS);	/* a poke is still being refused */
+		return wr_time_add(now, POLL_NS); /* a poke is still being refused */
 	if (now < scheduler->streams_until && !streams_idle(scheduler))
 		return wr_time_add(now, POLL_NS);
 	wr_store(&scheduler->calling_ended, ENDED_SOON);
@@ -290,7 +290,7 @@ void wr_turn(weir_scheduler *scheduler)
 
 	wr_loop_clear(&scheduler->loop);
 	if (wr_load(&scheduler->phase) != WR_ENDED)
-		take_signals(scheduler, now);	/* between two runs they stay pending */
+		take_signals(scheduler, now); /* between two runs they stay pending */
 	if (wr_load(&scheduler->phase) == WR_OPEN)
 		next = turn_open(scheduler, now);
 	if (wr_load(&scheduler->phase) == WR_CLOSING)

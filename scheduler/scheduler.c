@@ -145,7 +145,7 @@ static void destroy_inside(void *arg)
 	if (scheduler->graph->system)
 		wr_system_detach(scheduler->graph->system);
 	while (wr_live_count(&scheduler->live))
-		wr_thread_yield();	/* a poke is still being refused */
+		wr_thread_yield(); /* a poke is still being refused */
 }
 
 /*

@@ -17,104 +17,104 @@
 #include "scheduler/loop.h"
 #include "trace/trace.h"
 
-#define WR_RING 256u		/* entries of a worker's own ring; the rest goes to the injector */
-#define WR_NEXT_MAX 8		/* consecutive pops from the `next` slot and the due list (S9) */
-#define WR_TICKS_MAX 8		/* consecutive ticks of one entity (S2) */
-#define WR_INJECTOR_EVERY 61	/* every 61st pop looks at the injector first (S9) */
+#define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
+#define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
+#define WR_TICKS_MAX      8    /* consecutive ticks of one entity (S2) */
+#define WR_INJECTOR_EVERY 61   /* every 61st pop looks at the injector first (S9) */
 
 struct wr_ready_list {
 	weir_entity *first, *last;
 };
 
 struct wr_worker {
-	struct wr_local local;			/* must be first: base/thread.h keeps a pointer to it */
+	struct wr_local local; /* must be first: base/thread.h keeps a pointer to it */
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
 	char name[16];
-	char *error;				/* wr_error_here() of its thread */
-	unsigned pops, nexts;			/* nexts: consecutive pops from `next` and the due list */
-	bool was_due;				/* the last pop came from the due list: `next` is first now */
-	unsigned row;				/* ticks of the current entity since it was popped (S2) */
-	weir_entity *row_woke;			/* receiver woken in this row by a droppable message */
-	bool row_yields;			/* the row ended for a receiver that may be in any queue */
+	char *error;           /* wr_error_here() of its thread */
+	unsigned pops, nexts;  /* nexts: consecutive pops from `next` and the due list */
+	bool was_due;          /* the last pop came from the due list: `next` is first now */
+	unsigned row;          /* ticks of the current entity since it was popped (S2) */
+	weir_entity *row_woke; /* receiver woken in this row by a droppable message */
+	bool row_yields;       /* the row ended for a receiver that may be in any queue */
 	/*
 	 * It spun or slept since it last ran an entity. Pushers skipped their wake-up because it was
 	 * spinning, or one wake-up stood for several pushes: it must look at the queues again before it runs
 	 * something.
 	 */
 	bool wakes_skipped;
-	bool polling;				/* polling flags now: what fires goes to its own queue */
+	bool polling; /* polling flags now: what fires goes to its own queue */
 	struct wr_parker parker;
-	_Alignas(64) weir_entity *_Atomic next;	/* any worker may take it */
-	_Alignas(64) _Atomic uint64_t head;	/* any worker takes here, by CAS */
-	_Alignas(64) _Atomic uint64_t tail;	/* written by the owner only */
+	_Alignas(64) weir_entity *_Atomic next; /* any worker may take it */
+	_Alignas(64) _Atomic uint64_t head;     /* any worker takes here, by CAS */
+	_Alignas(64) _Atomic uint64_t tail;     /* written by the owner only */
 	weir_entity *_Atomic ring[WR_RING];
 };
 
 /* The phase of a run. CLOSING lasts until all workers have left and the live count is 0. */
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
-enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 };	/* bits of `asked` */
+enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 }; /* bits of `asked` */
 
 struct weir_scheduler {
 	/* any thread: the run */
 	_Alignas(64) wr_live live;
-	_Alignas(64) _Atomic uint64_t sleepers;	/* announced sleeps, one bit per worker (S9) */
-	_Alignas(64) weir_entity *_Atomic injected;	/* the injector's stack */
-	_Atomic uint64_t backlog_count;		/* entries of `backlog`; may be read without the lock */
-	_Atomic uint64_t due_count;		/* the same for `due` */
-	_Atomic int phase;			/* enum wr_phase; start sets OPEN, the loop the other two */
-	_Atomic unsigned asked;			/* WR_STOP_... bits, obeyed by reviews and by the loop */
-	_Atomic unsigned left;			/* workers that have ended */
-	_Atomic uint64_t undone;		/* entities that are not DONE */
-	_Atomic unsigned spinners;		/* workers that look at every queue: no wake-up is needed */
-	_Atomic bool standby;			/* one worker spins beside the poller */
-	_Atomic unsigned poller;		/* 1 + the index of the worker that polls flags; 0: none */
-	_Atomic bool watching;			/* a health check is scheduled. If not, a stream that becomes
-						   busy kicks, and the last sleeper need not (worker.c) */
-	_Atomic bool entering;			/* a thread is in weir_scheduler_start() */
-	_Atomic bool quit;			/* being destroyed: the loop thread ends */
-	_Atomic uintptr_t calling_ended;	/* ENDED_SOON (run.c), or the thread in options.ended */
-	weir_entity *_Atomic timers_listed;	/* S10: requests not yet in the loop's heap */
+	_Alignas(64) _Atomic uint64_t sleepers;     /* announced sleeps, one bit per worker (S9) */
+	_Alignas(64) weir_entity *_Atomic injected; /* the injector's stack */
+	_Atomic uint64_t backlog_count;             /* entries of `backlog`; may be read without the lock */
+	_Atomic uint64_t due_count;                 /* the same for `due` */
+	_Atomic int phase;                  /* enum wr_phase; start sets OPEN, the loop the other two */
+	_Atomic unsigned asked;             /* WR_STOP_... bits, obeyed by reviews and by the loop */
+	_Atomic unsigned left;              /* workers that have ended */
+	_Atomic uint64_t undone;            /* entities that are not DONE */
+	_Atomic unsigned spinners;          /* workers that look at every queue: no wake-up is needed */
+	_Atomic bool standby;               /* one worker spins beside the poller */
+	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
+	_Atomic bool watching;              /* a health check is scheduled. If not, a stream that becomes
+					       busy kicks, and the last sleeper need not (worker.c) */
+	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
+	_Atomic bool quit;                  /* being destroyed: the loop thread ends */
+	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (run.c), or the thread in options.ended */
+	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the loop's heap */
 	struct wr_loop loop;
 	struct wr_waker waker;
 
 	/* workers */
-	struct wr_mutex backlog_lock;		/* guards both FIFO lists */
-	struct wr_ready_list backlog;		/* emptied from the injector's stack */
-	struct wr_ready_list due;		/* poked by a timer: popped first */
+	struct wr_mutex backlog_lock; /* guards both FIFO lists */
+	struct wr_ready_list backlog; /* emptied from the injector's stack */
+	struct wr_ready_list due;     /* poked by a timer: popped first */
 	struct wr_worker *workers;
-	unsigned worker_count, worker_asked;	/* running; requested */
+	unsigned worker_count, worker_asked; /* running; requested */
 
 	/* constant from creation to destruction */
 	weir_graph *graph;
-	struct wr_sim *sim;			/* the world of a simulated run */
+	struct wr_sim *sim; /* the world of a simulated run */
 	struct wr_trace *trace;
 	weir_scheduler_options options;
-	int signal;				/* enum wr_signal_kind */
-	int process;				/* the creator's pid: threads do not survive a fork */
-	uint64_t all_asleep;			/* `sleepers` when every worker sleeps; set by each start */
+	int signal;          /* enum wr_signal_kind */
+	int process;         /* the creator's pid: threads do not survive a fork */
+	uint64_t all_asleep; /* `sleepers` when every worker sleeps; set by each start */
 
 	/* loop thread */
 	struct wr_thread loop_thread;
-	weir_entity **heap;			/* timers, by absolute time */
+	weir_entity **heap; /* timers, by absolute time */
 	size_t heap_count;
 	int64_t started_at, ends_at, idle_since, drain_at, drain_look_at, watch_at, streams_until;
-	uint64_t idle_word;			/* `live` as seen at count 0; grace runs from idle_since */
+	uint64_t idle_word; /* `live` as seen at count 0; grace runs from idle_since */
 	int posix_signal;
 	bool draining, cut_short, timed_out;
 
 	/* under `lock` */
 	struct wr_mutex lock;
 	struct wr_cond changed;
-	bool explaining, starting;		/* between two runs: a thread explains; a run is starting */
+	bool explaining, starting; /* between two runs: a thread explains; a run is starting */
 	weir_outcome outcome;
-	char *text, *culprit, *waiting;		/* strings of the outcome */
-	weir_status failure;			/* the run's first failure (E1) */
+	char *text, *culprit, *waiting; /* strings of the outcome */
+	weir_status failure;            /* the run's first failure (E1) */
 	size_t discarded;
 
-	char *root_path;			/* from the options; NULL: none */
-	int root;				/* its descriptor */
-	struct wr_kept kept;			/* after destroy: the graph frees this memory */
+	char *root_path;     /* from the options; NULL: none */
+	int root;            /* its descriptor */
+	struct wr_kept kept; /* after destroy: the graph frees this memory */
 };
 
 /* --- options.c --- */
@@ -122,7 +122,7 @@ struct weir_scheduler {
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
 
 /* --- root.c --- */
-weir_status wr_root_open(weir_scheduler *scheduler);	/* fails: WEIR_E_IO, WEIR_E_NOMEM */
+weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
 void wr_root_close(weir_scheduler *scheduler);
 
 /* --- control.c --- */
@@ -133,10 +133,10 @@ bool wr_driven_by_caller(const weir_scheduler *scheduler); /* true if the caller
 weir_status wr_check_call(weir_scheduler *scheduler, const char *what);
 
 /* --- waker.c --- */
-void wr_waker_init(struct wr_waker *waker);		/* must be the member of a weir_scheduler */
+void wr_waker_init(struct wr_waker *waker); /* must be the member of a weir_scheduler */
 
 /* --- poke.c --- */
-bool wr_poke(weir_entity *entity);			/* any thread; returns false if no run is on */
+bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
 /* By a worker of that run. Returns false if the entity is DONE. */
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
 /* The same; returns the entity's state before the poke. */
@@ -147,7 +147,7 @@ static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
 /* Returns the calling thread's worker, or NULL if it is no worker of this scheduler. */
 struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);
-void wr_drop_live(weir_scheduler *scheduler);		/* drops a live reference; the last kicks the loop */
+void wr_drop_live(weir_scheduler *scheduler); /* drops a live reference; the last kicks the loop */
 /* By a thread that holds no live reference. Returns false if no run is on. */
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
 /* Loop thread: the entity's timer has expired. */
@@ -175,7 +175,7 @@ void wr_push_behind(struct wr_worker *worker, weir_entity *entity);
 /* By the poller, which runs the first entity that fired at once. */
 void wr_push_fired(struct wr_worker *worker, weir_entity *entity);
 weir_entity *wr_pop(struct wr_worker *worker);
-bool wr_any_work(weir_scheduler *scheduler);		/* looks at every queue (S9) */
+bool wr_any_work(weir_scheduler *scheduler); /* looks at every queue (S9) */
 /*
  * The same for a spinning worker. What another worker has just pushed to its own queue is left to it for a
  * moment, so that it runs on a warm core. *since is 0 before the first call.
@@ -191,7 +191,7 @@ size_t wr_ready_clear(weir_scheduler *scheduler);
 
 /* --- worker.c --- */
 void wr_worker_main(void *worker);
-void wr_worker_died(void *worker);	/* its thread exited within compute: fails the run */
+void wr_worker_died(void *worker); /* its thread exited within compute: fails the run */
 /*
  * Returns false if `until` passed without a wake-up. version: that of the flags if the worker is the poller,
  * else NULL.
@@ -201,10 +201,10 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 /* --- poll.c --- */
 /* Polls until there may be work. Returns false at once if no flag is armed or another worker polls. */
 bool wr_poll(struct wr_worker *worker);
-void wr_poll_in_passing(struct wr_worker *worker);	/* one look, unless another worker polls */
-bool wr_poll_wanted(weir_scheduler *scheduler);		/* flags are armed and no worker polls them */
-void wr_poll_hand_over(weir_scheduler *scheduler);	/* wakes a sleeper to poll if a poller is wanted */
-void wr_poll_armed(weir_scheduler *scheduler);		/* call after arming a flag */
+void wr_poll_in_passing(struct wr_worker *worker); /* one look, unless another worker polls */
+bool wr_poll_wanted(weir_scheduler *scheduler);    /* flags are armed and no worker polls them */
+void wr_poll_hand_over(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
+void wr_poll_armed(weir_scheduler *scheduler);     /* call after arming a flag */
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
@@ -217,7 +217,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity);
 weir_status wr_deliver(struct wr_worker *worker, weir_entity *entity);
 
 /* --- park.c --- */
-void wr_wait_arm(struct wr_worker *worker, weir_entity *entity);	/* arms what the verdict names */
+void wr_wait_arm(struct wr_worker *worker, weir_entity *entity); /* arms what the verdict names */
 /* The entity ticks or is DONE: cancels its wait. */
 void wr_wait_disarm(struct wr_worker *worker, weir_entity *entity);
 
@@ -225,15 +225,15 @@ void wr_wait_disarm(struct wr_worker *worker, weir_entity *entity);
 void wr_entity_end(struct wr_worker *worker, weir_entity *entity);
 
 /* --- timers.c, loop thread --- */
-void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at);	/* Thread: worker */
-void wr_timers_take(weir_scheduler *scheduler);		/* moves the listed requests into the heap */
+void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
+void wr_timers_take(weir_scheduler *scheduler);                 /* moves the listed requests into the heap */
 int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now); /* pokes what is due; returns the next time */
 void wr_timers_clear(weir_scheduler *scheduler);
 
 /* --- run.c --- */
 /* Fails the run with this thread's last error. Only the first failure is kept. Thread: any. */
 void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_status status);
-void wr_turn(weir_scheduler *scheduler);	/* loop thread: does what is due; never blocks */
+void wr_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 void wr_loop_main(void *scheduler);
 
 /* --- start.c, reserve.c, finish.c --- */
@@ -247,8 +247,8 @@ void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity);
 void wr_release_leftovers(weir_scheduler *scheduler);
 
 /* --- stop.c: the operators' stop functions --- */
-void wr_stop_operators(weir_scheduler *scheduler);	/* end of a run: calls each or marks it as owed */
-void wr_stop_started(weir_scheduler *scheduler);	/* a start failed: in reverse order */
+void wr_stop_operators(weir_scheduler *scheduler); /* end of a run: calls each or marks it as owed */
+void wr_stop_started(weir_scheduler *scheduler);   /* a start failed: in reverse order */
 /* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
 weir_status wr_stop_owed(weir_scheduler *scheduler);
 /* Makes the calls that are owed; an operator whose work still hangs is never stopped. */
@@ -264,18 +264,18 @@ bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover);
 char *wr_outside_waits_text(weir_scheduler *scheduler, bool stuck_too);
 /* One line: the entities that were not DONE when the drain timed out (S7). Call before emptying queues. */
 char *wr_undrained_text(weir_scheduler *scheduler);
-weir_status wr_conservation(weir_scheduler *scheduler);	/* checks the conservation law of messages (E5) */
+weir_status wr_conservation(weir_scheduler *scheduler); /* checks the conservation law of messages (E5) */
 
 /* --- inlet.c, outlet.c --- */
-size_t wr_inlets_count(const weir_graph *graph);	/* start takes one live reference for each */
+size_t wr_inlets_count(const weir_graph *graph); /* start takes one live reference for each */
 /* Call after the live counter is open: a push into an open inlet must find a run. */
 void wr_inlets_open(weir_graph *graph);
 /* Closes the inlet and drops its live reference: at a drain, receiver DONE, or a run cut short. */
 void wr_inlet_end(weir_inlet *inlet);
-void wr_inlet_room(weir_inlet *inlet);			/* call after its receiver freed room */
+void wr_inlet_room(weir_inlet *inlet); /* call after its receiver freed room */
 void wr_outlets_open(weir_graph *graph);
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message);
-void wr_outlet_end(weir_outlet *outlet, bool abandon);	/* no more messages will come */
+void wr_outlet_end(weir_outlet *outlet, bool abandon); /* no more messages will come */
 /* The sender is DONE: ends the outlet, but its finisher still completes the messages that it has. */
 void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet);
 

@@ -15,13 +15,13 @@
 #include "graphs/ask.h"
 #include "graphs/finisher.h"
 
-enum { LOOKS = 3 };	/* looks again before an entity counts as parked without a reason */
+enum { LOOKS = 3 }; /* looks again before an entity counts as parked without a reason */
 #define LOOK_NS 1000000
 
 struct collecting {
 	struct wr_standstill *standstill;
 	weir_entity *entity;
-	bool room;		/* a condition named an output */
+	bool room; /* a condition named an output */
 };
 
 static void add_cause(struct wr_standstill *standstill, const struct wr_cause *cause)
@@ -173,7 +173,9 @@ static void collect_condition(const char *name, const char *condition, const cha
 			      const char *detail, void *arg)
 {
 	struct collecting *collecting = arg;
-	struct wr_cause cause = {.entity = collecting->entity->id, .blames = WR_NO_ENTITY, .verdict = verdict,
+	struct wr_cause cause = {.entity = collecting->entity->id,
+				 .blames = WR_NO_ENTITY,
+				 .verdict = verdict,
 				 .condition = (char *)condition};
 	char text[256];
 	int64_t left = collecting->entity->verdict.at;
@@ -198,8 +200,11 @@ static void collect_room(struct collecting *collecting)
 
 	for (size_t i = 0; i < entity->output_count && !collecting->room; i++) {
 		char condition[80];
-		struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "WAIT",
-					 .condition = condition, .detail = "no room behind the output"};
+		struct wr_cause cause = {.entity = entity->id,
+					 .blames = WR_NO_ENTITY,
+					 .verdict = "WAIT",
+					 .condition = condition,
+					 .detail = "no room behind the output"};
 
 		blame_receiver(collecting->standstill, &entity->outputs[i], &cause);
 		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
@@ -244,7 +249,7 @@ static bool leave_entity(weir_scheduler *scheduler, weir_entity *entity)
 		wr_drop_live(scheduler);
 		return true;
 	}
-	wr_exchange(&entity->state, WR_POKED);	/* poked meanwhile: the entry takes over the reference */
+	wr_exchange(&entity->state, WR_POKED); /* poked meanwhile: the entry takes over the reference */
 	wr_inject(scheduler, entity);
 	return false;
 }
@@ -277,7 +282,9 @@ static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *
 	for (int look = 0; collect_running(standstill, scheduler, entity); look++) {
 		if (look == LOOKS) {
 			struct wr_cause cause = {
-				.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "PARKED",
+				.entity = entity->id,
+				.blames = WR_NO_ENTITY,
+				.verdict = "PARKED",
 				.condition = "poke",
 				.detail = "parked, though nothing is unmet: a condition became READY without "
 					  "a poke (weir_entity_poke), or weir has a bug: report it"};
@@ -303,7 +310,7 @@ void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *sch
 
 		standstill->first[i] = standstill->count;
 		if (i >= graph->entity_count && !wr_queue_snapshot(&entity->inputs[0].connections[0]->queue))
-			continue;	/* every message in the outlet is finished */
+			continue; /* every message in the outlet is finished */
 		if (running)
 			collect_patiently(standstill, scheduler, entity);
 		else if (entity->askable && !(wr_load(&entity->state) & WR_DONE))

@@ -71,7 +71,7 @@ static weir_status start_operator(weir_entity *entity)
 		status = wr_values_judge(entity->plan->values);
 	entity->started = !status;
 	snprintf(error, sizeof error, "%s", weir_last_error());
-	settled = wr_entity_settle(entity);	/* also after a failure: it may have enqueued work */
+	settled = wr_entity_settle(entity); /* also after a failure: it may have enqueued work */
 	return status ? wr_fail(status, "%s", error) : settled;
 }
 
@@ -117,7 +117,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
 	scheduler->draining = scheduler->timed_out = scheduler->cut_short = false;
-	wr_store(&scheduler->spinners, 0);	/* a worker may have died in one of these roles */
+	wr_store(&scheduler->spinners, 0); /* a worker may have died in one of these roles */
 	wr_store(&scheduler->standby, false);
 	wr_store(&scheduler->poller, 0);
 	scheduler->idle_word = UINT64_MAX;
@@ -159,7 +159,7 @@ static void open_run(weir_scheduler *scheduler)
 	wr_live_open(&scheduler->live,
 		     wr_graph_all(graph) + scheduler->worker_count + wr_inlets_count(graph));
 	wr_inlets_open(graph);
-	wr_store(&scheduler->phase, WR_OPEN);	/* after the counter is open: the loop may close it at once */
+	wr_store(&scheduler->phase, WR_OPEN); /* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_unpark(&scheduler->workers[i].parker);
 	wr_loop_kick(&scheduler->loop);
@@ -173,7 +173,7 @@ static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 		status = start_workers(scheduler);
 	if (!status)
 		return WEIR_OK;
-	scheduler->text = wr_strdup(weir_last_error());	/* stop functions may overwrite the last error */
+	scheduler->text = wr_strdup(weir_last_error()); /* stop functions may overwrite the last error */
 	wr_stop_started(scheduler);
 	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
 }
@@ -224,15 +224,16 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 		open_run(scheduler);
 	} else {
 		if (!scheduler->text)
-			scheduler->text = wr_strdup(weir_last_error());	/* for weir_scheduler_wait() */
+			scheduler->text = wr_strdup(weir_last_error()); /* for weir_scheduler_wait() */
 		wr_loop_activate(&scheduler->loop, false);
 		if (scheduler->graph->blamed && !scheduler->culprit)
 			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_run(scheduler->graph->system, false);
-		scheduler->outcome = (weir_outcome){
-			.size = sizeof scheduler->outcome, .status = status, .text = scheduler->text,
-			.entity = scheduler->culprit};
+		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome,
+						    .status = status,
+						    .text = scheduler->text,
+						    .entity = scheduler->culprit};
 	}
 	set_starting(scheduler, false);
 	return status;

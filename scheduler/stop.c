@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define LATE_NS INT64_C(2000000000)	/* destroy waits so long for work, including the time of a drain */
-#define LEAST_NS INT64_C(200000000)	/* but at least so long */
+#define LATE_NS  INT64_C(2000000000) /* destroy waits so long for work, including the time of a drain */
+#define LEAST_NS INT64_C(200000000)  /* but at least so long */
 
 static bool has_device_work(weir_entity *entity)
 {
@@ -94,8 +94,10 @@ weir_status wr_stop_owed(weir_scheduler *scheduler)
 		if (!entity->stop_owed || call_owed_stop(entity, until))
 			continue;
 		graph->blamed = entity;
-		return wr_fail(WEIR_E_BUSY, "%s: the device still works for the run before, and the stop "
-			       "function waits for that: start again later", entity->plan->name);
+		return wr_fail(WEIR_E_BUSY,
+			       "%s: the device still works for the run before, and the stop "
+			       "function waits for that: start again later",
+			       entity->plan->name);
 	}
 	return WEIR_OK;
 }
@@ -111,8 +113,10 @@ void wr_stop_before_destroy(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (!entity->stop_owed || call_owed_stop(entity, until))
 			continue;
-		wr_log(WEIR_LOG_WARN, "%s: its work on the device does not end; its stop function is not "
-		       "called", entity->plan->name);
+		wr_log(WEIR_LOG_WARN,
+		       "%s: its work on the device does not end; its stop function is not "
+		       "called",
+		       entity->plan->name);
 		entity->stop_owed = false;
 		if (!entity->fences_pending)
 			wr_entity_close_streams(entity);

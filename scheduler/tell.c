@@ -10,7 +10,7 @@ weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_to
 		if (strcmp(entity->conditions[i].plan->name, condition))
 			continue;
 		wr_store(&entity->conditions[i].told, told);
-		wr_poke(entity);	/* refused between runs: the value stays for the next run */
+		wr_poke(entity); /* refused between runs: the value stays for the next run */
 		return WEIR_OK;
 	}
 	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s'", entity->plan->name, condition);

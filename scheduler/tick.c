@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-#define SIM_TICK_NS 2000	/* the longest simulated compute */
-#define FAST_TICK_NS 20000	/* a shorter tick sets fast_last_tick */
+#define SIM_TICK_NS  2000  /* the longest simulated compute */
+#define FAST_TICK_NS 20000 /* a shorter tick sets fast_last_tick */
 
 /* Pokes the sender blocked on this queue. Returns true if the caller must still call wr_wake_one(). */
 static bool poke_blocked_sender(struct wr_worker *worker, struct wr_connection *connection,
@@ -118,7 +118,7 @@ static void call_ticked(weir_entity *entity)
 static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
 {
 	wr_fail_run(scheduler, entity, status);
-	wr_entity_settle(entity);	/* also fences what compute enqueued before it failed */
+	wr_entity_settle(entity); /* also fences what compute enqueued before it failed */
 	return status;
 }
 

@@ -10,7 +10,7 @@
 
 struct report {
 	struct wr_text text;
-	const char *last;	/* name of the entity added last; NULL: none yet */
+	const char *last; /* name of the entity added last; NULL: none yet */
 };
 
 static bool is_done(weir_entity *entity)
@@ -46,7 +46,7 @@ char *wr_outside_waits_text(weir_scheduler *scheduler, bool stuck_too)
 			report.last = add_waiting(&report, &graph->entities[i]);
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return NULL;	/* the text is optional in the outcome */
+		return NULL; /* the text is optional in the outcome */
 	}
 	return report.text.text;
 }
@@ -105,13 +105,13 @@ char *wr_undrained_text(weir_scheduler *scheduler)
 		if (!is_done(&graph->entities[i]))
 			add_undrained(&report, &graph->entities[i]);
 	for (size_t i = graph->entity_count; i < wr_graph_all(graph); i++)
-		if (wr_entity_held(wr_graph_at(graph, i)))	/* else the text names its sender only */
+		if (wr_entity_held(wr_graph_at(graph, i))) /* else the text names its sender only */
 			add_undrained(&report, wr_graph_at(graph, i));
 	if (!report.last)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {
 		wr_text_finish(&report.text);
-		return NULL;	/* the outcome still has its status */
+		return NULL; /* the outcome still has its status */
 	}
 	return report.text.text;
 }

@@ -9,7 +9,7 @@
 #include "scheduler/standstill.h"
 #include "scheduler/world.h"
 
-enum { PRINTED_MOST = 8 };	/* root causes and circular waits */
+enum { PRINTED_MOST = 8 }; /* root causes and circular waits */
 
 /* The cause that the entity is followed along; NULL: it waits for nothing. */
 static const struct wr_cause *followed_cause(const struct wr_standstill *s, size_t entity)
@@ -87,7 +87,7 @@ static void print_circle(struct wr_standstill *s, size_t begin, struct wr_text *
 			    full->connection->to);
 	else
 		wr_text_add(text, "; each waits for a message from the next: give one of these connections "
-			    "\"initial\" messages");
+				  "\"initial\" messages");
 }
 
 /*

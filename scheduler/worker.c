@@ -13,12 +13,12 @@ static void run_deferred_frees(struct wr_worker *worker)
 
 	if (!system || !wr_system_deferred_frees_ready(system))
 		return;
-	wr_poll_hand_over(worker->scheduler);	/* destructors may take long */
+	wr_poll_hand_over(worker->scheduler); /* destructors may take long */
 	wr_wake_if_more(worker);
 	wr_system_run_deferred_frees(system, true);
 }
 
-#define QUIET_NS 50000	/* a spinner goes on so long after the last signal has fired */
+#define QUIET_NS 50000 /* a spinner goes on so long after the last signal has fired */
 
 static bool spin_until_work(struct wr_worker *worker)
 {
@@ -77,8 +77,8 @@ static void kick_if_last_asleep(weir_scheduler *scheduler)
  */
 static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
 {
-	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
-			       : wr_poll_wanted(scheduler);
+	bool polling =
+		version ? wr_flags_version(scheduler->graph->system) != *version : wr_poll_wanted(scheduler);
 
 	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
 }
@@ -108,8 +108,8 @@ bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *ve
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_live_take(&scheduler->live);		/* also if CLOSED: worker_leave() drops it */
-	worker->wakes_skipped = true;		/* one wake-up may stand for several pushes */
+	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
+	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
 	return woken;
 }
@@ -145,12 +145,14 @@ void wr_worker_died(void *arg)
 	weir_entity *entity = context ? context->entity : NULL;
 
 	wr_fail_run(worker->scheduler, entity,
-		    wr_fail(WEIR_E_FAILED, "%s ended its thread (pthread_exit or pthread_cancel): the thread "
-			    "is a worker of weir, return from compute", entity ? "compute" : "user code"));
+		    wr_fail(WEIR_E_FAILED,
+			    "%s ended its thread (pthread_exit or pthread_cancel): the thread "
+			    "is a worker of weir, return from compute",
+			    entity ? "compute" : "user code"));
 	worker->local.context = NULL;
 	if (context) {
 		context->computing = false;
-		wr_entity_settle(entity);	/* as after every compute that fails */
+		wr_entity_settle(entity); /* as after every compute that fails */
 	}
 	worker_leave(worker);
 }
@@ -164,7 +166,7 @@ void wr_worker_main(void *arg)
 	worker->wakes_skipped = false;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
-	while (wr_load(&scheduler->phase) == WR_ENDED)	/* a wake-up of the last run may be pending */
+	while (wr_load(&scheduler->phase) == WR_ENDED) /* a wake-up of the last run may be pending */
 		wr_park(&worker->parker, WR_FOREVER);
 	wr_trace_worker(scheduler->trace, worker->local.index);
 	while (!wr_live_closed(&scheduler->live)) {

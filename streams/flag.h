@@ -16,7 +16,7 @@ struct wr_words_page {
 	struct wr_words_page *older;
 	struct {
 		_Alignas(64) _Atomic uint32_t value;
-	} *at; /* pinned memory */
+	} * at; /* pinned memory */
 };
 
 struct wr_flag_words {

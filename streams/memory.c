@@ -80,7 +80,7 @@ static bool arena_lend_locked(struct wr_arena *arena, unsigned class, void **out
 	struct wr_block *block;
 
 	while (class < WR_MEMORY_CLASSES && !arena->free[class])
-		class++;
+		class ++;
 	if (class == WR_MEMORY_CLASSES)
 		return false;
 	block = arena->free[class];

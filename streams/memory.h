@@ -13,7 +13,7 @@
 struct wr_block {
 	struct wr_block *next;
 	void *data;
-	unsigned class;				/* of a lent block */
+	unsigned class; /* of a lent block */
 };
 
 struct wr_chunk {
@@ -23,16 +23,16 @@ struct wr_chunk {
 };
 
 struct wr_arena {
-	_Atomic bool growing;		/* a thread is getting a chunk from the backend */
+	_Atomic bool growing; /* a thread is getting a chunk from the backend */
 	struct wr_mutex lock;
-	struct wr_block *free[WR_MEMORY_CLASSES];	/* guarded by lock, like the rest */
-	struct wr_block *spare;			/* nodes of blocks in use */
-	struct wr_block *lent;			/* nodes of blocks in use that are lent as smaller ones */
+	struct wr_block *free[WR_MEMORY_CLASSES]; /* guarded by lock, like the rest */
+	struct wr_block *spare;                   /* nodes of blocks in use */
+	struct wr_block *lent;                    /* nodes of blocks in use that are lent as smaller ones */
 	struct wr_chunk *chunks;
-	size_t chunk;				/* bytes of the next one */
+	size_t chunk; /* bytes of the next one */
 };
 
 weir_status wr_memory_init(struct wr_system *system);
-void wr_memory_finish(struct wr_system *system);	/* returns all chunks to the backend */
+void wr_memory_finish(struct wr_system *system); /* returns all chunks to the backend */
 
 #endif

@@ -41,8 +41,8 @@ static weir_status native_create(weir_stream *stream, const struct wr_stream_kin
 	return status;
 }
 
-static weir_status stream_make(struct wr_system *system, const struct wr_stream_kind *kind,
-			       const char *owner, weir_stream **out)
+static weir_status stream_make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
+			       weir_stream **out)
 {
 	weir_stream *stream = wr_alloc(1, sizeof *stream);
 	weir_status status = WEIR_OK;
@@ -127,7 +127,7 @@ static weir_status open_default(struct wr_system *system, int device, const char
 
 	if (!status)
 		status = wr_system_check(system,
-					system->backend->stream_default(system->native, device, &native));
+					 system->backend->stream_default(system->native, device, &native));
 	return status ? status : open_wrapped(system, device, native, owner, out);
 }
 
@@ -140,8 +140,8 @@ weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, w
 	if (native && native == system->backend->per_thread)
 		return wr_fail(WEIR_E_INVALID, "the per-thread default stream differs in each worker thread: "
 					       "wrap a stream that was made with cudaStreamCreate");
-	return native ? open_wrapped(system, device, native, "a wrapped stream", out) :
-			open_default(system, device, "a wrapped default stream", out);
+	return native ? open_wrapped(system, device, native, "a wrapped stream", out)
+		      : open_default(system, device, "a wrapped default stream", out);
 }
 
 /* --- sharing --- */
@@ -215,7 +215,7 @@ void wr_stream_close(weir_stream *stream)
 
 	if (!stream)
 		return;
-	stream->begun = false;	/* the record below takes no live reference */
+	stream->begun = false; /* the record below takes no live reference */
 	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
 	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);

@@ -117,9 +117,9 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 		return status;
 	if (!event)
 		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
-	wr_store(&stream->dirty, true);	/* the last point does not cover this wait */
+	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
 	return wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
-							    wr_load(&stream->native), event));
+							     wr_load(&stream->native), event));
 }
 
 weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)

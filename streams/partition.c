@@ -44,7 +44,7 @@ static void free_handles(struct wr_partition **out, size_t count)
 
 /* The remainder may be NULL. */
 static void partitions_return(struct wr_system *system, struct wr_partition **handles, void *const *natives,
-		     size_t count, struct wr_partition **out)
+			      size_t count, struct wr_partition **out)
 {
 	for (size_t i = 0; i < count; i++) {
 		handles[i]->native = natives[i];

@@ -22,7 +22,7 @@
 #include "streams/signal.h"
 #include "streams/system.h"
 
-#define RETRY_TAKEN    20000	/* poll again after this time if another thread polls */
+#define RETRY_TAKEN    20000 /* poll again after this time if another thread polls */
 #define RETRY_NOMEM    1000000
 #define LEAST_MARGIN   20000
 #define FIRST_MARGIN   60000
@@ -32,14 +32,14 @@
 struct wr_armed_flag {
 	_Atomic uint32_t *word;
 	uint32_t target;
-	uint32_t fence;			/* its index in the signal */
+	uint32_t fence; /* its index in the signal */
 	weir_stream *stream;
 	uint64_t point;
 	struct wr_signal *signal;
 	wr_token token;
 	struct wr_waiting wait;
-	int64_t made;			/* when the point was recorded, or 0 if that is not known any more */
-	int64_t pending_at;		/* when the point was last seen not to be complete, or 0 */
+	int64_t made;       /* when the point was recorded, or 0 if that is not known any more */
+	int64_t pending_at; /* when the point was last seen not to be complete, or 0 */
 };
 
 /* --- arming --- */

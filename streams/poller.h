@@ -9,15 +9,15 @@ struct wr_signal;
 struct wr_armed_flag;
 
 struct wr_poller {
-	_Atomic(struct wr_signal *) inbox;	/* armed, and not yet in the list */
-	_Atomic size_t armed;			/* signals in the inbox or the list */
-	_Atomic uint64_t version;		/* grows with each signal that is put into the inbox */
-	_Atomic bool looking;			/* a thread polls, and owns list, count and room */
+	_Atomic(struct wr_signal *) inbox; /* armed, and not yet in the list */
+	_Atomic size_t armed;              /* signals in the inbox or the list */
+	_Atomic uint64_t version;          /* grows with each signal that is put into the inbox */
+	_Atomic bool looking;              /* a thread polls, and owns list, count and room */
 	struct wr_armed_flag *list;
 	size_t count, room;
-	struct wr_estimate lateness;		/* of sleeps. Used by the worker that is the poller */
-	_Atomic int64_t margin;			/* how much earlier a sleep must end */
-	bool spins;				/* the backend's; tests set it before a run */
+	struct wr_estimate lateness; /* of sleeps. Used by the worker that is the poller */
+	_Atomic int64_t margin;      /* how much earlier a sleep must end */
+	bool spins;                  /* the backend's; tests set it before a run */
 };
 
 void wr_poller_init(struct wr_poller *poller, bool spins);

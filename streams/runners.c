@@ -104,8 +104,7 @@ static int task_execute(struct wr_task *task)
 /* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
 static bool needs_another_locked(const struct wr_host_pool *pool, const struct wr_task *task)
 {
-	return pool->fifo->rules && task->work == WR_WORK_KERNEL && !pool->idle &&
-	       pool->started < pool->room;
+	return pool->fifo->rules && task->work == WR_WORK_KERNEL && !pool->idle && pool->started < pool->room;
 }
 
 static void worker_main(void *arg);

@@ -17,7 +17,7 @@
 struct wr_task {
 	struct wr_task *next;
 	enum wr_work work;
-	bool again;			/* a callback's second call */
+	bool again; /* a callback's second call */
 	union {
 		struct {
 			int (*host)(const void *arguments);
@@ -46,25 +46,25 @@ struct wr_task {
 
 struct wr_host_event {
 	struct wr_fifo *fifo;
-	uint64_t recorded, reached;	/* guarded by fifo->lock */
-	struct wr_host_stream *parked;		/* linked by next; guarded by fifo->lock */
+	uint64_t recorded, reached;    /* guarded by fifo->lock */
+	struct wr_host_stream *parked; /* linked by next; guarded by fifo->lock */
 };
 
 struct wr_host_stream {
 	struct wr_fifo *fifo;
 	struct wr_host_pool *group;
-	struct wr_task *first, *last;	/* these and the rest: guarded by fifo->lock */
-	struct wr_host_stream *next;		/* in the ready list, or in an event's parked list */
+	struct wr_task *first, *last; /* these and the rest: guarded by fifo->lock */
+	struct wr_host_stream *next;  /* in the ready list, or in an event's parked list */
 	int64_t due;
-	bool busy;			/* ready, parked or running: adding a task need not make it ready */
-	bool running;	/* a worker has taken it, and still uses it after it has left the lock */
+	bool busy;    /* ready, parked or running: adding a task need not make it ready */
+	bool running; /* a worker has taken it, and still uses it after it has left the lock */
 };
 
 struct wr_host_worker {
 	struct wr_host_pool *group;
 	struct wr_thread thread;
 	struct wr_parker parker;
-	struct wr_host_worker *next;		/* idle; guarded by fifo->lock */
+	struct wr_host_worker *next; /* idle; guarded by fifo->lock */
 	bool idle;
 };
 
@@ -75,13 +75,13 @@ struct wr_host_worker {
 struct wr_host_pool {
 	struct wr_fifo *fifo;
 	struct wr_host_pool *next;
-	struct wr_host_stream standing;	/* of a device: stands for the default stream and all BLOCKING ones */
-	unsigned size, room;		/* workers: to begin with; at most */
-	unsigned started;		/* this and the rest: guarded by fifo->lock */
+	struct wr_host_stream standing; /* of a device: stands for the default stream and all BLOCKING ones */
+	unsigned size, room;            /* workers: to begin with; at most */
+	unsigned started;               /* this and the rest: guarded by fifo->lock */
 	struct wr_host_stream *ready, **ready_end;
 	struct wr_host_worker *idle;
-	bool calling;			/* a worker executes a callback */
-	bool stirred;			/* a worker of another pool has made one of its streams ready */
+	bool calling; /* a worker executes a callback */
+	bool stirred; /* a worker of another pool has made one of its streams ready */
 	struct wr_host_worker runners[];
 };
 
@@ -91,24 +91,24 @@ struct wr_fifo {
 	void *arg;
 	int devices;
 	struct wr_host_pool *device[WR_FIFO_DEVICES];
-	struct wr_host_pool *groups;	/* all of them; this and the rest: guarded by lock */
+	struct wr_host_pool *groups; /* all of them; this and the rest: guarded by lock */
 	struct wr_task *spare;
 	unsigned running;
-	unsigned stirred;		/* number of stirred pools */
+	unsigned stirred; /* number of stirred pools */
 	bool stopping, faulted;
-	unsigned leaving;		/* threads that wait on `returned` */
-	struct wr_cond returned;	/* a worker has finished a task */
+	unsigned leaving;        /* threads that wait on `returned` */
+	struct wr_cond returned; /* a worker has finished a task */
 	char fault[160];
 };
 
 /* fifo.c; all with the lock held */
-struct wr_task *wr_task_locked(struct wr_fifo *fifo);	/* a new one, or NULL */
-void wr_host_stream_ready_locked(struct wr_host_stream *stream);	/* its first task can run */
+struct wr_task *wr_task_locked(struct wr_fifo *fifo);            /* a new one, or NULL */
+void wr_host_stream_ready_locked(struct wr_host_stream *stream); /* its first task can run */
 void wr_host_stream_pop_locked(struct wr_host_stream *stream);
 struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at);
 /* true: its wait is not over, it was parked */
 bool wr_host_stream_park_locked(struct wr_host_stream *stream);
-void wr_host_stream_reach_locked(struct wr_host_stream *stream);	/* runs the record at its head */
+void wr_host_stream_reach_locked(struct wr_host_stream *stream); /* runs the record at its head */
 void wr_tasks_free(struct wr_task *first);
 
 /* runners.c */

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "streams/token.h"
 
-#define WR_BOUND 256	/* outstanding tokens per device (G2) */
+#define WR_BOUND 256 /* outstanding tokens per device (G2) */
 
 /*
  * A native stream that carries one signal at a time, so that no signal
@@ -23,7 +23,7 @@ struct wr_signal_stream {
 	/* the event is recorded when the signal is detached, to see when it is drained */
 	void *native, *event;
 	int device;
-	bool unrecorded;		/* detached, but the event is not recorded yet */
+	bool unrecorded; /* detached, but the event is not recorded yet */
 	/*
 	 * The device counts the signals in it, before each callback. NULL if
 	 * the device cannot, or if the stream was created during a run.
@@ -38,26 +38,26 @@ struct wr_signal_stream {
  */
 struct wr_signal {
 	struct wr_sink sink;
-	struct wr_signal *next;		/* free list (signals.lock), fired list, the poller's inbox */
+	struct wr_signal *next; /* free list (signals.lock), fired list, the poller's inbox */
 	struct wr_system *system;
 	struct wr_waker *waker;
 	uint32_t slot, entity;
-	_Atomic uint64_t token;		/* 0: not armed */
-	struct wr_signal_stream *signal_stream;	/* NULL: inline */
+	_Atomic uint64_t token;                 /* 0: not armed */
+	struct wr_signal_stream *signal_stream; /* NULL: inline */
 	/* inline: carries the callback; wr_signal_expect: queried after it has fired */
 	weir_stream *stream;
 	int device;
-	bool bounded;			/* counts against the device's bound */
-	bool proven;	/* once called back, the signal stream's word proves that the fences are complete */
-	weir_fence *fences;		/* that it waits for; guarded by signals.lock */
+	bool bounded; /* counts against the device's bound */
+	bool proven;  /* once called back, the signal stream's word proves that the fences are complete */
+	weir_fence *fences; /* that it waits for; guarded by signals.lock */
 	size_t count, room;
-	int64_t armed_at, complete_at;	/* guarded by signals.lock */
-	_Atomic wr_token enqueued;	/* the latest token whose enqueueing has returned */
-	bool by_flag;			/* belongs to the poller until it has ended */
+	int64_t armed_at, complete_at; /* guarded by signals.lock */
+	_Atomic wr_token enqueued;     /* the latest token whose enqueueing has returned */
+	bool by_flag;                  /* belongs to the poller until it has ended */
 	/* by flag: set to the token, as the last step, by a thread other than the poller that ends it */
 	_Atomic wr_token ended;
-	wr_token probed;	/* a point behind it is known: its signal stream's event, or `behind` */
-	wr_token late;		/* a warning was logged that it is late */
+	wr_token probed; /* a point behind it is known: its signal stream's event, or `behind` */
+	wr_token late;   /* a warning was logged that it is late */
 	/* inline: points of its stream after this one were recorded behind it. Loop thread */
 	uint64_t behind;
 };
@@ -76,17 +76,17 @@ struct wr_refused {
 
 struct wr_signals {
 	struct wr_mutex lock;
-	uint32_t bound;				/* WR_BOUND; tests lower it */
+	uint32_t bound; /* WR_BOUND; tests lower it */
 	_Atomic(struct wr_signals_page *) pages;
-	struct wr_signal *free;			/* guarded by lock, like the rest unless it is atomic */
-	struct wr_signal_stream *signal_streams;	/* ready for use */
-	struct wr_signal_stream *draining;	/* detached with a signal that has not fired */
-	uint32_t *outstanding;			/* per device, against the bound */
-	struct wr_refused *first, **end, *spare;	/* the FIFO of refused entities */
-	_Atomic(struct wr_signal *) fired;	/* a stack that the loop empties */
-	_Atomic uint64_t pending;		/* armed and not fired */
+	struct wr_signal *free;                  /* guarded by lock, like the rest unless it is atomic */
+	struct wr_signal_stream *signal_streams; /* ready for use */
+	struct wr_signal_stream *draining;       /* detached with a signal that has not fired */
+	uint32_t *outstanding;                   /* per device, against the bound */
+	struct wr_refused *first, **end, *spare; /* the FIFO of refused entities */
+	_Atomic(struct wr_signal *) fired;       /* a stack that the loop empties */
+	_Atomic uint64_t pending;                /* armed and not fired */
 	_Atomic uint64_t stale;
-	uint64_t strays;			/* wr_token_strays when the system was created */
+	uint64_t strays; /* wr_token_strays when the system was created */
 };
 
 /* --- signal.c --- */
@@ -101,7 +101,7 @@ struct wr_order {
 	const weir_fence *fences;
 	size_t count;
 	int device;
-	struct wr_signal_stream *signal_stream;	/* NULL: inline, or by flag */
+	struct wr_signal_stream *signal_stream; /* NULL: inline, or by flag */
 	weir_stream *stream;
 	bool bounded, by_flag, proven, inlined;
 };
@@ -158,12 +158,12 @@ void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int devic
 void wr_refused_free(struct wr_refused *entry);
 /* Pokes as many refused entities as the bound has free places. */
 void wr_signals_offer(struct wr_system *system, int device);
-bool wr_signals_refuse(struct wr_system *system);	/* the FIFO is not empty */
+bool wr_signals_refuse(struct wr_system *system); /* the FIFO is not empty */
 /* Empties the FIFO and drops its live references. */
 void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
 
 /* --- lost.c. Thread: the loop --- */
-weir_status wr_signals_look(struct wr_system *system, int64_t now);	/* finds lost callbacks */
-weir_status wr_flags_find_lost(struct wr_system *system, int64_t now);	/* finds lost flag writes */
+weir_status wr_signals_look(struct wr_system *system, int64_t now);    /* finds lost callbacks */
+weir_status wr_flags_find_lost(struct wr_system *system, int64_t now); /* finds lost flag writes */
 
 #endif

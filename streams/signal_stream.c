@@ -64,7 +64,7 @@ void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *
 {
 	weir_status status =
 		wr_system_check(system, system->backend->record(system->native, signal_stream->device,
-							       signal_stream->native, signal_stream->event));
+								signal_stream->native, signal_stream->event));
 
 	signal_stream->unrecorded = status != WEIR_OK;
 }
@@ -116,8 +116,8 @@ weir_status wr_signal_stream_make(struct wr_system *system, int device, struct w
 		busy = next;
 	}
 	if (!signal_stream)
-		return wr_system_failed(system) ? wr_system_failure_status(system) :
-						  signal_stream_create(system, device, out);
+		return wr_system_failed(system) ? wr_system_failure_status(system)
+						: signal_stream_create(system, device, out);
 	*out = signal_stream;
 	return WEIR_OK;
 }

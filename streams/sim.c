@@ -18,9 +18,13 @@
 enum { WORKERS = 2, PATIENCE = 4 };
 #define OF 1000
 
-static const struct wr_sim_knobs default_knobs = {
-	.work_min = 2 * US, .work_max = 60 * US, .call_min = 5 * US, .call_max = 200 * US, .ring_min = 1 * US,
-	.ring_max = 20 * US, .inside = 50};
+static const struct wr_sim_knobs default_knobs = {.work_min = 2 * US,
+						  .work_max = 60 * US,
+						  .call_min = 5 * US,
+						  .call_max = 200 * US,
+						  .ring_min = 1 * US,
+						  .ring_max = 20 * US,
+						  .inside = 50};
 
 struct machine {
 	struct wr_sim *sim;

@@ -162,8 +162,8 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	wr_store(&stream->dirty, true);
 	stream->items++;
 	return wr_system_check(system,
-			      system->backend->launch(system->native, stream->spec.device,
-						      wr_load(&stream->native), kernel, arguments, bytes));
+			       system->backend->launch(system->native, stream->spec.device,
+						       wr_load(&stream->native), kernel, arguments, bytes));
 }
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
@@ -180,7 +180,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	wr_store(&stream->dirty, true);
 	stream->items++;
 	return wr_system_check(system, system->backend->copy(system->native, stream->spec.device,
-							    wr_load(&stream->native), to, from, bytes));
+							     wr_load(&stream->native), to, from, bytes));
 }
 
 /* --- fences --- */
@@ -228,8 +228,8 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
 	stream->items++;
 	status = wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
-							      wr_load(&stream->native),
-							      wr_stream_point(other, fence.point)->event));
+							       wr_load(&stream->native),
+							       wr_stream_point(other, fence.point)->event));
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
 	return status;
@@ -242,7 +242,8 @@ static weir_status refuse_capturing(weir_stream *stream)
 		return WEIR_OK;
 	return wr_fail(WEIR_E_UNSUPPORTED,
 		       "the stream of '%s' is being captured: end the capture before the fence, "
-		       "which comes at the latest when the tick ends", wr_load(&stream->owner));
+		       "which comes at the latest when the tick ends",
+		       wr_load(&stream->owner));
 }
 
 weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
@@ -270,7 +271,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	wr_store(&place->flag_value, false);
 	wr_store_relaxed(&place->at, wr_now());
 	status = wr_system_check(system, system->backend->record(system->native, stream->spec.device,
-								wr_load(&stream->native), place->event));
+								 wr_load(&stream->native), place->event));
 	if (status)
 		return status;
 	stream->items++;

@@ -16,15 +16,15 @@
 #include "streams/estimate.h"
 #include "streams/streams.h"
 
-#define WR_EVENTS 256			/* that a new stream has */
-#define WR_EVENTS_SHARED 16		/* that a new stream has if it shares another's queue */
+#define WR_EVENTS        256 /* that a new stream has */
+#define WR_EVENTS_SHARED 16  /* that a new stream has if it shares another's queue */
 
 struct wr_point {
 	void *event;
 	/* that the event was recorded for; changed before the event is recorded again */
 	_Atomic uint64_t point;
-	_Atomic int64_t at;	/* when it was recorded; relaxed: readers check `point` afterwards */
-	_Atomic bool flag_value;		/* a flag write for this very point was enqueued */
+	_Atomic int64_t at;      /* when it was recorded; relaxed: readers check `point` afterwards */
+	_Atomic bool flag_value; /* a flag write for this very point was enqueued */
 };
 
 /*
@@ -47,55 +47,55 @@ struct wr_event_ring {
 struct weir_stream {
 	/* Written once, before the stream is in the table. */
 	struct wr_system *system;
-	uint32_t index;			/* in the table */
+	uint32_t index; /* in the table */
 	struct wr_stream_spec spec;
-	struct wr_stream_pool *pool;	/* that it returns to when it is closed, or NULL */
-	bool wrapped;			/* of a root: the native stream is the caller's */
+	struct wr_stream_pool *pool; /* that it returns to when it is closed, or NULL */
+	bool wrapped;                /* of a root: the native stream is the caller's */
 
 	/* Written each time it is opened, under system->lock. */
-	_Atomic uint64_t id;	/* system's serial << 48 | stream's serial << 16 | index; written last */
+	_Atomic uint64_t id; /* system's serial << 48 | stream's serial << 16 | index; written last */
 	_Atomic(const char *) owner;
 	_Atomic(void *) native;
-	_Atomic(weir_stream *) root;	/* itself, or the stream whose queue it shares */
+	_Atomic(weir_stream *) root; /* itself, or the stream whose queue it shares */
 	/* of a root: number of streams that share it and are open or not drained; guarded by system->lock */
 	uint32_t sharers;
-	bool sharing;			/* it is counted in its root's sharers; guarded by system->lock */
+	bool sharing; /* it is counted in its root's sharers; guarded by system->lock */
 	_Atomic bool closed;
 
 	/* What was enqueued. Written by the owner. */
-	_Atomic(struct wr_event_ring *) ring;	/* stored with release, with its contents */
-	_Atomic uint64_t submitted;	/* the last point; does not restart with a new id */
-	_Atomic bool dirty;		/* work was enqueued since the last record */
-	_Atomic bool flag_after_record;		/* a flag write was enqueued since the last record */
+	_Atomic(struct wr_event_ring *) ring; /* stored with release, with its contents */
+	_Atomic uint64_t submitted;           /* the last point; does not restart with a new id */
+	_Atomic bool dirty;                   /* work was enqueued since the last record */
+	_Atomic bool flag_after_record;       /* a flag write was enqueued since the last record */
 	/* by index of the other stream: the latest point that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
-	uint64_t items;			/* operations enqueued by weir's own calls. Owner only */
-	bool begun;			/* by a tick, whose worker holds a live reference. Owner only */
+	uint64_t items; /* operations enqueued by weir's own calls. Owner only */
+	bool begun;     /* by a tick, whose worker holds a live reference. Owner only */
 
 	/* What is known of its progress. Written by any thread. */
-	_Atomic uint64_t completed;		/* highest point seen complete; only grows */
+	_Atomic uint64_t completed; /* highest point seen complete; only grows */
 	/* the point until which it holds a live reference, or 0 (S4): point << 1 | BEGUN (stream.c) */
 	_Atomic uint64_t held;
-	_Atomic bool exposed;	/* of a root: the native handle was given out, so it may be captured */
+	_Atomic bool exposed; /* of a root: the native handle was given out, so it may be captured */
 	/* the last point when a drain began; the last one seen since. Loop thread */
 	uint64_t drain_until, drained;
-	uint64_t expected;		/* the loop's signal was armed for this point. Loop thread */
-	_Atomic uint32_t inlined;	/* outstanding inline callbacks enqueued through this stream */
-	_Atomic uint32_t entering;	/* of a root: threads about to enqueue an inline callback */
+	uint64_t expected;         /* the loop's signal was armed for this point. Loop thread */
+	_Atomic uint32_t inlined;  /* outstanding inline callbacks enqueued through this stream */
+	_Atomic uint32_t entering; /* of a root: threads about to enqueue an inline callback */
 
 	/* Its flag. */
-	_Atomic(_Atomic uint32_t *) word;	/* or NULL; written by the owner, or at creation */
+	_Atomic(_Atomic uint32_t *) word; /* or NULL; written by the owner, or at creation */
 	/* the last point for which a flag write was enqueued; does not restart with a new id. Owner */
 	_Atomic uint64_t flag_value;
-	struct {			/* of the poller */
+	struct { /* of the poller */
 		/* time from a point's record, or the end of the point before, to its end */
 		struct wr_estimate work;
-		uint64_t point;			/* the last one whose flag was seen written, and when */
+		uint64_t point; /* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
-	struct {			/* of the loop (lost.c), once there is a word */
-		uint64_t point;	/* whose flag must be written once a later point is complete */
-		int64_t since;			/* when the flag was found missing, or 0 */
+	struct {                /* of the loop (lost.c), once there is a word */
+		uint64_t point; /* whose flag must be written once a later point is complete */
+		int64_t since;  /* when the flag was found missing, or 0 */
 	} flag_missed;
 };
 
@@ -117,8 +117,8 @@ struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point);
 void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
-bool wr_stream_capturing(weir_stream *stream);	/* it is in a stream capture of the user's (G3) */
-bool wr_stream_over(weir_stream *stream);	/* nothing recorded on it touches memory any more */
+bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
+bool wr_stream_over(weir_stream *stream);      /* nothing recorded on it touches memory any more */
 
 /* --- fence.c. Thread: any --- */
 /*

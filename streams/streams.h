@@ -26,15 +26,15 @@ struct wr_waker {
 	void (*kick)(struct wr_waker *waker);
 	/* takes a live reference. The caller holds one already, so the count is not 0 */
 	void (*take)(struct wr_waker *waker);
-	void (*drop)(struct wr_waker *waker);	/* drops a live reference; dropping the last one kicks */
+	void (*drop)(struct wr_waker *waker); /* drops a live reference; dropping the last one kicks */
 };
 
 struct wr_system_options {
-	const char *backend;		/* "auto", "cuda", "host", "sim"; NULL = "auto" */
-	uint64_t seed;			/* sim: of the random delays, faults and orders */
-	struct wr_sim *sim;		/* sim: the world in which its driver fiber runs */
-	unsigned host_threads;		/* host: per device; 0 = 4 */
-	int devices;			/* host and sim: number of devices; 0 = 1 */
+	const char *backend;   /* "auto", "cuda", "host", "sim"; NULL = "auto" */
+	uint64_t seed;         /* sim: of the random delays, faults and orders */
+	struct wr_sim *sim;    /* sim: the world in which its driver fiber runs */
+	unsigned host_threads; /* host: per device; 0 = 4 */
+	int devices;           /* host and sim: number of devices; 0 = 1 */
 };
 
 /*
@@ -54,7 +54,7 @@ void wr_system_shorten_timeout(struct wr_system *system);
 /* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7". */
 const char *wr_system_where(const struct wr_system *system);
 bool wr_system_is_cuda(const struct wr_system *system);
-int wr_system_devices(const struct wr_system *system);		/* host and sim: the number in the options */
+int wr_system_devices(const struct wr_system *system); /* host and sim: the number in the options */
 /* Makes it the calling thread's current device, for CUDA calls that user code makes directly. */
 void wr_system_select(struct wr_system *system, int device);
 
@@ -71,7 +71,7 @@ void wr_system_detach(struct wr_system *system);
 void wr_system_drop_all_refs(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
-bool wr_system_failed(const struct wr_system *system);	/* one load: called before each gated compute */
+bool wr_system_failed(const struct wr_system *system); /* one load: called before each gated compute */
 /*
  * The same for a caller that may have just got WEIR_E_DEVICE from a fence: another thread may still be
  * writing the failure text, and this call waits for that. Thread: any that holds no lock.
@@ -124,7 +124,7 @@ void wr_system_run_deferred_frees(struct wr_system *system, bool destructors);
 /* --- green contexts: disjoint partitions of a device's multiprocessors (host, sim: of its threads) --- */
 struct wr_partition;
 struct wr_partitions_spec {
-	const char *name;		/* of the pool, for error texts */
+	const char *name; /* of the pool, for error texts */
 	int device;
 	const uint32_t *sizes;
 	size_t count;
@@ -142,9 +142,9 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 /* --- streams --- */
 struct wr_stream_spec {
 	int device;
-	unsigned flags;			/* WEIR_STREAM_BLOCKING */
+	unsigned flags; /* WEIR_STREAM_BLOCKING */
 	int priority;
-	struct wr_partition *partition;	/* NULL: the whole device */
+	struct wr_partition *partition; /* NULL: the whole device */
 };
 /*
  * `owner` (borrowed while the stream lives) names the stream's user in reports and
@@ -187,9 +187,9 @@ weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char
 /* --- stream pools --- */
 struct wr_stream_pool;
 struct wr_stream_pool_spec {
-	const char *name;		/* borrowed while the system lives */
+	const char *name; /* borrowed while the system lives */
 	struct wr_stream_spec streams;
-	uint32_t reserved, max;		/* max 0: no bound */
+	uint32_t reserved, max; /* max 0: no bound */
 };
 /* The system owns it. Opens `reserved` streams at once. Fails as wr_stream_open does. Not on hot paths. */
 weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec,
@@ -199,9 +199,9 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
  * returns it to the pool. Fails: WEIR_E_BUSY: the pool is exhausted. Thread: any.
  */
 weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out);
-size_t wr_stream_pool_taken(const struct wr_stream_pool *pool);	/* streams in use now */
+size_t wr_stream_pool_taken(const struct wr_stream_pool *pool); /* streams in use now */
 
-uint64_t wr_stream_recorded(const weir_stream *stream);		/* its last point */
+uint64_t wr_stream_recorded(const weir_stream *stream); /* its last point */
 /* weir_stream_native without marking the stream dirty: the caller must not enqueue on the handle. */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */
@@ -237,7 +237,7 @@ bool wr_stream_idle(weir_stream *stream);
  * WEIR_E_INVALID: never recorded, or of another system; WEIR_E_DEVICE: the system failed.
  */
 weir_status wr_fence_query(struct wr_system *system, weir_fence fence);
-bool wr_fence_seen(struct wr_system *system, weir_fence fence);	/* known complete without asking the device */
+bool wr_fence_seen(struct wr_system *system, weir_fence fence); /* known complete without asking the device */
 /* Blocks until the fence is complete, or until `until`. Thread: any but a worker. */
 weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until);
 /* The owner of the fence's stream, or "?". */
@@ -262,13 +262,13 @@ weir_status wr_system_open_arena(struct wr_system *system, int device);
 /* --- deferred frees (T4) --- */
 struct wr_deferred_free {
 	struct wr_deferred_free *next;
-	weir_fence *fences;			/* the use set, borrowed from the payload that embeds this */
+	weir_fence *fences; /* the use set, borrowed from the payload that embeds this */
 	size_t count;
 	/* frees the memory, runs the destructor; no lock is held */
 	void (*release)(struct wr_deferred_free *);
-	bool destructor;			/* release calls a user's function: only on a worker */
-	bool foreign;	/* dropped by a worker of another run, which holds no live reference of this one */
-	bool referenced;			/* holds a live reference */
+	bool destructor; /* release calls a user's function: only on a worker */
+	bool foreign;    /* dropped by a worker of another run, which holds no live reference of this one */
+	bool referenced; /* holds a live reference */
 };
 /*
  * Returns true if the use set is complete: nothing was listed, the caller
@@ -278,8 +278,8 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
 
 /* --- signals (G1-G3) --- */
 enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_FLAG };
-const char *wr_signal_text(int kind);	/* its name in graphs and options; NULL after the last */
-typedef uint64_t wr_token;			/* {slot, generation}; 0 = none */
+const char *wr_signal_text(int kind); /* its name in graphs and options; NULL after the last */
+typedef uint64_t wr_token;            /* {slot, generation}; 0 = none */
 /*
  * `callback`: arms one token and enqueues one host callback for all n fences (n > 0) on a signal stream of
  * the device. Fails: WEIR_E_BUSY: the bound (256 per device) is reached; the entity stands in the FIFO with a
@@ -332,7 +332,7 @@ uint64_t wr_flags_version(const struct wr_system *system);
  * while the GPU is busy, so none should be created while frames are processed.
  */
 weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count);
-bool wr_signal_pending(wr_token token);	/* armed; not fired, cancelled or ended: it will poke */
+bool wr_signal_pending(wr_token token); /* armed; not fired, cancelled or ended: it will poke */
 /*
  * The entity no longer waits for the token, whose firing will be stale.
  * It counts against the bound until it has fired. 0 is fine.

@@ -16,8 +16,8 @@
 #include "base/status.h"
 #include "streams/memory.h"
 
-#define DRAIN_TIMEOUT  2000000000	/* for work of a run that was cut short */
-#define SHORT_TIMEOUT  200000000	/* if a drain has already waited for it */
+#define DRAIN_TIMEOUT  2000000000 /* for work of a run that was cut short */
+#define SHORT_TIMEOUT  200000000  /* if a drain has already waited for it */
 #define SHORTEST_SLEEP 1000
 #define LONGEST_SLEEP  200000
 #define SERIALS        (1 << 16)

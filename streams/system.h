@@ -14,33 +14,33 @@
 #include "streams/table.h"
 
 struct wr_system {
-	const struct wr_backend *backend;	/* this and the next five: written once, at creation */
-	void *native;			/* the backend's own record */
+	const struct wr_backend *backend; /* this and the next five: written once, at creation */
+	void *native;                     /* the backend's own record */
 	char where[160];
 	int devices;
 	uint64_t serial;
-	struct wr_arena *arenas;	/* pinned host memory, then one per device */
+	struct wr_arena *arenas; /* pinned host memory, then one per device */
 
-	struct wr_mutex lock;		/* for opening and closing streams; only table.c takes it */
+	struct wr_mutex lock; /* for opening and closing streams; only table.c takes it */
 	_Atomic(struct wr_page *) table[WR_PAGES];
-	_Atomic uint32_t count;		/* streams in the table */
-	_Atomic uint32_t serials;	/* streams opened */
-	_Atomic uint32_t lying;		/* closed streams to reuse; if 0, the table is not searched */
-	uint32_t looked;		/* where the last search for one ended; guarded by lock */
-	_Atomic(weir_stream *) *defaults;	/* per device: its default stream, wrapped at first use */
+	_Atomic uint32_t count;           /* streams in the table */
+	_Atomic uint32_t serials;         /* streams opened */
+	_Atomic uint32_t lying;           /* closed streams to reuse; if 0, the table is not searched */
+	uint32_t looked;                  /* where the last search for one ended; guarded by lock */
+	_Atomic(weir_stream *) *defaults; /* per device: its default stream, wrapped at first use */
 	_Atomic(struct wr_stream_pool *) pools;
 	_Atomic(struct wr_partition *) partitions;
 
 	_Atomic(struct wr_waker *) waker;
-	_Atomic uint32_t inside;	/* foreign threads that may touch the waker; see wr_system_enter */
-	_Atomic bool running;		/* a run is on (wr_system_run) */
-	_Atomic bool resting;		/* the watch sleeps until something is added */
-	int64_t warned;			/* it was logged that too many streams are busy. Loop thread */
+	_Atomic uint32_t inside; /* foreign threads that may touch the waker; see wr_system_enter */
+	_Atomic bool running;    /* a run is on (wr_system_run) */
+	_Atomic bool resting;    /* the watch sleeps until something is added */
+	int64_t warned;          /* it was logged that too many streams are busy. Loop thread */
 
-	_Atomic bool failing, failed;	/* see failure.c */
-	char failure[1024], accused[128];	/* written once, before `failed` */
+	_Atomic bool failing, failed;     /* see failure.c */
+	char failure[1024], accused[128]; /* written once, before `failed` */
 	_Atomic bool short_timeout;
-	struct wr_system *abandoned;	/* next in the list of systems whose memory a hung device may touch */
+	struct wr_system *abandoned; /* next in the list of systems whose memory a hung device may touch */
 
 	struct wr_signals signals;
 	struct wr_flag_words flag_words;
@@ -49,7 +49,7 @@ struct wr_system {
 		struct wr_mutex lock;
 		/* ready: complete, but the destructor has to run on a worker. Guarded by lock */
 		struct wr_deferred_free *listed, *ready;
-		uint64_t ref_drops;			/* guarded by lock */
+		uint64_t ref_drops; /* guarded by lock */
 		_Atomic size_t count, ready_count;
 	} deferred_frees;
 };
@@ -83,10 +83,10 @@ void wr_system_fail(struct wr_system *system, const char *what);
 weir_status wr_system_failure_status(struct wr_system *system);
 /* Returns the status of a backend call; WEIR_E_DEVICE fails the system. */
 weir_status wr_system_check(struct wr_system *system, weir_status status);
-bool wr_system_lost(struct wr_system *system);	/* it failed, and nothing touches memory any more */
+bool wr_system_lost(struct wr_system *system); /* it failed, and nothing touches memory any more */
 
 /* --- watch.c. Thread: any --- */
-void wr_system_added(struct wr_system *system);		/* kicks if the watch rests */
+void wr_system_added(struct wr_system *system); /* kicks if the watch rests */
 
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);

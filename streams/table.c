@@ -145,7 +145,7 @@ static void stream_set_root_locked(weir_stream *stream, const struct wr_stream_k
 
 /* `thorough`: also queries closed streams that were not seen drained yet. */
 static weir_stream *table_find_and_reopen(struct wr_system *system, const struct wr_stream_kind *kind,
-				const char *owner, bool thorough)
+					  const char *owner, bool thorough)
 {
 	weir_stream *found;
 

@@ -32,8 +32,7 @@ struct chunk {
 };
 
 static _Atomic(struct chunk *) chunks[CHUNKS];
-static _Atomic uint64_t
-	free_slots; /* a stack: change count << 32 | slot + 1. The count prevents ABA (F33) */
+static _Atomic uint64_t free_slots; /* a stack: change count << 32 | slot + 1. The count prevents ABA (F33) */
 static _Atomic uint64_t strays;
 
 static struct slot *slot_at(uint32_t index)

@@ -129,7 +129,7 @@ static int64_t check_all(struct wr_system *system, int64_t now)
 	int64_t next = check_streams(system, now);
 
 	if (WR_NET)
-		(void)wr_flags_poll(system, now);	/* a safety net under the poller */
+		(void)wr_flags_poll(system, now); /* a safety net under the poller */
 	wr_deferred_frees_look(system, false);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);

@@ -5,7 +5,8 @@
  */
 #include <weir.h>
 
-namespace {
+namespace
+{
 
 struct work {
 	const uint8_t *from;
@@ -43,7 +44,8 @@ int on_cuda(void *native, const void *arguments)
 weir_status launch(weir_context *context, const weir_message *from, weir_message *to, weir_stream *stream)
 {
 	static const weir_kernel kernel = {sizeof(weir_kernel), "invert", on_host, on_cuda};
-	work todo = {static_cast<const uint8_t *>(weir_message_data(from)), static_cast<uint8_t *>(weir_message_data(to)),
+	work todo = {static_cast<const uint8_t *>(weir_message_data(from)),
+		     static_cast<uint8_t *>(weir_message_data(to)),
 		     static_cast<int64_t>(weir_message_size(from))};
 	weir_status status = weir_stream_launch(stream, &kernel, &todo, sizeof todo);
 
@@ -60,7 +62,9 @@ weir_status compute(weir_context *context, void *)
 	if (!stream)
 		return weir_context_fail(context, "no stream: %s", weir_last_error());
 	if (picture->code != 1 || picture->bits != 8 || picture->device != weir_stream_device(stream))
-		return weir_context_fail(context, "input 'in' expects a tensor of uint8 on the device: put an 'upload' before it");
+		return weir_context_fail(
+			context,
+			"input 'in' expects a tensor of uint8 on the device: put an 'upload' before it");
 	status = weir_context_alloc(context, picture, false, &to);
 	if (!status)
 		status = launch(context, from, to, stream);

@@ -20,7 +20,7 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (!squares_step(&program->squares))
-		event_del(program->event);	/* a closed outlet stays readable */
+		event_del(program->event); /* a closed outlet stays readable */
 }
 
 /*
@@ -33,7 +33,7 @@ static weir_status serve(struct program *program, struct event_base *base)
 				   on_outlet, program);
 	if (!program->event || event_add(program->event, NULL))
 		return WEIR_E_NOMEM;
-	squares_step(&program->squares);	/* pushes the first numbers; results ask for more */
+	squares_step(&program->squares); /* pushes the first numbers; results ask for more */
 	return event_base_dispatch(base) < 0 ? WEIR_E_IO : WEIR_OK;
 }
 
@@ -53,8 +53,8 @@ int main(void)
 	if (!status)
 		status = serve(&program, base);
 	if (program.event)
-		event_free(program.event);	/* before the outlet and its descriptor are destroyed */
+		event_free(program.event); /* before the outlet and its descriptor are destroyed */
 	code = squares_close(&program.squares, status);
-	event_base_free(base);			/* after the scheduler, which has an event in it */
+	event_base_free(base); /* after the scheduler, which has an event in it */
 	return code;
 }

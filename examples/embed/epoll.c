@@ -25,18 +25,17 @@ struct program {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *in;
-	struct result results[2];	/* square, fourth */
+	struct result results[2]; /* square, fourth */
 	int64_t pushed;
 	int set;
 };
 
 static weir_status make_graph(struct program *self)
 {
-	static const char json[] =
-		"{\"weir\": 1, \"name\": \"powers\","
-		" \"entities\": [{\"name\": \"square\", \"operator\": \"square\"},"
-		"                {\"name\": \"fourth\", \"operator\": \"square\"}],"
-		" \"connections\": [[\"square.out\", \"fourth.in\"]]}";
+	static const char json[] = "{\"weir\": 1, \"name\": \"powers\","
+				   " \"entities\": [{\"name\": \"square\", \"operator\": \"square\"},"
+				   "                {\"name\": \"fourth\", \"operator\": \"square\"}],"
+				   " \"connections\": [[\"square.out\", \"fourth.in\"]]}";
 	weir_description *description = NULL;
 	weir_status status = weir_registry_create(&self->registry);
 
@@ -50,7 +49,8 @@ static weir_status make_graph(struct program *self)
 	if (!status)
 		status = weir_graph_inlet(self->graph, "square.in", &self->in);
 	for (int i = 0; !status && i < 2; i++)
-		status = weir_graph_outlet(self->graph, self->results[i].name, 4, 0, &self->results[i].outlet);
+		status =
+			weir_graph_outlet(self->graph, self->results[i].name, 4, 0, &self->results[i].outlet);
 	return status;
 }
 
@@ -88,7 +88,7 @@ static void take(struct program *self, struct result *result)
 		weir_message_unref(message);
 	}
 	result->closed = status == WEIR_E_CLOSED;
-	if (result->closed)		/* it stays readable from now on */
+	if (result->closed) /* it stays readable from now on */
 		epoll_ctl(self->set, EPOLL_CTL_DEL, weir_outlet_fd(result->outlet), NULL);
 }
 
@@ -146,6 +146,6 @@ int main(void)
 	weir_scheduler_destroy(self.scheduler);
 	weir_graph_destroy(self.graph);
 	weir_registry_destroy(self.registry);
-	return status || self.results[0].wrong || self.results[1].wrong ||
-	       self.results[0].taken != NUMBERS || self.results[1].taken != NUMBERS;
+	return status || self.results[0].wrong || self.results[1].wrong || self.results[0].taken != NUMBERS ||
+	       self.results[1].taken != NUMBERS;
 }

@@ -117,7 +117,7 @@ bool squares_step(struct squares *self)
 
 	while (!status)
 		status = take(self);
-	while (push(self))	/* after taking: those may have been the only ones under way */
+	while (push(self)) /* after taking: those may have been the only ones under way */
 		;
 	return status == WEIR_E_TIMEOUT; /* WEIR_E_CLOSED: no more results */
 }

@@ -17,9 +17,9 @@ struct squares {
 	weir_scheduler *scheduler;
 	weir_inlet *in;
 	weir_outlet *out;
-	int64_t count;		/* numbers 0 ... count - 1 go in */
+	int64_t count; /* numbers 0 ... count - 1 go in */
 	int64_t pushed, taken;
-	int64_t wrong;		/* squares that were wrong */
+	int64_t wrong; /* squares that were wrong */
 };
 
 /* Builds everything and starts the run. Returns weir's error on failure; call squares_close in any case. */

@@ -62,7 +62,8 @@ static const weir_port note_outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_TENSOR,
-		.help = "uint32 [blocks] in host memory, written by the device: the multiprocessor of each block",
+		.help = "uint32 [blocks] in host memory, written by the device: the multiprocessor of each "
+			"block",
 	},
 	{.name = NULL},
 };
@@ -244,8 +245,8 @@ static void compare_stop(weir_context *context, void *state)
 	if (self->failed)
 		return; /* the run's error was printed already */
 	if (self->nowhere)
-		printf("%s: %" PRIu64 " frames; not checked: only a GPU has multiprocessors\n",
-		       name, self->frames);
+		printf("%s: %" PRIu64 " frames; not checked: only a GPU has multiprocessors\n", name,
+		       self->frames);
 	else
 		printf("%s: %" PRIu64
 		       " frames; left ran on %d multiprocessors, right on %d, rest on %d; none is shared\n",

@@ -28,8 +28,7 @@ weir_status frames_native(weir_context *context, weir_stream *stream, void **out
 	*out = weir_stream_native(stream);
 	if (*out)
 		return WEIR_OK;
-	return weir_context_fail(context,
-				 "'%s' calls a CUDA library: it needs a GPU and --backend cuda",
+	return weir_context_fail(context, "'%s' calls a CUDA library: it needs a GPU and --backend cuda",
 				 weir_entity_name(weir_context_entity(context)));
 }
 
@@ -53,7 +52,9 @@ static const weir_parameter frames_parameters[] = {
 };
 
 static const weir_port frames_outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR,
+	{.size = sizeof(weir_port),
+	 .name = "out",
+	 .kinds = WEIR_TENSOR,
 	 .help = "float32 [side, side] in host memory"},
 	{.name = NULL},
 };
@@ -119,7 +120,10 @@ static const weir_parameter compare_parameters[] = {
 		.choices = "square|sum",
 		.help = "the matrix times itself, or the matrix plus a constant",
 	},
-	{.size = sizeof(weir_parameter), .name = "constant", .type = WEIR_INT, .fallback = "0",
+	{.size = sizeof(weir_parameter),
+	 .name = "constant",
+	 .type = WEIR_INT,
+	 .fallback = "0",
 	 .help = "the constant that was added"},
 	{.name = NULL},
 };

@@ -20,7 +20,9 @@ struct gemm {
 };
 
 static const weir_port inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR,
+	{.size = sizeof(weir_port),
+	 .name = "in",
+	 .kinds = WEIR_TENSOR,
 	 .help = "float32 [side, side] on the device"},
 	{.name = NULL},
 };

@@ -46,7 +46,10 @@ static const weir_parameter parameters[] = {
 };
 
 static const weir_port inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR, .help = "uint8, any dense shape, on the device"},
+	{.size = sizeof(weir_port),
+	 .name = "in",
+	 .kinds = WEIR_TENSOR,
+	 .help = "uint8, any dense shape, on the device"},
 	{.name = NULL},
 };
 
@@ -69,14 +72,16 @@ static weir_status check(weir_context *context, const weir_tensor *tensor, int d
 	if (!tensor || tensor->code != 1 || tensor->bits != 8)
 		return weir_context_fail(context, "input 'in' expects a tensor of uint8");
 	if (tensor->device != device)
-		return weir_context_fail(context, "input 'in' is not on device %d: put an 'upload' before it", device);
+		return weir_context_fail(context, "input 'in' is not on device %d: put an 'upload' before it",
+					 device);
 	return WEIR_OK;
 }
 
 static weir_status compute(weir_context *context, void *state)
 {
 	const struct scale *self = state;
-	weir_message *from = weir_context_message(context, 0, 0), *to = NULL; /* `from` is borrowed until we return */
+	weir_message *from = weir_context_message(context, 0, 0); /* borrowed until we return */
+	weir_message *to = NULL;
 	weir_stream *stream = weir_context_stream(context); /* ordered after the producer of `from` */
 	struct scale_arguments work = {.percent = self->percent};
 	weir_status status;
@@ -92,8 +97,8 @@ static weir_status compute(weir_context *context, void *state)
 	work.to = weir_message_data(to);
 	work.count = (int64_t)weir_message_size(from);
 	status = weir_stream_launch(stream, &kernel, &work, sizeof work); /* returns at once */
-	if (!status)
-		return weir_context_emit(context, 0, to); /* takes `to`, which travels with a fence of our stream */
+	if (!status) /* takes `to`, which travels with a fence of our stream */
+		return weir_context_emit(context, 0, to);
 	weir_message_unref(to);
 	return status;
 }

@@ -14,7 +14,7 @@
 struct scale_arguments {
 	const uint8_t *from;
 	uint8_t *to;
-	int64_t count;		/* bytes of each */
+	int64_t count; /* bytes of each */
 	int32_t percent;
 };
 
@@ -29,6 +29,7 @@ static inline SCALE_BOTH uint8_t scale_one(uint8_t value, int32_t percent)
 #ifdef __cplusplus
 extern "C"
 #endif
-int scale_on_cuda(void *native_stream, const void *arguments);
+	int
+	scale_on_cuda(void *native_stream, const void *arguments);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Builds the same graph by calls.
  * streams [--default] [BACKEND]
- * --default: all work on the default stream, no pool. BACKEND: cuda, host or sim; default: cuda if there is a GPU, else
- * host.
+ * --default: all work on the default stream, no pool. BACKEND: cuda, host or sim; default: cuda if there is a
+ * GPU, else host.
  */
 #include <stdio.h>
 #include <string.h>

@@ -109,7 +109,9 @@ static const weir_parameter numbers_parameters[] = {
 };
 
 static const weir_port numbers_outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR,
+	{.size = sizeof(weir_port),
+	 .name = "out",
+	 .kinds = WEIR_TENSOR,
 	 .help = "float32 [count] on the device"},
 	{.name = NULL},
 };
@@ -190,13 +192,19 @@ struct combine {
 };
 
 static const weir_parameter combine_parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3", .max = 8,
+	{.size = sizeof(weir_parameter),
+	 .name = "a",
+	 .type = WEIR_INT,
+	 .fallback = "3",
+	 .max = 8,
 	 .help = "a factor"},
 	{.name = NULL},
 };
 
 static const weir_port combine_inputs[] = {
-	{.size = sizeof(weir_port), .name = "in1", .kinds = WEIR_TENSOR,
+	{.size = sizeof(weir_port),
+	 .name = "in1",
+	 .kinds = WEIR_TENSOR,
 	 .help = "float32 [count] on the device"},
 	{.size = sizeof(weir_port), .name = "in2", .kinds = WEIR_TENSOR, .help = "likewise"},
 	{.name = NULL},
@@ -330,11 +338,18 @@ struct check {
 };
 
 static const weir_parameter check_parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "a", .type = WEIR_INT, .fallback = "3",
+	{.size = sizeof(weir_parameter),
+	 .name = "a",
+	 .type = WEIR_INT,
+	 .fallback = "3",
 	 .help = "as in combine"},
-	{.size = sizeof(weir_parameter), .name = "first1", .type = WEIR_INT,
+	{.size = sizeof(weir_parameter),
+	 .name = "first1",
+	 .type = WEIR_INT,
 	 .help = "`first` of the source of in1"},
-	{.size = sizeof(weir_parameter), .name = "first2", .type = WEIR_INT,
+	{.size = sizeof(weir_parameter),
+	 .name = "first2",
+	 .type = WEIR_INT,
 	 .help = "`first` of the source of in2"},
 	{.name = NULL},
 };

@@ -61,29 +61,41 @@ static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity
 	return wr_values_create(&entity->values, &source, &build->reports);
 }
 
+/* --- keys of an entity --- */
+
+enum {
+	NAME,
+	OPERATOR,
+	PARAMETERS,
+	CONDITIONS,
+	PORTS,
+	RESOURCES,
+	DEFAULT_POOL,
+	DEFAULT_STREAM,
+	EFFECTS,
+	IN_FLIGHT,
+	KEYS = 15
+};
+static const struct wr_field fields[KEYS] = {
+	{"name", WR_STRING, true},
+	{"operator", WR_STRING, true},
+	{"parameters", WR_OBJECT, false},
+	{"conditions", WR_ARRAY, false},
+	{"ports", WR_OBJECT, false},
+	{"resources", WR_ARRAY, false},
+	{"default_stream_pool", WR_BOOL, false},
+	{"use_default_stream", WR_BOOL, false},
+	{"effects", WR_BOOL, false},
+	{"max_in_flight", WR_INTEGER, false},
+	{"device", 0, false},
+	{"on_error", 0, false},
+	{"priority", 0, false},
+	{"pin", 0, false},
+};
+
 static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *value, const struct wr_at *at)
 {
-	enum {
-		NAME, OPERATOR, PARAMETERS, CONDITIONS, PORTS, RESOURCES, DEFAULT_POOL, DEFAULT_STREAM,
-		EFFECTS, IN_FLIGHT, KEYS = 15
-	};
-	static const struct wr_field fields[KEYS] = {
-		{"name", WR_STRING, true},
-		{"operator", WR_STRING, true},
-		{"parameters", WR_OBJECT, false},
-		{"conditions", WR_ARRAY, false},
-		{"ports", WR_OBJECT, false},
-		{"resources", WR_ARRAY, false},
-		{"default_stream_pool", WR_BOOL, false},
-		{"use_default_stream", WR_BOOL, false},
-		{"effects", WR_BOOL, false},
-		{"max_in_flight", WR_INTEGER, false},
-		{"device", 0, false},
-		{"on_error", 0, false},
-		{"priority", 0, false},
-		{"pin", 0, false},
-	};
 	const struct wr_value *found[KEYS];
 	weir_status status = WEIR_OK;
 

@@ -36,8 +36,8 @@ static void check_version(struct wr_build *build, const struct wr_value *version
 static weir_status read_name(struct wr_build *build, const struct wr_value *name)
 {
 	if (name && !wr_name_ok(name->string))
-		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place, WR_NAME_WRONG,
-			  wr_shown(name->string).text);
+		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place,
+			  WR_NAME_WRONG, wr_shown(name->string).text);
 	build->plan->name = wr_strdup(name ? name->string : "graph");
 	return build->plan->name ? WEIR_OK : WEIR_E_NOMEM;
 }
@@ -45,8 +45,17 @@ static weir_status read_name(struct wr_build *build, const struct wr_value *name
 static weir_status build_root(struct wr_build *build, const struct wr_value *root)
 {
 	enum {
-		WEIR, NAME, SCHEDULER, RESOURCES, ENTITIES, CONNECTIONS, INLETS, OUTLETS, USE_DEFAULT_STREAM,
-		SCHEMA, KEYS = 20
+		WEIR,
+		NAME,
+		SCHEDULER,
+		RESOURCES,
+		ENTITIES,
+		CONNECTIONS,
+		INLETS,
+		OUTLETS,
+		USE_DEFAULT_STREAM,
+		SCHEMA,
+		KEYS = 20
 	};
 	static const struct wr_field fields[KEYS] = {
 		{"weir", WR_INTEGER, true},

@@ -194,7 +194,8 @@ static void f40_exactly_one_of_two_threads_meets_the_failure(void **state)
 	(void)state;
 	wr_memory_fail_at(MANY, false);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(wr_thread_start(&threads[i], "allocates", count_failures, &failed[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&threads[i], "allocates", count_failures, &failed[i]),
+				 WEIR_OK);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&threads[i]);
 	assert_int_equal(failed[0] + failed[1], 1);

@@ -19,8 +19,16 @@ static void equal_seeds_give_equal_numbers_everywhere(void **state)
 static void the_numbers_are_those_of_xoshiro256(void **state)
 {
 	static const uint64_t expected[] = {
-		11520u, 0u, 1509978240u, 1215971899390074240u, 1216172134540287360u, 607988272756665600u,
-		16172922978634559625u, 8476171486693032832u, 10595114339597558777u, 2904607092377533576u,
+		11520u,
+		0u,
+		1509978240u,
+		1215971899390074240u,
+		1216172134540287360u,
+		607988272756665600u,
+		16172922978634559625u,
+		8476171486693032832u,
+		10595114339597558777u,
+		2904607092377533576u,
 	};
 	struct wr_random random = {{1, 2, 3, 4}};
 
@@ -55,7 +63,7 @@ static void below_stays_below_and_is_even(void **state)
 	for (int i = 0; i < DRAWS; i++)
 		seen[wr_random_below(&random, 6)]++;
 	for (int i = 0; i < 6; i++)
-		assert_in_range(seen[i], DRAWS / 6 - 500, DRAWS / 6 + 500);	/* 5 standard deviations */
+		assert_in_range(seen[i], DRAWS / 6 - 500, DRAWS / 6 + 500); /* 5 standard deviations */
 	assert_true(wr_random_below(&random, 1) == 0);
 }
 

@@ -15,8 +15,8 @@ enum { POKERS = 2, POKES = 3 };
 
 struct toy {
 	_Atomic uint32_t state, told;
-	struct wr_parker parker;	/* stands for the ready queue */
-	uint32_t seen;			/* by the reviewer */
+	struct wr_parker parker; /* stands for the ready queue */
+	uint32_t seen;           /* by the reviewer */
 	_Atomic uint32_t stopped;
 	struct wr_sim *sim;
 };

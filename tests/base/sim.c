@@ -133,7 +133,7 @@ static void wait_in_vain(void *arg)
 	while (wr_cond_wait(&notes->cond, &notes->mutex, until))
 		notes->wrong |= wr_now() >= until;
 	notes->at[0] = wr_now() - until;
-	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until);	/* in the past: at once */
+	notes->wrong |= wr_cond_wait(&notes->cond, &notes->mutex, until); /* in the past: at once */
 	wr_mutex_unlock(&notes->mutex);
 	notes->wrong |= wr_park(&notes->parker, wr_now() + 7);
 	notes->at[1] = wr_now() - until;
@@ -168,7 +168,7 @@ static void spin_for_the_flag(void *arg)
 	while (!notes->flag)
 		wr_thread_yield();
 	notes->at[0] = wr_now();
-	while (wr_now() < notes->at[0] + 50000)	/* no fiber sleeps */
+	while (wr_now() < notes->at[0] + 50000) /* no fiber sleeps */
 		wr_thread_yield();
 	wr_thread_join(&notes->thread);
 }
@@ -463,7 +463,7 @@ static void s11_held_mutexes_are_counted_per_fiber(void **state)
 	struct wr_mutex mutex = {.owner = NULL};
 
 	(void)state;
-	wr_mutex_lock(&mutex);		/* the mutex of the driving thread, not of a fiber */
+	wr_mutex_lock(&mutex); /* the mutex of the driving thread, not of a fiber */
 	assert_int_equal(call(notes, hold_and_yield), WEIR_OK);
 	assert_int_equal(notes->inside, 0);
 	assert_int_equal(notes->most, wr_mutex_held());
@@ -492,8 +492,8 @@ static void fibers_rest_between_calls(void **state)
 	(void)state;
 	assert_int_equal(call(notes, start_and_leave), WEIR_OK);
 	for (int i = 0; i < 20; i++) {
-		wr_unpark(&notes->parker);	/* by the thread that drives the world */
-		assert_int_equal(call(notes, sleep_an_hour), WEIR_OK);	/* lets the other fiber run */
+		wr_unpark(&notes->parker); /* by the thread that drives the world */
+		assert_int_equal(call(notes, sleep_an_hour), WEIR_OK); /* lets the other fiber run */
 		assert_int_equal(notes->back.word, 1);
 		notes->back.word = 0;
 	}
@@ -528,7 +528,7 @@ static void the_driving_thread_may_lock_broadcast_and_join(void **state)
 	(void)state;
 	assert_int_equal(call(notes, let_it_hold), WEIR_OK);
 	assert_int_equal(notes->inside, 1);
-	wr_mutex_lock(&notes->mutex);		/* the fiber must run first */
+	wr_mutex_lock(&notes->mutex); /* the fiber must run first */
 	assert_int_equal(notes->inside, 0);
 	wr_mutex_unlock(&notes->mutex);
 	wr_cond_broadcast(&notes->cond);
@@ -769,7 +769,8 @@ static void draw(void *arg)
 
 static void schedule_choices_do_not_move_the_worlds_random_numbers(void **state)
 {
-	struct notes *one = begin(5, WR_SIM_UNIFORM), *two = begin(5, WR_SIM_PCT), *three = begin(6, WR_SIM_PCT);
+	struct notes *one = begin(5, WR_SIM_UNIFORM), *two = begin(5, WR_SIM_PCT),
+		     *three = begin(6, WR_SIM_PCT);
 
 	(void)state;
 	assert_int_equal(call(one, draw) | call(two, draw) | call(three, draw), WEIR_OK);
@@ -801,7 +802,7 @@ static void b05_two_worlds_in_two_threads_do_not_know_of_each_other(void **state
 		assert_int_equal(wr_thread_start(&threads[i], "world", call_crowd_often, &notes[i]), WEIR_OK);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&threads[i]);
-	call_crowd_often(&notes[2]);		/* alone: the same result */
+	call_crowd_often(&notes[2]); /* alone: the same result */
 	for (int i = 0; i < 3; i++) {
 		assert_false(notes[i]->wrong);
 		assert_true(wr_sim_hash(notes[i]->sim) == wr_sim_hash(notes[2]->sim));
@@ -851,9 +852,9 @@ static void get_stuck(void *arg)
 
 static void f23_a_stuck_world_names_its_fibers_and_what_each_waits_for(void **state)
 {
-	static const char *const parts[] = {"no fiber can ever run again", "; main waits for the end of parks",
-					    "; parks is parked", "; locks waits for a mutex held by parks",
-					    "; waits waits on a condition variable"};
+	static const char *const parts[] = {
+		"no fiber can ever run again", "; main waits for the end of parks", "; parks is parked",
+		"; locks waits for a mutex held by parks", "; waits waits on a condition variable"};
 
 	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -862,7 +863,7 @@ static void f23_a_stuck_world_names_its_fibers_and_what_each_waits_for(void **st
 		assert_int_equal(call(notes, get_stuck), WEIR_E_DEADLOCK);
 		for (size_t i = 0; i < COUNT(parts); i++)
 			assert_non_null(strstr(weir_last_error(), parts[i]));
-		assert_int_equal(call(notes, sleep_an_hour), WEIR_E_DEADLOCK);	/* it stays broken */
+		assert_int_equal(call(notes, sleep_an_hour), WEIR_E_DEADLOCK); /* it stays broken */
 		assert_int_equal(notes->at[0], 0);
 		notes->mutex.owner = NULL;
 		end(notes);
@@ -885,7 +886,7 @@ static void f29_a_world_that_never_ends_is_stopped_at_its_limit(void **state)
 	(void)state;
 	wr_sim_set_limit(notes->sim, 200);
 	assert_int_equal(call(notes, crowd), WEIR_OK);
-	before = wr_sim_switches(notes->sim);	/* these do not count for the next call */
+	before = wr_sim_switches(notes->sim); /* these do not count for the next call */
 	assert_in_range(before, 30, 200);
 	assert_int_equal(call(notes, yield_for_ever), WEIR_E_TIMEOUT);
 	assert_non_null(strstr(weir_last_error(), "main still runs after 200 switching points"));
@@ -983,7 +984,7 @@ static void use_too_much(void *arg)
 	volatile char first = 1;
 
 	(void)arg;
-	deepen(&first, 70);	/* less than the stack and its guard together */
+	deepen(&first, 70); /* less than the stack and its guard together */
 }
 
 static void f49_a_stack_overflow_hits_the_guard_page(void **state)
@@ -1002,7 +1003,7 @@ static void f49_a_stack_overflow_hits_the_guard_page(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_not_equal(status, 0);	/* SIGSEGV, or a sanitizer's exit status */
+	assert_int_not_equal(status, 0); /* SIGSEGV, or a sanitizer's exit status */
 }
 
 int main(void)

@@ -41,8 +41,8 @@ static struct birth born(const char *name)
 
 static bool is_fault(int number)
 {
-	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
-	       number == SIGSYS;
+	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+	       number == SIGTRAP || number == SIGSYS;
 }
 
 static void b04_threads_start_with_all_posix_signals_blocked_but_their_own_faults(void **state)
@@ -55,7 +55,7 @@ static void b04_threads_start_with_all_posix_signals_blocked_but_their_own_fault
 		if (number != SIGKILL && number != SIGSTOP)
 			assert_int_equal(sigismember(&seen.mask, number), !is_fault(number));
 	pthread_sigmask(SIG_SETMASK, NULL, &own);
-	assert_false(sigismember(&own, SIGINT));	/* the mask of the starting thread is unchanged */
+	assert_false(sigismember(&own, SIGINT)); /* the mask of the starting thread is unchanged */
 }
 
 static void a_thread_has_its_name_cut_to_15_bytes(void **state)
@@ -100,7 +100,7 @@ static void f41_a_thread_that_cannot_start_is_a_status(void **state)
 	assert_int_equal(status, WEIR_E_NOMEM);
 	assert_non_null(strstr(weir_last_error(), "thread 'worker 3' cannot be started: "));
 	assert_false(thread.started);
-	wr_thread_join(&thread);	/* returns at once */
+	wr_thread_join(&thread); /* returns at once */
 }
 
 static void f40_a_thread_without_memory_is_a_status(void **state)
@@ -125,7 +125,7 @@ struct shared {
 	struct wr_mutex mutex;
 	struct wr_cond cond;
 	struct wr_parker here, there;
-	int count;		/* guarded by mutex */
+	int count; /* guarded by mutex */
 	bool global;
 };
 
@@ -211,7 +211,7 @@ static void f35_a_condition_variable_waits_on_the_monotonic_clock(void **state)
 	(void)state;
 	open_shared(&shared);
 	wr_mutex_lock(&shared.mutex);
-	assert_false(wr_cond_wait(&shared.cond, &shared.mutex, -5));	/* in the past */
+	assert_false(wr_cond_wait(&shared.cond, &shared.mutex, -5)); /* in the past */
 	while (wr_cond_wait(&shared.cond, &shared.mutex, until))
 		;
 	assert_true(wr_now() >= until);
@@ -263,7 +263,7 @@ static void a_parker_holds_one_token(void **state)
 	assert_true(wr_park(&parker, WR_FOREVER));
 	assert_false(wr_park(&parker, 0));
 	wr_unpark(&parker);
-	assert_true(wr_park(&parker, 0));	/* a token counts even when it is late */
+	assert_true(wr_park(&parker, 0)); /* a token counts even when it is late */
 }
 
 static void parking_ends_when_the_time_has_passed(void **state)

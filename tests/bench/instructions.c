@@ -80,13 +80,32 @@ static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
 
 static const weir_operator operators[] = {
-	{.size = sizeof(weir_operator), .name = "make", .help = "makes empty messages", .state_size = sizeof(uint64_t),
-	 .outputs = out, .start = source_start, .compute = source_compute},
-	{.size = sizeof(weir_operator), .name = "launch", .help = "likewise, after a kernel", .state_size = sizeof(uint64_t),
-	 .flags = WEIR_OPERATOR_STREAM, .outputs = out, .start = source_start, .compute = device_compute},
-	{.size = sizeof(weir_operator), .name = "hand_on", .help = "hands its message on", .inputs = in, .outputs = out,
+	{.size = sizeof(weir_operator),
+	 .name = "make",
+	 .help = "makes empty messages",
+	 .state_size = sizeof(uint64_t),
+	 .outputs = out,
+	 .start = source_start,
+	 .compute = source_compute},
+	{.size = sizeof(weir_operator),
+	 .name = "launch",
+	 .help = "likewise, after a kernel",
+	 .state_size = sizeof(uint64_t),
+	 .flags = WEIR_OPERATOR_STREAM,
+	 .outputs = out,
+	 .start = source_start,
+	 .compute = device_compute},
+	{.size = sizeof(weir_operator),
+	 .name = "hand_on",
+	 .help = "hands its message on",
+	 .inputs = in,
+	 .outputs = out,
 	 .compute = pass_compute},
-	{.size = sizeof(weir_operator), .name = "count_in", .help = "counts", .state_size = sizeof(uint64_t), .inputs = in,
+	{.size = sizeof(weir_operator),
+	 .name = "count_in",
+	 .help = "counts",
+	 .state_size = sizeof(uint64_t),
+	 .inputs = in,
 	 .compute = sink_compute},
 };
 
@@ -147,7 +166,8 @@ static void gated(weir_description *description, size_t unused, unsigned capacit
 	add(description, 1, "count_in", capacity);
 	connect(description, 0, 1);
 	check(weir_description_put(description, "/entities/1/conditions/-",
-				   "{\"type\": \"cuda_stream\", \"port\": \"in\"}"), "gate");
+				   "{\"type\": \"cuda_stream\", \"port\": \"in\"}"),
+	      "gate");
 }
 
 static const struct {

@@ -7,7 +7,10 @@
 #include "weir.h"
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "way", .type = WEIR_CHOICE, .choices = "read|abort|divide|overflow|late|exit|thread|cancel",
+	{.size = sizeof(weir_parameter),
+	 .name = "way",
+	 .type = WEIR_CHOICE,
+	 .choices = "read|abort|divide|overflow|late|exit|thread|cancel",
 	 .help = "how it ends"},
 	{.name = NULL},
 };

@@ -25,7 +25,7 @@ static _Atomic long made;
 static long fails_at = -1;
 static bool all, on;
 static const char *count_file;
-static char early[65536];	/* for dlsym, which allocates while calloc is being looked up */
+static char early[65536]; /* for dlsym, which allocates while calloc is being looked up */
 static size_t early_used;
 static _Thread_local bool passed_over __attribute__((tls_model("initial-exec")));
 
@@ -65,7 +65,7 @@ void *calloc(size_t count, size_t bytes)
 {
 	static bool looking;
 
-	if (looking) {	/* called by dlsym */
+	if (looking) { /* called by dlsym */
 		void *memory = early + early_used;
 
 		early_used += (count * bytes + 15) & ~(size_t)15;
@@ -100,7 +100,7 @@ int pthread_getattr_np(pthread_t thread, pthread_attr_t *out)
 {
 	int error;
 
-	if (!real_pthread_getattr_np)	/* called for the first thread before any constructor */
+	if (!real_pthread_getattr_np) /* called for the first thread before any constructor */
 		*(void **)&real_pthread_getattr_np = dlsym(RTLD_NEXT, "pthread_getattr_np");
 	passed_over = true;
 	error = real_pthread_getattr_np(thread, out);

@@ -53,7 +53,7 @@ static void fill(void)
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 	while (write(STDERR_FILENO, bytes, sizeof(bytes)) > 0)
 		;
-	fcntl(STDERR_FILENO, F_SETFL, 0);	/* blocking, as stderr usually is */
+	fcntl(STDERR_FILENO, F_SETFL, 0); /* blocking, as stderr usually is */
 }
 
 static void empty(void)

@@ -8,10 +8,17 @@
 #define STRANGE "x\x1b[31m\a\x7f\xc2\x9bm\xe2\x80\xaey\nz\xff"
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "text", .type = WEIR_STRING, .fallback = "\"x\xc2\x9bm\xe2\x80\xaey\"",
+	{.size = sizeof(weir_parameter),
+	 .name = "text",
+	 .type = WEIR_STRING,
+	 .fallback = "\"x\xc2\x9bm\xe2\x80\xaey\"",
 	 .help = "help " STRANGE},
-	{.size = sizeof(weir_parameter), .name = "mode", .type = WEIR_CHOICE, .fallback = "\"fail\"",
-	 .choices = "fail|start|" STRANGE, .help = "help " STRANGE},
+	{.size = sizeof(weir_parameter),
+	 .name = "mode",
+	 .type = WEIR_CHOICE,
+	 .fallback = "\"fail\"",
+	 .choices = "fail|start|" STRANGE,
+	 .help = "help " STRANGE},
 	{.name = NULL},
 };
 

@@ -109,7 +109,8 @@ TEST(xb32_an_offset_sets_the_grid_from_the_start_of_the_run)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xb32_beats_lie_on_a_grid_from_the_beginning_of_the_first_tick_whatever_compute_takes),
+		cmocka_unit_test(
+			xb32_beats_lie_on_a_grid_from_the_beginning_of_the_first_tick_whatever_compute_takes),
 		cmocka_unit_test(xb32_a_compute_longer_than_the_period_catches_up_without_a_pause),
 		cmocka_unit_test(xb32_min_time_counts_from_beginning_to_beginning),
 		cmocka_unit_test(xb32_every_beat_of_the_grid_has_its_tick_or_is_counted_lost),

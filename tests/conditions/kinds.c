@@ -7,7 +7,7 @@
 #include "conditions/conditions.h"
 #include "tests/conditions/rig.h"
 
-#define TEST(name) static void name(void **state_)
+#define TEST(name)              static void name(void **state_)
 #define GIVEN(kind, parameters) struct rig rig = (((void)state_), rig_of(&(kind), parameters))
 
 /* ---- message_available ---- */
@@ -64,7 +64,7 @@ TEST(s05_a_sender_that_pushes_and_closes_between_the_two_looks_loses_nothing)
 	GIVEN(wr_message_available, "port=0 min_size=1");
 
 	rig.view.ports[0].push_when_asked_closed = 1;
-	assert_int_equal(rig_ask(&rig), WAIT);	/* the push pokes */
+	assert_int_equal(rig_ask(&rig), WAIT); /* the push pokes */
 	assert_int_equal(rig_ask(&rig), READY);
 }
 
@@ -250,9 +250,9 @@ static void words(struct rig *rig, const struct word *rows, size_t count)
 TEST(c06_boolean_follows_the_last_word_and_can_be_set_again)
 {
 	static const struct word rows[] = {
-		{WEIR_TOLD_NOTHING, READY, false}, {WEIR_TOLD_WAIT, WAIT, false}, {WEIR_TOLD_READY, READY, false},
-		{WEIR_TOLD_EVENT_WAITING, WAIT, false}, {WEIR_TOLD_EVENT_DONE, READY, false},
-		{WEIR_TOLD_NEVER, NEVER, false},
+		{WEIR_TOLD_NOTHING, READY, false},    {WEIR_TOLD_WAIT, WAIT, false},
+		{WEIR_TOLD_READY, READY, false},      {WEIR_TOLD_EVENT_WAITING, WAIT, false},
+		{WEIR_TOLD_EVENT_DONE, READY, false}, {WEIR_TOLD_NEVER, NEVER, false},
 	};
 	GIVEN(wr_boolean, "enable_tick=true");
 
@@ -265,7 +265,9 @@ TEST(c06_boolean_follows_the_last_word_and_can_be_set_again)
 TEST(c06_boolean_that_begins_disabled_can_be_enabled)
 {
 	static const struct word rows[] = {
-		{WEIR_TOLD_NOTHING, WAIT, false}, {WEIR_TOLD_READY, READY, false}, {WEIR_TOLD_NEVER, NEVER, false},
+		{WEIR_TOLD_NOTHING, WAIT, false},
+		{WEIR_TOLD_READY, READY, false},
+		{WEIR_TOLD_NEVER, NEVER, false},
 	};
 	GIVEN(wr_boolean, "enable_tick=false");
 
@@ -275,9 +277,9 @@ TEST(c06_boolean_that_begins_disabled_can_be_enabled)
 TEST(c06_asynchronous_holds_the_run_open_for_an_event_alone)
 {
 	static const struct word rows[] = {
-		{WEIR_TOLD_NOTHING, READY, false}, {WEIR_TOLD_READY, READY, false}, {WEIR_TOLD_WAIT, WAIT, false},
-		{WEIR_TOLD_EVENT_WAITING, WAIT, true}, {WEIR_TOLD_EVENT_DONE, READY, false},
-		{WEIR_TOLD_NEVER, NEVER, false},
+		{WEIR_TOLD_NOTHING, READY, false},    {WEIR_TOLD_READY, READY, false},
+		{WEIR_TOLD_WAIT, WAIT, false},        {WEIR_TOLD_EVENT_WAITING, WAIT, true},
+		{WEIR_TOLD_EVENT_DONE, READY, false}, {WEIR_TOLD_NEVER, NEVER, false},
 	};
 	GIVEN(wr_asynchronous, "");
 

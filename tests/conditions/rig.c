@@ -151,7 +151,8 @@ size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out,
 
 static void answer(weir_verdict *verdict, enum answer what)
 {
-	assert_true(verdict->answer == NOTHING || (verdict->answer == WAIT && what == WAIT)); /* one of the three */
+	assert_true(verdict->answer == NOTHING ||
+		    (verdict->answer == WAIT && what == WAIT)); /* one of the three */
 	verdict->answer = what;
 }
 

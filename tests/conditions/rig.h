@@ -29,7 +29,7 @@ enum answer { NOTHING, READY, WAIT, NEVER };
 struct weir_verdict {
 	enum answer answer;
 	const char *why;
-	int64_t at;	/* 0: no time */
+	int64_t at; /* 0: no time */
 	size_t fences;
 	weir_fence last;
 	bool external;
@@ -49,7 +49,7 @@ struct rig {
 
 struct rig rig_of(const weir_condition *kind, const char *parameters); /* started; ports empty */
 enum answer rig_ask(struct rig *rig);
-void rig_tick(struct rig *rig); /* a tick at view.now; asserts that it was ready */
+void rig_tick(struct rig *rig);                      /* a tick at view.now; asserts that it was ready */
 void rig_tick_for(struct rig *rig, int64_t compute); /* compute advances view.now by that */
 
 #endif

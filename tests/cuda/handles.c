@@ -53,8 +53,8 @@ void handles_told(const char *format, ...)
 
 /* --- which --- */
 
-static const struct handles_check *const groups[] = {handles_wrapped, handles_default, handles_destroyed,
-						     handles_others,  handles_devices, handles_stalls,
+static const struct handles_check *const groups[] = {handles_wrapped,  handles_default, handles_destroyed,
+						     handles_others,   handles_devices, handles_stalls,
 						     handles_programs, handles_first};
 enum { GROUPS = sizeof groups / sizeof *groups };
 

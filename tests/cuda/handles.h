@@ -29,8 +29,7 @@ enum { HANDLES_CUDA = 1, HANDLES_TWO = 2, HANDLES_UNDEFINED = 4, HANDLES_RUNS = 
 struct handles_check {
 	const char *name;
 	void (*run)(void);
-	unsigned
-		needs; /* UNDEFINED in CUDA: may crash; RUNS: many short ones */
+	unsigned needs; /* UNDEFINED in CUDA: may crash; RUNS: many short ones */
 };
 /* Each table ends with a NULL name. */
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
@@ -69,9 +68,8 @@ int handles_load(int device);
 
 /* --- operators: handles_operators.c --- */
 
-extern weir_stream
-	*handles_stream;     /* the wrapped one, which the operator `fill` uses with "on": "wrapped" */
-extern void *handles_native; /* its native handle */
+extern weir_stream *handles_stream; /* the wrapped one, which the operator `fill` uses with "on": "wrapped" */
+extern void *handles_native;        /* its native handle */
 extern uint32_t *handles_flag, *handles_word; /* pinned; used by the operators `apart` and `release` */
 weir_status handles_add(weir_registry *registry);
 

@@ -33,7 +33,8 @@ static weir_status emit_launched(weir_context *context, weir_stream *stream, con
 
 static weir_status tone_compute(weir_context *context, void *state)
 {
-	struct handles_fill work = {.count = NUMBERS, .ns = MS / 5, .first = (uint32_t)weir_context_tick(context) * STEP};
+	struct handles_fill work = {
+		.count = NUMBERS, .ns = MS / 5, .first = (uint32_t)weir_context_tick(context) * STEP};
 	weir_message *out = NULL;
 	weir_status status = numbers_on(context, &out);
 
@@ -41,7 +42,8 @@ static weir_status tone_compute(weir_context *context, void *state)
 	if (status)
 		return status;
 	work.to = weir_message_data(out);
-	return emit_launched(context, weir_context_stream(context), &handles_fill_kernel, &work, sizeof work, out);
+	return emit_launched(context, weir_context_stream(context), &handles_fill_kernel, &work, sizeof work,
+			     out);
 }
 
 static weir_status gain_on(weir_context *context, weir_stream *stream)
@@ -93,8 +95,9 @@ static weir_status sum_compute(weir_context *context, void *state)
 			right += (uint32_t)(3 * (self->frame * STEP + k) + 1);
 		}
 		if (sum != right)
-			return weir_context_fail(context, "frame %u adds up to %llu instead of %llu", self->frame,
-						 (unsigned long long)sum, (unsigned long long)right);
+			return weir_context_fail(context, "frame %u adds up to %llu instead of %llu",
+						 self->frame, (unsigned long long)sum,
+						 (unsigned long long)right);
 	}
 	return WEIR_OK;
 }
@@ -108,16 +111,32 @@ static weir_status sum_start(weir_context *context, void *state, const weir_valu
 
 static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
 static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
-static const weir_operator tone = {.size = sizeof tone, .name = "tone", .help = "a ramp",
-				   .flags = WEIR_OPERATOR_STREAM, .outputs = out, .compute = tone_compute};
-static const weir_operator gain = {.size = sizeof gain, .name = "gain", .help = "3 x + 1",
-				   .flags = WEIR_OPERATOR_STREAM, .inputs = in, .outputs = out,
+static const weir_operator tone = {.size = sizeof tone,
+				   .name = "tone",
+				   .help = "a ramp",
+				   .flags = WEIR_OPERATOR_STREAM,
+				   .outputs = out,
+				   .compute = tone_compute};
+static const weir_operator gain = {.size = sizeof gain,
+				   .name = "gain",
+				   .help = "3 x + 1",
+				   .flags = WEIR_OPERATOR_STREAM,
+				   .inputs = in,
+				   .outputs = out,
 				   .compute = gain_compute};
-static const weir_operator aside = {.size = sizeof aside, .name = "aside", .help = "gain, on a second stream",
-				    .flags = WEIR_OPERATOR_STREAM, .inputs = in, .outputs = out,
+static const weir_operator aside = {.size = sizeof aside,
+				    .name = "aside",
+				    .help = "gain, on a second stream",
+				    .flags = WEIR_OPERATOR_STREAM,
+				    .inputs = in,
+				    .outputs = out,
 				    .compute = aside_compute};
-static const weir_operator sum = {.size = sizeof sum, .name = "sum", .help = "adds up",
-				  .state_size = sizeof(struct sum), .inputs = in, .start = sum_start,
+static const weir_operator sum = {.size = sizeof sum,
+				  .name = "sum",
+				  .help = "adds up",
+				  .state_size = sizeof(struct sum),
+				  .inputs = in,
+				  .start = sum_start,
 				  .compute = sum_compute};
 
 /* A condition of the user's: there is a message. */
@@ -145,10 +164,16 @@ static void any_ask(const void *state, const weir_view *view, weir_verdict *verd
 }
 
 static const weir_parameter any_parameters[] = {
-	{.size = sizeof *any_parameters, .name = "input", .type = WEIR_INPUT, .help = "the port"}, {.name = NULL}};
-static const weir_condition any = {.size = sizeof any, .name = "any", .help = "there is a message",
-				   .state_size = sizeof(struct any), .parameters = any_parameters,
-				   .phase = WEIR_GATHERING, .start = any_start, .ask = any_ask};
+	{.size = sizeof *any_parameters, .name = "input", .type = WEIR_INPUT, .help = "the port"},
+	{.name = NULL}};
+static const weir_condition any = {.size = sizeof any,
+				   .name = "any",
+				   .help = "there is a message",
+				   .state_size = sizeof(struct any),
+				   .parameters = any_parameters,
+				   .phase = WEIR_GATHERING,
+				   .start = any_start,
+				   .ask = any_ask};
 
 /* --- the graphs --- */
 
@@ -160,7 +185,8 @@ static void begin(struct handles_rig *rig, const char *stage, bool with_sum)
 			   " {\"name\": \"gain\", \"operator\": \"gain\"},"
 			   " {\"name\": \"fetch\", \"operator\": \"download\"}],"
 			   " \"connections\": [[\"tone.out\", \"gain.in\"], [\"gain.out\", \"fetch.in\"]]}");
-	for (const weir_operator *const *table = (const weir_operator *const[]){&tone, &gain, &aside, &sum, NULL};
+	for (const weir_operator *const *table =
+		     (const weir_operator *const[]){&tone, &gain, &aside, &sum, NULL};
 	     *table && !rig->status; table++)
 		rig->status = weir_registry_add_operator(rig->registry, *table);
 	if (!rig->status)
@@ -198,7 +224,8 @@ static void xa03_the_first_graph_of_a_user_is_right(void)
 
 static void xa03_with_an_explicit_message_available(void)
 {
-	sums_are_right("gain", "[{\"type\": \"message_available\", \"port\": \"in\", \"min_size\": 1}]", NULL);
+	sums_are_right("gain", "[{\"type\": \"message_available\", \"port\": \"in\", \"min_size\": 1}]",
+		       NULL);
 	sums_are_right("gain", "[{\"type\": \"message_available\", \"port\": \"in\", \"min_size\": 2}]",
 		       "{\"capacity\": 2, \"take\": 2}");
 }
@@ -226,7 +253,8 @@ static bool frame_is_right(weir_outlet *outlet, uint32_t frame)
 	bool right = handles_is(!status, "frame %u: %s", frame, weir_last_error());
 
 	for (uint32_t k = 0; right && k < NUMBERS; k++)
-		right = handles_is(found[k] == 3 * (frame * STEP + k) + 1, "frame %u: number %u is %u", frame, k, found[k]);
+		right = handles_is(found[k] == 3 * (frame * STEP + k) + 1, "frame %u: number %u is %u", frame,
+				   k, found[k]);
 	weir_message_unref(message);
 	return right;
 }
@@ -235,7 +263,8 @@ static void xa03_taken_from_an_outlet(void)
 {
 	struct handles_rig rig;
 	weir_outlet *outlet = NULL;
-	const weir_scheduler_options options = {.size = sizeof options, .workers = 4,
+	const weir_scheduler_options options = {.size = sizeof options,
+						.workers = 4,
 						.backend = handles_settings.backend,
 						.signal = handles_settings.signal};
 	bool right;

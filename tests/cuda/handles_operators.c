@@ -582,7 +582,7 @@ static weir_status apart_compute(weir_context *context, void *state)
 		status = launch(context, standard, &stay_kernel, &work, sizeof work);
 	if (!status)
 		status = one_after_other(context, &apart, own, own, &out);
-	if (!status)	/* otherwise the default stream's fence would travel, too, and be waited for */
+	if (!status) /* otherwise the default stream's fence would travel, too, and be waited for */
 		status = weir_context_set_stream(context, 0, own);
 	if (!status)
 		return weir_context_emit(context, 0, out);

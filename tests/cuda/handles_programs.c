@@ -9,10 +9,10 @@ struct program {
 	struct handles_rig rig;
 	weir_inlet *in;
 	weir_outlet *out;
-	weir_stream *stream;	/* weir's, used by the program alone */
+	weir_stream *stream; /* weir's, used by the program alone */
 	cudaStream_t own;
 	cudaEvent_t event;
-	uint32_t *copy;		/* pinned */
+	uint32_t *copy; /* pinned */
 };
 
 static bool went(weir_status status, const char *call)
@@ -42,8 +42,10 @@ static bool open_graph(struct program *program, unsigned flags)
 
 static bool open_own(struct program *program)
 {
-	return handles_called(cudaStreamCreateWithFlags(&program->own, cudaStreamNonBlocking), "cudaStreamCreate") &&
-	       handles_called(cudaEventCreateWithFlags(&program->event, cudaEventDisableTiming), "cudaEventCreate") &&
+	return handles_called(cudaStreamCreateWithFlags(&program->own, cudaStreamNonBlocking),
+			      "cudaStreamCreate") &&
+	       handles_called(cudaEventCreateWithFlags(&program->event, cudaEventDisableTiming),
+			      "cudaEventCreate") &&
 	       handles_called(cudaMallocHost((void **)&program->copy, BYTES), "cudaMallocHost");
 }
 
@@ -110,10 +112,12 @@ static bool take_early(struct program *program, uint32_t first)
 
 	count = well ? weir_message_fences(message, fences, 4) : 0;
 	for (size_t i = 0; well && i < count && i < 4; i++)
-		well = went(weir_fence_enqueue(program->rig.graph, fences[i], 0, program->own), "fence_enqueue");
-	well = well && handles_called(cudaMemcpyAsync(program->copy, weir_message_data(message), BYTES,
-						      cudaMemcpyDefault, program->own),
-				      "cudaMemcpyAsync") &&
+		well = went(weir_fence_enqueue(program->rig.graph, fences[i], 0, program->own),
+			    "fence_enqueue");
+	well = well &&
+	       handles_called(cudaMemcpyAsync(program->copy, weir_message_data(message), BYTES,
+					      cudaMemcpyDefault, program->own),
+			      "cudaMemcpyAsync") &&
 	       handles_called(cudaStreamSynchronize(program->own), "cudaStreamSynchronize") &&
 	       right(program->copy, first);
 	weir_message_unref(message);

@@ -25,12 +25,12 @@
 
 enum { SAMPLES = 1 << 16, WORK = 1000 };
 #define SHORT_NS 10000
-#define WARM_NS 400000000	/* until all busy streams run, and the first launch has loaded its kernel */
-#define MS 1000000
+#define WARM_NS  400000000 /* until all busy streams run, and the first launch has loaded its kernel */
+#define MS       1000000
 
 static _Atomic uint64_t free_ticks;
 static _Atomic int64_t launched[SAMPLES];
-static _Atomic int64_t latency[SAMPLES];	/* 0: not measured */
+static _Atomic int64_t latency[SAMPLES]; /* 0: not measured */
 static const weir_operator *spin;
 
 static int64_t now(void)
@@ -100,7 +100,7 @@ static const weir_operator *find_spin(const weir_registry *registry)
 
 static weir_status make_registry(weir_registry **out)
 {
-	static weir_operator stamped;	/* borrowed by the registry */
+	static weir_operator stamped; /* borrowed by the registry */
 	weir_status status = weir_registry_create(out);
 
 	if (status)
@@ -144,13 +144,15 @@ static weir_status add_busy(weir_description *description, const struct settings
 	weir_status status;
 
 	snprintf(json, sizeof json,
-		 "{\"name\": \"busy%u\", \"operator\": \"spin\", \"parameters\": {\"duration\": \"%" PRId64 "us\"},"
+		 "{\"name\": \"busy%u\", \"operator\": \"spin\", \"parameters\": {\"duration\": \"%" PRId64
+		 "us\"},"
 		 " \"conditions\": [{\"type\": \"count\", \"count\": %" PRId64 "}]}",
 		 i, settings->kernel_ns / 1000, kernels);
 	status = weir_description_put(description, "/entities/-", json);
 	snprintf(json, sizeof json,
 		 "{\"name\": \"end%u\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 16}},"
-		 " \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}", i);
+		 " \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}",
+		 i);
 	if (!status)
 		status = weir_description_put(description, "/entities/-", json);
 	snprintf(name, sizeof name, "busy%u.out", i);
@@ -190,8 +192,8 @@ static void print_latencies(uint64_t from, uint64_t to)
 		if (latency[i])
 			sorted[n++] = latency[i];
 	qsort(sorted, n, sizeof *sorted, compare);
-	printf("\"samples\": %zu, \"p50_us\": %.2f, \"p99_us\": %.2f}", n, n ? (double)sorted[n / 2] / 1e3 : 0.0,
-	       n ? (double)sorted[n * 99 / 100] / 1e3 : 0.0);
+	printf("\"samples\": %zu, \"p50_us\": %.2f, \"p99_us\": %.2f}", n,
+	       n ? (double)sorted[n / 2] / 1e3 : 0.0, n ? (double)sorted[n * 99 / 100] / 1e3 : 0.0);
 }
 
 static uint64_t ticks_of(weir_scheduler *scheduler, const char *prefix)
@@ -295,9 +297,10 @@ int main(int argc, char **argv)
 	weir_graph *graph = NULL;
 	weir_status status;
 
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);	/* else streams share hardware queues */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* else streams share hardware queues */
 	if (argc < 1 || !take_options(&settings, argv + 1)) {
-		fprintf(stderr, "usage: one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] [--seconds S]\n");
+		fprintf(stderr, "usage: one_worker [--backend B] [--signal S] [--busy N] [--kernel MS] "
+				"[--seconds S]\n");
 		return 2;
 	}
 	status = make_registry(&registry);

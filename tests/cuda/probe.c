@@ -100,7 +100,7 @@ static void take_sample(struct probe *probe)
 	read_workers(&sample);
 	if (!probe->first.workers)
 		probe->first = sample;
-	if (sample.workers == probe->first.workers)	/* else the run has ended: threads are gone */
+	if (sample.workers == probe->first.workers) /* else the run has ended: threads are gone */
 		probe->last = sample;
 }
 
@@ -138,8 +138,8 @@ static void print_outcome(struct probe *probe, const weir_outcome *outcome)
 	print_text("status", weir_status_text(outcome->status));
 	print_text("entity", outcome->entity);
 	print_text("text", outcome->text);
-	printf("\"ticks\": %" PRIu64 ", \"leftover\": %" PRIu64 ", \"abandoned\": %" PRIu64 ", ", outcome->ticks,
-	       outcome->leftover, outcome->abandoned);
+	printf("\"ticks\": %" PRIu64 ", \"leftover\": %" PRIu64 ", \"abandoned\": %" PRIu64 ", ",
+	       outcome->ticks, outcome->leftover, outcome->abandoned);
 	printf("\"seconds\": %.6f, \"conserved\": %s, ", (double)outcome->duration_ns / 1e9,
 	       conserved(probe->scheduler) ? "true" : "false");
 	printf("\"workers\": %u, \"worker_cpu\": %.6f, \"compute\": %.6f, ", probe->last.workers,
@@ -186,7 +186,8 @@ static weir_status run(struct probe *probe)
 
 	if (status)
 		return status;
-	while (weir_scheduler_wait(probe->scheduler, SAMPLE_NS, &outcome) == WEIR_E_TIMEOUT && !outcome.status)
+	while (weir_scheduler_wait(probe->scheduler, SAMPLE_NS, &outcome) == WEIR_E_TIMEOUT &&
+	       !outcome.status)
 		take_sample(probe);
 	print_outcome(probe, &outcome);
 	return WEIR_OK;

@@ -25,7 +25,7 @@
 
 struct event {
 	int64_t at;
-	const char *kind, *name;	/* in memory that is never freed */
+	const char *kind, *name; /* in memory that is never freed */
 	pid_t thread;
 };
 
@@ -54,8 +54,8 @@ __attribute__((destructor)) static void write_all(void)
 	if (count > ROOM)
 		fprintf(file, "0\t0\tlost\t%zu\n", count - ROOM);
 	for (size_t i = 0; i < count && i < ROOM; i++)
-		fprintf(file, "%" PRId64 "\t%d\t%s\t%s\n", events[i].at, (int)events[i].thread, events[i].kind,
-			events[i].name ? events[i].name : "?");
+		fprintf(file, "%" PRId64 "\t%d\t%s\t%s\n", events[i].at, (int)events[i].thread,
+			events[i].kind, events[i].name ? events[i].name : "?");
 	fclose(file);
 }
 
@@ -70,7 +70,7 @@ static nvtxDomainHandle_t create_domain(const char *name)
 	static int domain;
 
 	(void)name;
-	return (nvtxDomainHandle_t)&domain;	/* any handle: the library makes one domain */
+	return (nvtxDomainHandle_t)&domain; /* any handle: the library makes one domain */
 }
 
 static nvtxStringHandle_t register_string(nvtxDomainHandle_t domain, const char *text)

@@ -3,7 +3,8 @@
  * producer, a number and a pattern, and are written by slow kernels: no payload may be lost, read early or
  * out of order, and nothing may hang, while other threads poke, tell, push, take, stop or destroy.
  *
- * fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] [--without a,b] [--verbose]
+ * fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] [--without
+ * a,b] [--verbose]
  *
  * Stops when the first of the three limits is reached (10 s if none is given). A seed that fails is printed
  * with its graph; `--seeds 1 --start SEED --backend B` draws it again (on `sim` with the same order of
@@ -65,13 +66,15 @@ void fz_break(struct fz *fz, const char *format, ...)
 {
 	va_list list;
 
-	fprintf(stderr, "fuzz_api --seeds 1 --start %llu --backend %s: ", (unsigned long long)fz->seed, fz->backend);
+	fprintf(stderr, "fuzz_api --seeds 1 --start %llu --backend %s: ", (unsigned long long)fz->seed,
+		fz->backend);
 	va_start(list, format);
 	vfprintf(stderr, format, list);
 	va_end(list);
-	fprintf(stderr, "\nsignal %s, %u workers, spin %lld, max_duration %lld%s%s\n%s\n", fz->signal, fz->scheduler_options.workers,
-		(long long)fz->scheduler_options.spin_ns, (long long)fz->scheduler_options.max_duration_ns,
-		fz->inlet ? ", an inlet" : "", fz->outlet ? ", an outlet" : "", fz->text);
+	fprintf(stderr, "\nsignal %s, %u workers, spin %lld, max_duration %lld%s%s\n%s\n", fz->signal,
+		fz->scheduler_options.workers, (long long)fz->scheduler_options.spin_ns,
+		(long long)fz->scheduler_options.max_duration_ns, fz->inlet ? ", an inlet" : "",
+		fz->outlet ? ", an outlet" : "", fz->text);
 	abort();
 }
 
@@ -86,7 +89,8 @@ static int64_t seconds_now(void)
 static bool enough(uint64_t seed)
 {
 	return (command.seconds && (uint64_t)(seconds_now() - began) >= command.seconds) ||
-	       (command.ticks && atomic_load(&ticks) >= command.ticks) || (command.seeds && seed >= command.start + command.seeds);
+	       (command.ticks && atomic_load(&ticks) >= command.ticks) ||
+	       (command.seeds && seed >= command.start + command.seeds);
 }
 
 static void run_seed(struct fz *fz, unsigned slot, uint64_t seed)
@@ -99,7 +103,8 @@ static void run_seed(struct fz *fz, unsigned slot, uint64_t seed)
 	jobs[slot] = fz;
 	fz_draw(fz);
 	if (command.options.verbose)
-		printf("seed %llu, %s, %u workers: %s\n", (unsigned long long)seed, fz->backend, fz->scheduler_options.workers, fz->text);
+		printf("seed %llu, %s, %u workers: %s\n", (unsigned long long)seed, fz->backend,
+		       fz->scheduler_options.workers, fz->text);
 	fz_run(fz);
 	atomic_fetch_add(&ticks, fz->ticks);
 	atomic_fetch_add(&checked, atomic_load(&fz->checked));
@@ -144,7 +149,8 @@ static bool parse(int argc, char **argv)
 	while (i < argc) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		static const char *const names[] = {"--seconds", "--ticks", "--seeds", "--start"};
-		uint64_t *const numbers[] = {&command.seconds, &command.ticks, &command.seeds, &command.start};
+		uint64_t *const numbers[] = {&command.seconds, &command.ticks, &command.seeds,
+					     &command.start};
 		size_t k = 0;
 
 		while (k < 4 && strcmp(argv[i], names[k]))
@@ -179,7 +185,9 @@ static void hung(int number)
 	if (write(2, text, sizeof text - 1) < 0)
 		_exit(3);
 	for (unsigned i = 0; i < FZ_JOBS; i++)
-		if (jobs[i] && write(2, line, (size_t)snprintf(line, sizeof line, " %llu", (unsigned long long)jobs[i]->seed)) < 0)
+		if (jobs[i] && write(2, line,
+				     (size_t)snprintf(line, sizeof line, " %llu",
+						      (unsigned long long)jobs[i]->seed)) < 0)
 			_exit(3);
 	abort();
 }
@@ -200,7 +208,8 @@ int main(int argc, char **argv)
 	pthread_t threads[FZ_JOBS];
 
 	if (!parse(argc, argv)) {
-		fprintf(stderr, "usage: fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] [--jobs N] [--backend host|sim] "
+		fprintf(stderr, "usage: fuzz_api [--seconds S] [--ticks N] [--seeds N] [--start SEED] "
+				"[--jobs N] [--backend host|sim] "
 				"[--without mixed,loose,own] [--verbose]\n");
 		return 2;
 	}
@@ -214,9 +223,11 @@ int main(int argc, char **argv)
 			abort();
 	for (unsigned i = 0; i < command.jobs; i++)
 		pthread_join(threads[i], NULL);
-	printf("seeds %llu to %llu: %llu graphs, %llu ticks, %llu payloads checked; runs: %llu finished, %llu deadlocks, %llu failed; %lld s\n",
+	printf("seeds %llu to %llu: %llu graphs, %llu ticks, %llu payloads checked; runs: %llu finished, "
+	       "%llu deadlocks, %llu failed; %lld s\n",
 	       (unsigned long long)command.start, (unsigned long long)(command.start + graphs - 1),
-	       (unsigned long long)graphs, (unsigned long long)ticks, (unsigned long long)checked, (unsigned long long)ends[0],
-	       (unsigned long long)ends[1], (unsigned long long)ends[2], (long long)(seconds_now() - began));
+	       (unsigned long long)graphs, (unsigned long long)ticks, (unsigned long long)checked,
+	       (unsigned long long)ends[0], (unsigned long long)ends[1], (unsigned long long)ends[2],
+	       (long long)(seconds_now() - began));
 	return 0;
 }

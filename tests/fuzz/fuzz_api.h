@@ -18,8 +18,8 @@ enum {
 	FZ_ENTITIES = 12,
 	FZ_ORIGINS = FZ_ENTITIES + 1, /* the last one is the inlet */
 	FZ_INLET = FZ_ENTITIES,
-	FZ_PORTS = 3,		      /* in, in2, any */
-	FZ_OUTPUTS = 2,		      /* out, out2 */
+	FZ_PORTS = 3,   /* in, in2, any */
+	FZ_OUTPUTS = 2, /* out, out2 */
 	FZ_CONNECTIONS = 40,
 	FZ_JOBS = 4,
 	FZ_KEPT = 3,
@@ -36,7 +36,7 @@ struct fz_random {
 };
 
 uint64_t fz_next(struct fz_random *random);
-uint32_t fz_below(struct fz_random *random, uint32_t n);	/* 0..n-1 */
+uint32_t fz_below(struct fz_random *random, uint32_t n); /* 0..n-1 */
 bool fz_chance(struct fz_random *random, uint32_t one_in);
 
 /* --- parts that can be excluded --- */
@@ -44,8 +44,8 @@ bool fz_chance(struct fz_random *random, uint32_t one_in);
 enum { FZ_MIXED = 1, FZ_LOOSE = 2, FZ_OWN_FENCES = 4 };
 
 struct fz_options {
-	const char *backend;	/* NULL: drawn */
-	unsigned without;	/* FZ_MIXED ... */
+	const char *backend; /* NULL: drawn */
+	unsigned without;    /* FZ_MIXED ... */
 	bool verbose;
 };
 
@@ -55,25 +55,25 @@ enum fz_way { FZ_INTERNAL, FZ_EACH, FZ_ONLY, FZ_AFTER_DEFAULT, FZ_NAMED, FZ_DEFA
 enum fz_send { FZ_NOTHING, FZ_PASS, FZ_PRODUCE };
 
 struct fz_connection {
-	unsigned from, output, to, port;	/* from FZ_INLET: from the inlet */
+	unsigned from, output, to, port; /* from FZ_INLET: from the inlet */
 	unsigned initial;
-	bool ordered[FZ_ORIGINS];	/* a single path from that origin: numbers increase */
-	bool whole[FZ_ORIGINS];		/* and no number is missing */
-	size_t index;			/* within its port */
+	bool ordered[FZ_ORIGINS]; /* a single path from that origin: numbers increase */
+	bool whole[FZ_ORIGINS];   /* and no number is missing */
+	size_t index;             /* within its port */
 };
 
 struct fz_port {
 	unsigned connections;
-	unsigned capacity, take;	/* take 0: all */
+	unsigned capacity, take; /* take 0: all */
 	weir_policy policy;
-	const char *gate;		/* "true", "false", NULL: the operator's default */
-	bool gated;			/* compute receives finished messages */
+	const char *gate; /* "true", "false", NULL: the operator's default */
+	bool gated;       /* compute receives finished messages */
 };
 
 /* What a receiver has seen on one connection. */
 struct fz_seen {
 	uint32_t next[FZ_ORIGINS];
-	bool unsure[FZ_ORIGINS];	/* unread payloads: a gap cannot be noticed */
+	bool unsure[FZ_ORIGINS]; /* unread payloads: a gap cannot be noticed */
 };
 
 struct fz;
@@ -83,18 +83,18 @@ struct fz_entity {
 	unsigned id;
 	char name[16];
 	bool source, device, tells, keeps, wraps, effects;
-	int max_in_flight;		/* -1: the scheduler's */
-	bool attaches;			/* sets the stream of its outputs */
+	int max_in_flight; /* -1: the scheduler's */
+	bool attaches;     /* sets the stream of its outputs */
 	enum fz_way way;
 	enum fz_send send[FZ_OUTPUTS];
 	unsigned max_emits[FZ_OUTPUTS];
-	bool wired[FZ_OUTPUTS];		/* the output is connected */
+	bool wired[FZ_OUTPUTS]; /* the output is connected */
 	struct fz_port ports[FZ_PORTS];
-	uint32_t ticks;			/* a source's; 0: endless, until a stop */
-	uint32_t fails_at, stops_at, faults_at, drags_at;	/* ticks, from 1; 0: never */
+	uint32_t ticks;                                   /* a source's; 0: endless, until a stop */
+	uint32_t fails_at, stops_at, faults_at, drags_at; /* ticks, from 1; 0: never */
 	bool start_fails;
 	bool asynchronous, boolean, own_fence;
-	int64_t work, delay, pause;	/* of a kernel; of a tick; of the condition fz_pause */
+	int64_t work, delay, pause; /* of a kernel; of a tick; of the condition fz_pause */
 	char conditions[1024], uses[128];
 
 	/* during a run; used by the entity's owner */
@@ -119,9 +119,9 @@ struct fz {
 
 	/* drawn */
 	const char *backend, *signal;
-	bool tame;			/* must finish: no tick needs two ports, or all queues of one */
+	bool tame; /* must finish: no tick needs two ports, or all queues of one */
 	bool inlet, outlet, early;
-	unsigned bound;			/* max_in_flight of the scheduler */
+	unsigned bound; /* max_in_flight of the scheduler */
 	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
 	unsigned entity_count, connection_count;
 	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one is the inlet */
@@ -136,33 +136,33 @@ struct fz {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	weir_inlet *inlet_handle;
-	weir_stream *stream;		/* the program's own: writes the messages pushed */
+	weir_stream *stream; /* the program's own: writes the messages pushed */
 	weir_outlet *outlet_handle;
-	uint64_t salt;			/* of the run: distinguishes payloads of earlier runs */
+	uint64_t salt; /* of the run: distinguishes payloads of earlier runs */
 	_Atomic bool failed, stopped, faulted, over;
 	_Atomic unsigned wrapped, unwrapped;
-	_Atomic uint64_t checked;	/* number of payloads */
-	bool overflows;			/* a queue with the policy fault may fail the run */
-	uint64_t ticks;			/* of all runs */
-	unsigned ends[3];		/* finished, deadlock, failed */
+	_Atomic uint64_t checked; /* number of payloads */
+	bool overflows;           /* a queue with the policy fault may fail the run */
+	uint64_t ticks;           /* of all runs */
+	unsigned ends[3];         /* finished, deadlock, failed */
 };
 
 #define FZ_STRANGE "\x1b[31m\x07\x7f\x9bm\xc2\x9b\xe2\x80\xae\xd8\x9c\xe2\x81\xa6\n" /* must be escaped */
 
 /* Prints the fault with the seed and the graph, and ends the process. */
 _Noreturn void fz_break(struct fz *fz, const char *format, ...) WEIR_PRINTF(2, 3);
-struct fz *fz_of(int64_t slot);		/* of the job with that number */
+struct fz *fz_of(int64_t slot); /* of the job with that number */
 
 /* fuzz_draw.c */
 void fz_draw(struct fz *fz);
 
 /* fuzz_payload.c: {origin, number, the run's salt} and a pattern in the remaining bytes. */
 enum { FZ_PAYLOAD_LEAST = 40 };
-void fz_spoil(void *to, size_t size);	/* invalid until it is written */
+void fz_spoil(void *to, size_t size); /* invalid until it is written */
 void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint32_t number, int64_t pause);
 /* Breaks unless the payload is complete, and its number follows those seen on that connection. */
-void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection, struct fz_seen *seen,
-	      const char *where);
+void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection,
+	      struct fz_seen *seen, const char *where);
 const struct fz_connection *fz_connection_into(const struct fz *fz, unsigned to, unsigned port, size_t index);
 
 /* fuzz_streams.c */
@@ -179,8 +179,8 @@ struct fz_work {
 };
 weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
 weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
-weir_status fz_drag(struct fz_entity *entity, weir_context *context);	/* outlasts an aborted run */
-weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);	/* for fz_own */
+weir_status fz_drag(struct fz_entity *entity, weir_context *context);      /* outlasts an aborted run */
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context); /* for fz_own */
 
 /* fuzz_operators.c, fuzz_conditions.c */
 weir_status fz_add_operators(weir_registry *registry);

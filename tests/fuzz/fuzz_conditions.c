@@ -96,9 +96,11 @@ static void ask_either(const void *state, const weir_view *view, weir_verdict *v
 }
 
 #define PARAMETER .size = sizeof(weir_parameter)
-#define OF_ENTITY                                                                                          \
-	{PARAMETER, .name = "slot", .type = WEIR_INT, .fallback = "0", .help = "the graph's"},             \
-	{PARAMETER, .name = "id", .type = WEIR_INT, .help = "the entity's"}
+#define OF_ENTITY                                                                                            \
+	{PARAMETER, .name = "slot", .type = WEIR_INT, .fallback = "0", .help = "the graph's"},               \
+	{                                                                                                    \
+		PARAMETER, .name = "id", .type = WEIR_INT, .help = "the entity's"                            \
+	}
 
 static const weir_parameter plain[] = {OF_ENTITY, {.name = NULL}};
 static const weir_parameter at_port[] = {
@@ -107,13 +109,16 @@ static const weir_parameter at_port[] = {
 #define KIND .size = sizeof(weir_condition), .help = "of the fuzzer", .state_size = sizeof(struct condition)
 
 static const weir_condition conditions[] = {
-	{KIND, .name = "fz_pending", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port, .ask = ask_pending},
-	{KIND, .name = "fz_either", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port, .ask = ask_either,
-	 .ticked = ticked},
-	{KIND, .name = "fz_own", .parameters = plain, .phase = WEIR_GATHERING, .start = start, .ask = ask_own},
-	{KIND, .name = "fz_own_late", .parameters = plain, .phase = WEIR_CONTENT, .start = start, .ask = ask_own},
-	{KIND, .name = "fz_pause", .parameters = plain, .phase = WEIR_GATHERING, .start = start, .ask = ask_pause,
-	 .ticked = ticked},
+	{KIND, .name = "fz_pending", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port,
+	 .ask = ask_pending},
+	{KIND, .name = "fz_either", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port,
+	 .ask = ask_either, .ticked = ticked},
+	{KIND, .name = "fz_own", .parameters = plain, .phase = WEIR_GATHERING, .start = start,
+	 .ask = ask_own},
+	{KIND, .name = "fz_own_late", .parameters = plain, .phase = WEIR_CONTENT, .start = start,
+	 .ask = ask_own},
+	{KIND, .name = "fz_pause", .parameters = plain, .phase = WEIR_GATHERING, .start = start,
+	 .ask = ask_pause, .ticked = ticked},
 };
 
 weir_status fz_add_conditions(weir_registry *registry)

@@ -48,7 +48,11 @@ static void wire(struct fz *fz, unsigned from, unsigned output, unsigned to, uns
 
 	if (fz->connection_count == FZ_CONNECTIONS || listens_already(fz, from, output, to, port))
 		return;
-	*connection = (struct fz_connection){.from = from, .output = output, .to = to, .port = port, .initial = initial,
+	*connection = (struct fz_connection){.from = from,
+					     .output = output,
+					     .to = to,
+					     .port = port,
+					     .initial = initial,
 					     .index = into->connections++};
 	fz->entities[from].wired[output] = true;
 	fz->connection_count++;
@@ -94,8 +98,14 @@ static void draw_fan_in(struct fz *fz, unsigned sources)
 
 static void draw_stream(struct fz *fz, struct fz_entity *entity)
 {
-	static const char *const uses[] = {"", "", "", "", "\"resources\":[\"few\"],", "\"resources\":[\"few\"],",
-					   "\"resources\":[\"part\"],", "\"default_stream_pool\":false,",
+	static const char *const uses[] = {"",
+					   "",
+					   "",
+					   "",
+					   "\"resources\":[\"few\"],",
+					   "\"resources\":[\"few\"],",
+					   "\"resources\":[\"part\"],",
+					   "\"default_stream_pool\":false,",
 					   "\"use_default_stream\":true,"};
 
 	entity->way = chance(fz, 2) ? FZ_INTERNAL : (enum fz_way)draw(fz, FZ_WAYS);
@@ -118,14 +128,17 @@ static void draw_sends(struct fz *fz, struct fz_entity *entity)
 	for (unsigned output = 0; output < FZ_OUTPUTS; output++) {
 		bool passes = !entity->source && entity->ports[0].connections && chance(fz, 2);
 
-		entity->send[output] = passes ? FZ_PASS : entity->wired[output] || chance(fz, 8) ? FZ_PRODUCE : FZ_NOTHING;
+		entity->send[output] = passes                                   ? FZ_PASS
+				       : entity->wired[output] || chance(fz, 8) ? FZ_PRODUCE
+										: FZ_NOTHING;
 		entity->max_emits[output] = chance(fz, 4) ? 1 + draw(fz, 3) : 1;
 	}
 }
 
 static void draw_port_settings(struct fz *fz, struct fz_port *port, bool passes)
 {
-	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK, WEIR_POP, WEIR_REJECT};
+	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK,
+					       WEIR_BLOCK, WEIR_POP,   WEIR_REJECT};
 	static const char *const gates[] = {NULL, NULL, "true", "false"};
 
 	port->capacity = chance(fz, 3) ? 1 : 1 + draw(fz, 8);
@@ -189,7 +202,8 @@ static void fit_capacities(struct fz *fz)
 		struct fz_port *port = &fz->entities[connection->to].ports[connection->port];
 		unsigned emits = fz->entities[connection->from].max_emits[connection->output];
 
-		port->capacity = most(port->capacity, most(emits + port->take - !!port->take, connection->initial));
+		port->capacity =
+			most(port->capacity, most(emits + port->take - !!port->take, connection->initial));
 	}
 }
 
@@ -206,7 +220,8 @@ static bool keeps_all(const struct fz_port *port)
 	return port->policy == WEIR_BLOCK || port->policy == WEIR_FAULT;
 }
 
-static void leave(const struct fz *fz, unsigned id, unsigned output, struct leaving leaving[FZ_ENTITIES + 1][FZ_OUTPUTS])
+static void leave(const struct fz *fz, unsigned id, unsigned output,
+		  struct leaving leaving[FZ_ENTITIES + 1][FZ_OUTPUTS])
 {
 	const struct fz_entity *entity = &fz->entities[id];
 	struct leaving *out = &leaving[id][output];
@@ -271,7 +286,7 @@ static void append(char *text, size_t size, const char *format, ...)
 	va_end(list);
 }
 
-#define ADD(...) append(fz->text, sizeof fz->text, __VA_ARGS__)
+#define ADD(...)       append(fz->text, sizeof fz->text, __VA_ARGS__)
 #define CONDITION(...) append(entity->conditions, sizeof entity->conditions, __VA_ARGS__)
 
 static const char *comma(const char *text)
@@ -292,15 +307,17 @@ static void gate(struct fz *fz, struct fz_entity *entity, unsigned i)
 	uint32_t kind = draw(fz, entity->device ? 12 : 6);
 
 	if (kind < 3)
-		CONDITION("%s{\"type\":\"cuda_stream\",\"port\":\"%s\"", comma(entity->conditions), port_names[i]);
+		CONDITION("%s{\"type\":\"cuda_stream\",\"port\":\"%s\"", comma(entity->conditions),
+			  port_names[i]);
 	else if (kind < 5)
-		CONDITION("%s{\"type\":\"fz_%s\",\"slot\":%u,\"id\":%u,\"port\":\"%s\"", comma(entity->conditions),
-			  kind == 3 ? "pending" : "either", fz->slot, entity->id, port_names[i]);
+		CONDITION("%s{\"type\":\"fz_%s\",\"slot\":%u,\"id\":%u,\"port\":\"%s\"",
+			  comma(entity->conditions), kind == 3 ? "pending" : "either", fz->slot, entity->id,
+			  port_names[i]);
 	else
 		kind = 12;
 	/* A cuda_stream condition or the port's gate: host code only reads finished messages. */
 	if (kind < 3)
-		port->gate = NULL;	/* the cuda_stream condition replaces it */
+		port->gate = NULL; /* the cuda_stream condition replaces it */
 	port->gated = kind < 4 || (port->gate ? !strcmp(port->gate, "true") : !entity->device);
 	if (kind == 12)
 		return;
@@ -318,7 +335,8 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 	if (chance(fz, 8))
 		CONDITION("%s{\"type\":\"count\",\"count\":%u}", comma(entity->conditions), 1 + draw(fz, 30));
 	if (chance(fz, 8))
-		CONDITION("%s{\"type\":\"periodic\",\"period\":\"%uus\"}", comma(entity->conditions), 1 + draw(fz, 100));
+		CONDITION("%s{\"type\":\"periodic\",\"period\":\"%uus\"}", comma(entity->conditions),
+			  1 + draw(fz, 100));
 	if (entity->boolean)
 		CONDITION("%s{\"type\":\"boolean\"}", comma(entity->conditions));
 	if (entity->asynchronous)
@@ -327,13 +345,14 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 		CONDITION("%s{\"type\":\"fz_own%s\",\"slot\":%u,\"id\":%u}", comma(entity->conditions),
 			  entity->source || chance(fz, 2) ? "" : "_late", fz->slot, entity->id);
 	if (chance(fz, 12))
-		CONDITION("%s{\"type\":\"fz_pause\",\"slot\":%u,\"id\":%u}", comma(entity->conditions), fz->slot, entity->id);
+		CONDITION("%s{\"type\":\"fz_pause\",\"slot\":%u,\"id\":%u}", comma(entity->conditions),
+			  fz->slot, entity->id);
 }
 
 static void put_ports(struct fz *fz, const struct fz_entity *entity)
 {
-	static const char *const policies[] = {[WEIR_BLOCK] = "block", [WEIR_POP] = "pop", [WEIR_REJECT] = "reject",
-					       [WEIR_FAULT] = "fault"};
+	static const char *const policies[] = {
+		[WEIR_BLOCK] = "block", [WEIR_POP] = "pop", [WEIR_REJECT] = "reject", [WEIR_FAULT] = "fault"};
 	const char *before = "";
 
 	ADD("\"ports\":{");
@@ -341,8 +360,8 @@ static void put_ports(struct fz *fz, const struct fz_entity *entity)
 		const struct fz_port *port = &entity->ports[i];
 		if (!port->connections)
 			continue;
-		ADD("%s\"%s\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", before, port_names[i], port->capacity,
-		    policies[port->policy]);
+		ADD("%s\"%s\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", before, port_names[i],
+		    port->capacity, policies[port->policy]);
 		ADD(port->take ? "%u" : "\"all\"", port->take);
 		if (port->gate)
 			ADD(",\"gate\":%s", port->gate);
@@ -350,15 +369,20 @@ static void put_ports(struct fz *fz, const struct fz_entity *entity)
 		before = ",";
 	}
 	for (unsigned i = 0; i < FZ_OUTPUTS; i++, before = ",")
-		ADD("%s\"%s\":{\"max_emits\":%u}", before, output_names[i], entity->max_emits[i] ? entity->max_emits[i] : 1);
+		ADD("%s\"%s\":{\"max_emits\":%u}", before, output_names[i],
+		    entity->max_emits[i] ? entity->max_emits[i] : 1);
 	ADD("},");
 }
 
 static void put_entity(struct fz *fz, struct fz_entity *entity)
 {
 	conditions(fz, entity);
-	ADD("%s{\"name\":\"%s\",\"operator\":\"%s\",\"parameters\":{\"slot\":%u,\"id\":%u},", entity->id ? ",\n" : "", entity->name,
-	    entity->source ? "fz_source" : entity->device ? "fz_device" : "fz_node", fz->slot, entity->id);
+	ADD("%s{\"name\":\"%s\",\"operator\":\"%s\",\"parameters\":{\"slot\":%u,\"id\":%u},",
+	    entity->id ? ",\n" : "", entity->name,
+	    entity->source   ? "fz_source"
+	    : entity->device ? "fz_device"
+			     : "fz_node",
+	    fz->slot, entity->id);
 	ADD("%s%s", entity->uses, entity->effects ? "\"effects\":true," : "");
 	if (entity->max_in_flight >= 0)
 		ADD("\"max_in_flight\":%d,", entity->max_in_flight);
@@ -374,9 +398,9 @@ static void put_connections(struct fz *fz)
 		const struct fz_connection *connection = &fz->connections[i];
 		if (connection->from == FZ_INLET)
 			continue;
-		ADD("%s{\"from\":\"%s.%s\",\"to\":\"%s.%s\",\"initial\":%u}", before, fz->entities[connection->from].name,
-		    output_names[connection->output], fz->entities[connection->to].name, port_names[connection->port],
-		    connection->initial);
+		ADD("%s{\"from\":\"%s.%s\",\"to\":\"%s.%s\",\"initial\":%u}", before,
+		    fz->entities[connection->from].name, output_names[connection->output],
+		    fz->entities[connection->to].name, port_names[connection->port], connection->initial);
 		before = ",\n";
 	}
 }
@@ -386,7 +410,8 @@ static void put_graph(struct fz *fz)
 	int bound = draw_max_in_flight(fz);
 
 	fz->bound = bound < 0 ? 64 : (unsigned)bound;
-	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\",\"max_in_flight\":%d},\n\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
+	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\",\"max_in_flight\":%d},\n\"resources\":{\"few\":{"
+	    "\"type\":\"stream_pool\",\"max_size\":%u},"
 	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
 	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},\n\"entities\":[\n",
 	    fz->signal, fz->bound, 1 + draw(fz, 3), draw(fz, 2));

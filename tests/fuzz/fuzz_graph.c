@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void count(const weir_report *report, void *arg)
 {
-	if (!report->text || !report->pointer || !shown(report->text, false) || !shown(report->pointer, false))
+	if (!report->text || !report->pointer || !shown(report->text, false) ||
+	    !shown(report->pointer, false))
 		abort(); /* one line each, without terminal control characters */
 	++*(int *)arg;
 }

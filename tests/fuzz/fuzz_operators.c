@@ -57,7 +57,8 @@ static bool complete(struct fz_entity *entity, const weir_message *message)
 }
 
 /* On the host: messages of a gated port must be finished, and every host port is gated. */
-static void check_on_host(struct fz_entity *entity, const weir_message *message, const struct fz_connection *connection)
+static void check_on_host(struct fz_entity *entity, const weir_message *message,
+			  const struct fz_connection *connection)
 {
 	struct fz_seen *seen = &entity->seen[connection->port][connection->index];
 	bool gated = entity->ports[connection->port].gated, finished = complete(entity, message);
@@ -67,7 +68,8 @@ static void check_on_host(struct fz_entity *entity, const weir_message *message,
 	if (!weir_message_data(message))
 		return;
 	if ((gated && !atomic_load(&entity->fz->faulted)) || finished) {
-		fz_check(entity, weir_message_data(message), weir_message_size(message), connection, seen, "on the host");
+		fz_check(entity, weir_message_data(message), weir_message_size(message), connection, seen,
+			 "on the host");
 		return;
 	}
 	for (unsigned i = 0; i < FZ_ORIGINS; i++)
@@ -79,10 +81,13 @@ static void check_on_host(struct fz_entity *entity, const weir_message *message,
  * kernels.
  */
 static weir_status check_by_kernel(struct fz_entity *entity, weir_context *context, weir_message *message,
-			      const struct fz_connection *connection)
+				   const struct fz_connection *connection)
 {
-	struct fz_work arguments = {.entity = entity, .from = weir_message_data(message), .from_size = weir_message_size(message),
-				    .connection = connection, .ns = entity->work};
+	struct fz_work arguments = {.entity = entity,
+				    .from = weir_message_data(message),
+				    .from_size = weir_message_size(message),
+				    .connection = connection,
+				    .ns = entity->work};
 	weir_stream *stream = fz_stream(entity, context);
 
 	if (entity->way == FZ_INTERNAL && !entity->uses[0])
@@ -120,7 +125,8 @@ static weir_status see_port(struct fz_entity *entity, weir_context *context, uns
 			status = see(entity, context, weir_context_message(context, port, i++), connection);
 	}
 	if (!status && i != weir_context_count(context, port))
-		fz_break(entity->fz, "%s: %zu of %zu messages are of a connection", entity->name, i, weir_context_count(context, port));
+		fz_break(entity->fz, "%s: %zu of %zu messages are of a connection", entity->name, i,
+			 weir_context_count(context, port));
 	return status;
 }
 
@@ -138,7 +144,12 @@ static void unwrap(void *pointer)
 static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_message **out)
 {
 	int64_t shape = (int64_t)size;
-	weir_tensor tensor = {.size = sizeof tensor, .device = WEIR_HOST, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
+	weir_tensor tensor = {.size = sizeof tensor,
+			      .device = WEIR_HOST,
+			      .dimensions = 1,
+			      .shape = &shape,
+			      .code = 1,
+			      .bits = 8};
 	struct fz **memory = malloc(sizeof *memory + size);
 	weir_status status;
 
@@ -158,7 +169,12 @@ static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_mess
 weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out)
 {
 	int64_t shape = (int64_t)size;
-	weir_tensor like = {.size = sizeof like, .device = WEIR_HOST, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
+	weir_tensor like = {.size = sizeof like,
+			    .device = WEIR_HOST,
+			    .dimensions = 1,
+			    .shape = &shape,
+			    .code = 1,
+			    .bits = 8};
 
 	if (entity->wraps)
 		return wrap(entity->fz, graph, size, out);
@@ -167,7 +183,8 @@ weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size,
 	return weir_message_bytes(out, graph, size);
 }
 
-static weir_status produce_here(struct fz_entity *entity, weir_context *context, size_t size, weir_message **out)
+static weir_status produce_here(struct fz_entity *entity, weir_context *context, size_t size,
+				weir_message **out)
 {
 	weir_status status = fz_produce(entity, weir_context_graph(context), size, out);
 
@@ -176,7 +193,8 @@ static weir_status produce_here(struct fz_entity *entity, weir_context *context,
 	return status;
 }
 
-static weir_status produce_later(struct fz_entity *entity, weir_context *context, size_t size, weir_message **out)
+static weir_status produce_later(struct fz_entity *entity, weir_context *context, size_t size,
+				 weir_message **out)
 {
 	int64_t shape = (int64_t)size;
 	weir_tensor like = {.size = sizeof like, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
@@ -196,7 +214,8 @@ static weir_status produce_later(struct fz_entity *entity, weir_context *context
 
 static weir_status produce(struct fz_entity *entity, weir_context *context, unsigned output)
 {
-	size_t size = FZ_PAYLOAD_LEAST + fz_below(&entity->random, fz_chance(&entity->random, 8) ? 3000 : 200);
+	size_t size =
+		FZ_PAYLOAD_LEAST + fz_below(&entity->random, fz_chance(&entity->random, 8) ? 3000 : 200);
 	weir_message *message = NULL;
 	weir_status status = entity->device ? produce_later(entity, context, size, &message)
 					    : produce_here(entity, context, size, &message);
@@ -214,7 +233,8 @@ static weir_status pass_on(weir_context *context, unsigned output, uint64_t *emi
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < weir_context_count(context, 0); i++, ++*emitted)
-		status = weir_context_emit(context, output, weir_message_ref(weir_context_message(context, 0, i)));
+		status = weir_context_emit(context, output,
+					   weir_message_ref(weir_context_message(context, 0, i)));
 	return status;
 }
 
@@ -223,7 +243,8 @@ static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_
 	weir_status status = WEIR_OK;
 
 	for (unsigned output = 0; output < FZ_OUTPUTS; output++) {
-		bool produces = entity->send[output] == FZ_PRODUCE && (entity->source || !fz_chance(&entity->random, 8));
+		bool produces = entity->send[output] == FZ_PRODUCE &&
+				(entity->source || !fz_chance(&entity->random, 8));
 		uint32_t n = produces ? 1 + fz_below(&entity->random, entity->max_emits[output]) : 0;
 
 		if (entity->send[output] == FZ_PASS)
@@ -299,7 +320,8 @@ static weir_status compute(weir_context *context, void *state)
 	entity->busy = true;
 	status = work(entity, context);
 	if (status && !atomic_load(&entity->fz->failed) && !atomic_load(&entity->fz->faulted))
-		fz_break(entity->fz, "%s: compute: %s: %s", entity->name, weir_status_text(status), weir_last_error());
+		fz_break(entity->fz, "%s: compute: %s: %s", entity->name, weir_status_text(status),
+			 weir_last_error());
 	entity->busy = false;
 	return status;
 }
@@ -309,7 +331,11 @@ static weir_status compute(weir_context *context, void *state)
 #define PORT .size = sizeof(weir_port)
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "slot", .type = WEIR_INT, .fallback = "0", .help = "the graph's"},
+	{.size = sizeof(weir_parameter),
+	 .name = "slot",
+	 .type = WEIR_INT,
+	 .fallback = "0",
+	 .help = "the graph's"},
 	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_INT, .help = "the entity's"},
 	{.name = NULL}};
 static const weir_port outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
@@ -321,13 +347,15 @@ static const weir_port inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIO
 				   {.name = NULL}};
 
 /* Kernels read these, host code does not: the stream is ordered by itself. */
-static const weir_port device_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
-					  {PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
-					  {PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE | WEIR_PORT_DEVICE},
-					  {.name = NULL}};
+static const weir_port device_inputs[] = {
+	{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+	{PORT, .name = "in2", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE},
+	{PORT, .name = "any", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_ANY_SIZE | WEIR_PORT_DEVICE},
+	{.name = NULL}};
 
-#define KIND .size = sizeof(weir_operator), .help = "of the fuzzer", .state_size = sizeof(struct node), .parameters = parameters, \
-	     .start = start, .compute = compute, .stop = stop, .outputs = outputs
+#define KIND                                                                                                 \
+	.size = sizeof(weir_operator), .help = "of the fuzzer", .state_size = sizeof(struct node),           \
+	.parameters = parameters, .start = start, .compute = compute, .stop = stop, .outputs = outputs
 
 static const weir_operator operators[] = {
 	{KIND, .name = "fz_source"},

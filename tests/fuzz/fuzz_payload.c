@@ -4,7 +4,7 @@
 #include "fuzz_api.h"
 
 struct head {
-	uint64_t mark;		/* written last */
+	uint64_t mark; /* written last */
 	uint64_t salt;
 	uint32_t origin, number;
 	uint64_t size;
@@ -67,20 +67,22 @@ static void check_whole(struct fz_entity *entity, const struct head *head, size_
 	uint64_t mark = head->mark;
 
 	if (size < FZ_PAYLOAD_LEAST || head->size != size || head->origin >= FZ_ORIGINS)
-		fz_break(fz, "e%u, %s: a payload that was not written: mark %llx, %zu bytes (it says %llu), origin %u number %u",
-			 entity->id, where, (unsigned long long)mark, size, (unsigned long long)head->size, head->origin,
-			 head->number);
+		fz_break(fz,
+			 "e%u, %s: a payload that was not written: mark %llx, %zu bytes (it says %llu), "
+			 "origin %u number %u",
+			 entity->id, where, (unsigned long long)mark, size, (unsigned long long)head->size,
+			 head->origin, head->number);
 	if (head->salt != fz->salt || mark != mark_of(head->salt, head->origin, head->number))
-		fz_break(fz, "e%u, %s: number %u of e%u is not finished, or of another run", entity->id, where, head->number,
-			 head->origin);
+		fz_break(fz, "e%u, %s: number %u of e%u is not finished, or of another run", entity->id,
+			 where, head->number, head->origin);
 	for (size_t i = 0; i < size - sizeof *head; i++)
 		if (head->body[i] != byte_of(mark, i))
-			fz_break(fz, "e%u, %s: number %u of e%u: byte %zu of %zu is wrong", entity->id, where, head->number,
-				 head->origin, i, size - sizeof *head);
+			fz_break(fz, "e%u, %s: number %u of e%u: byte %zu of %zu is wrong", entity->id, where,
+				 head->number, head->origin, i, size - sizeof *head);
 }
 
-void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection, struct fz_seen *seen,
-	      const char *where)
+void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection,
+	      struct fz_seen *seen, const char *where)
 {
 	const struct head *head = from;
 	struct fz *fz = entity->fz;
@@ -92,8 +94,10 @@ void fz_check(struct fz_entity *entity, const void *from, size_t size, const str
 		return;
 	due = seen->next[head->origin];
 	if (head->number < due)
-		fz_break(fz, "e%u, %s: number %u of e%u came when %u was due", entity->id, where, head->number, head->origin, due);
+		fz_break(fz, "e%u, %s: number %u of e%u came when %u was due", entity->id, where,
+			 head->number, head->origin, due);
 	if (head->number != due && connection->whole[head->origin] && !seen->unsure[head->origin])
-		fz_break(fz, "e%u, %s: number %u of e%u came, %u is lost", entity->id, where, head->number, head->origin, due);
+		fz_break(fz, "e%u, %s: number %u of e%u came, %u is lost", entity->id, where, head->number,
+			 head->origin, due);
 	seen->next[head->origin] = head->number + 1;
 }

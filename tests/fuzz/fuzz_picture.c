@@ -18,12 +18,14 @@ static void read_picture(const char *path)
 {
 	struct wr_picture picture;
 	bool opened = wr_picture_open(&picture, path);
-	size_t bytes = (size_t)picture.image.width * (size_t)picture.image.height * (size_t)picture.image.channels;
+	size_t bytes =
+		(size_t)picture.image.width * (size_t)picture.image.height * (size_t)picture.image.channels;
 	uint8_t *pixels = opened ? malloc(bytes) : NULL;
 
 	if (opened && !pixels)
 		abort(); /* too large for so few bytes: must be rejected earlier */
-	if ((!opened || !wr_picture_rows(&picture, pixels)) && (!picture.text[0] || !shown(picture.text, false)))
+	if ((!opened || !wr_picture_rows(&picture, pixels)) &&
+	    (!picture.text[0] || !shown(picture.text, false)))
 		abort();
 	free(pixels);
 	wr_picture_close(&picture);

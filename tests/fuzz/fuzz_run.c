@@ -88,7 +88,8 @@ static void expect_harmless(struct fz *fz, const char *text, const char *what)
 		fz_break(fz, "%s holds control characters: '%s'", what, text);
 }
 
-static void hear(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
+		 void *arg)
 {
 	expect_harmless(arg, detail, "an explanation");
 	if (!entity[0] || !condition[0] || !verdict[0] || !detail[0])
@@ -138,8 +139,11 @@ static weir_status try_to_push(struct meddler *self, weir_message *message)
 static void write_later(struct meddler *self, weir_message *message, size_t size, uint32_t number)
 {
 	struct fz *fz = self->fz;
-	struct fz_work work = {.entity = &fz->entities[FZ_INLET], .to = weir_message_data(message), .to_size = size,
-			       .number = number, .ns = fz_below(&self->random, 60) * FZ_US};
+	struct fz_work work = {.entity = &fz->entities[FZ_INLET],
+			       .to = weir_message_data(message),
+			       .to_size = size,
+			       .number = number,
+			       .ns = fz_below(&self->random, 60) * FZ_US};
 	weir_fence fence = {0, 0};
 	weir_status status;
 
@@ -169,7 +173,8 @@ static void finish_stream(struct fz *fz)
 static weir_status push_one(struct meddler *self, uint32_t number)
 {
 	struct fz *fz = self->fz;
-	struct fz_entity maker = {.fz = fz, .id = FZ_INLET, .random = self->random, .wraps = fz_chance(&self->random, 6)};
+	struct fz_entity maker = {
+		.fz = fz, .id = FZ_INLET, .random = self->random, .wraps = fz_chance(&self->random, 6)};
 	size_t size = FZ_PAYLOAD_LEAST + fz_below(&self->random, 500);
 	weir_message *message = NULL;
 	weir_status status;
@@ -220,7 +225,8 @@ static bool finished(struct fz *fz, const weir_message *message)
 
 	for (size_t i = 0; i < n && i < 16; i++)
 		if (fz->early && weir_fence_wait(fz->graph, fences[i], -1) == WEIR_E_INVALID)
-			fz_break(fz, "the outlet gave a fence that cannot be waited for: %s", weir_last_error());
+			fz_break(fz, "the outlet gave a fence that cannot be waited for: %s",
+				 weir_last_error());
 		else if (weir_fence_query(fz->graph, fences[i]) == WEIR_E_BUSY)
 			fz_break(fz, "the outlet gave what is not finished");
 	return !atomic_load(&fz->faulted);
@@ -237,12 +243,14 @@ static void *take(void *arg)
 	bool all = true;
 
 	while (seen && (!status || status == WEIR_E_TIMEOUT)) {
-		status = weir_outlet_take(fz->outlet_handle, &message, (int64_t[]){0, 100 * FZ_US, -1}[fz_below(&self->random, 3)]);
+		status = weir_outlet_take(fz->outlet_handle, &message,
+					  (int64_t[]){0, 100 * FZ_US, -1}[fz_below(&self->random, 3)]);
 		if (status)
 			continue;
 		all = all && finished(fz, message);
 		if (all && weir_message_data(message))
-			fz_check(&taker, weir_message_data(message), weir_message_size(message), &fz->outlet_way, seen, "at the outlet");
+			fz_check(&taker, weir_message_data(message), weir_message_size(message),
+				 &fz->outlet_way, seen, "at the outlet");
 		weir_message_unref(message);
 		if (fz_chance(&self->random, 20))
 			rest(self);
@@ -291,11 +299,15 @@ static void check_queues(struct fz *fz, bool exact)
 	for (size_t i = 0; weir_scheduler_queue_counts(fz->scheduler, i, &counts); i++) {
 		const struct fz_connection *one = connection_named(fz, &counts);
 		uint64_t due = one ? fz->entities[one->from].emitted[one->output] + one->initial : 0;
-		if (counts.pushed != counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
-			fz_break(fz, "%s to %s: %llu pushed, %llu delivered, %llu dropped, %llu closed, %llu queued, %llu abandoned",
-				 counts.from, counts.to, (unsigned long long)counts.pushed, (unsigned long long)counts.delivered,
-				 (unsigned long long)counts.dropped, (unsigned long long)counts.closed,
-				 (unsigned long long)counts.queued, (unsigned long long)counts.abandoned);
+		if (counts.pushed !=
+		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
+			fz_break(fz,
+				 "%s to %s: %llu pushed, %llu delivered, %llu dropped, %llu closed, %llu "
+				 "queued, %llu abandoned",
+				 counts.from, counts.to, (unsigned long long)counts.pushed,
+				 (unsigned long long)counts.delivered, (unsigned long long)counts.dropped,
+				 (unsigned long long)counts.closed, (unsigned long long)counts.queued,
+				 (unsigned long long)counts.abandoned);
 		if (!one)
 			continue;
 		delivered[one->to][one->port] += counts.delivered;
@@ -359,7 +371,8 @@ static void check_end(struct fz *fz, weir_status status, const weir_outcome *out
 		return; /* a fault after the last check may go unnoticed only if the run was aborted */
 	if (status == WEIR_E_DEADLOCK && !fz->tame && text[0])
 		return;
-	if ((status == WEIR_E_FAILED && (failed || fz->overflows) && outcome->entity) || (status == WEIR_E_DEVICE && faulted))
+	if ((status == WEIR_E_FAILED && (failed || fz->overflows) && outcome->entity) ||
+	    (status == WEIR_E_DEVICE && faulted))
 		return;
 	fz_break(fz, "the run ended with %s: %s (%s)", weir_status_text(status), text,
 		 outcome->entity ? outcome->entity : "no entity");
@@ -399,7 +412,8 @@ static unsigned send_all(struct meddler *meddlers, struct fz *fz, bool stops)
 	return send(meddlers, n, fz, stop, stops);
 }
 
-static void shout(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void shout(const char *entity, const char *condition, const char *verdict, const char *detail,
+		  void *arg)
 {
 	(void)arg;
 	fprintf(stderr, "  %s: %s: %s: %s\n", entity, condition, verdict, detail);
@@ -535,7 +549,10 @@ static void make_doors(struct fz *fz)
 		check(fz, weir_graph_inlet(fz->graph, port, &fz->inlet_handle), "inlet");
 	snprintf(port, sizeof port, "%s.out", fz->entities[fz->outlet_from].name);
 	if (fz->outlet)
-		check(fz, weir_graph_outlet(fz->graph, port, fz->outlet_capacity, fz->early ? WEIR_OUTLET_EARLY : 0, &fz->outlet_handle), "outlet");
+		check(fz,
+		      weir_graph_outlet(fz->graph, port, fz->outlet_capacity,
+					fz->early ? WEIR_OUTLET_EARLY : 0, &fz->outlet_handle),
+		      "outlet");
 }
 
 static void unmake(struct fz *fz)
@@ -543,18 +560,20 @@ static void unmake(struct fz *fz)
 	check(fz, weir_graph_destroy(fz->graph), "destroy of the graph");
 	weir_registry_destroy(fz->registry);
 	if (atomic_load(&fz->wrapped) != atomic_load(&fz->unwrapped))
-		fz_break(fz, "%u pieces of memory were given, %u destructors were called", atomic_load(&fz->wrapped),
-			 atomic_load(&fz->unwrapped));
+		fz_break(fz, "%u pieces of memory were given, %u destructors were called",
+			 atomic_load(&fz->wrapped), atomic_load(&fz->unwrapped));
 }
 
 void fz_run(struct fz *fz)
 {
 	make(fz);
 	make_doors(fz);
-	for (unsigned schedulers = 1 + fz_chance(&fz->random, 4); schedulers && !atomic_load(&fz->faulted); schedulers--) {
+	for (unsigned schedulers = 1 + fz_chance(&fz->random, 4); schedulers && !atomic_load(&fz->faulted);
+	     schedulers--) {
 		bool destroyed = strcmp(fz->backend, "sim") && fz_chance(&fz->random, 6);
 
-		check(fz, weir_scheduler_create(&fz->scheduler, fz->graph, &fz->scheduler_options), "scheduler");
+		check(fz, weir_scheduler_create(&fz->scheduler, fz->graph, &fz->scheduler_options),
+		      "scheduler");
 		if (fz->inlet)
 			check(fz, weir_graph_stream(fz->graph, 0, &fz->stream), "a stream of the program's");
 		for (unsigned i = 0; i < fz->runs && !atomic_load(&fz->faulted); i++)

@@ -13,7 +13,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char graph[] =
-	"{\"weir\":1,\"entities\":[{\"name\":\"read\",\"operator\":\"png_read\",\"parameters\":{\"path\":\"x\"}},"
+	"{\"weir\":1,\"entities\":[{\"name\":\"read\",\"operator\":\"png_read\",\"parameters\":{\"path\":"
+	"\"x\"}},"
 	"{\"name\":\"upload\",\"operator\":\"upload\"},{\"name\":\"blur\",\"operator\":\"blur\"},"
 	"{\"name\":\"delay\",\"operator\":\"delay\"},{\"name\":\"ping\",\"operator\":\"ping\"},"
 	"{\"name\":\"print\",\"operator\":\"print\"}],\"connections\":[[\"read.out\",\"upload.in\"],"

@@ -13,7 +13,8 @@ static inline bool shown(const char *text, bool lines)
 	for (; *at; at++) {
 		bool breaks = *at == '\n' || *at == '\t';
 		bool c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
-		bool marks = at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae));
+		bool marks = at[0] == 0xe2 && at[1] == 0x80 &&
+			     (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae));
 		bool isolates = at[0] == 0xe2 && at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
 		bool arabic = at[0] == 0xd8 && at[1] == 0x9c;
 		if (((*at < 0x20 || *at == 0x7f) && !(lines && breaks)) || c1 || marks || isolates || arabic)

@@ -5,8 +5,8 @@
 #include "graphs/fan_in.h"
 #include "queue_rig.h"
 
-#define SEEDS 1000
-#define SENDERS 3
+#define SEEDS    1000
+#define SENDERS  3
 #define MESSAGES 4
 
 /* A fiber records the fault; the test checks it after the simulation has stopped. */
@@ -15,7 +15,7 @@ struct world {
 	struct wr_sim *sim;
 	struct wr_fan_in *set;
 	struct wr_connection *connections[SENDERS];
-	bool each, closes;		/* each: an any-size port; closes: the senders close */
+	bool each, closes; /* each: an any-size port; closes: the senders close */
 	_Atomic bool poked;
 	_Atomic unsigned next_sender, ended;
 	uint64_t received[SENDERS];
@@ -37,7 +37,8 @@ static void send(void *arg)
 
 	work_for(&local, 1 + own, world->rig.pool);
 	for (uint64_t i = 1; i <= MESSAGES; i++) {
-		note(world, wr_connection_push(connection, numbered(world->rig.pool, i)) == WR_PUSHED, "no room");
+		note(world, wr_connection_push(connection, numbered(world->rig.pool, i)) == WR_PUSHED,
+		     "no room");
 		wr_exchange(&world->poked, true);
 	}
 	if (world->closes) {
@@ -62,7 +63,8 @@ static void take(struct world *world, uint32_t place)
 /* Like a review and a tick. */
 static void tick(struct world *world)
 {
-	size_t n = 1 + wr_random_below(wr_sim_random(world->sim), 3), before = wr_fan_in_held(world->set), seen = 0;
+	size_t n = 1 + wr_random_below(wr_sim_random(world->sim), 3), before = wr_fan_in_held(world->set),
+	       seen = 0;
 
 	wr_fan_in_close_fronts(world->set, world->each ? 1 : n);
 	for (; wr_fan_in_at(world->set, seen); seen++)
@@ -139,7 +141,9 @@ static void make_connections(struct world *world)
 {
 	for (size_t i = 0; i < SENDERS; i++) {
 		world->connections[i] = wr_alloc_aligned(64, sizeof *world->connections[i]);
-		assert_int_equal(wr_queue_init(&world->connections[i]->queue, (uint32_t)i, MESSAGES, WEIR_BLOCK), WEIR_OK);
+		assert_int_equal(
+			wr_queue_init(&world->connections[i]->queue, (uint32_t)i, MESSAGES, WEIR_BLOCK),
+			WEIR_OK);
 	}
 	world->set = wr_fan_in_make(SENDERS);
 	assert_non_null(world->set);
@@ -155,7 +159,7 @@ static const char *run(uint64_t seed)
 	assert_int_equal(wr_pool_create(&world.rig.pool), WEIR_OK);
 	make_connections(&world);
 	if (wr_sim_call(world.sim, all, &world))
-		return "no fiber can run";	/* fibers that hold messages remain: leaked */
+		return "no fiber can run"; /* fibers that hold messages remain: leaked */
 	for (size_t i = 0; i < SENDERS; i++) {
 		wr_queue_finish(&world.connections[i]->queue);
 		wr_free(world.connections[i]);

@@ -146,8 +146,13 @@ static void the_public_creators_use_the_graphs_pool(void **state)
 	weir_graph *graph = graph_of(rig->pool);
 	int64_t shape[] = {3};
 	float data[3];
-	weir_tensor tensor = {.size = sizeof(tensor), .data = data, .device = WEIR_HOST, .dimensions = 1,
-			      .shape = shape, .code = 2, .bits = 32};
+	weir_tensor tensor = {.size = sizeof(tensor),
+			      .data = data,
+			      .device = WEIR_HOST,
+			      .dimensions = 1,
+			      .shape = shape,
+			      .code = 2,
+			      .bits = 32};
 	weir_message *made[5];
 
 	assert_int_equal(weir_message_empty(&made[0], graph), WEIR_OK);
@@ -166,13 +171,18 @@ static void a_new_tensor_is_dense_and_row_major(void **state)
 {
 	struct rig *rig = *state;
 	int64_t shape[] = {2, 3, 4}, odd[] = {100, 7, 9};
-	weir_tensor like = {.size = sizeof(like), .dimensions = 3, .shape = shape, .strides = odd, .code = 1,
-			    .bits = 16, .lanes = 3};
+	weir_tensor like = {.size = sizeof(like),
+			    .dimensions = 3,
+			    .shape = shape,
+			    .strides = odd,
+			    .code = 1,
+			    .bits = 16,
+			    .lanes = 3};
 	weir_message *message = NULL;
 	const weir_tensor *tensor;
 
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, WEIR_HOST), WEIR_OK);
-	memset(shape, 0, sizeof(shape));	/* it was copied */
+	memset(shape, 0, sizeof(shape)); /* it was copied */
 	tensor = weir_message_tensor(message);
 	assert_int_equal(weir_message_kind(message), WEIR_TENSOR);
 	assert_int_equal(weir_message_size(message), 2 * 3 * 4 * 2 * 3);
@@ -199,7 +209,8 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 	weir_message_unref(message);
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &none, WEIR_HOST), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 0);
-	assert_memory_equal(weir_message_tensor(message)->strides, ((int64_t[]){5, 5, 1}), 3 * sizeof(int64_t));
+	assert_memory_equal(weir_message_tensor(message)->strides, ((int64_t[]){5, 5, 1}),
+			    3 * sizeof(int64_t));
 	weir_message_unref(message);
 }
 
@@ -208,8 +219,14 @@ static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(voi
 	struct rig *rig = *state;
 	int64_t shape[] = {2, 3}, strides[] = {10, 2};
 	uint8_t data[64];
-	weir_tensor tensor = {.size = sizeof(tensor), .data = data, .device = WEIR_HOST, .dimensions = 2,
-			      .shape = shape, .strides = strides, .code = 1, .bits = 8};
+	weir_tensor tensor = {.size = sizeof(tensor),
+			      .data = data,
+			      .device = WEIR_HOST,
+			      .dimensions = 2,
+			      .shape = shape,
+			      .strides = strides,
+			      .code = 1,
+			      .bits = 8};
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_wrap(&message, rig->pool, &tensor, destroyed, rig), WEIR_OK);
@@ -222,7 +239,7 @@ static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(voi
 
 struct bad {
 	weir_tensor tensor;
-	const char *names;	/* the error text must name them */
+	const char *names; /* the error text must name them */
 };
 
 static void e06_a_bad_tensor_is_refused_by_field(void **state)
@@ -230,23 +247,38 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 	struct rig *rig = *state;
 	int64_t two[] = {2, 2}, negative[] = {2, -1}, huge[] = {INT64_MAX, 1}, wide[] = {INT64_MAX / 8, 3};
 	const struct bad bad[] = {
-		{{.size = sizeof(weir_tensor), .dimensions = -1, .shape = two, .code = 1, .bits = 8}, "dimensions is -1"},
-		{{.size = sizeof(weir_tensor), .dimensions = 9, .shape = two, .code = 1, .bits = 8}, "dimensions is 9"},
+		{{.size = sizeof(weir_tensor), .dimensions = -1, .shape = two, .code = 1, .bits = 8},
+		 "dimensions is -1"},
+		{{.size = sizeof(weir_tensor), .dimensions = 9, .shape = two, .code = 1, .bits = 8},
+		 "dimensions is 9"},
 		{{.size = sizeof(weir_tensor), .dimensions = 2, .code = 1, .bits = 8}, "shape is NULL"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = negative, .code = 1, .bits = 8}, "shape[1] is -1"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 1, .bits = 7}, "7 bits"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 2, .bits = 8}, "code 2 with 8 bits"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 3, .bits = 32}, "code 3"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 4, .bits = 32}, "code 4"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = huge, .code = 1, .bits = 16}, "63 bits"},
-		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = wide, .code = 1, .bits = 64}, "63 bits"},
-		{{.size = sizeof(weir_tensor), .dimensions = 1, .shape = huge, .code = 1, .bits = 8, .lanes = 2},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = negative, .code = 1, .bits = 8},
+		 "shape[1] is -1"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 1, .bits = 7},
+		 "7 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 2, .bits = 8},
+		 "code 2 with 8 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 3, .bits = 32},
+		 "code 3"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 4, .bits = 32},
+		 "code 4"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = huge, .code = 1, .bits = 16},
+		 "63 bits"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = wide, .code = 1, .bits = 64},
+		 "63 bits"},
+		{{.size = sizeof(weir_tensor),
+		  .dimensions = 1,
+		  .shape = huge,
+		  .code = 1,
+		  .bits = 8,
+		  .lanes = 2},
 		 "63 bits"},
 	};
 	weir_message *message = NULL;
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(wr_message_tensor(&message, rig->pool, &bad[i].tensor, WEIR_HOST), WEIR_E_INVALID);
+		assert_int_equal(wr_message_tensor(&message, rig->pool, &bad[i].tensor, WEIR_HOST),
+				 WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), bad[i].names))
 			fail_msg("%zu: \"%s\" does not name \"%s\"", i, weir_last_error(), bad[i].names);
 		assert_null(message);
@@ -258,8 +290,13 @@ static void e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers(void **sta
 	struct rig *rig = *state;
 	int64_t shape[] = {2, 2}, negative[] = {2, -1}, huge[] = {INT64_MAX, 1};
 	uint8_t data[4];
-	weir_tensor good = {.size = sizeof(good), .data = data, .device = WEIR_HOST, .dimensions = 2,
-			    .shape = shape, .code = 1, .bits = 8};
+	weir_tensor good = {.size = sizeof(good),
+			    .data = data,
+			    .device = WEIR_HOST,
+			    .dimensions = 2,
+			    .shape = shape,
+			    .code = 1,
+			    .bits = 8};
 	weir_tensor bad[5] = {good, good, good, good, good};
 	weir_message *message = NULL;
 
@@ -270,7 +307,8 @@ static void e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers(void **sta
 	bad[3].strides = negative;
 	bad[4].strides = huge;
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(wr_message_wrap(&message, rig->pool, &bad[i], destroyed, rig), WEIR_E_INVALID);
+		assert_int_equal(wr_message_wrap(&message, rig->pool, &bad[i], destroyed, rig),
+				 WEIR_E_INVALID);
 	assert_null(message);
 	assert_int_equal(rig->destroyed, 0);
 }
@@ -325,7 +363,7 @@ static void t04_any_number_of_streams_fits_and_its_memory_is_kept(void **state)
 	for (int round = 0; round < 2; round++) {
 		before = wr_memory_count();
 		message = empty(rig->pool);
-		weir_message_ref(message);	/* shared: under its lock */
+		weir_message_ref(message); /* shared: under its lock */
 		for (uint64_t i = 1; i <= COUNT(found); i++)
 			assert_int_equal(wr_message_add_fence(message, fence(i, i), true), WEIR_OK);
 		assert_int_equal(wr_message_fences(message, found, COUNT(found)), COUNT(found));

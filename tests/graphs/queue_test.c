@@ -1,7 +1,7 @@
 #include "base/memory.h"
 #include "queue_rig.h"
 
-#define NEAR_WRAP (UINT64_C(0x100000000) - 10)
+#define NEAR_WRAP  (UINT64_C(0x100000000) - 10)
 #define EVERYTHING SIZE_MAX
 
 /* --- C4: inbox and front --- */
@@ -150,7 +150,7 @@ static void c04_pop_never_evicts_the_front(void **state)
 	struct rig *rig = *state;
 	struct wr_queue *queue = queue_of(rig, 6, WEIR_POP, 0);
 
-	for (size_t front = 1; front <= 5; front++) {	/* the gap may be closed from either side */
+	for (size_t front = 1; front <= 5; front++) { /* the gap may be closed from either side */
 		push_all(rig, 1, 6);
 		wr_queue_close_front(queue, front);
 		push_all(rig, 7, 8);
@@ -262,7 +262,7 @@ static void e05_each_message_is_counted_once(void **state)
 	struct rig *rig = *state;
 	struct wr_queue *queue = queue_of(rig, 2, WEIR_POP, 0);
 
-	push_all(rig, 1, 3);			/* drops 1 */
+	push_all(rig, 1, 3); /* drops 1 */
 	wr_queue_close_front(queue, 1);
 	assert_conserved(queue);
 	assert_taken(rig, 2, 2);

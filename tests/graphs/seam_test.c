@@ -7,7 +7,7 @@
 #include "base/sim.h"
 #include "queue_rig.h"
 
-#define SEEDS 1000
+#define SEEDS    1000
 #define MESSAGES 12
 
 /*
@@ -19,8 +19,8 @@ struct world {
 	struct wr_sim *sim;
 	weir_policy policy;
 	uint32_t capacity;
-	uint64_t last;			/* number received last */
-	uint64_t done_after;		/* the receiver becomes DONE after so many messages */
+	uint64_t last;       /* number received last */
+	uint64_t done_after; /* the receiver becomes DONE after so many messages */
 	_Atomic bool done;
 	const char *fault;
 };
@@ -105,10 +105,12 @@ static void receive(void *arg)
 		received += tick(world);
 		wr_thread_yield();
 	}
-	note(world, more || world->policy == WEIR_REJECT || world->last == MESSAGES, "the last message is missing");
+	note(world, more || world->policy == WEIR_REJECT || world->last == MESSAGES,
+	     "the last message is missing");
 	if (more) {
 		size_t dropped = wr_queue_drop(world->rig.queue);
-		note(world, dropped <= world->capacity + (world->policy == WEIR_POP), "dropped what came meanwhile, without end");
+		note(world, dropped <= world->capacity + (world->policy == WEIR_POP),
+		     "dropped what came meanwhile, without end");
 		wr_store(&world->done, true);
 	}
 	be_foreign();
@@ -146,7 +148,7 @@ static const char *run(uint64_t seed, weir_policy policy, uint64_t *hash)
 		world.done_after = wr_random_below(wr_sim_random(world.sim), MESSAGES);
 	queue_of(&world.rig, world.capacity, policy, UINT32_MAX - 5);
 	if (wr_sim_call(world.sim, both, &world))
-		return "no fiber can run";	/* fibers that hold messages remain: leaked */
+		return "no fiber can run"; /* fibers that hold messages remain: leaked */
 	check_end(&world);
 	*hash = wr_sim_hash(world.sim);
 	wr_queue_finish(world.rig.queue);
@@ -235,7 +237,8 @@ static void hold(void *arg)
 
 	work_for(&local, self, sharing->pool);
 	for (uint64_t i = 0; i < STREAMS; i++)
-		if (wr_message_add_fence(sharing->message, (weir_fence){.stream = 1 + (self + i) % 7, .point = i}, i % 2))
+		if (wr_message_add_fence(sharing->message,
+					 (weir_fence){.stream = 1 + (self + i) % 7, .point = i}, i % 2))
 			break;
 	weir_message_unref(sharing->message);
 	be_foreign();

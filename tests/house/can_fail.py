@@ -5,8 +5,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+SKIPPED = 77
 HEADER = "#define WEIR_API __attribute__((visibility(\"default\")))\n/* WEIR_API int weir_no(void); */\nWEIR_API int weir_yes(void);\n"
 SOUND = {
+    ".clang-format": (HERE / "../../.clang-format").read_text(),
     "include/weir.h": HEADER,
     "graphs/queue.c": '#include "base/memory.h"\n#include "graphs/plan/plan.h"\n#include "weir.h"\n/* free(x) */\nvoid f(void)\n{\n\tg("free(x)");\n\tt->free(x);\n}\n',
     "graphs/plan/text.c": '#include "streams/streams.h"\n#include "graphs/plan/text.h"\n',
@@ -40,6 +42,9 @@ BROKEN = [
     ("doors", {"trace/count.c": "#include <other/thing.h>\n"}, "other/thing.h"),
     ("lengths", {"graphs/queue.c": LONG}, "61 lines"),
     ("lengths", {"graphs/plan/text.c": LONG}, "61 lines"),
+    ("words", {"graphs/queue.c": "/* Nobody waits.\n * Who waits? */\n"}, "graphs: 2 words"),
+    ("words", {"docs/a.md": "Nobody waits.\n\nWho waits?\n"}, "docs/a.md:1: Nobody"),
+    ("format", {"graphs/queue.c": "int  x;\n"}, "graphs/queue.c:1"),
     ("ids", {"tests/base/c.c": "static void c05_other(void **state)\n{\n}\n"}, "C4 bound: claimed"),
     ("ids", {"tests/base/c.c": "/* c04_what_arrives */\n"}, "C4 bound: claimed"),
     ("exports", {"yes.c": SOUND["yes.c"].replace("weir_yes", "weir_none")}, "weir_yes: declared"),
@@ -74,13 +79,17 @@ def run(check, changes, compiler):
 
 
 def main(compiler):
-    wrong = 0
+    wrong, skipped = 0, set()
     for check in sorted({check for check, _, _ in BROKEN}):
         result = run(check, {}, compiler)
-        if result.returncode:
+        if result.returncode == SKIPPED:
+            skipped.add(check)
+        elif result.returncode:
             wrong += 1
             print(f"{check}: finds fault with a sound tree:\n{result.stdout}{result.stderr}")
     for check, changes, names in BROKEN:
+        if check in skipped:
+            continue
         result = run(check, changes, compiler)
         if not result.returncode or names not in result.stdout + result.stderr:
             wrong += 1

@@ -103,7 +103,8 @@ static void upload_copies_from_other_devices_and_passes_on_what_is_there(void **
 	assert_int_equal(rig_tick(&rig), WEIR_OK);
 	assert_int_equal(weir_message_tensor(rig.context.out[0])->device, RIG_DEVICE);
 	assert_ptr_not_equal(rig.context.out[0], other);
-	assert_memory_equal(weir_message_data(rig.context.out[0]), weir_message_data(other), weir_message_size(other));
+	assert_memory_equal(weir_message_data(rig.context.out[0]), weir_message_data(other),
+			    weir_message_size(other));
 	assert_ptr_equal(rig.context.out[1], here);
 	weir_message_unref(other);
 	weir_message_unref(here);
@@ -125,10 +126,13 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 	const struct refusal rows[] = {
 		{&wr_upload, rig_bytes(4), "expects a tensor"},
 		{&wr_download, rig_image(WEIR_HOST, 2, 2, 3), "in host memory already"},
-		{&wr_download, elsewhere(), "on device 1, but device 3 works here: give it a stream pool of device 1"},
+		{&wr_download, elsewhere(),
+		 "on device 1, but device 3 works here: give it a stream pool of device 1"},
 		{&wr_download, strided(), "expects a dense tensor"},
 		{&wr_blur, rig_image(WEIR_HOST, 2, 2, 3), "put an 'upload' before it"},
-		{&wr_sobel, elsewhere(), "on device 1, but device 3 works here: put an 'upload' before it, with a stream pool of the"},
+		{&wr_sobel, elsewhere(),
+		 "on device 1, but device 3 works here: put an 'upload' before it, with a stream pool of "
+		 "the"},
 		{&wr_blur, rig_image(RIG_DEVICE, 2, 2, 5), "1 to 4 channels], got uint8 [2, 2, 5]"},
 		{&wr_blur, of_type(2, 32), "got float32 [2, 2, 3]"},
 		{&wr_blur, strided(), "expects a dense uint8"},

@@ -23,10 +23,12 @@ static void fail(const char *what, const char *why)
 
 static void copy(const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	int in = open(from, O_RDONLY | O_CLOEXEC),
+	    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 	struct stat what;
 
-	if (in < 0 || out < 0 || fstat(in, &what) || sendfile(out, in, NULL, (size_t)what.st_size) != what.st_size)
+	if (in < 0 || out < 0 || fstat(in, &what) ||
+	    sendfile(out, in, NULL, (size_t)what.st_size) != what.st_size)
 		fail(to, "cannot be copied");
 	close(in);
 	close(out);
@@ -60,12 +62,13 @@ static void *find(void *library, const char *name)
 	return found;
 }
 
-#define FIND(name) __typeof__(name) *name##_ = __extension__(__typeof__(name) *)find(library, #name)
+#define FIND(name) __typeof__(name) *name##_ = __extension__(__typeof__(name) *) find(library, #name)
 
-static const char text[] = "{\"weir\": 1, \"entities\": ["
-			   "{\"name\": \"tick\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": 7}]},"
-			   "{\"name\": \"sink\", \"operator\": \"sink\"}],"
-			   "\"connections\": [[\"tick.out\", \"sink.in\"]]}";
+static const char text[] =
+	"{\"weir\": 1, \"entities\": ["
+	"{\"name\": \"tick\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": 7}]},"
+	"{\"name\": \"sink\", \"operator\": \"sink\"}],"
+	"\"connections\": [[\"tick.out\", \"sink.in\"]]}";
 
 static uint64_t run(void *library)
 {
@@ -85,8 +88,9 @@ static uint64_t run(void *library)
 	FIND(weir_description_destroy);
 	FIND(weir_last_error);
 	if (weir_description_parse_(&description, text, sizeof(text) - 1, NULL, NULL) ||
-	    weir_graph_create_(&graph, NULL, description) || weir_scheduler_create_(&scheduler, graph, &options) ||
-	    weir_scheduler_start_(scheduler) || weir_scheduler_wait_(scheduler, -1, &outcome))
+	    weir_graph_create_(&graph, NULL, description) ||
+	    weir_scheduler_create_(&scheduler, graph, &options) || weir_scheduler_start_(scheduler) ||
+	    weir_scheduler_wait_(scheduler, -1, &outcome))
 		fail("the run", weir_last_error_());
 	weir_scheduler_destroy_(scheduler);
 	weir_graph_destroy_(graph);

@@ -6,11 +6,11 @@
 
 int main(void)
 {
-	static const char text[] =
-		"{\"weir\": 1, \"entities\": ["
-		"{\"name\": \"tick\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": 3}]},"
-		"{\"name\": \"sink\", \"operator\": \"sink\"}],"
-		"\"connections\": [[\"tick.out\", \"sink.in\"]]}";
+	static const char text[] = "{\"weir\": 1, \"entities\": ["
+				   "{\"name\": \"tick\", \"operator\": \"ping\", \"conditions\": [{\"type\": "
+				   "\"count\", \"count\": 3}]},"
+				   "{\"name\": \"sink\", \"operator\": \"sink\"}],"
+				   "\"connections\": [[\"tick.out\", \"sink.in\"]]}";
 	weir_description *description = NULL;
 	weir_scheduler *scheduler = NULL;
 	weir_graph *graph = NULL;

@@ -25,7 +25,7 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
 	wr_fetch_add(&within_ticks, wr_thread_local() != NULL);
 	wr_store(&last_chunk, (char *)*out);
 	for (int i = 0; i < 200 && wr_thread_local(); i++)
-		wr_thread_yield();	/* lets other threads in */
+		wr_thread_yield(); /* lets other threads in */
 	return error;
 }
 

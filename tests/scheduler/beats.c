@@ -29,8 +29,11 @@ static void ticked(void *state, const weir_view *view)
 		began[begun++] = weir_view_began(view);
 }
 
-static const weir_condition witness = {
-	.size = sizeof(weir_condition), .name = "witness", .help = "notes when ticks begin", .ask = ask, .ticked = ticked};
+static const weir_condition witness = {.size = sizeof(weir_condition),
+				       .name = "witness",
+				       .help = "notes when ticks begin",
+				       .ask = ask,
+				       .ticked = ticked};
 static const weir_condition *const conditions[] = {&witness, NULL};
 
 static weir_entity_counts counts_of(struct rig *rig, size_t i)
@@ -96,15 +99,17 @@ TEST(xb32_beats_that_a_long_compute_passes_over_are_counted_and_the_grid_stays)
 static struct rig *three_chains(void)
 {
 	static const int hops[] = {5, 4, 3}, periods_ms[] = {97, 89, 103};
-	char text[4096] = "beat:source ticks=200 period=100ms,no_catch_up_missed_ticks condition=witness -> heard:end";
+	char text[4096] =
+		"beat:source ticks=200 period=100ms,no_catch_up_missed_ticks condition=witness -> heard:end";
 	size_t length = strlen(text);
 
 	for (int c = 0; c < 3; c++) {
 		length += (size_t)snprintf(text + length, sizeof text - length,
 					   "; s%d:source delay=%dms period=%dms", c, hops[c], periods_ms[c]);
 		for (int i = 1; i < 8; i++)
-			length += (size_t)snprintf(text + length, sizeof text - length, " -> c%de%d:%s delay=%dms",
-						   c, i, i < 7 ? "pass" : "end", hops[c]);
+			length += (size_t)snprintf(text + length, sizeof text - length,
+						   " -> c%de%d:%s delay=%dms", c, i, i < 7 ? "pass" : "end",
+						   hops[c]);
 	}
 	return rig_of(text);
 }
@@ -142,7 +147,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb32_a_beat_begins_on_its_grid_to_the_nanosecond_whatever_compute_takes),
 		cmocka_unit_test(xb32_beats_that_a_long_compute_passes_over_are_counted_and_the_grid_stays),
-		cmocka_unit_test(xb34_a_beat_among_three_busy_chains_deviates_by_less_than_half_the_longest_compute),
+		cmocka_unit_test(
+			xb34_a_beat_among_three_busy_chains_deviates_by_less_than_half_the_longest_compute),
 	};
 
 	rig_conditions = conditions;

@@ -327,8 +327,9 @@ static void c05_each_unmet_condition_is_named_with_its_verdict(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	assert_string_equal(rig_explain(rig), "source: periodic: WAIT_TIME (the period is not over, due in 990 ms)\n"
-					      "end: boolean: WAIT (disabled)\n");
+	assert_string_equal(rig_explain(rig),
+			    "source: periodic: WAIT_TIME (the period is not over, due in 990 ms)\n"
+			    "end: boolean: WAIT (disabled)\n");
 	assert_int_equal(rig_wait(rig), WEIR_E_DEADLOCK);
 	rig_destroy(rig);
 }
@@ -341,7 +342,8 @@ static void c05_a_busy_entity_shows_its_last_verdict(void **state)
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
 	assert_says(rig_explain(rig), "source: compute: BUSY (runs now)\n");
-	assert_says(rig_explain(rig), "end: message_available on in: WAIT (too few messages: end.in has 0 of 1 messages from source.out)\n");
+	assert_says(rig_explain(rig), "end: message_available on in: WAIT (too few messages: end.in has 0 of "
+				      "1 messages from source.out)\n");
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -352,8 +354,8 @@ static void c05_after_a_deadlock_the_reason_can_still_be_asked_for(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_says(rig_explain(rig),
-		    "source: downstream_message_affordable on out: WAIT (no room behind the output: source.out -> end.in is full (1 of 1))\n");
+	assert_says(rig_explain(rig), "source: downstream_message_affordable on out: WAIT (no room behind "
+				      "the output: source.out -> end.in is full (1 of 1))\n");
 	assert_says(rig_explain(rig), "end: boolean: WAIT (disabled)\n");
 	rig_destroy(rig);
 }
@@ -364,8 +366,7 @@ static void poke_and_explain(void)
 
 	rig_start(rig);
 	while (weir_scheduler_wait(rig->scheduler, US, NULL) == WEIR_E_TIMEOUT)
-		assert_non_null(
-			rig_explain(rig)); /* owns each entity for a moment; no wake-up may be lost */
+		assert_non_null(rig_explain(rig)); /* owns each entity for a moment; no wake-up may be lost */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "end"), 5000);
 	rig_destroy(rig);

@@ -122,11 +122,11 @@ static bool seed_passes(uint64_t seed, const struct command *command, struct has
 
 	note(set, report.hash);
 	if (command->verbose)
-		printf("seed %llu: %016llx, %llu switching points\n", (unsigned long long)seed, (unsigned long long)report.hash,
-		       (unsigned long long)report.switches);
+		printf("seed %llu: %016llx, %llu switching points\n", (unsigned long long)seed,
+		       (unsigned long long)report.hash, (unsigned long long)report.switches);
 	if (!holds)
-		printf("dst --seeds 1 --start %llu%s%s: %s\n", (unsigned long long)seed, command->bug ? " --bug " : "",
-		       command->bug ? bugs[command->bug] : "", report.broken);
+		printf("dst --seeds 1 --start %llu%s%s: %s\n", (unsigned long long)seed,
+		       command->bug ? " --bug " : "", command->bug ? bugs[command->bug] : "", report.broken);
 	if (!holds && (command->verbose || !command->bug))
 		printf("%s\n", report.text);
 	return holds;
@@ -189,9 +189,9 @@ int main(int argc, char **argv)
 	int result = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	mallopt(M_TRIM_THRESHOLD, 1 << 28);	/* keep the memory of one world for the next one */
+	mallopt(M_TRIM_THRESHOLD, 1 << 28); /* keep the memory of one world for the next one */
 	mallopt(M_MMAP_THRESHOLD, 1 << 26);
-	dst_world(0, &first);	/* what a process does once must not change a schedule */
+	dst_world(0, &first); /* what a process does once must not change a schedule */
 	wr_bug_active = command.bug;
 	if (command.bug) {
 		signal(SIGABRT, crashed);

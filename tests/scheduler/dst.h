@@ -9,45 +9,45 @@
 #include "weir.h"
 
 #define DST_ENTITIES 5
-#define DST_INLET (DST_ENTITIES - 1)	/* source number of an inlet: above all entities */
-#define DST_GRAPHS 2			/* at most, in one world */
-#define DST_BEAT 500			/* ns, virtual */
-#define DST_WAYS 7			/* ways to get the stream of a tick: dst_streams.c */
+#define DST_INLET    (DST_ENTITIES - 1) /* source number of an inlet: above all entities */
+#define DST_GRAPHS   2                  /* at most, in one world */
+#define DST_BEAT     500                /* ns, virtual */
+#define DST_WAYS     7                  /* ways to get the stream of a tick: dst_streams.c */
 
 /* One graph: how it was drawn, and what its run showed. */
 struct dst {
-	struct wr_random random;	/* draws the graph; the schedule has its own numbers */
-	struct wr_random streams;	/* draws what its entities do with streams */
-	struct wr_random gates;		/* draws which entities wait for the device, and by which gate */
-	char broken[512];		/* the first broken promise */
-	unsigned graph;			/* its number in the world */
+	struct wr_random random;  /* draws the graph; the schedule has its own numbers */
+	struct wr_random streams; /* draws what its entities do with streams */
+	struct wr_random gates;   /* draws which entities wait for the device, and by which gate */
+	char broken[512];         /* the first broken promise */
+	unsigned graph;           /* its number in the world */
 
 	/* its shape */
-	bool tiny;			/* few entities and messages, no device: each order is likelier */
-	bool plain;			/* a chain */
-	bool gather;			/* a diamond whose paths end in one any-size port */
-	bool cycle;			/* the first node waits for the chain's last entity: `initial` */
-	bool knot;			/* a cycle with too few messages: the run must end in a deadlock */
-	bool inlet, outlet;		/* in place of the first source; after the last entity */
-	const char *told;		/* a condition of the last entity that outsiders set, or NULL */
-	uint32_t fails_at, stops_at;	/* the last entity's tick that fails, or stops the run; 0: none */
-	uint32_t bad_starts;		/* how many more starts of the last entity fail */
+	bool tiny;                   /* few entities and messages, no device: each order is likelier */
+	bool plain;                  /* a chain */
+	bool gather;                 /* a diamond whose paths end in one any-size port */
+	bool cycle;                  /* the first node waits for the chain's last entity: `initial` */
+	bool knot;                   /* a cycle with too few messages: the run must end in a deadlock */
+	bool inlet, outlet;          /* in place of the first source; after the last entity */
+	const char *told;            /* a condition of the last entity that outsiders set, or NULL */
+	uint32_t fails_at, stops_at; /* the last entity's tick that fails, or stops the run; 0: none */
+	uint32_t bad_starts;         /* how many more starts of the last entity fail */
 
 	/* what was promised, and what was seen */
-	bool strict;			/* nothing is dropped: every message arrives at every entity */
+	bool strict; /* nothing is dropped: every message arrives at every entity */
 	unsigned entities;
-	uint32_t beats;			/* messages of the first source, or pushed by the inlet in this run */
-	bool failed, stopped;		/* by compute, in this run */
-	weir_fence work[DST_ENTITIES];	/* the last work of entities that note it: for `dst_own_work` */
-	weir_message *kept[DST_ENTITIES];	/* passed on last, and kept until the run has ended */
+	uint32_t beats;                /* messages of the first source, or pushed by the inlet in this run */
+	bool failed, stopped;          /* by compute, in this run */
+	weir_fence work[DST_ENTITIES]; /* the last work of entities that note it: for `dst_own_work` */
+	weir_message *kept[DST_ENTITIES]; /* passed on last, and kept until the run has ended */
 	weir_scheduler *scheduler;
-	char text[4096];		/* for the replay */
+	char text[4096]; /* for the replay */
 };
 
 /* The last number of each source that arrived by one connection. */
 struct dst_seen {
 	uint32_t next[DST_ENTITIES];
-	bool gaps;			/* some were not read: they had fences, and no gate */
+	bool gaps; /* some were not read: they had fences, and no gate */
 };
 
 struct dst_payload {
@@ -59,8 +59,8 @@ void dst_break(struct dst *dst, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* dst_operators.c */
 weir_status dst_register(weir_registry *registry);
-void dst_drop_kept(struct dst *dst);		/* drops the messages that entities kept; between runs */
-void dst_use(struct dst *dst, unsigned number);	/* graph `number` of a world: its operators report to `dst` */
+void dst_drop_kept(struct dst *dst);            /* drops the messages that entities kept; between runs */
+void dst_use(struct dst *dst, unsigned number); /* graph `number` of a world: its operators report to `dst` */
 struct dst_payload dst_payload_of(uint32_t source, uint32_t number);
 void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *reader);
 

@@ -58,11 +58,11 @@ struct entity {
 	unsigned id;
 	bool source, last, device, gated, passes, counted;
 	enum gate { OFF, EXPLICIT, IMPLIED } gate;
-	bool in2;		/* the second port is connected */
-	bool joined;		/* paths meet somewhere */
-	unsigned take;		/* 0: drawn */
-	bool notes;		/* notes its last work, for conditions that name it */
-	unsigned bound;		/* max_in_flight; 0: none */
+	bool in2;       /* the second port is connected */
+	bool joined;    /* paths meet somewhere */
+	unsigned take;  /* 0: drawn */
+	bool notes;     /* notes its last work, for conditions that name it */
+	unsigned bound; /* max_in_flight; 0: none */
 };
 
 /* Small, so that it is reached within few ticks. */
@@ -77,7 +77,10 @@ static unsigned draw_bound(struct dst *dst)
 static const char *draw_signal(struct dst *dst)
 {
 	static const char *const signals[] = {
-		"", ",\"signal\":\"callback\"", ",\"signal\":\"callback_inline\"", ",\"signal\":\"flag\"",
+		"",
+		",\"signal\":\"callback\"",
+		",\"signal\":\"callback_inline\"",
+		",\"signal\":\"flag\"",
 	};
 
 	return signals[draw_streams(dst, sizeof signals / sizeof *signals)];
@@ -88,8 +91,15 @@ static const char *draw_signal(struct dst *dst)
 static void put_streams(struct text *text, struct dst *dst)
 {
 	static const char *const from[] = {
-		"", "", "", "\"resources\":[\"few\"],", "\"resources\":[\"few\"],", "\"resources\":[\"far\"],",
-		"\"resources\":[\"part\"],", "\"default_stream_pool\":false,", "\"use_default_stream\":true,",
+		"",
+		"",
+		"",
+		"\"resources\":[\"few\"],",
+		"\"resources\":[\"few\"],",
+		"\"resources\":[\"far\"],",
+		"\"resources\":[\"part\"],",
+		"\"default_stream_pool\":false,",
+		"\"use_default_stream\":true,",
 	};
 
 	put(text, "%s", from[draw_streams(dst, sizeof from / sizeof *from)]);
@@ -97,22 +107,26 @@ static void put_streams(struct text *text, struct dst *dst)
 
 static void put_resources(struct text *text, struct dst *dst)
 {
-	put(text, "\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
-		  "\"far\":{\"type\":\"stream_pool\",\"device\":1,\"flags\":\"%s\",\"reserved_size\":%u},"
-		  "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
-		  "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},",
-	    1 + (unsigned)draw_streams(dst, 2), draw_streams(dst, 2) ? "blocking" : "non_blocking", (unsigned)draw_streams(dst, 3),
-	    (unsigned)draw_streams(dst, 2));
+	put(text,
+	    "\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
+	    "\"far\":{\"type\":\"stream_pool\",\"device\":1,\"flags\":\"%s\",\"reserved_size\":%u},"
+	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
+	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},",
+	    1 + (unsigned)draw_streams(dst, 2), draw_streams(dst, 2) ? "blocking" : "non_blocking",
+	    (unsigned)draw_streams(dst, 3), (unsigned)draw_streams(dst, 2));
 }
 
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
-	put(text, "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,\"way\":%u,\"work\":\"%uns\","
-		  "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u,\"bound\":%u},\"max_in_flight\":%u,",
-	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes), yes(entity->last),
-	    entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0, (unsigned)draw(dst, 3) * beat,
-	    yes(entity->device && draw_streams(dst, 2)), yes(!draw_streams(dst, 3)), yes(entity->notes),
-	    dst->tiny ? (unsigned)draw_gates(dst, 4) : 0, entity->bound, entity->bound);
+	put(text,
+	    "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,"
+	    "\"way\":%u,\"work\":\"%uns\","
+	    "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u,\"bound\":%u},\"max_in_flight\":%u,",
+	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes),
+	    yes(entity->last), entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0,
+	    (unsigned)draw(dst, 3) * beat, yes(entity->device && draw_streams(dst, 2)),
+	    yes(!draw_streams(dst, 3)), yes(entity->notes), dst->tiny ? (unsigned)draw_gates(dst, 4) : 0,
+	    entity->bound, entity->bound);
 	if (entity->device)
 		put_streams(text, dst);
 }
@@ -123,14 +137,16 @@ static void put_own_fences(struct text *text, struct dst *dst, const struct enti
 	unsigned beat = draw_streams(dst, 2) ? 0 : 800 + (unsigned)draw_streams(dst, 3000);
 	bool own = entity->source || draw_streams(dst, 2);
 
-	put(text, "%s{\"type\":\"%s\",\"id\":%u,\"graph\":%u,\"beat\":\"%uns\"}", comma, own ? "dst_own_work" : "dst_work_of_another",
+	put(text, "%s{\"type\":\"%s\",\"id\":%u,\"graph\":%u,\"beat\":\"%uns\"}", comma,
+	    own ? "dst_own_work" : "dst_work_of_another",
 	    own ? entity->id : (unsigned)draw_streams(dst, entity->id), dst->graph, beat);
 }
 
 static void put_source(struct text *text, struct dst *dst, unsigned id, bool last)
 {
 	unsigned count = 1 + (dst->knot || dst->tiny) + (unsigned)draw(dst, dst->tiny ? 3 : 6);
-	struct entity source = {.id = id, .source = true, .last = last, .device = !dst->tiny && chance(dst, 2)};
+	struct entity source = {
+		.id = id, .source = true, .last = last, .device = !dst->tiny && chance(dst, 2)};
 
 	source.device |= dst->tiny && draw_gates(dst, 2);
 	source.notes = source.device && !draw_streams(dst, 2);
@@ -139,7 +155,8 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 	put_parameters(text, dst, &source, 700);
 	put(text, "\"conditions\":[{\"type\":\"count\",\"count\":%u}", count);
 	if (dst->tiny ? !chance(dst, 5) : chance(dst, 3))
-		put(text, ",{\"type\":\"periodic\",\"period\":\"%uns\"}", DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
+		put(text, ",{\"type\":\"periodic\",\"period\":\"%uns\"}",
+		    DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
 	if (source.notes && draw_streams(dst, 2))
 		put_own_fences(text, dst, &source, ",");
 	put(text, "]}");
@@ -152,14 +169,15 @@ static const char *const gate_words[] = {[OFF] = ",\"gate\":false", [EXPLICIT] =
 static void put_ports(struct text *text, struct dst *dst, const struct entity *entity)
 {
 	static const char *const policies[] = {"block", "block", "block", "block", "pop", "reject"};
-	unsigned capacity = 1 + (unsigned)draw(dst, dst->tiny ? 2 : 3), take = entity->joined ? 1 : 1 + (unsigned)draw(dst, capacity);
+	unsigned capacity = 1 + (unsigned)draw(dst, dst->tiny ? 2 : 3),
+		 take = entity->joined ? 1 : 1 + (unsigned)draw(dst, capacity);
 	const char *policy = policies[entity->joined ? 0 : draw(dst, 6)];
 	bool all = !entity->joined && chance(dst, 5);
 
 	if (entity->take)
 		take = capacity = entity->take;
 	if (strcmp(policy, "block") || take > 1 || (all && capacity > 1))
-		dst->strict = false;	/* the last messages may be too few for a tick */
+		dst->strict = false; /* the last messages may be too few for a tick */
 	put(text, "\"ports\":{\"in\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", capacity, policy);
 	put(text, all ? "\"all\"" : "%u", take);
 	put(text, "%s}", gate_words[entity->gate]);
@@ -175,8 +193,8 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 
 	put(text, ",\"conditions\":[");
 	if (entity->gate == EXPLICIT) {
-		put(text, "{\"type\":\"cuda_stream\",\"port\":%s%s}", entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"",
-		    draw_signal(dst));
+		put(text, "{\"type\":\"cuda_stream\",\"port\":%s%s}",
+		    entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"", draw_signal(dst));
 		comma = ",";
 	}
 	if (entity->id && !dst->tiny && !draw_streams(dst, 4)) {
@@ -201,7 +219,7 @@ static void put_node(struct text *text, struct dst *dst, struct entity *entity, 
 	entity->gated = !dst->tiny && (!entity->device || chance(dst, 2));
 	entity->gate = dst->tiny ? IMPLIED : entity->gated ? EXPLICIT + draw_gates(dst, 2) : OFF;
 	if (!draw_gates(dst, 8))
-		entity->gate = OFF;	/* an ungated host node reads no message that has fences */
+		entity->gate = OFF; /* an ungated host node reads no message that has fences */
 	entity->gated = entity->gate != OFF;
 	entity->counted = !dst->plain && !dst->gather && chance(dst, 6);
 	entity->passes = !merges && chance(dst, 2);
@@ -239,7 +257,10 @@ static void put_chain(struct text *text, struct text *wires, struct dst *dst, un
 {
 	for (unsigned id = 1; id < n; id++) {
 		bool root = dst->cycle && id == 1;
-		struct entity entity = {.id = id, .joined = true, .last = id == n - 1, .in2 = root,
+		struct entity entity = {.id = id,
+					.joined = true,
+					.last = id == n - 1,
+					.in2 = root,
 					.take = dst->knot && id == 2 ? 2 : 0};
 
 		put(text, ",");
@@ -249,7 +270,7 @@ static void put_chain(struct text *text, struct text *wires, struct dst *dst, un
 	if (!dst->cycle)
 		return;
 	put(wires, ",{\"from\":\"e%u.out\",\"to\":\"e1.in2\",\"initial\":1}", n - 1);
-	dst->strict = false;	/* when e1 is DONE the last entity need not tick any more */
+	dst->strict = false; /* when e1 is DONE the last entity need not tick any more */
 }
 
 /* Any acyclic graph of one or two sources; a node may have a second input. */
@@ -287,7 +308,9 @@ static void put_first(struct text *text, struct dst *dst, unsigned n)
 
 static void put_graph(struct text *text, struct text *wires, struct dst *dst)
 {
-	unsigned n = dst->gather ? 4 : dst->tiny ? 2 : (dst->cycle ? 3 : 2) + (unsigned)draw(dst, dst->cycle ? 2 : 3);
+	unsigned n = dst->gather ? 4
+		     : dst->tiny ? 2
+				 : (dst->cycle ? 3 : 2) + (unsigned)draw(dst, dst->cycle ? 2 : 3);
 	unsigned sources = !dst->plain && !dst->gather && n > 2 && chance(dst, 3) ? 2 : 1;
 
 	dst->strict = sources == 1;

@@ -53,9 +53,11 @@ void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_se
 	}
 	due = seen->next[payload->source];
 	if (payload->number < due)
-		dst_break(dst, "%s: number %u of source %u after %u", reader, payload->number, payload->source, due);
+		dst_break(dst, "%s: number %u of source %u after %u", reader, payload->number,
+			  payload->source, due);
 	if (dst->strict && !seen->gaps && payload->number != due)
-		dst_break(dst, "%s: number %u of source %u came, %u was due", reader, payload->number, payload->source, due);
+		dst_break(dst, "%s: number %u of source %u came, %u was due", reader, payload->number,
+			  payload->source, due);
 	seen->next[payload->source] = payload->number + 1;
 }
 
@@ -63,7 +65,7 @@ struct work {
 	struct dst_payload *to;
 	const struct dst_payload *from;
 	struct dst_payload value;
-	bool in_place;		/* `to` is written twice: a reader that does not wait finds it not whole */
+	bool in_place; /* `to` is written twice: a reader that does not wait finds it not whole */
 	struct dst_seen *seen;
 	struct dst *dst;
 	const char *reader;
@@ -99,9 +101,9 @@ struct node {
 	uint32_t id, number, since;
 	unsigned way;
 	int64_t ns, bound;
-	weir_fence ends[DST_TICKS];	/* what its ticks recorded, if it notes its work: for T8 */
+	weir_fence ends[DST_TICKS]; /* what its ticks recorded, if it notes its work: for T8 */
 	uint64_t ended;
-	bool noted;			/* in this tick */
+	bool noted; /* in this tick */
 	struct dst_seen seen[2][DST_ENTITIES];
 	struct dst *dst;
 };
@@ -137,8 +139,9 @@ static void check_bounds(struct node *node, const weir_graph *graph)
 		const struct wr_queue *queue = &connection->queue;
 		uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
 		if (held > queue->capacity + (queue->policy == WEIR_POP))
-			dst_break(node->dst, "the queue from %s to %s is for %u and holds %llu", connection->from, connection->to,
-				  queue->capacity, (unsigned long long)held);
+			dst_break(node->dst, "the queue from %s to %s is for %u and holds %llu",
+				  connection->from, connection->to, queue->capacity,
+				  (unsigned long long)held);
 	}
 }
 
@@ -147,8 +150,10 @@ static void check_flight(struct node *node, const weir_entity *entity)
 {
 	if (!node->bound || node->ended < (uint64_t)node->bound)
 		return;
-	if (weir_fence_query(entity->graph, node->ends[(node->ended - (uint64_t)node->bound) % DST_TICKS]) == WEIR_E_BUSY)
-		dst_break(node->dst, "%s has more than %lld ticks in flight", weir_entity_name(entity), (long long)node->bound);
+	if (weir_fence_query(entity->graph, node->ends[(node->ended - (uint64_t)node->bound) % DST_TICKS]) ==
+	    WEIR_E_BUSY)
+		dst_break(node->dst, "%s has more than %lld ticks in flight", weir_entity_name(entity),
+			  (long long)node->bound);
 }
 
 static void enter(struct node *node, weir_context *context)
@@ -196,9 +201,13 @@ static weir_status launch(weir_context *context, struct node *node, const struct
 }
 
 /* A new payload on output 0, written by the device or here. */
-static weir_status produce(weir_context *context, struct node *node, const struct dst_payload *from, struct dst_seen *seen)
+static weir_status produce(weir_context *context, struct node *node, const struct dst_payload *from,
+			   struct dst_seen *seen)
 {
-	struct work work = {.from = from, .seen = seen, .ns = node->ns, .dst = node->dst,
+	struct work work = {.from = from,
+			    .seen = seen,
+			    .ns = node->ns,
+			    .dst = node->dst,
 			    .reader = weir_entity_name(weir_context_entity(context))};
 	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
@@ -241,7 +250,8 @@ static void check_gate(weir_context *context, struct node *node, const weir_mess
 
 	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
 		if (weir_fence_query(weir_context_graph(context), fences[i]) == WEIR_E_BUSY)
-			dst_break(node->dst, "%s was called before its fences", weir_entity_name(weir_context_entity(context)));
+			dst_break(node->dst, "%s was called before its fences",
+				  weir_entity_name(weir_context_entity(context)));
 }
 
 void dst_drop_kept(struct dst *dst)
@@ -265,7 +275,8 @@ static weir_status pass(weir_context *context, struct node *node, weir_message *
 
 /* One message: read by a kernel, or here if it is complete by a gate or from the start; then passed on,
  * copied or dropped. */
-static weir_status receive(weir_context *context, struct node *node, weir_message *message, struct dst_seen *seen, bool emits)
+static weir_status receive(weir_context *context, struct node *node, weir_message *message,
+			   struct dst_seen *seen, bool emits)
 {
 	const struct dst_payload *payload = weir_message_data(message);
 	const char *reader = weir_entity_name(weir_context_entity(context));
@@ -276,7 +287,8 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	if (emits && !node->passes && node->device)
 		return produce(context, node, payload, seen);
 	if (node->device) {
-		struct work work = {.from = payload, .seen = seen, .reader = reader, .ns = node->ns, .dst = node->dst};
+		struct work work = {
+			.from = payload, .seen = seen, .reader = reader, .ns = node->ns, .dst = node->dst};
 		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
 		work.to = work.in_place ? weir_message_data(message) : NULL;
 		status = launch(context, node, &work);
@@ -312,21 +324,33 @@ static weir_status node_compute(weir_context *context, void *state)
 	return status;
 }
 
-#define PARAMETERS                                                                                        \
-	{sizeof(weir_parameter), "id", WEIR_INT, "0", "its number", 0, 0, NULL},                          \
-	{sizeof(weir_parameter), "device", WEIR_BOOL, "false", "works on the device", 0, 0, NULL},        \
-	{sizeof(weir_parameter), "gated", WEIR_BOOL, "false", "its inputs are gated", 0, 0, NULL},        \
-	{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},         \
-	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},            \
-	{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},         \
-	{sizeof(weir_parameter), "in_place", WEIR_BOOL, "false", "writes what it alone holds", 0, 0, NULL}, \
-	{sizeof(weir_parameter), "since", WEIR_INT, "0", "works on the device from this tick on", 0, 0, NULL}, \
-	{sizeof(weir_parameter), "keeps", WEIR_BOOL, "false", "holds on to what it passed on", 0, 0, NULL}, \
-	{sizeof(weir_parameter), "notes", WEIR_BOOL, "false", "notes what it enqueued last", 0, 0, NULL}, \
-	{sizeof(weir_parameter), "bound", WEIR_INT, "0", "its max_in_flight", 0, 0, NULL},                \
-	{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},          \
-	{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL},    \
-	{0}
+#define PARAMETERS                                                                                             \
+	{sizeof(weir_parameter), "id", WEIR_INT, "0", "its number", 0, 0, NULL},                               \
+		{sizeof(weir_parameter), "device", WEIR_BOOL, "false", "works on the device", 0, 0, NULL},     \
+		{sizeof(weir_parameter), "gated", WEIR_BOOL, "false", "its inputs are gated", 0, 0, NULL},     \
+		{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},      \
+		{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},         \
+		{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},      \
+		{sizeof(weir_parameter),       "in_place", WEIR_BOOL, "false",                                 \
+		 "writes what it alone holds", 0,          0,         NULL},                                   \
+		{sizeof(weir_parameter),                                                                       \
+		 "since",                                                                                      \
+		 WEIR_INT,                                                                                     \
+		 "0",                                                                                          \
+		 "works on the device from this tick on",                                                      \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
+		{sizeof(weir_parameter),          "keeps", WEIR_BOOL, "false",                                 \
+		 "holds on to what it passed on", 0,       0,         NULL},                                   \
+		{sizeof(weir_parameter),        "notes", WEIR_BOOL, "false",                                   \
+		 "notes what it enqueued last", 0,       0,         NULL},                                     \
+		{sizeof(weir_parameter), "bound", WEIR_INT, "0", "its max_in_flight", 0, 0, NULL},             \
+		{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},       \
+		{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL}, \
+	{                                                                                                      \
+		0                                                                                              \
+	}
 
 static const weir_parameter parameters[] = {PARAMETERS};
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out", .flags = WEIR_PORT_OPTIONAL}, {0}};
@@ -340,17 +364,37 @@ static const weir_port many[] = {
 	{0},
 };
 static const weir_operator source_operator = {
-	.size = sizeof(weir_operator), .name = "dst_source", .help = "emits numbered payloads", .state_size = sizeof(struct node),
-	.parameters = parameters, .outputs = out, .start = start, .compute = source_compute,
+	.size = sizeof(weir_operator),
+	.name = "dst_source",
+	.help = "emits numbered payloads",
+	.state_size = sizeof(struct node),
+	.parameters = parameters,
+	.outputs = out,
+	.start = start,
+	.compute = source_compute,
 };
 static const weir_operator node_operator = {
-	.size = sizeof(weir_operator), .name = "dst_node", .help = "receives payloads", .state_size = sizeof(struct node),
-	.parameters = parameters, .inputs = in, .outputs = out, .start = start, .compute = node_compute,
+	.size = sizeof(weir_operator),
+	.name = "dst_node",
+	.help = "receives payloads",
+	.state_size = sizeof(struct node),
+	.parameters = parameters,
+	.inputs = in,
+	.outputs = out,
+	.start = start,
+	.compute = node_compute,
 };
 
 static const weir_operator gather_operator = {
-	.size = sizeof(weir_operator), .name = "dst_gather", .help = "receives from all at once", .state_size = sizeof(struct node),
-	.parameters = parameters, .inputs = many, .outputs = out, .start = start, .compute = node_compute,
+	.size = sizeof(weir_operator),
+	.name = "dst_gather",
+	.help = "receives from all at once",
+	.state_size = sizeof(struct node),
+	.parameters = parameters,
+	.inputs = many,
+	.outputs = out,
+	.start = start,
+	.compute = node_compute,
 };
 
 /* --- a condition with a fence that no message carries, with or without a time beside it --- */
@@ -390,18 +434,27 @@ static const weir_parameter own_parameters[] = {
 	{sizeof(weir_parameter), "id", WEIR_INT, "0", "whose work", 0, 0, NULL},
 	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},
 	{sizeof(weir_parameter), "beat", WEIR_DURATION, "0", "asks again after so long", 0, 0, NULL},
-	{0}
-};
+	{0}};
 
 static const weir_condition own_work = {
-	.size = sizeof(weir_condition), .name = "dst_own_work", .help = "what it enqueued last is complete",
-	.state_size = sizeof(struct own_work), .parameters = own_parameters, .phase = WEIR_GATHERING, .start = own_start,
+	.size = sizeof(weir_condition),
+	.name = "dst_own_work",
+	.help = "what it enqueued last is complete",
+	.state_size = sizeof(struct own_work),
+	.parameters = own_parameters,
+	.phase = WEIR_GATHERING,
+	.start = own_start,
 	.ask = own_ask,
 };
 
 static const weir_condition work_of_another = {
-	.size = sizeof(weir_condition), .name = "dst_work_of_another", .help = "what another enqueued last is complete",
-	.state_size = sizeof(struct own_work), .parameters = own_parameters, .phase = WEIR_CONTENT, .start = own_start,
+	.size = sizeof(weir_condition),
+	.name = "dst_work_of_another",
+	.help = "what another enqueued last is complete",
+	.state_size = sizeof(struct own_work),
+	.parameters = own_parameters,
+	.phase = WEIR_CONTENT,
+	.start = own_start,
 	.ask = own_ask,
 };
 

@@ -19,7 +19,8 @@ static weir_status receive_each(weir_context *context, bool allocate, bool sync_
 {
 	weir_status status = WEIR_OK;
 
-	for (unsigned input = 0; !status && (input == 0 || input < weir_context_entity(context)->input_count); input++)
+	for (unsigned input = 0; !status && (input == 0 || input < weir_context_entity(context)->input_count);
+	     input++)
 		status = weir_context_receive_stream(context, input, allocate, sync_to_default, out);
 	return status;
 }
@@ -58,7 +59,7 @@ static weir_status by_way(struct dst *dst, weir_context *context, unsigned way, 
 
 	*out = NULL;
 	if (!weir_context_entity(context)->input_count && way != NAMED && way != ON_DEFAULT)
-		way = INTERNAL;	/* a source receives nothing */
+		way = INTERNAL; /* a source receives nothing */
 	switch ((enum way)way) {
 	case INTERNAL:
 		*out = weir_context_stream(context);
@@ -91,7 +92,9 @@ weir_stream *dst_stream(struct dst *dst, weir_context *context, unsigned way)
 
 	if (by_way(dst, context, way, &stream))
 		return NULL;
-	if (weir_stream_device(stream) != entity->plan->device && way != RECEIVE_ONLY && entity->plan->stream_pool != WR_NO_POOL)
-		dst_break(dst, "%s is given a stream of device %d", entity->plan->name, weir_stream_device(stream));
+	if (weir_stream_device(stream) != entity->plan->device && way != RECEIVE_ONLY &&
+	    entity->plan->stream_pool != WR_NO_POOL)
+		dst_break(dst, "%s is given a stream of device %d", entity->plan->name,
+			  weir_stream_device(stream));
 	return entity->output_count && weir_context_set_stream(context, 0, stream) ? NULL : stream;
 }

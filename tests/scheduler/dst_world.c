@@ -21,9 +21,9 @@
 #include "streams/system.h"
 #include "streams/token.h"
 
-#define US 1000
-#define MS 1000000
-#define LIMIT 6000000		/* switching points of a world */
+#define US    1000
+#define MS    1000000
+#define LIMIT 6000000 /* switching points of a world */
 
 enum { POKERS = 4, OUTSIDERS_MAX = 10 };
 enum stop { STOP_NONE, STOP_DRAIN, STOP_AT_ONCE };
@@ -42,8 +42,8 @@ struct run {
 	enum stop stop;
 	int64_t stop_after;
 	bool explains;
-	bool early;			/* the outlet gives messages that are not complete */
-	_Atomic bool opened, over;	/* the current run */
+	bool early;                /* the outlet gives messages that are not complete */
+	_Atomic bool opened, over; /* the current run */
 };
 
 struct world {
@@ -115,7 +115,7 @@ static void draw_options(struct run *run)
 	options->drain_ns = 10 * INT64_C(1000) * MS;
 	options->deadlock_grace_ns = chance(run, dst->tiny ? 20 : 4) ? 20 * US : 0;
 	if (dst->told)
-		options->deadlock_grace_ns = 100 * MS;	/* disabled entities are enabled again before that */
+		options->deadlock_grace_ns = 100 * MS; /* disabled entities are enabled again before that */
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
 	options->spin_ns = chance(run, 8) ? 2 * US : 0;
@@ -125,7 +125,12 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 {
 	run->world = world;
 	run->seed = seed;
-	run->knobs = (struct wr_sim_knobs){.work_min = 1, .work_max = 4000, .call_min = 1, .call_max = 3000, .inside = 100, .twice = 100};
+	run->knobs = (struct wr_sim_knobs){.work_min = 1,
+					   .work_max = 4000,
+					   .call_min = 1,
+					   .call_max = 3000,
+					   .inside = 100,
+					   .twice = 100};
 	wr_random_seed(&run->dst.random, seed, 5 + number);
 	wr_random_seed(&run->dst.streams, seed, 105 + number);
 	wr_random_seed(&run->dst.gates, seed, 305 + number);
@@ -133,8 +138,9 @@ static void draw_run(struct run *run, struct world *world, uint64_t seed, unsign
 	draw_shape(run, tiny);
 	draw_mishaps(run);
 	draw_options(run);
-	run->pokers = tiny ? (unsigned)draw(run, 4) ? 1 + (unsigned)draw(run, POKERS) : 0 : (unsigned)draw(run, 2);
-	run->runs = tiny ? 8 + (unsigned)draw(run, 17) : 1 + (unsigned)draw(run, 2);	/* tiny runs are cheap */
+	run->pokers =
+		tiny ? (unsigned)draw(run, 4) ? 1 + (unsigned)draw(run, POKERS) : 0 : (unsigned)draw(run, 2);
+	run->runs = tiny ? 8 + (unsigned)draw(run, 17) : 1 + (unsigned)draw(run, 2); /* tiny runs are cheap */
 }
 
 static void draw_world(struct world *world, uint64_t seed)
@@ -162,7 +168,8 @@ static void idle_about(struct run *run, struct wr_random *random)
 	int64_t beat = DST_BEAT - wr_now() % DST_BEAT;
 
 	if (run->dst.tiny)
-		weir_sleep(wr_random_below(random, 3) ? beat : 1 + (int64_t)wr_random_below(random, DST_BEAT));
+		weir_sleep(wr_random_below(random, 3) ? beat
+						      : 1 + (int64_t)wr_random_below(random, DST_BEAT));
 	else if (wr_random_below(random, 3))
 		wr_thread_yield();
 	else
@@ -180,7 +187,8 @@ static void poke(void *arg)
 	struct wr_random random;
 
 	wr_random_seed(&random, run->seed, 77 + self->number);
-	for (uint64_t i = 0, n = 1 + wr_random_below(&random, run->dst.tiny ? 5 : 20); i < n && !wr_load(&run->over); i++) {
+	for (uint64_t i = 0, n = 1 + wr_random_below(&random, run->dst.tiny ? 5 : 20);
+	     i < n && !wr_load(&run->over); i++) {
 		if (i || wr_random_below(&random, 4))
 			idle_about(run, &random);
 		uint64_t target = wr_random_below(&random, run->dst.tiny ? 4 : run->graph->entity_count);
@@ -212,7 +220,7 @@ static weir_status push_one(struct run *run)
 		return status;
 	*(struct dst_payload *)weir_message_data(message) = dst_payload_of(DST_INLET, run->dst.beats);
 	status = WEIR_E_TIMEOUT;
-	for (int64_t patience = 3 * US; status == WEIR_E_TIMEOUT; patience *= 2)	/* a lost callback: 1 s */
+	for (int64_t patience = 3 * US; status == WEIR_E_TIMEOUT; patience *= 2) /* a lost callback: 1 s */
 		status = weir_inlet_push(run->inlet, message, patience);
 	if (status)
 		weir_message_unref(message);
@@ -263,7 +271,7 @@ static void take(void *arg)
 {
 	struct run *run = ((struct outsider *)arg)->run;
 	struct dst_seen seen = {.gaps = false};
-	bool all = true;	/* all messages before were read */
+	bool all = true; /* all messages before were read */
 	weir_message *message;
 	weir_status status = WEIR_OK;
 
@@ -303,7 +311,8 @@ static void tell(void *arg)
 	}
 }
 
-static void hear(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
+		 void *arg)
 {
 	struct run *run = arg;
 
@@ -363,7 +372,8 @@ static void check_status(struct run *run, weir_status status, const char *text)
 	weir_status due = run->dst.knot ? WEIR_E_DEADLOCK : WEIR_OK;
 
 	if (lost && !run->knobs.fault && !run->knobs.lost)
-		dst_break(&run->dst, "the device failed by itself: %s", wr_system_failure(run->graph->system));
+		dst_break(&run->dst, "the device failed by itself: %s",
+			  wr_system_failure(run->graph->system));
 	if (run->dst.failed && status == WEIR_E_FAILED)
 		return;
 	if (lost && status == WEIR_E_DEVICE)
@@ -380,11 +390,13 @@ static void check_counts(struct run *run, bool whole)
 	struct dst *dst = &run->dst;
 
 	for (size_t i = 0; weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
-		if (counts.pushed != counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
+		if (counts.pushed !=
+		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			dst_break(dst, "%s -> %s: messages were lost", counts.from, counts.to);
 		if (whole && (counts.pushed != dst->beats || counts.delivered != counts.pushed))
-			dst_break(dst, "%s -> %s: %llu of %u came, %llu were delivered", counts.from, counts.to,
-				  (unsigned long long)counts.pushed, dst->beats, (unsigned long long)counts.delivered);
+			dst_break(dst, "%s -> %s: %llu of %u came, %llu were delivered", counts.from,
+				  counts.to, (unsigned long long)counts.pushed, dst->beats,
+				  (unsigned long long)counts.delivered);
 	}
 }
 
@@ -396,7 +408,8 @@ static void check_dropped(struct run *run)
 		const struct wr_queue *queue = &connection->queue;
 		bool left = connection->receiver && (wr_load(&connection->receiver->state) & WR_DONE);
 		if (left && wr_read(&queue->tail) != wr_read(&queue->head))
-			dst_break(&run->dst, "%s is done and its queue from %s is not empty", connection->to, connection->from);
+			dst_break(&run->dst, "%s is done and its queue from %s is not empty", connection->to,
+				  connection->from);
 	}
 }
 
@@ -520,7 +533,7 @@ static void body(void *arg)
 		wr_thread_start(&other, "other", run_graph, &world->runs[1]);
 	run_graph(&world->runs[0]);
 	if (world->runs[0].dst.broken[0])
-		return;		/* abandoned */
+		return; /* abandoned */
 	wr_thread_join(&other);
 	if (!world->runs[1].dst.broken[0])
 		weir_registry_destroy(world->registry);
@@ -528,7 +541,8 @@ static void body(void *arg)
 
 static bool report(const struct world *world, struct dst_report *out)
 {
-	const struct dst *dst = &world->runs[world->runs[1].dst.broken[0] && !world->runs[0].dst.broken[0]].dst;
+	const struct dst *dst =
+		&world->runs[world->runs[1].dst.broken[0] && !world->runs[0].dst.broken[0]].dst;
 
 	snprintf(out->broken, sizeof out->broken, "%s", dst->broken);
 	snprintf(out->text, sizeof out->text, "%s", dst->text);

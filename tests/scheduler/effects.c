@@ -41,7 +41,8 @@ static void xb20_the_last_round_of_a_cycle_is_done_without_receivers(void **stat
 
 static void record_all(void)
 {
-	struct rig *rig = rig_with_workers("source ticks=50 -> record:pass effects=true capacity=8 -> display:end count=10");
+	struct rig *rig = rig_with_workers(
+		"source ticks=50 -> record:pass effects=true capacity=8 -> display:end count=10");
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "record"), 50);
@@ -62,7 +63,8 @@ static void xb20_a_recorder_before_a_display_records_all(void **state)
 /* Its receiver is DONE at once; it becomes DONE when no sender is left, and not before. */
 static void xb20_it_ends_with_its_inputs(void **state)
 {
-	struct rig *rig = rig_of("source period=1ms count=5 -> record:pass effects=true -> display:end count=0");
+	struct rig *rig =
+		rig_of("source period=1ms count=5 -> record:pass effects=true -> display:end count=0");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -78,7 +80,7 @@ static void xb20_without_effects_no_entity_goes_on_without_receivers(void **stat
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_in_range(rig_ticks(rig, "source"), 0, 1);	/* before it learned of it */
+	assert_in_range(rig_ticks(rig, "source"), 0, 1); /* before it learned of it */
 	assert_true(rig_done(rig, "source") && rig_done(rig, "record"));
 	rig_destroy(rig);
 }

@@ -157,8 +157,7 @@ static void push_some(void)
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(push(rig, inlet, i, SECOND),
-				 WEIR_OK); /* blocks: the capacity is 1 */
+		assert_int_equal(push(rig, inlet, i, SECOND), WEIR_OK); /* blocks: the capacity is 1 */
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL),
 			 WEIR_E_TIMEOUT); /* the inlet holds the run open */
 	weir_inlet_close(inlet);
@@ -532,7 +531,8 @@ static void s01_pokes_from_other_threads_leave_a_simulated_world_whole(void **st
 	rig_on(rig, "c", until_told);
 	rig_on(rig, "idle", tell_all);
 	rig_start(rig);
-	assert_int_equal(wr_thread_start(&stranger.thread, "stranger", poke_from_outside, &stranger), WEIR_OK);
+	assert_int_equal(wr_thread_start(&stranger.thread, "stranger", poke_from_outside, &stranger),
+			 WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&stranger.thread);
 	assert_int_equal(rig_ticks(rig, "idle"), 1);

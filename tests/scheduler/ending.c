@@ -251,7 +251,8 @@ static void s06_waiting_for_room_is_a_deadlock_too(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_string_equal(rig->outcome.text, "end waits: boolean: disabled (WAIT); 2 others wait behind it");
+	assert_string_equal(rig->outcome.text,
+			    "end waits: boolean: disabled (WAIT); 2 others wait behind it");
 	rig_destroy(rig);
 }
 
@@ -480,8 +481,7 @@ static void stop_as_it_starts(void)
 		weir_sleep(2 * MS - i);
 		rig_start(rig);
 		wr_thread_join(&thread);
-		weir_scheduler_stop(rig->scheduler,
-				    false); /* a stop before the start is forgotten */
+		weir_scheduler_stop(rig->scheduler, false); /* a stop before the start is forgotten */
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 	}
 	rig_destroy(rig);

@@ -15,8 +15,9 @@ static struct rig *rig_of_many(const char *port, const char *settings, const cha
 	size_t length = 0;
 
 	for (int i = 0; i < MANY; i++)
-		length += (size_t)snprintf(text + length, sizeof text - length, "s%d:source ticks=%d first=%d %s -> end.%s %s; ",
-					   i, EACH, i * STEP, source, port, i ? "" : settings);
+		length += (size_t)snprintf(text + length, sizeof text - length,
+					   "s%d:source ticks=%d first=%d %s -> end.%s %s; ", i, EACH,
+					   i * STEP, source, port, i ? "" : settings);
 	text[length - 2] = 0;
 	return rig_of(text);
 }
@@ -127,13 +128,14 @@ static void look_at_lists_of_any_size(void)
 	struct rig *rig;
 
 	for (int i = 0; i < MANY; i++)
-		length += (size_t)snprintf(text + length, sizeof text - length, "s%d:source ticks=%d first=%d -> %s; ", i,
-					   i == 7 ? EACH - 1 : EACH, i * STEP, i ? "c.any" : "c:call.any capacity=3 take=2");
+		length += (size_t)snprintf(
+			text + length, sizeof text - length, "s%d:source ticks=%d first=%d -> %s; ", i,
+			i == 7 ? EACH - 1 : EACH, i * STEP, i ? "c.any" : "c:call.any capacity=3 take=2");
 	text[length - 2] = 0;
 	rig = rig_of(text);
 	rig_on(rig, "c", look_at_lists);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(rig_ticks(rig, "c"), 1);	/* the one of three has too few for another */
+	assert_int_equal(rig_ticks(rig, "c"), 1); /* the one of three has too few for another */
 	assert_true(rig_done(rig, "c") && rig_done(rig, "s0"));
 	rig_destroy(rig);
 }
@@ -148,7 +150,7 @@ static void end_before_the_senders(const char *settings)
 {
 	struct rig *rig = rig_of_many("in", settings, "");
 
-	assert_int_equal(rig_run(rig), WEIR_OK);	/* the rig asserts conservation */
+	assert_int_equal(rig_run(rig), WEIR_OK); /* the rig asserts conservation */
 	assert_int_equal(rig_ticks(rig, "end"), 3);
 	assert_true(rig_done(rig, "end") && rig_done(rig, "s0") && rig_done(rig, "s9"));
 	rig_destroy(rig);
@@ -174,7 +176,7 @@ static void run_twice(void)
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_start(rig);
-	weir_scheduler_stop(rig->scheduler, false);	/* abandons the messages in queues */
+	weir_scheduler_stop(rig->scheduler, false); /* abandons the messages in queues */
 	rig_wait(rig);
 	rig_entity(rig, "end")->length = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -198,7 +200,8 @@ static void push_to_inlets(void)
 	rig_start(rig);
 	for (int k = 0; k < EACH; k++)
 		for (int i = 0; i < MANY; i++)
-			assert_int_equal(weir_inlet_push(inlets[i], rig_message(rig, i * STEP + k), -1), WEIR_OK);
+			assert_int_equal(weir_inlet_push(inlets[i], rig_message(rig, i * STEP + k), -1),
+					 WEIR_OK);
 	for (int i = 0; i < MANY; i++)
 		weir_inlet_close(inlets[i]);
 	assert_int_equal(rig_wait(rig), WEIR_OK);

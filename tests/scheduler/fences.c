@@ -43,9 +43,13 @@ static void ask_unknown(const void *state, const weir_view *view, weir_verdict *
 	weir_verdict_fence(verdict, (weir_fence){UINT64_C(77) << 48 | 1 << 16, 5});
 }
 
-#define KIND(named, in_phase, asks) \
-	{.size = sizeof(weir_condition), .name = #named, .help = #named, .phase = in_phase, .ask = asks}
-static const weir_condition gathering = KIND(own_work, WEIR_GATHERING, ask_own), content = KIND(side_work, WEIR_CONTENT, ask_own),
+#define KIND(named, in_phase, asks)                                                                          \
+	{                                                                                                    \
+		.size = sizeof(weir_condition), .name = #named, .help = #named, .phase = in_phase,           \
+		.ask = asks                                                                                  \
+	}
+static const weir_condition gathering = KIND(own_work, WEIR_GATHERING, ask_own),
+			    content = KIND(side_work, WEIR_CONTENT, ask_own),
 			    unknown = KIND(unknown, WEIR_GATHERING, ask_unknown),
 			    unknown_content = KIND(unknown_content, WEIR_CONTENT, ask_unknown);
 static const weir_condition *const kinds[] = {&gathering, &content, &unknown, &unknown_content, NULL};
@@ -57,7 +61,8 @@ static void wake_each(const char *first, const char *second)
 	char text[200];
 	struct rig *rig;
 
-	snprintf(text, sizeof text, "a:source ticks=20 work=30us -> x:end gate=in,%s; a -> y:end gate=in,%s", first, second);
+	snprintf(text, sizeof text, "a:source ticks=20 work=30us -> x:end gate=in,%s; a -> y:end gate=in,%s",
+		 first, second);
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "x"), 20);
@@ -175,7 +180,9 @@ static void refuse(const char *text, const char *condition)
 		char line[200];
 
 		rig->options.signal = signals[i];
-		snprintf(line, sizeof line, "z: condition '%s' waits for a fence that was never recorded in this graph: ", condition);
+		snprintf(line, sizeof line,
+			 "z: condition '%s' waits for a fence that was never recorded in this graph: ",
+			 condition);
 		assert_int_equal(rig_run(rig), WEIR_E_INVALID);
 		assert_string_equal(rig->outcome.entity, "z");
 		assert_memory_equal(rig->outcome.text, line, strlen(line));
@@ -236,7 +243,8 @@ static void g02_an_inline_callback_lies_on_the_stream_itself(void **state)
 static weir_status emit_on_a_view(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
-	weir_status status = weir_context_receive_streams(context, 0, 0, &stream, 1) == 1 ? WEIR_OK : WEIR_E_FAILED;
+	weir_status status =
+		weir_context_receive_streams(context, 0, 0, &stream, 1) == 1 ? WEIR_OK : WEIR_E_FAILED;
 
 	HOLDS(rig, !status);
 	if (!status)
@@ -248,7 +256,8 @@ static weir_status emit_on_a_view(struct rig *rig, weir_context *context)
 
 static void g02_identities_of_one_queue_are_one_stream(void **state)
 {
-	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> x:end gate=in capacity=2 take=2; a -> v:call -> x");
+	struct rig *rig =
+		rig_of("a:source ticks=1 work=10ms -> x:end gate=in capacity=2 take=2; a -> v:call -> x");
 	struct found found;
 
 	(void)state;
@@ -273,7 +282,7 @@ static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->exposed, true);	/* as if its native handle were given out */
+	wr_store(&wr_load(&stream->root)->exposed, true); /* as if its native handle were given out */
 	for (int i = 0; i < 200; i++)
 		HOLDS(rig, !weir_stream_launch(stream, &napping, "", 1));
 	return weir_context_emit(context, 0, rig_number(context, 1));

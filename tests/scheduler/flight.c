@@ -14,9 +14,9 @@ enum { SIGNALS = 3, TICKS = 200 };
 /* --- the entity: each tick works on the device and checks how many ticks before it still do --- */
 
 static struct {
-	int64_t ns, side_ns;		/* of the tick's kernel; of a second one on another stream, or 0 */
+	int64_t ns, side_ns; /* of the tick's kernel; of a second one on another stream, or 0 */
 	int launches;
-	size_t bound, most;		/* the bound; the most that was seen */
+	size_t bound, most; /* the bound; the most that was seen */
 	weir_fence ends[TICKS][2];
 } work;
 
@@ -37,7 +37,8 @@ static weir_status launch(weir_stream *stream, int64_t ns, weir_fence *end)
 
 static bool is_over(weir_graph *graph, uint64_t tick)
 {
-	return weir_fence_query(graph, work.ends[tick][0]) == WEIR_OK && weir_fence_query(graph, work.ends[tick][1]) == WEIR_OK;
+	return weir_fence_query(graph, work.ends[tick][0]) == WEIR_OK &&
+	       weir_fence_query(graph, work.ends[tick][1]) == WEIR_OK;
 }
 
 static weir_status tick(struct rig *rig, weir_context *context)
@@ -78,7 +79,8 @@ static weir_entity_counts counts_of_a(struct rig *rig)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	assert_true(weir_scheduler_entity_counts(rig->scheduler, weir_graph_entity(rig->graph, "a")->id, &counts));
+	assert_true(weir_scheduler_entity_counts(rig->scheduler, weir_graph_entity(rig->graph, "a")->id,
+						 &counts));
 	return counts;
 }
 
@@ -172,7 +174,7 @@ static void t08_of_ticks_that_enqueue_much_fewer_are_in_flight(void **state)
 	struct rig *rig = rig_for("a:call count=30 -> end gated=false", 6, 100 * US);
 
 	(void)state;
-	work.launches = 50;	/* with as many fences and one at the end: 512 / 101 */
+	work.launches = 50; /* with as many fences and one at the end: 512 / 101 */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(work.most, 2, 6);
 	rig_destroy(rig);
@@ -218,7 +220,7 @@ static void t08_one_signal_pays_for_half_of_the_bound(void **state)
 	count_of("callback_inline");
 	assert_in_range(calls, 5, 12);
 	count_of("flag");
-	assert_in_range(flag_writes, 10, 13);	/* every 20th of 200, and the signals of the run's end */
+	assert_in_range(flag_writes, 10, 13); /* every 20th of 200, and the signals of the run's end */
 	assert_in_range(calls, 0, 2);
 }
 
@@ -251,7 +253,8 @@ static void t08_c05_it_says_how_many_are_in_flight(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	assert_non_null(strstr(rig_explain(rig), "a: in_flight: WAIT_EVENT (4 of 4 ticks in flight, oldest "));
+	assert_non_null(
+		strstr(rig_explain(rig), "a: in_flight: WAIT_EVENT (4 of 4 ticks in flight, oldest "));
 	assert_non_null(strstr(rig_explain(rig), " ms, on stream of 'a')"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -274,7 +277,7 @@ static struct rig *drain(int64_t ns, weir_status due)
 static void t08_s07_device_work_from_before_a_drain_is_progress(void **state)
 {
 	(void)state;
-	rig_destroy(drain(100 * MS, WEIR_OK));	/* 64 ticks in flight */
+	rig_destroy(drain(100 * MS, WEIR_OK)); /* 64 ticks in flight */
 }
 
 static void s07_a_drain_in_which_nothing_completes_is_abandoned(void **state)
@@ -293,7 +296,8 @@ static void s07_a_drain_in_which_nothing_completes_is_abandoned(void **state)
 
 static void assert_refused(const char *pointer, const char *value)
 {
-	static const char text[] = "{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"ping\"}],\"connections\":[]}";
+	static const char text[] =
+		"{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"ping\"}],\"connections\":[]}";
 	weir_description *description = NULL;
 	weir_graph *graph = NULL;
 

@@ -55,8 +55,8 @@ static void with_conditions(void)
 	assert_text_of("source ticks=4 work=300us -> end min=1", "end", "0 1 2 3");
 	assert_text_of("source ticks=4 work=300us -> end capacity=2 take=2 min=2", "end", "0,1 2,3");
 	assert_text_of("source ticks=4 work=300us -> end condition=some", "end", "0 1 2 3");
-	assert_text_of("a:source ticks=2 work=1ms -> end; b:source ticks=2 first=10 work=2ms -> end.in2", "end",
-		       "0|10 1|11");
+	assert_text_of("a:source ticks=2 work=1ms -> end; b:source ticks=2 first=10 work=2ms -> end.in2",
+		       "end", "0|10 1|11");
 }
 
 static void xa03_an_explicit_condition_leaves_the_gate(void **state)
@@ -109,7 +109,8 @@ static weir_status emit_seven(weir_context *context, weir_stream *stream)
 {
 	weir_message *message = rig_number(context, -1);
 	void *to = message ? weir_message_data(message) : NULL;
-	weir_status status = stream && message ? weir_stream_launch(stream, &writing, &to, sizeof to) : WEIR_E_NOMEM;
+	weir_status status =
+		stream && message ? weir_stream_launch(stream, &writing, &to, sizeof to) : WEIR_E_NOMEM;
 
 	if (!status)
 		return weir_context_emit(context, 0, message);
@@ -246,9 +247,10 @@ static void c08_a_gate_asks_for_no_number_of_messages(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_true(rig_ticks(rig, "end") > 0);		/* it ticked without a message */
+	assert_true(rig_ticks(rig, "end") > 0); /* it ticked without a message */
 	assert_null(strchr(rig_text(rig, "end"), '?'));
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "any", WEIR_TOLD_NEVER), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "any", WEIR_TOLD_NEVER),
+			 WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -310,8 +312,9 @@ static void c05_c08_explain_says_what_a_gate_waits_for(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_non_null(strstr(rig_explain(rig), "end: gate on in: WAIT_EVENT (waits for device work on 'in': 1 fence "
-						 "pending, oldest "));
+	assert_non_null(strstr(rig_explain(rig),
+			       "end: gate on in: WAIT_EVENT (waits for device work on 'in': 1 fence "
+			       "pending, oldest "));
 	assert_non_null(strstr(rig->explained, "producer blur"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -385,9 +388,11 @@ static int first_report(const char *json)
 }
 
 #define DOWNLOAD(operator, ports)                                                                            \
-	"{\"weir\": 1, \"entities\": [{\"name\": \"s\", \"operator\": \"spin\"}, {\"name\": \"d\", \"operator\": \"download\"}," \
-	" {\"name\": \"x\", \"operator\": \"" operator "\"" ports "}],"                                       \
-	" \"connections\": [[\"s.out\", \"d.in\"], [\"d.out\", \"x.in\"]]}"
+	"{\"weir\": 1, \"entities\": [{\"name\": \"s\", \"operator\": \"spin\"}, {\"name\": \"d\", "         \
+	"\"operator\": \"download\"},"                                                                       \
+	" {\"name\": \"x\", \"operator\": \""                                                                \
+	operator"\"" ports "}],"                                                                             \
+		" \"connections\": [[\"s.out\", \"d.in\"], [\"d.out\", \"x.in\"]]}"
 
 static void xa03_a_download_into_a_device_port_is_noted(void **state)
 {
@@ -396,16 +401,19 @@ static void xa03_a_download_into_a_device_port_is_noted(void **state)
 	assert_int_equal(first_report(DOWNLOAD("call", ", \"ports\": {\"in\": {\"gate\": true}}")), 0);
 	assert_int_equal(first_report(DOWNLOAD("call", ", \"ports\": {\"in\": {\"gate\": false}}")), 0);
 	assert_int_equal(first_report(DOWNLOAD("host", "")), 0);
-	assert_int_equal(first_report(DOWNLOAD("spin", "")), 0);	/* an operator of weir */
+	assert_int_equal(first_report(DOWNLOAD("spin", "")), 0); /* an operator of weir */
 }
 
 /* --- conditions of the user --- */
 
 #define CONDITION(text) .size = sizeof(weir_condition), .name = text, .parameters = port
 
-static const weir_parameter port[] = {
-	{.size = sizeof(weir_parameter), .name = "port", .type = WEIR_INPUT, .fallback = "\"in\"", .help = "input"},
-	{.name = NULL}};
+static const weir_parameter port[] = {{.size = sizeof(weir_parameter),
+				       .name = "port",
+				       .type = WEIR_INPUT,
+				       .fallback = "\"in\"",
+				       .help = "input"},
+				      {.name = NULL}};
 
 static void ask_some(const void *state, const weir_view *view, weir_verdict *verdict)
 {
@@ -449,7 +457,8 @@ static void any_ticked(void *state, const weir_view *view)
 }
 
 static const weir_condition some = {CONDITION("some"), .phase = WEIR_GATHERING, .ask = ask_some};
-static const weir_condition not_minus_one = {CONDITION("not_minus_one"), .phase = WEIR_CONTENT, .ask = ask_number};
+static const weir_condition not_minus_one = {CONDITION("not_minus_one"), .phase = WEIR_CONTENT,
+					     .ask = ask_number};
 static const weir_condition any = {CONDITION("any"), .state_size = sizeof(int64_t), .phase = WEIR_GATHERING,
 				   .ask = ask_any, .ticked = any_ticked};
 static const weir_condition *const conditions[] = {&some, &not_minus_one, &any, NULL};

@@ -12,14 +12,14 @@
 #include "rest.h"
 #include "rig.h"
 
-static uint64_t seeds = 3000, start = 1;	/* unless the arguments say otherwise */
+static uint64_t seeds = 3000, start = 1; /* unless the arguments say otherwise */
 
 enum { TEXT = 1000 };
 
 static struct {
 	uint64_t seed;
 	struct wr_random random;
-	weir_scheduler *scheduler;	/* NULL: none to check */
+	weir_scheduler *scheduler; /* NULL: none to check */
 	const char *broken;
 	char text[TEXT];
 	size_t length;
@@ -63,7 +63,8 @@ static void put_sender(int chain, bool device)
 {
 	bool many = !draw(8);
 
-	put("%ss%d:source ticks=%u delay=%uus", chain ? "; " : "", chain, many ? 200 : 3 + draw(10), many ? 10 * draw(2) : delay_us());
+	put("%ss%d:source ticks=%u delay=%uus", chain ? "; " : "", chain, many ? 200 : 3 + draw(10),
+	    many ? 10 * draw(2) : delay_us());
 	if (!draw(4))
 		put(" period=%uus", 10 + 10 * draw(5));
 	if (device && draw(2))
@@ -111,8 +112,8 @@ static void put_gathering(void)
 static void put_grid(void)
 {
 	for (int chain = 0, n = 2 + (int)draw(4); chain < n; chain++)
-		put("%ss%d:source ticks=%u period=%uus delay=%uus -> e%d:end delay=%uus", chain ? "; " : "", chain, 5 + draw(25),
-		    20 + 10 * draw(3), 10 + 10 * draw(2), chain, 10 + 10 * draw(2));
+		put("%ss%d:source ticks=%u period=%uus delay=%uus -> e%d:end delay=%uus", chain ? "; " : "",
+		    chain, 5 + draw(25), 20 + 10 * draw(3), 10 + 10 * draw(2), chain, 10 + 10 * draw(2));
 }
 
 static void put_chains(void)
@@ -152,7 +153,9 @@ static void poke(void *arg)
 
 	for (int i = 0; i < POKES; i++) {
 		weir_sleep(10 * US * (int64_t)wr_random_below(&self->random, 6));
-		weir_entity_poke(&self->rig->graph->entities[wr_random_below(&self->random, self->rig->graph->entity_count)]);
+		weir_entity_poke(
+			&self->rig->graph
+				 ->entities[wr_random_below(&self->random, self->rig->graph->entity_count)]);
 	}
 }
 
@@ -211,7 +214,7 @@ static void run_world(uint64_t seed, void (*body)(void *arg))
 	wr_random_seed(&world.random, seed, 3);
 	assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_PAUSES), WEIR_OK);
 	wr_sim_at_rest(sim, check_at_rest, NULL);
-	wr_sim_set_limit(sim, 100000000);	/* a spinning worker takes 20 points per 50 ns */
+	wr_sim_set_limit(sim, 100000000); /* a spinning worker takes 20 points per 50 ns */
 	if (wr_sim_call(sim, body, NULL))
 		fail_msg("seed %llu: %s", (unsigned long long)seed, weir_last_error());
 	wr_sim_destroy(sim);
@@ -275,7 +278,10 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
  * Then a signal queries each stream, not the next health check: also if that check ran before the last worker
  * slept, while work was long, or at the instant at which more was enqueued.
  */
-static const struct { const char *text; int64_t ms; } sleepy[] = {
+static const struct {
+	const char *text;
+	int64_t ms;
+} sleepy[] = {
 	{"source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end", 5},
 	{"source ticks=1 work=5ms -> c:call", 5},
 	{"short:call count=11 period=10ms; other:source enabled=false -> late:end", 105},
@@ -284,8 +290,13 @@ static const struct { const char *text; int64_t ms; } sleepy[] = {
 
 static void set_roles(struct rig *rig)
 {
-	static const struct { const char *name; rig_fn *compute; } roles[] = {
-		{"short", launch_short}, {"long", launch_long}, {"busy", compute_long},
+	static const struct {
+		const char *name;
+		rig_fn *compute;
+	} roles[] = {
+		{"short", launch_short},
+		{"long", launch_long},
+		{"busy", compute_long},
 	};
 
 	for (size_t i = 0; i < rig->entity_count; i++)

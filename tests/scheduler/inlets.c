@@ -72,7 +72,8 @@ static void wait_for_one_place(void)
 	pushers[0] = pushers[1] = (struct pusher){.rig = rig, .inlet = inlet_of(rig, "end.in")};
 	rig_start(rig);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(wr_thread_start(&pushers[i].thread, "pusher", push_some, &pushers[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&pushers[i].thread, "pusher", push_some, &pushers[i]),
+				 WEIR_OK);
 	for (int i = 0; i < 2; i++)
 		wr_thread_join(&pushers[i].thread);
 	weir_inlet_close(pushers[0].inlet);

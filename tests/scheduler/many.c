@@ -29,7 +29,8 @@ static weir_status receive(weir_context *context, void *state)
 
 static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
-static const weir_operator sender = {.size = sizeof sender, .name = "sender", .help = "to all", .outputs = out, .compute = send};
+static const weir_operator sender = {
+	.size = sizeof sender, .name = "sender", .help = "to all", .outputs = out, .compute = send};
 static const weir_operator receiver = {
 	.size = sizeof receiver, .name = "receiver", .help = "counts", .inputs = in, .compute = receive};
 

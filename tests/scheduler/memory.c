@@ -22,7 +22,7 @@ static void run_and_end_without_memory(void)
 static void xb31_what_was_made_ends_without_memory(void **state)
 {
 	(void)state;
-	run_and_end_without_memory();	/* each call enters the graph's own world */
+	run_and_end_without_memory(); /* each call enters the graph's own world */
 	rig_everywhere(run_and_end_without_memory);
 }
 

@@ -62,12 +62,19 @@ static void ready(const void *state, const weir_view *view, weir_verdict *verdic
 	weir_verdict_ready(verdict);
 }
 
-#define CONDITION(table) {.size = sizeof(weir_condition), .name = #table, .ask = table}
+#define CONDITION(table)                                                                                     \
+	{                                                                                                    \
+		.size = sizeof(weir_condition), .name = #table, .ask = table                                 \
+	}
 static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(says_two),
 			    never_too = CONDITION(says_never_too), input_7 = CONDITION(asks_for_input_7),
 			    output_9 = CONDITION(asks_for_output_9),
-			    nope = {.size = sizeof nope, .name = "nope", .start = asks_for_nope, .ask = ready};
-static const weir_condition *const conditions[] = {&silent, &two, &never_too, &input_7, &output_9, &nope, NULL};
+			    nope = {.size = sizeof nope,
+				    .name = "nope",
+				    .start = asks_for_nope,
+				    .ask = ready};
+static const weir_condition *const conditions[] = {&silent,   &two,  &never_too, &input_7,
+						   &output_9, &nope, NULL};
 
 /* Asserts that the run fails with a line that names the entity and contains the text. */
 static void assert_fails(const char *graph, const char *entity, const char *words)
@@ -182,7 +189,8 @@ static void xb04_one_unref_too_many_fails_the_run(void **state)
 
 static void only_tensors(weir_registry *registry)
 {
-	static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
+	static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_TENSOR},
+				       {.name = NULL}};
 	static const weir_operator table = {.size = sizeof table, .name = "tensors", .inputs = in};
 
 	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
@@ -196,7 +204,8 @@ static weir_status says_tensor(weir_context *context, void *state)
 
 static void only_says_tensors(weir_registry *registry)
 {
-	static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
+	static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_TENSOR},
+					{.name = NULL}};
 	static const weir_operator table = {
 		.size = sizeof table, .name = "liar", .outputs = out, .compute = says_tensor};
 
@@ -210,7 +219,8 @@ static struct rig *rig_of_json(const char *json)
 	weir_description *description = NULL;
 
 	assert_non_null(rig);
-	rig->options = (weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
+	rig->options =
+		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	only_tensors(rig->registry);
 	only_says_tensors(rig->registry);
@@ -222,19 +232,22 @@ static struct rig *rig_of_json(const char *json)
 
 static void xb08_an_output_keeps_to_its_kinds(void **state)
 {
-	struct rig *rig = rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"l\", \"operator\": \"liar\"},"
-				      "{\"name\": \"s\", \"operator\": \"sink\"}],"
-				      "\"connections\": [[\"l.out\", \"s.in\"]]}");
+	struct rig *rig =
+		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"l\", \"operator\": \"liar\"},"
+			    "{\"name\": \"s\", \"operator\": \"sink\"}],"
+			    "\"connections\": [[\"l.out\", \"s.in\"]]}");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
-	assert_non_null(strstr(rig->outcome.text, "l.out: emitted an empty message, which is not among the kinds"));
+	assert_non_null(
+		strstr(rig->outcome.text, "l.out: emitted an empty message, which is not among the kinds"));
 	rig_destroy(rig);
 }
 
 static void xb08_an_inlet_refuses_what_its_port_does_not_take(void **state)
 {
-	struct rig *rig = rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"tensors\"}]}");
+	struct rig *rig =
+		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"tensors\"}]}");
 	weir_inlet *inlet = NULL;
 	weir_message *message = NULL;
 
@@ -243,7 +256,8 @@ static void xb08_an_inlet_refuses_what_its_port_does_not_take(void **state)
 	rig_start(rig);
 	assert_int_equal(weir_message_bytes(&message, rig->graph, 4), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, message, 0), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "inlet of t.in: the port does not take messages of this kind"));
+	assert_non_null(
+		strstr(weir_last_error(), "inlet of t.in: the port does not take messages of this kind"));
 	weir_message_unref(message);
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -324,7 +338,8 @@ static void xb03_a_field_that_the_library_does_not_know_is_refused(void **state)
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	later.newer = 1;
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &later.options), WEIR_E_UNSUPPORTED);
+	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &later.options),
+			 WEIR_E_UNSUPPORTED);
 	assert_non_null(strstr(weir_last_error(), "a field is set that this library"));
 	rig_destroy(rig);
 }

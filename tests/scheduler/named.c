@@ -4,7 +4,8 @@
 #include "rig.h"
 
 static const char text[] =
-	"{\"weir\": 1, \"entities\": [{\"name\": \"work\", \"operator\": \"delay\", \"parameters\": {\"duration\": 0}}],"
+	"{\"weir\": 1, \"entities\": [{\"name\": \"work\", \"operator\": \"delay\", \"parameters\": "
+	"{\"duration\": 0}}],"
 	"\"inlets\": [\"work.in\"], \"outlets\": [{\"port\": \"work.out\", \"capacity\": 3}]}";
 
 static weir_graph *graph_of(const char *json)
@@ -41,8 +42,9 @@ static void xb11_a_program_that_makes_none_is_told(void **state)
 	assert_int_equal(weir_graph_inlet(graph, "work.in", &inlet), WEIR_OK);
 	scheduler = scheduler_of(graph);
 	assert_int_equal(weir_scheduler_start(scheduler), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(),
-			    "work.out is an outlet of this graph: a program must take from it (weir_graph_outlet)");
+	assert_string_equal(
+		weir_last_error(),
+		"work.out is an outlet of this graph: a program must take from it (weir_graph_outlet)");
 	weir_scheduler_destroy(scheduler);
 	weir_graph_destroy(graph);
 }

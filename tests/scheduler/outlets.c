@@ -23,7 +23,7 @@ static void xb05_the_descriptor_says_whether_a_take_would_answer_at_once(void **
 	assert_false(rig_readable(outlet));
 	for (int i = 0; i < 2; i++) {
 		rig_start(rig);
-		assert_false(rig_readable(outlet));	/* not readable from the previous run */
+		assert_false(rig_readable(outlet)); /* not readable from the previous run */
 		assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
 		assert_true(rig_readable(outlet));
 		assert_int_equal(rig_take(outlet, 0), 0);
@@ -57,7 +57,8 @@ static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **
 static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
 {
 	struct rig *rig = rig_of("source ticks=1 -> end; other:source period=1s -> more:end");
-	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0), *other = rig_outlet(rig, "other.out", 1, 0);
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0),
+		    *other = rig_outlet(rig, "other.out", 1, 0);
 
 	(void)state;
 	rig_start(rig);
@@ -128,7 +129,7 @@ static void be_told(void)
 	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
 	rig_start(rig);
 	for (unsigned i = 0; i < 5; i++) {
-		while (wr_load(&told) <= i)	/* once per message, as the outlet is empty each time */
+		while (wr_load(&told) <= i) /* once per message, as the outlet is empty each time */
 			go_on(rig, MS);
 		assert_int_equal(wr_load(&told), i + 1);
 		assert_int_equal(rig_take(outlet, 0), i);
@@ -304,9 +305,10 @@ static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
 	(void)state;
 	rig->options.backend = "host";
 	rig->options.event_base = base;
-	program.event = event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
+	program.event =
+		event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
 	for (unsigned i = 1; i <= 3; i++) {
-		assert_int_equal(event_base_dispatch(base), 1);	/* it holds no event */
+		assert_int_equal(event_base_dispatch(base), 1); /* it holds no event */
 		rig_start(rig);
 		event_add(program.event, NULL);
 		assert_int_equal(event_base_dispatch(base), 1);

@@ -174,7 +174,7 @@ static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 	assert_non_null(strstr(text, "outlet of 'source.out': "));
 	assert_non_null(strstr(text, "1 fence pending"));
 	assert_non_null(strstr(text, "producer source"));
-	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts));	/* only source and end */
+	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts)); /* only source and end */
 	assert_int_equal(rig_take(outlet, 60 * SECOND), 0);
 	assert_null(strstr(rig_explain(rig), "outlet of"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);

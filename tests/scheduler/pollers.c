@@ -9,7 +9,7 @@
 #include "streams/system.h"
 
 #ifdef WR_TSAN
-#define SEEDS 2		/* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
+#define SEEDS 2 /* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
 #else
 #define SEEDS 40
 #endif
@@ -123,7 +123,8 @@ static void beside_long_work(void)
 {
 	run_of("a:call count=30 -> end:call gate=in; b_:call count=5 period=25ms", 2);
 	run_of("a:call count=30 -> end:call gate=in; b_:call count=7 period=23ms; "
-	       "c_:call count=7 period=21ms", 3);
+	       "c_:call count=7 period=21ms",
+	       3);
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call", 2);
 	run_of("a:call count=30 -> end:call gate=in; a.out2 -> b_:call; c_:call count=7 period=21ms", 3);
 }
@@ -131,9 +132,13 @@ static void beside_long_work(void)
 /* Entities get their compute functions by name. */
 static void in_time(const char *text)
 {
-	static const struct { const char *name; rig_fn *compute; } roles[] = {
-		{"early", produce_early}, {"mid", produce}, {"late", produce_late}, {"slow", produce_slowly},
-		{"timed", be_on_time}, {"b_", compute_long}, {"end", nothing},
+	static const struct {
+		const char *name;
+		rig_fn *compute;
+	} roles[] = {
+		{"early", produce_early}, {"mid", produce},      {"late", produce_late},
+		{"slow", produce_slowly}, {"timed", be_on_time}, {"b_", compute_long},
+		{"end", nothing},
 	};
 	struct rig *rig = rig_of(text);
 	int64_t first = 0;
@@ -146,7 +151,7 @@ static void in_time(const char *text)
 			if (!strcmp(rig->entities[i].name, roles[k].name))
 				rig_on(rig, roles[k].name, roles[k].compute);
 	rig_make(rig);
-	rig->graph->system->poller.spins = true;	/* as on a device: sleeps as long as it can */
+	rig->graph->system->poller.spins = true; /* as on a device: sleeps as long as it can */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "timed"), TICKS);
 	rig_destroy(rig);
@@ -156,7 +161,8 @@ static void in_time(const char *text)
  * polling before that. */
 static void handing_over(void)
 {
-	in_time("mid:call count=30 period=10ms -> timed:call gate=in; early:call count=10 period=30ms -> b_:call gate=in");
+	in_time("mid:call count=30 period=10ms -> timed:call gate=in; early:call count=10 period=30ms -> "
+		"b_:call gate=in");
 }
 
 /* The poller sleeps until shortly before the next flag that it expects; one armed
@@ -169,7 +175,8 @@ static void arming_beside_a_sleep(void)
 /* A pusher skipped its wake-up because a worker was spinning, and that worker then started a long compute. */
 static void relying_on_a_spinner(void)
 {
-	in_time("late:call count=30 period=10ms -> end:call gate=in; b_:call count=10 period=30ms; timed:call count=30 period=10ms");
+	in_time("late:call count=30 period=10ms -> end:call gate=in; b_:call count=10 period=30ms; "
+		"timed:call count=30 period=10ms");
 }
 
 static void g04_a_poller_that_gets_work_hands_over(void **state)

@@ -64,7 +64,7 @@ static void push_what_a_kernel_writes(struct rig *rig, weir_inlet *inlet, weir_s
 	weir_fence fence = enqueue(stream, message, number, 500 * US), told;
 
 	assert_int_equal(weir_message_produced(message, fence), WEIR_OK);
-	if (weir_message_fences(message, &told, 1))	/* none if it is complete by now */
+	if (weir_message_fences(message, &told, 1)) /* none if it is complete by now */
 		assert_true(told.stream == fence.stream && told.point == fence.point);
 	assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
 }
@@ -95,7 +95,7 @@ static void xb24_a_gate_waits_for_what_a_program_says_produced_it(void **state)
 	(void)state;
 	graph_text = "end gate=in";
 	rig_everywhere(push_some);
-	push_some();	/* on `sim` each call enters the world from outside */
+	push_some(); /* on `sim` each call enters the world from outside */
 }
 
 static void xb24_the_device_waits_for_what_a_program_says_produced_it(void **state)
@@ -131,7 +131,7 @@ static void xb24_it_is_said_before_the_push(void **state)
 	assert_int_equal(weir_outlet_take(outlet, &same, 60 * SECOND), WEIR_OK);
 	assert_ptr_equal(same, message);
 	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
-	assert_true(weir_message_unique(same));	/* the program owns it again */
+	assert_true(weir_message_unique(same)); /* the program owns it again */
 	fence = enqueue(stream, same, 2, SECOND);
 	assert_int_equal(weir_message_produced(same, fence), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, same, 0), WEIR_OK);
@@ -179,7 +179,8 @@ static void xb24_a_fence_that_was_never_recorded_is_refused(void **state)
 	rig_make(rig);
 	message = tensor_of(rig);
 	fence = enqueue(stream_of(rig), message, 1, MS);
-	assert_int_equal(weir_message_produced(message, (weir_fence){fence.stream, fence.point + 1}), WEIR_E_INVALID);
+	assert_int_equal(weir_message_produced(message, (weir_fence){fence.stream, fence.point + 1}),
+			 WEIR_E_INVALID);
 	assert_int_equal(weir_message_produced(message, (weir_fence){77, 1}), WEIR_E_INVALID);
 	assert_int_equal(weir_message_fences(message, NULL, 0), 0);
 	assert_int_equal(weir_message_produced(message, (weir_fence){0, 0}), WEIR_OK);
@@ -261,7 +262,8 @@ static void wait_outside(void)
 	message = tensor_of(rig);
 	fence = enqueue(stream, message, 5, 50 * MS);
 	assert_int_equal(weir_stream_wait(other, fence), WEIR_OK);
-	assert_int_equal(weir_stream_copy(other, &copied, weir_message_data(message), sizeof copied), WEIR_OK);
+	assert_int_equal(weir_stream_copy(other, &copied, weir_message_data(message), sizeof copied),
+			 WEIR_OK);
 	assert_int_equal(weir_stream_record(other, &fence), WEIR_OK);
 	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
 	assert_int_equal(copied, 5);

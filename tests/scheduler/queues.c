@@ -10,7 +10,8 @@ static void end_with_the_shorter(const char *settings)
 	char text[160];
 	struct rig *rig;
 
-	snprintf(text, sizeof text, "a:source ticks=10 -> end.any %s; b:source ticks=4 first=20 -> end.any", settings);
+	snprintf(text, sizeof text, "a:source ticks=10 -> end.any %s; b:source ticks=4 first=20 -> end.any",
+		 settings);
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_true(rig_done(rig, "a") && rig_done(rig, "b") && rig_done(rig, "end"));
@@ -23,7 +24,7 @@ static void end_any_size_ports(void)
 {
 	end_with_the_shorter("capacity=1");
 	end_with_the_shorter("capacity=16");
-	end_with_the_shorter("capacity=1 gate=any");	/* no message condition: the port has its own */
+	end_with_the_shorter("capacity=1 gate=any"); /* no message condition: the port has its own */
 	end_with_the_shorter("capacity=16 gate=any");
 }
 
@@ -64,7 +65,7 @@ static void lose_nothing_in_all_ways(void)
 	lose_nothing("source ticks=200 -> end policy=reject");
 	lose_nothing("source ticks=200 -> end policy=pop");
 	lose_nothing("source ticks=200 -> end policy=reject capacity=3");
-	lose_nothing("end; source ticks=200 -> end policy=pop");	/* `end` is queued first */
+	lose_nothing("end; source ticks=200 -> end policy=pop"); /* `end` is queued first */
 	lose_nothing("a:source ticks=200 -> p:pass -> end policy=reject; b:source ticks=300 -> q:call");
 }
 
@@ -77,7 +78,8 @@ static void xb21_an_idle_receiver_loses_nothing_to_a_row_of_ticks(void **state)
 /* The receiver waits for something else: its sender goes on, and what does not fit is dropped. */
 static void xb21_a_receiver_that_is_not_ready_delays_no_sender(void **state)
 {
-	struct rig *rig = rig_of("source ticks=50 -> end policy=pop gate=in2; slow:source ticks=1 work=1ms -> end.in2");
+	struct rig *rig =
+		rig_of("source ticks=50 -> end policy=pop gate=in2; slow:source ticks=1 work=1ms -> end.in2");
 
 	(void)state;
 	rig->options.workers = 1;

@@ -111,7 +111,8 @@ static void push_at_an_ending_entity(void)
 	}
 	rig_start(rig);
 	for (unsigned i = 0; i < PUSHERS; i++)
-		assert_int_equal(wr_thread_start(&pushers[i].thread, "pusher", push_on, &pushers[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&pushers[i].thread, "pusher", push_on, &pushers[i]),
+				 WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	for (unsigned i = 0; i < PUSHERS; i++)
 		wr_thread_join(&pushers[i].thread);

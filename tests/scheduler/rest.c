@@ -34,7 +34,8 @@ static bool run_is_open(weir_scheduler *scheduler)
 /* E2: true if the device has work or frees left that the periodic health check must look at. */
 static bool needs_watch(struct wr_system *system)
 {
-	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) || wr_signals_refuse(system))
+	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) ||
+	    wr_signals_refuse(system))
 		return true;
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
@@ -49,7 +50,7 @@ static bool is_watched(weir_scheduler *scheduler)
 	struct wr_system *system = scheduler->graph->system;
 
 	if (wr_load(&scheduler->loop.until) == INT64_MIN)
-		return true;	/* the loop is running; a device call in it may take long */
+		return true; /* the loop is running; a device call in it may take long */
 	return !system || wr_system_failed(system) || wr_load(&scheduler->watching) || !needs_watch(system);
 }
 

@@ -8,6 +8,6 @@
 
 #include "scheduler/scheduler.h"
 
-const char *rest_broken(weir_scheduler *scheduler);	/* what is broken; NULL: nothing, or no run */
+const char *rest_broken(weir_scheduler *scheduler); /* what is broken; NULL: nothing, or no run */
 
 #endif

@@ -61,7 +61,7 @@ static void cut_short_beside_a_taker(void)
 
 	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &outsider.outlet), WEIR_OK);
 	rig_start(rig);
-	weir_sleep(21 * US);	/* the outlet is full, the workers are asleep */
+	weir_sleep(21 * US); /* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
 	weir_scheduler_stop(rig->scheduler, false);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -111,7 +111,7 @@ static void cut_short_beside_a_pusher(void)
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "end.in");
 	assert_int_equal(counts.pushed, outsider.count);
-	assert_int_equal(counts.closed, 0);	/* what the receiver was about to take was not withdrawn */
+	assert_int_equal(counts.closed, 0); /* what the receiver was about to take was not withdrawn */
 	rig_destroy(rig);
 }
 
@@ -268,9 +268,9 @@ static void b03_t04_destructors_run_although_the_workers_are_never_idle(void **s
 struct bomb {
 	struct rig *rig;
 	weir_inlet *inlet;
-	unsigned more;			/* how many more its destructor pushes */
+	unsigned more; /* how many more its destructor pushes */
 	_Atomic uint64_t gone;
-	_Atomic bool early;		/* destroyed before the device had read it */
+	_Atomic bool early; /* destroyed before the device had read it */
 };
 
 static void go_off(void *arg);
@@ -602,7 +602,7 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_false(weir_graph_entity(rig->graph, "a")->context.stream_used);
 		/* Released; its work will be waited for. */
-	assert_null(weir_graph_entity(rig->graph, "a")->stream);
+		assert_null(weir_graph_entity(rig->graph, "a")->stream);
 	}
 	rig_destroy(rig);
 }
@@ -721,7 +721,7 @@ static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	late = rig->scheduler;
 	assert_int_equal(weir_scheduler_destroy(late), WEIR_OK);
-	for (int i = 0; i < 8; i++)	/* they get the descriptor numbers that the loop had */
+	for (int i = 0; i < 8; i++) /* they get the descriptor numbers that the loop had */
 		fds[i] = (struct pollfd){.fd = eventfd(0, EFD_NONBLOCK), .events = POLLIN};
 	late->waker.poke(&late->waker, 0);
 	late->loop.wake = fds[0].fd;
@@ -803,7 +803,7 @@ static void b04_destroy_unblocks_what_create_blocked(void **state)
 	assert_true(blocked(SIGTERM));
 	rig_destroy(rig);
 	assert_false(blocked(SIGTERM));
-	assert_true(blocked(SIGINT));	/* blocked by the caller itself */
+	assert_true(blocked(SIGINT)); /* blocked by the caller itself */
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
 }
 
@@ -823,7 +823,7 @@ static void b01_b04_a_signal_between_runs_waits_and_keeps_no_thread_busy(void **
 	rig->options.backend = "host";
 	rig->options.own_loop = rig->options.handle_signals = true;
 	rig_make(rig);
-	kill(getpid(), SIGTERM);	/* blocked here; the loop takes it */
+	kill(getpid(), SIGTERM); /* blocked here; the loop takes it */
 	assert_false(readable(rig));
 	rig_start(rig);
 	assert_int_equal(rig_wait(rig), WEIR_OK);

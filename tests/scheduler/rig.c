@@ -95,8 +95,9 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	struct node *node = state;
 	const char *kind = weir_entity_operator(weir_context_entity(context))->name;
 
-	*node = (struct node){.rig = current_rig,
-			      .entity = rig_entity(current_rig, weir_entity_name(weir_context_entity(context)))};
+	*node = (struct node){
+		.rig = current_rig,
+		.entity = rig_entity(current_rig, weir_entity_name(weir_context_entity(context)))};
 	wr_fetch_add(&current_rig->started, 1);
 	if (!strcmp(kind, "call") || !strcmp(kind, "host"))
 		return node->entity->start ? node->entity->start(current_rig, context) : WEIR_OK;
@@ -457,7 +458,8 @@ static bool use_streams(struct parser *parser, const char *key, const char *valu
 
 	if (strcmp(key, "pool"))
 		return false;
-	snprintf(pointer, sizeof pointer, "/entities/%zu/%s", index_of(parser, parser->name), named ? "resources/-" : what);
+	snprintf(pointer, sizeof pointer, "/entities/%zu/%s", index_of(parser, parser->name),
+		 named ? "resources/-" : what);
 	if (named)
 		snprintf(json, sizeof json, "\"%s\"", value);
 	else

@@ -65,25 +65,26 @@ struct rig {
 
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
-void rig_on(struct rig *rig, const char *entity, rig_fn *compute);	/* the function of a `call` */
+void rig_on(struct rig *rig, const char *entity, rig_fn *compute); /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
-void rig_make(struct rig *rig);			/* the scheduler */
-void rig_here(struct rig *rig);			/* before this thread starts a run without rig_start */
-void rig_start(struct rig *rig);		/* calls rig_make if needed */
-weir_status rig_wait(struct rig *rig);		/* asserts conservation (E5) and that no check failed */
-weir_status rig_run(struct rig *rig);		/* start, wait */
+void rig_make(struct rig *rig);        /* the scheduler */
+void rig_here(struct rig *rig);        /* before this thread starts a run without rig_start */
+void rig_start(struct rig *rig);       /* calls rig_make if needed */
+weir_status rig_wait(struct rig *rig); /* asserts conservation (E5) and that no check failed */
+weir_status rig_run(struct rig *rig);  /* start, wait */
 void rig_destroy(struct rig *rig);
 
-const char *rig_text(struct rig *rig, const char *entity);	/* received in all runs so far */
+const char *rig_text(struct rig *rig, const char *entity); /* received in all runs so far */
 uint64_t rig_ticks(struct rig *rig, const char *entity);
 bool rig_done(struct rig *rig, const char *entity);
-weir_queue_counts rig_queue(struct rig *rig, const char *to);	/* of the first connection into the port */
-const char *rig_explain(struct rig *rig);	/* "entity: condition: VERDICT (detail)\n", for each unmet condition */
+weir_queue_counts rig_queue(struct rig *rig, const char *to); /* of the first connection into the port */
+const char *
+rig_explain(struct rig *rig); /* "entity: condition: VERDICT (detail)\n", for each unmet condition */
 
 /* For functions of `call`. */
 weir_message *rig_number(weir_context *context, int64_t number);
 int64_t rig_value(const weir_message *message);
-void rig_note(struct rig *rig, weir_context *context, const char *word);	/* to its text */
+void rig_note(struct rig *rig, weir_context *context, const char *word); /* to its text */
 void rig_break(struct rig *rig);
 
 /* A check within an operator: asserted afterwards, by the test's own thread. */
@@ -101,18 +102,18 @@ void rig_in_world(uint64_t seed, void (*body)(void));
 void rig_on_host(void (*body)(void));
 
 /* For graphs made from now on: */
-extern _Thread_local const char *rig_backend;	/* "sim", unless a function above sets it */
-extern _Thread_local const char *rig_resources;	/* JSON; NULL: none */
+extern _Thread_local const char *rig_backend;   /* "sim", unless a function above sets it */
+extern _Thread_local const char *rig_resources; /* JSON; NULL: none */
 
 /* rig_outlets.c: the program's side of outlets. */
 weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, unsigned flags);
-int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns);	/* the number taken, or the status; -1 if the
-								   message is not complete */
-bool rig_readable(weir_outlet *outlet);		/* true if its descriptor is */
+int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns); /* the number taken, or the status; -1 if the
+							      message is not complete */
+bool rig_readable(weir_outlet *outlet);                    /* true if its descriptor is */
 
 /* A message from outside, for inlets. */
 weir_message *rig_message(struct rig *rig, int64_t number);
-void rig_add_kinds(weir_registry *registry);		/* the rig's operators, and `rig_conditions` */
-extern const weir_condition *const *rig_conditions;	/* NULL-terminated; set by main */
+void rig_add_kinds(weir_registry *registry);        /* the rig's operators, and `rig_conditions` */
+extern const weir_condition *const *rig_conditions; /* NULL-terminated; set by main */
 
 #endif

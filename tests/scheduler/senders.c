@@ -9,8 +9,8 @@ static weir_status note_senders(struct rig *rig, weir_context *context)
 {
 	char line[128];
 
-	snprintf(line, sizeof line, "%s %s %s", weir_context_sender(context, 2, 0), weir_context_sender(context, 2, 1),
-		 weir_context_sender(context, 2, 2));
+	snprintf(line, sizeof line, "%s %s %s", weir_context_sender(context, 2, 0),
+		 weir_context_sender(context, 2, 1), weir_context_sender(context, 2, 2));
 	rig_note(rig, context, line);
 	HOLDS(rig, !weir_context_sender(context, 2, 3));
 	HOLDS(rig, !weir_context_sender(context, 1, 0)); /* no such connection */
@@ -38,7 +38,8 @@ static void c04_an_operator_knows_the_sender_of_each_connection(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(c04_an_operator_knows_the_sender_of_each_connection)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c04_an_operator_knows_the_sender_of_each_connection)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

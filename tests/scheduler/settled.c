@@ -3,12 +3,12 @@
 #include "base/memory.h"
 #include "rig.h"
 
-enum { STREAMS = 3 };	/* more than a message holds without an allocation */
+enum { STREAMS = 3 }; /* more than a message holds without an allocation */
 
 struct wrapped {
-	_Atomic int64_t value;		/* number of finished kernels */
+	_Atomic int64_t value; /* number of finished kernels */
 	_Atomic unsigned destroyed, unfinished;
-	int64_t fails_at;		/* allocations after the last call of compute */
+	int64_t fails_at; /* allocations after the last call of compute */
 };
 
 struct work {
@@ -45,7 +45,7 @@ static weir_status launch_on_all(weir_context *context, struct wrapped *wrapped)
 
 	for (size_t i = 0; !status && i < STREAMS; i++) {
 		status = weir_context_allocate_stream(context, names[i], &stream);
-		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND;	/* longer than a failed run waits */
+		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND; /* longer than a failed run waits */
 		if (!status)
 			status = weir_stream_launch(stream, &late, &work, sizeof(work));
 	}
@@ -58,7 +58,8 @@ static weir_status emit_and_lack_memory(struct rig *rig, weir_context *context)
 	struct wrapped *wrapped = rig->own;
 	weir_tensor tensor = {sizeof(weir_tensor), &wrapped->value, 0, 1, &one, NULL, 0, 64, 1};
 	weir_message *message = NULL;
-	weir_status status = weir_message_wrap(&message, weir_context_graph(context), &tensor, destroy, wrapped);
+	weir_status status =
+		weir_message_wrap(&message, weir_context_graph(context), &tensor, destroy, wrapped);
 
 	if (!status)
 		status = launch_on_all(context, wrapped);

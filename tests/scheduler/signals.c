@@ -30,7 +30,7 @@ static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	if (stream)
-		wr_store(&wr_load(&stream->root)->exposed, true);	/* as if it had the handle */
+		wr_store(&wr_load(&stream->root)->exposed, true); /* as if it had the handle */
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 
@@ -61,7 +61,8 @@ static void poke_end(struct rig *rig)
 
 static void g02_a_fan_in_that_shrinks_keeps_its_token(void **state)
 {
-	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=3 take=3; b:source ticks=1 first=10 work=20ms -> end; "
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=3 take=3; b:source "
+				 "ticks=1 first=10 work=20ms -> end; "
 				 "c:source ticks=1 first=20 work=30ms -> end");
 	wr_token token;
 

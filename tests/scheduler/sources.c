@@ -6,8 +6,8 @@
 /* --- conditions of the tests, for one test at a time --- */
 
 static weir_graph *graph;
-static weir_fence work;	   /* what the first tick enqueued */
-static int64_t due;	   /* when the second tick may come, whatever the work does */
+static weir_fence work; /* what the first tick enqueued */
+static int64_t due;     /* when the second tick may come, whatever the work does */
 static int64_t work_ns, second_at;
 static _Atomic unsigned asked;
 

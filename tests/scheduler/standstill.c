@@ -90,7 +90,8 @@ static void xb06_entities_behind_a_cause_are_counted_not_listed(void **state)
 	strcat(text, " -> end enabled=false");
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_string_equal(rig->outcome.text, "end waits: boolean: disabled (WAIT); 51 others wait behind it");
+	assert_string_equal(rig->outcome.text,
+			    "end waits: boolean: disabled (WAIT); 51 others wait behind it");
 	rig_destroy(rig);
 }
 
@@ -101,7 +102,8 @@ static void xb06_of_many_causes_some_are_told(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
-		snprintf(text + strlen(text), 96, "%ss%d:source -> e%d:end enabled=false", i ? "; " : "", i, i);
+		snprintf(text + strlen(text), 96, "%ss%d:source -> e%d:end enabled=false", i ? "; " : "", i,
+			 i);
 	rig = rig_of(text);
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
 	assert_says(rig->outcome.text, "e0 waits: boolean: disabled (WAIT); e1 waits");
@@ -139,7 +141,8 @@ static void xb07_an_outlet_that_nothing_takes_from_is_told(void **state)
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "p.out2 -> outlet is full (1 of 1): nothing takes from the outlet");
-	assert_says(rig_explain(rig), "p: room on out2: WAIT (no room behind the output: p.out2 -> outlet is full");
+	assert_says(rig_explain(rig),
+		    "p: room on out2: WAIT (no room behind the output: p.out2 -> outlet is full");
 	weir_text_free(text);
 	end(rig);
 }
@@ -186,13 +189,15 @@ static void xb07_what_is_parked_with_nothing_unmet_is_told(void **state)
 
 static void xb16_times_and_fences_are_told_with_their_age(void **state)
 {
-	struct rig *rig = rig_of("camera:source ticks=1 work=50ms -> end gate=in; slow:source period=1s count=2 -> other:end");
+	struct rig *rig = rig_of(
+		"camera:source ticks=1 work=50ms -> end gate=in; slow:source period=1s count=2 -> other:end");
 	char *text;
 
 	(void)state;
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
-	assert_says(text, "end waits: cuda_stream on in: 1 fence pending, oldest 10.0 ms, producer camera (WAIT_EVENT)");
+	assert_says(text, "end waits: cuda_stream on in: 1 fence pending, oldest 10.0 ms, producer camera "
+			  "(WAIT_EVENT)");
 	assert_says(text, "slow waits: periodic: the period is not over, due in 990 ms (WAIT_TIME)");
 	assert_says(text, "; 1 other waits behind them");
 	weir_text_free(text);

@@ -12,10 +12,10 @@
 #include "streams/system.h"
 
 #ifdef WR_TSAN
-#define SEEDS 10	/* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
+#define SEEDS 10 /* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
 #elif defined WR_ASAN
 #define SEEDS 200
-#define STEP 5		/* of the failing allocations: a world is slow there */
+#define STEP  5 /* of the failing allocations: a world is slow there */
 #else
 #define SEEDS 1500
 #endif
@@ -72,11 +72,13 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0,
 
 static const int64_t *data(weir_context *context, unsigned input)
 {
-	return weir_context_count(context, input) ? weir_message_data(weir_context_message(context, input, 0)) : NULL;
+	return weir_context_count(context, input) ? weir_message_data(weir_context_message(context, input, 0))
+						  : NULL;
 }
 
 /* A new tensor, written by a kernel on the stream: the sum of input 0, input 1 and a number. */
-static weir_status add(weir_context *context, weir_stream *stream, int64_t number, int64_t ns, weir_message **out)
+static weir_status add(weir_context *context, weir_stream *stream, int64_t number, int64_t ns,
+		       weir_message **out)
 {
 	struct sum sum = {NULL, {data(context, 0), data(context, 1)}, number, ns};
 	weir_status status = stream ? weir_context_alloc(context, &like, false, out) : WEIR_E_DEVICE;
@@ -91,7 +93,8 @@ static weir_status add(weir_context *context, weir_stream *stream, int64_t numbe
 	return status;
 }
 
-static weir_status emit_sum(weir_context *context, unsigned output, weir_stream *stream, int64_t number, int64_t ns)
+static weir_status emit_sum(weir_context *context, unsigned output, weir_stream *stream, int64_t number,
+			    int64_t ns)
 {
 	weir_message *message = NULL;
 	weir_status status = add(context, stream, number, ns, &message);
@@ -107,7 +110,8 @@ static int64_t tick_of(weir_context *context)
 static weir_status on_internal(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return emit_sum(context, 0, weir_context_stream(context), weir_context_count(context, 0) ? 0 : tick_of(context), MS);
+	return emit_sum(context, 0, weir_context_stream(context),
+			weir_context_count(context, 0) ? 0 : tick_of(context), MS);
 }
 
 /* On a named stream of its own, which the message then carries. */
@@ -146,7 +150,8 @@ static weir_status receive_both(struct rig *rig, weir_context *context)
 static void two_sources_one_sum(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=4 -> p:call capacity=2 -> end gate=in capacity=3; b:call count=4 -> p.in2 capacity=3");
+		struct rig *rig = rig_of("a:call count=4 -> p:call capacity=2 -> end gate=in capacity=3; "
+					 "b:call count=4 -> p.in2 capacity=3");
 
 		rig->options.signal = signals[i];
 		rig_on(rig, "a", on_allocated);
@@ -233,13 +238,16 @@ static weir_status work_on_default(struct rig *rig, weir_context *context)
 static weir_status work_on_both(struct rig *rig, weir_context *context)
 {
 	int64_t *places = rig->own;
-	struct sum first = {&places[0], {NULL, NULL}, 5, 20 * MS}, second = {&places[1], {&places[0], NULL}, 1, 0};
+	struct sum first = {&places[0], {NULL, NULL}, 5, 20 * MS},
+		   second = {&places[1], {&places[0], NULL}, 1, 0};
 	weir_stream *stream = weir_context_stream(context);
 	weir_status status = weir_stream_launch(stream, &adder, &first, sizeof first);
 
 	if (!status)
 		status = weir_context_receive_stream(context, 0, true, true, &stream);
-	return status ? status : weir_stream_launch(weir_context_default_stream(context), &adder, &second, sizeof second);
+	return status ? status
+		      : weir_stream_launch(weir_context_default_stream(context), &adder, &second,
+					   sizeof second);
 }
 
 static void syncing_to_default(void)
@@ -285,7 +293,8 @@ static void one_stream_for_three(void)
 {
 	for (int i = 0; i < 3; i++) {
 		rig_resources = POOL(", \"max_size\": 1, \"default\": true");
-		struct rig *rig = rig_of("a:call count=4 -> b:call -> c:call capacity=2 -> end gate=in capacity=2");
+		struct rig *rig =
+			rig_of("a:call count=4 -> b:call -> c:call capacity=2 -> end gate=in capacity=2");
 
 		rig_resources = NULL;
 		rig->options.signal = signals[i];
@@ -316,13 +325,15 @@ static weir_status receive_without_a_pool(struct rig *rig, weir_context *context
 
 	if (!status)
 		status = weir_context_receive_stream(context, 0, true, false, &other);
-	HOLDS(rig, one_way == other && one_way == carried(context, 1, 0) && one_way != carried(context, 0, 0));
+	HOLDS(rig,
+	      one_way == other && one_way == carried(context, 1, 0) && one_way != carried(context, 0, 0));
 	return status ? status : emit_sum(context, 0, one_way, 100, MS);
 }
 
 static void no_pool_but_messages(void)
 {
-	struct rig *rig = rig_of("a:call count=3 -> p:call pool=none -> end gate=in; b:call count=3 -> p.in2");
+	struct rig *rig =
+		rig_of("a:call count=3 -> p:call pool=none -> end gate=in; b:call count=3 -> p.in2");
 
 	rig_on(rig, "a", on_internal);
 	rig_on(rig, "b", on_allocated);
@@ -409,7 +420,7 @@ static weir_status find_the_same(struct rig *rig, weir_context *context)
 {
 	weir_stream *default_stream = weir_context_default_stream(context);
 
-	HOLDS(rig, default_stream && default_stream == carried(context, 0, 0));	/* one queue, one stream */
+	HOLDS(rig, default_stream && default_stream == carried(context, 0, 0)); /* one queue, one stream */
 	return WEIR_OK;
 }
 
@@ -438,14 +449,15 @@ static weir_status set_on_one_output(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_allocate_stream(context, "other", &other);
 
 	HOLDS(rig, internal && other && internal != other);
-	if (!status && tick_of(context) == 0)	/* for this tick only */
+	if (!status && tick_of(context) == 0) /* for this tick only */
 		status = weir_context_set_stream(context, 1, other);
 	if (!status)
 		status = emit_sum(context, 0, internal, 1, MS);
 	if (!status)
 		status = emit_sum(context, 1, tick_of(context) ? internal : other, 2, 20 * MS);
-	if (tick_of(context) == 0)	/* before it receives anything */
-		memcpy(rig->own, (uint64_t[]){weir_stream_id(internal), weir_stream_id(other)}, 2 * sizeof(uint64_t));
+	if (tick_of(context) == 0) /* before it receives anything */
+		memcpy(rig->own, (uint64_t[]){weir_stream_id(internal), weir_stream_id(other)},
+		       2 * sizeof(uint64_t));
 	return status;
 }
 
@@ -467,7 +479,8 @@ static weir_status note_producer(struct rig *rig, weir_context *context)
 static void one_of_two_outputs(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=2 -> x:call gate=in; a.out2 -> y:call gate=in; a -> u:end gate=in; a.out2 -> v:end gate=in");
+		struct rig *rig = rig_of("a:call count=2 -> x:call gate=in; a.out2 -> y:call gate=in; a -> "
+					 "u:end gate=in; a.out2 -> v:end gate=in");
 		uint64_t ids[2] = {0, 0};
 
 		rig->options.signal = signals[i];
@@ -499,7 +512,8 @@ static weir_status write_halves(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	for (int i = 0; !status && i < 2; i++) {
-		struct sum sum = {(int64_t *)weir_message_data(message) + i, {NULL, NULL}, 3 + i, (1 + i) * MS};
+		struct sum sum = {
+			(int64_t *)weir_message_data(message) + i, {NULL, NULL}, 3 + i, (1 + i) * MS};
 		*sum.to = -1;
 		status = weir_context_allocate_stream(context, i ? "left" : "right", &streams[i]);
 		if (!status)
@@ -523,7 +537,7 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 	HOLDS(rig, streams[0] != streams[1] && !weir_stream_same(streams[0], streams[1]));
 	status = weir_context_alloc(context, &like, false, &message);
 	if (!status)
-		status = weir_context_synchronize_streams(context, streams, 3, streams[1]);	/* target, NULL */
+		status = weir_context_synchronize_streams(context, streams, 3, streams[1]); /* target, NULL */
 	if (status)
 		return status;
 	struct sum sum = {weir_message_data(message), {&halves[0], &halves[1]}, 0, 0};
@@ -536,7 +550,8 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 static void two_streams_in_one_message(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=3 -> p:call capacity=2 -> end gate=in; a -> q:call gate=in");
+		struct rig *rig =
+			rig_of("a:call count=3 -> p:call capacity=2 -> end gate=in; a -> q:call gate=in");
 
 		rig->options.signal = signals[i];
 		rig_on(rig, "a", write_halves);
@@ -566,7 +581,9 @@ static weir_status pass_on(struct rig *rig, weir_context *context)
 	(void)rig;
 	if (!status && output)
 		status = weir_context_set_stream(context, 1, stream);
-	return status ? status : weir_context_emit(context, output, weir_message_ref(weir_context_message(context, 0, 0)));
+	return status ? status
+		      : weir_context_emit(context, output,
+					  weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
 static weir_status count_producers(struct rig *rig, weir_context *context)
@@ -579,7 +596,8 @@ static weir_status count_producers(struct rig *rig, weir_context *context)
 
 static void passing_on(void)
 {
-	struct rig *rig = rig_of("a:call count=2 -> p:call capacity=2 -> x:call; p.out2 -> y:call; a -> keep:call asynchronous=1 capacity=2; "
+	struct rig *rig = rig_of("a:call count=2 -> p:call capacity=2 -> x:call; p.out2 -> y:call; a -> "
+				 "keep:call asynchronous=1 capacity=2; "
 				 "b:call count=2 -> q:call capacity=2 -> z:call; q.out2 -> zz:call");
 
 	rig_on(rig, "a", on_internal);
@@ -621,8 +639,9 @@ static weir_status count_queues(struct rig *rig, weir_context *context)
 static weir_status pass_in_place(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return weir_context_stream(context) ?
-		       weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0))) : WEIR_E_DEVICE;
+	return weir_context_stream(context)
+		       ? weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)))
+		       : WEIR_E_DEVICE;
 }
 
 static void one_queue_twice(void)
@@ -655,13 +674,15 @@ static weir_status on_one_of_many(struct rig *rig, weir_context *context)
 	status = weir_context_allocate_stream(context, name, &stream);
 	if (!status)
 		status = weir_context_set_stream(context, 0, stream);
-	return status ? status : emit_sum(context, 0, stream, tick_of(context), (4 - tick_of(context) % 4) * MS);
+	return status ? status
+		      : emit_sum(context, 0, stream, tick_of(context), (4 - tick_of(context) % 4) * MS);
 }
 
 static void many_streams_in_one_queue(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=9 -> x:end gate=in capacity=4; a -> y:end gate=in capacity=4 take=3");
+		struct rig *rig = rig_of(
+			"a:call count=9 -> x:end gate=in capacity=4; a -> y:end gate=in capacity=4 take=3");
 
 		rig->options.signal = signals[i];
 		rig_on(rig, "a", on_one_of_many);
@@ -683,8 +704,9 @@ static void g01_a_queue_holds_messages_of_different_streams(void **state)
 static void any_size_receiver(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=4 -> end.any gate=any capacity=2; b:call count=4 -> end.any; "
-					 "c:source ticks=4 first=50 -> end.any");
+		struct rig *rig =
+			rig_of("a:call count=4 -> end.any gate=any capacity=2; b:call count=4 -> end.any; "
+			       "c:source ticks=4 first=50 -> end.any");
 
 		rig->options.signal = signals[i];
 		rig_on(rig, "a", on_allocated);
@@ -713,7 +735,8 @@ static weir_status write_in_place(struct rig *rig, weir_context *context, weir_m
 
 	HOLDS(rig, weir_message_unique(message));
 	*out = message;
-	return weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 10, 5 * MS}, sizeof(struct sum));
+	return weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 10, 5 * MS},
+				  sizeof(struct sum));
 }
 
 static weir_status in_place_to_two(struct rig *rig, weir_context *context)
@@ -739,8 +762,9 @@ static weir_status in_place_and_kept(struct rig *rig, weir_context *context)
 static void writing_in_place(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=3 -> p:call -> u:end gate=in; p.out2 -> v:end gate=in; "
-					 "b:call count=3 -> q:call -> w:end gate=in");
+		struct rig *rig =
+			rig_of("a:call count=3 -> p:call -> u:end gate=in; p.out2 -> v:end gate=in; "
+			       "b:call count=3 -> q:call -> w:end gate=in");
 		weir_message *kept = NULL;
 
 		rig->options.signal = signals[i];
@@ -770,7 +794,8 @@ static weir_status read_slowly(struct rig *rig, weir_context *context)
 	static int64_t nowhere;
 
 	(void)rig;
-	return weir_stream_launch(weir_context_stream(context), &adder, &(struct sum){&nowhere, {data(context, 0), NULL}, 0, 20 * MS},
+	return weir_stream_launch(weir_context_stream(context), &adder,
+				  &(struct sum){&nowhere, {data(context, 0), NULL}, 0, 20 * MS},
 				  sizeof(struct sum));
 }
 
@@ -816,7 +841,8 @@ static weir_status pass_on_later(struct rig *rig, weir_context *context)
 		return WEIR_OK;
 	}
 	static int64_t place;
-	weir_status status = weir_stream_launch(stream, &adder, &(struct sum){&place, {NULL, NULL}, 1, 100 * MS}, sizeof(struct sum));
+	weir_status status = weir_stream_launch(
+		stream, &adder, &(struct sum){&place, {NULL, NULL}, 1, 100 * MS}, sizeof(struct sum));
 	return status ? status : weir_context_emit(context, 0, weir_message_ref(*kept));
 }
 
@@ -830,7 +856,8 @@ static weir_status has_one_stream(struct rig *rig, weir_context *context)
 static void passing_on_later(void)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = rig_of("a:call count=2 -> p:call -> y:call; a -> x:end gate=in capacity=2 asynchronous=1");
+		struct rig *rig = rig_of(
+			"a:call count=2 -> p:call -> y:call; a -> x:end gate=in capacity=2 asynchronous=1");
 		weir_message *kept = NULL;
 
 		rig->options.signal = signals[i];
@@ -895,7 +922,9 @@ static weir_status set_then_receive(struct rig *rig, weir_context *context)
 
 	if (!status)
 		status = weir_context_receive_stream(context, 0, false, false, &stream);
-	return status ? status : weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 1, 20 * MS}, sizeof(struct sum));
+	return status ? status
+		      : weir_stream_launch(stream, &adder, &(struct sum){place, {place, NULL}, 1, 20 * MS},
+					   sizeof(struct sum));
 }
 
 static void changing_streams(void)
@@ -938,7 +967,8 @@ static weir_status begin(struct rig *rig, weir_context *context)
 
 	refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
 		"p: streams are received in compute: its messages are taken when it begins");
-	refused(rig, weir_context_set_stream(context, 0, stream), WEIR_E_INVALID, "p: a stream is set in compute");
+	refused(rig, weir_context_set_stream(context, 0, stream), WEIR_E_INVALID,
+		"p: a stream is set in compute");
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, &stream, 1) == 0);
 	if (!status)
 		status = add(context, stream, 1, 10 * MS, &message);
@@ -946,7 +976,8 @@ static weir_status begin(struct rig *rig, weir_context *context)
 		status = weir_context_synchronize_streams(context, &stream, 1, target);
 	if (!status)
 		status = weir_stream_launch(target, &adder,
-					    &(struct sum){rig->own, {weir_message_data(message), NULL}, 1, 0}, sizeof(struct sum));
+					    &(struct sum){rig->own, {weir_message_data(message), NULL}, 1, 0},
+					    sizeof(struct sum));
 	weir_message_unref(message);
 	return status;
 }
@@ -957,7 +988,8 @@ static void end(struct rig *rig, weir_context *context)
 
 	HOLDS(rig, *(int64_t *)rig->own == 12);
 	HOLDS(rig, weir_context_allocate_stream(context, "tables", &stream) == WEIR_OK);
-	refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID, "received in compute");
+	refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
+		"received in compute");
 }
 
 /* Its last work is on a stream that is not the current one. */
@@ -968,8 +1000,10 @@ static weir_status work_late(struct rig *rig, weir_context *context)
 
 	if (!status)
 		status = weir_context_synchronize_streams(context, &internal, 1, stream);
-	return status ? status :
-			weir_stream_launch(stream, &adder, &(struct sum){rig->own, {rig->own, NULL}, 10, 30 * MS}, sizeof(struct sum));
+	return status ? status
+		      : weir_stream_launch(stream, &adder,
+					   &(struct sum){rig->own, {rig->own, NULL}, 10, 30 * MS},
+					   sizeof(struct sum));
 }
 
 static void starting_and_stopping(void)
@@ -1027,7 +1061,8 @@ static weir_status allocate_at_start(struct rig *rig, weir_context *context)
 
 static void observing_streams(void)
 {
-	static const struct wr_observer observer = {.name = "test", .open = open_observer, .stream = note_stream_owner};
+	static const struct wr_observer observer = {
+		.name = "test", .open = open_observer, .stream = note_stream_owner};
 	static const struct wr_observer *const observers[] = {&observer};
 	struct rig *rig = rig_of("source ticks=3 -> p:call");
 
@@ -1038,7 +1073,7 @@ static void observing_streams(void)
 	observed.text[0] = '\0';
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(observed.text, "p.tables p p.late");
-	assert_int_equal(rig_run(rig), WEIR_OK);	/* each run names its streams anew */
+	assert_int_equal(rig_run(rig), WEIR_OK); /* each run names its streams anew */
 	assert_string_equal(observed.text, "p.tables p p.late p.tables p p.late");
 	rig_destroy(rig);
 }
@@ -1062,7 +1097,8 @@ static weir_status work_beside_and_cut(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
 	if (!status)
-		status = weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, 20 * MS}, sizeof(struct sum));
+		status = weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, 20 * MS},
+					    sizeof(struct sum));
 	weir_scheduler_stop(rig->scheduler, false);
 	return status;
 }
@@ -1094,8 +1130,8 @@ static void s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short(v
 
 static weir_status begin_long(struct rig *rig, weir_context *context)
 {
-	return weir_stream_launch(weir_context_stream(context), &adder, &(struct sum){rig->own, {rig->own, NULL}, 5, 30 * MS},
-				  sizeof(struct sum));
+	return weir_stream_launch(weir_context_stream(context), &adder,
+				  &(struct sum){rig->own, {rig->own, NULL}, 5, 30 * MS}, sizeof(struct sum));
 }
 
 static weir_status begin_badly(struct rig *rig, weir_context *context)
@@ -1146,7 +1182,8 @@ static weir_status work_in_the_second_run(struct rig *rig, weir_context *context
 	if (!wr_load(&rig->told))
 		return WEIR_OK;
 	weir_scheduler_stop(rig->scheduler, false);
-	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, SECOND}, sizeof(struct sum));
+	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, SECOND},
+				  sizeof(struct sum));
 }
 
 static void running_again(void)
@@ -1191,7 +1228,8 @@ static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 
 	HOLDS(rig, stream);
 	wr_store(&wr_load(&stream->root)->exposed, true);
-	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, MS}, sizeof(struct sum));
+	return weir_stream_launch(stream, &adder, &(struct sum){rig->own, {NULL, NULL}, 5, MS},
+				  sizeof(struct sum));
 }
 
 static void starting_again(void)
@@ -1261,8 +1299,10 @@ static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
 	HOLDS(rig, weir_context_stream(context));
-	return status ? status :
-			weir_stream_launch(stream, &adder, &(struct sum){rig->own, {rig->own, NULL}, 10, SECOND}, sizeof(struct sum));
+	return status ? status
+		      : weir_stream_launch(stream, &adder,
+					   &(struct sum){rig->own, {rig->own, NULL}, 10, SECOND},
+					   sizeof(struct sum));
 }
 
 static void cut_short(void)
@@ -1291,7 +1331,8 @@ static void s07_stop_is_not_called_while_any_of_the_streams_works(void **state)
 static void three_runs(void)
 {
 	rig_resources = POOL(", \"reserved_size\": 2, \"default\": true");
-	struct rig *rig = rig_of("a:call count=4 -> b:call -> end gate=in; c:call count=3 pool=none -> q:call pool=none");
+	struct rig *rig = rig_of(
+		"a:call count=4 -> b:call -> end gate=in; c:call count=3 pool=none -> q:call pool=none");
 	uint64_t last = 0;
 
 	rig_resources = NULL;
@@ -1336,9 +1377,11 @@ static void s08_schedulers_of_other_backends_have_streams_of_their_own(void **st
 	static const char *const backends[] = {"host", "sim", "host", "host", "sim", "sim"};
 
 	(void)state;
-	rig_resources = "{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 2]},"
-			"\"p\": {\"type\": \"stream_pool\", \"device\": 1, \"reserved_size\": 3, \"max_size\": 3}}";
-	struct rig *rig = rig_of("a:call count=3 pool=g -> b:call pool=p -> end gate=in capacity=2; c:call count=2 pool=none -> d:call pool=default");
+	rig_resources =
+		"{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 2]},"
+		"\"p\": {\"type\": \"stream_pool\", \"device\": 1, \"reserved_size\": 3, \"max_size\": 3}}";
+	struct rig *rig = rig_of("a:call count=3 pool=g -> b:call pool=p -> end gate=in capacity=2; c:call "
+				 "count=2 pool=none -> d:call pool=default");
 
 	rig_resources = NULL;
 	rig_on(rig, "a", on_allocated);
@@ -1368,10 +1411,13 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 
 	refused(rig, weir_context_receive_stream(context, 9, true, false, &none), WEIR_E_INVALID,
 		"p: a stream is received on input 9 of 3");
-	refused(rig, weir_context_set_stream(context, 2, stream), WEIR_E_INVALID, "p: a stream is set on output 2 of 2");
+	refused(rig, weir_context_set_stream(context, 2, stream), WEIR_E_INVALID,
+		"p: a stream is set on output 2 of 2");
 	refused(rig, weir_context_set_stream(context, 0, NULL), WEIR_E_INVALID, "p: the stream is NULL");
-	refused(rig, weir_context_synchronize_streams(context, &stream, 1, NULL), WEIR_E_INVALID, "p: the stream is NULL");
-	refused(rig, weir_context_allocate_stream(context, "", &none), WEIR_E_INVALID, "p: a stream is allocated by a name");
+	refused(rig, weir_context_synchronize_streams(context, &stream, 1, NULL), WEIR_E_INVALID,
+		"p: the stream is NULL");
+	refused(rig, weir_context_allocate_stream(context, "", &none), WEIR_E_INVALID,
+		"p: a stream is allocated by a name");
 	refused(rig, weir_context_allocate_stream(context, "second", &none), WEIR_E_BUSY,
 		"p: no stream for 'second': stream pool 'p' is exhausted");
 	refused(rig, weir_stream_launch(none, &adder, NULL, 0), WEIR_E_INVALID,
@@ -1450,7 +1496,8 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 		rig_backend = i ? "host" : "sim";
 		struct rig *rig = rig_of("p:call pool=s");
 		for (int again = 0; again < 2; again++) {
-			assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_INVALID);
+			assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options),
+					 WEIR_E_INVALID);
 			assert_says(weir_last_error(), "green_context_pool 'g'");
 			assert_null(rig->graph->system);
 			assert_null(rig->graph->pools);
@@ -1503,7 +1550,8 @@ static weir_status on_the_second(struct rig *rig, weir_context *context)
 static void two_devices(void)
 {
 	rig_resources = "{\"p\": {\"type\": \"stream_pool\", \"device\": 1}}";
-	struct rig *rig = rig_of("a:call count=3 -> up:upload pool=p -> same:upload pool=p -> b:call pool=p -> down:download pool=p "
+	struct rig *rig = rig_of("a:call count=3 -> up:upload pool=p -> same:upload pool=p -> b:call pool=p "
+				 "-> down:download pool=p "
 				 "-> end gate=in");
 
 	rig_resources = NULL;
@@ -1571,7 +1619,8 @@ static bool may_keep_streams(struct rig *rig, const char *name)
 static bool run_with_failure(int64_t n, bool all)
 {
 	rig_resources = POOL(", \"max_size\": 2");
-	struct rig *rig = rig_of("a:call pool=p count=2 -> b:call pool=none -> c:call pool=p -> h:call -> end gate=in; d:call pool=none count=1 -> e:call");
+	struct rig *rig = rig_of("a:call pool=p count=2 -> b:call pool=none -> c:call pool=p -> h:call -> "
+				 "end gate=in; d:call pool=none count=1 -> e:call");
 	int64_t before = wr_memory_count();
 	weir_status status;
 
@@ -1587,7 +1636,8 @@ static bool run_with_failure(int64_t n, bool all)
 		rig_here(rig);
 		status = weir_scheduler_run(rig->scheduler);
 	}
-	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED || status == WEIR_E_DEVICE);
+	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED ||
+		    status == WEIR_E_DEVICE);
 	wr_memory_fail_at(-1, false);
 	for (size_t i = 0; rig->graph->pools && i < rig->graph->plan->stream_pool_count; i++)
 		assert_true(taken(rig, i) == 0 || may_keep_streams(rig, "a") || may_keep_streams(rig, "c"));

@@ -49,9 +49,10 @@ static void ends_its_thread(rig_fn *compute, unsigned workers)
 	rig_on(rig, "a", compute);
 	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
 	assert_string_equal(rig->outcome.entity, "a");
-	assert_string_equal(rig->outcome.text, "compute ended its thread (pthread_exit or pthread_cancel): the "
-					       "thread is a worker of weir, return from compute");
-	rig_on(rig, "a", NULL);	/* the next run has all its workers again */
+	assert_string_equal(rig->outcome.text,
+			    "compute ended its thread (pthread_exit or pthread_cancel): the "
+			    "thread is a worker of weir, return from compute");
+	rig_on(rig, "a", NULL); /* the next run has all its workers again */
 	rig->options.max_duration_ns = 0;
 	rig_start(rig);
 	weir_scheduler_stop(rig->scheduler, true);
@@ -260,11 +261,19 @@ static void next_millisecond(void *state, const weir_view *view)
 	((struct clock *)state)->next = weir_view_began(view) + MS;
 }
 
-static const weir_parameter in_port[] = {
-	{.size = sizeof(weir_parameter), .name = "port", .type = WEIR_INPUT, .fallback = "\"in\"", .help = "port"}, {.name = NULL}};
-static const weir_condition clocked = {
-	.size = sizeof(weir_condition), .name = "clocked", .help = "of a test", .parameters = in_port,
-	.state_size = sizeof(struct clock), .ask = each_millisecond, .ticked = next_millisecond};
+static const weir_parameter in_port[] = {{.size = sizeof(weir_parameter),
+					  .name = "port",
+					  .type = WEIR_INPUT,
+					  .fallback = "\"in\"",
+					  .help = "port"},
+					 {.name = NULL}};
+static const weir_condition clocked = {.size = sizeof(weir_condition),
+				       .name = "clocked",
+				       .help = "of a test",
+				       .parameters = in_port,
+				       .state_size = sizeof(struct clock),
+				       .ask = each_millisecond,
+				       .ticked = next_millisecond};
 static const weir_condition *const conditions[] = {&clocked, NULL};
 
 static void drains(void)
@@ -319,7 +328,8 @@ int main(void)
 		cmocka_unit_test(s08_a_poke_outside_a_run_is_refused_with_words),
 		cmocka_unit_test(s07_a_stop_within_compute_is_obeyed_before_the_next_tick),
 		cmocka_unit_test(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left),
-		cmocka_unit_test(t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
+		cmocka_unit_test(
+			t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
 	};
 
 	rig_conditions = conditions;

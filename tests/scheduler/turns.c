@@ -7,8 +7,8 @@
 enum { ROUNDS = 500 };
 
 struct turns {
-	bool seen;			/* the third entity had a turn */
-	unsigned without, longest;	/* ticks of the two since then; the most so far */
+	bool seen;                 /* the third entity had a turn */
+	unsigned without, longest; /* ticks of the two since then; the most so far */
 };
 
 static weir_status pass_to_and_fro(struct rig *rig, weir_context *context)
@@ -36,7 +36,8 @@ static weir_status have_a_turn(struct rig *rig, weir_context *context)
  * the worker's own queue. */
 static void pass_beside_a_third(void)
 {
-	struct rig *rig = rig_of("a:call -> b:call policy=pop capacity=2 -> a.in initial=1 policy=pop capacity=2; c:call");
+	struct rig *rig = rig_of(
+		"a:call -> b:call policy=pop capacity=2 -> a.in initial=1 policy=pop capacity=2; c:call");
 	struct turns turns = {.seen = false};
 
 	rig->own = &turns;

@@ -123,7 +123,8 @@ TEST(xb22_a_bare_failure_of_compute_has_plain_words_and_none_of_an_earlier_call)
 	(void)state_;
 	rig->options.workers = 1;
 	rig_on(rig, "a", fail_bare);
-	assert_fails(rig, WEIR_E_IO, "a", "compute returned WEIR_E_IO (input/output failed) without saying why");
+	assert_fails(rig, WEIR_E_IO, "a",
+		     "compute returned WEIR_E_IO (input/output failed) without saying why");
 }
 
 TEST(xb22_a_bare_failure_of_start_has_plain_words_and_none_of_an_earlier_call)
@@ -134,7 +135,8 @@ TEST(xb22_a_bare_failure_of_start_has_plain_words_and_none_of_an_earlier_call)
 	(void)state_;
 	rig_entity(rig, "a")->start = start_bare;
 	assert_int_equal(weir_graph_inlet(rig->graph, "missing.in", &inlet), WEIR_E_INVALID);
-	assert_fails(rig, WEIR_E_IO, "a", "a: start returned WEIR_E_IO (input/output failed) without saying why");
+	assert_fails(rig, WEIR_E_IO, "a",
+		     "a: start returned WEIR_E_IO (input/output failed) without saying why");
 }
 
 TEST(xb22_a_failed_start_names_its_entity_once)
@@ -159,17 +161,19 @@ TEST(xb22_a_status_above_0_is_refused)
 
 	(void)state_;
 	rig_on(rig, "a", return_three);
-	assert_fails(rig, WEIR_E_INVALID, "a",
-		     "compute returned 3: a failure is a negative weir_status, and statuses above 0 mean nothing");
+	assert_fails(
+		rig, WEIR_E_INVALID, "a",
+		"compute returned 3: a failure is a negative weir_status, and statuses above 0 mean nothing");
 }
 
 /* --- a condition that names the past --- */
 
 static void names_the_past(void)
 {
-	assert_fails(rig_of("a:call condition=yesterday"), WEIR_E_INVALID, "a",
-		     "condition 'yesterday' waits until a time that has come, twice in a row: it must say READY "
-		     "when now >= that time");
+	assert_fails(
+		rig_of("a:call condition=yesterday"), WEIR_E_INVALID, "a",
+		"condition 'yesterday' waits until a time that has come, twice in a row: it must say READY "
+		"when now >= that time");
 }
 
 TEST(xb19_a_condition_that_waits_for_the_past_fails_the_run_by_name)

@@ -45,7 +45,7 @@ BODY(t1_an_id_is_never_given_again)
 	rig_wait(rig, fence);
 	rig->c = rig_stream(rig, "next");
 	assert_int_not_equal(weir_stream_id(rig->c), old);
-	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK); /* an old fence is complete */
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);         /* an old fence is complete */
 	assert_string_equal(wr_fence_producer(rig->system, fence, NULL), "?"); /* not the next name */
 }
 
@@ -230,7 +230,8 @@ BODY(t1_no_such_device)
 	weir_stream *stream;
 	void *memory;
 
-	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.device = 99}, "x", &stream), WEIR_E_INVALID);
+	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.device = 99}, "x", &stream),
+			 WEIR_E_INVALID);
 	assert_int_equal(wr_system_alloc(rig->system, 99, 1, &memory), WEIR_E_INVALID);
 	assert_int_equal(wr_system_alloc(rig->system, -2, 1, &memory), WEIR_E_INVALID);
 }
@@ -378,7 +379,8 @@ BODY(t1_streams_of_all_partitions_run)
 	else
 		split(rig, 1, 3, parts);
 	for (int i = 0; i < 3; i++)
-		streams[i] = stream_of(rig, &(struct wr_stream_spec){.partition = parts[i], .priority = -100});
+		streams[i] =
+			stream_of(rig, &(struct wr_stream_spec){.partition = parts[i], .priority = -100});
 	for (int i = 0; i < 3; i++) {
 		if (i)
 			assert_int_equal(weir_stream_wait(streams[i], rig_record(streams[i - 1])), WEIR_OK);
@@ -953,7 +955,7 @@ BODY(f71_the_default_stream_carries_fences_and_signals)
 	rig_store(rig, legacy, 4, 20 * MS);
 	fence = rig_record(legacy);
 	arm(rig, 1, fence);
-	assert_int_equal(arm_inline(rig, 2, fence), WEIR_E_UNSUPPORTED);	/* others may enqueue there */
+	assert_int_equal(arm_inline(rig, 2, fence), WEIR_E_UNSUPPORTED); /* others may enqueue there */
 	rig_until_poked(rig, 1);
 	assert_int_equal(rig_read(rig, rig->a), 4);
 	wr_stream_close(legacy);
@@ -1507,9 +1509,11 @@ static const struct CMUnitTest tests[] = {
 
 /* On cuda each test needs a process of its own: the device stays lost for the process. */
 static const struct CMUnitTest failures[] = {
-	T(f60_a_fault_is_a_named_failure),        T(e3_two_suspects_are_named_and_none_accused),
+	T(f60_a_fault_is_a_named_failure),
+	T(e3_two_suspects_are_named_and_none_accused),
 	T(e1_a_caller_whose_own_call_failed_queries_the_device),
-	T(f61_nothing_succeeds_after_a_fault),    T(f10_a_failure_pokes_each_waiting_entity_once),
+	T(f61_nothing_succeeds_after_a_fault),
+	T(f10_a_failure_pokes_each_waiting_entity_once),
 	T(t4_payloads_come_back_after_a_failure),
 };
 

@@ -21,7 +21,8 @@ static const char ptx[] =
 	"	and.b32 %s, %s, 31;\n	mov.u32 %b, 1;\n	shl.b32 %b, %b, %s;\n"
 	"	red.global.or.b32 [%p], %b;\n"
 	"	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, 20000;\n"
-	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n	ret;\n}\n";
+	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra "
+	"again;\n	ret;\n}\n";
 
 /* Loaded once for all devices, never unloaded. */
 static cudaError_t find_kernel(const char *name, cudaKernel_t *kernel)

@@ -88,7 +88,8 @@ static void g04_longer_work_is_expected_later(void **state)
 			wr_estimate_learn(&longer, 2 * length + i % 3 * US);
 		}
 		assert_true(wr_estimate_early(&shorter) < wr_estimate_early(&longer));
-		assert_true(wr_estimate_early(&shorter) <= shorter.mean && shorter.mean <= wr_estimate_late(&shorter));
+		assert_true(wr_estimate_early(&shorter) <= shorter.mean &&
+			    shorter.mean <= wr_estimate_late(&shorter));
 	}
 }
 
@@ -246,7 +247,7 @@ BODY(g04_a_cancelled_flag_pokes_no_entity)
 	wr_signal_cancel(rig->system, arm(rig, 5, fence));
 	arm(rig, 6, fence);
 	wr_flags_poll(rig->system, wr_now());
-	assert_int_equal(wr_flags_armed(rig->system), 1); /* 5 was removed at once */
+	assert_int_equal(wr_flags_armed(rig->system), 1);  /* 5 was removed at once */
 	wr_signal_cancel(rig->system, arm(rig, 7, fence)); /* 5 was in the list, 7 is in the inbox */
 	poll_until_idle(rig);
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 0);
@@ -618,8 +619,8 @@ BODY(g04_streams_have_their_words_before_the_first_write)
 
 static weir_status alloc_dirty(void *self, int device, size_t bytes, void **out)
 {
-	weir_status status = rig_is("sim") ? wr_backend_sim.alloc(self, device, bytes, out) :
-					     wr_backend_host.alloc(self, device, bytes, out);
+	weir_status status = rig_is("sim") ? wr_backend_sim.alloc(self, device, bytes, out)
+					   : wr_backend_host.alloc(self, device, bytes, out);
 
 	if (!status)
 		memset(*out, 0xff, bytes);
@@ -910,11 +911,14 @@ BODY(g04_each_flag_is_fired_or_cancelled_once)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		lookers[i] = (struct armer){.rig = rig, .over = &over};
-		assert_int_equal(wr_thread_start(&lookers[i].thread, "looker", poll_all_the_time, &lookers[i]), WEIR_OK);
+		assert_int_equal(
+			wr_thread_start(&lookers[i].thread, "looker", poll_all_the_time, &lookers[i]),
+			WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++) {
 		armers[i] = (struct armer){.rig = rig, .stream = streams[i], .first = i * FLAGS};
-		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", write_and_arm, &armers[i]), WEIR_OK);
+		assert_int_equal(wr_thread_start(&armers[i].thread, "armer", write_and_arm, &armers[i]),
+				 WEIR_OK);
 	}
 	for (uint32_t i = 0; i < ARMERS; i++)
 		wr_thread_join(&armers[i].thread);
@@ -923,7 +927,8 @@ BODY(g04_each_flag_is_fired_or_cancelled_once)
 		wr_thread_join(&lookers[i].thread);
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 	for (uint32_t i = 0; i < ARMERS * FLAGS; i++)
-		assert_true(wr_load(&rig->waker.poked[i]) == 1 || (i % FLAGS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
+		assert_true(wr_load(&rig->waker.poked[i]) == 1 ||
+			    (i % FLAGS % 3 == 0 && !wr_load(&rig->waker.poked[i])));
 }
 
 static void watch_all_the_time(void *arg)
@@ -976,10 +981,12 @@ static void write_and_arm_until_failure(void *arg)
 BODY(f10_a_failure_in_the_midst_pokes_no_entity_twice)
 {
 	_Atomic bool over = false;
-	struct armer failer = {.rig = rig}, looker = {.rig = rig, .over = &over}, armer = {.rig = rig, .stream = rig->a};
+	struct armer failer = {.rig = rig}, looker = {.rig = rig, .over = &over},
+		     armer = {.rig = rig, .stream = rig->a};
 
 	assert_int_equal(wr_thread_start(&looker.thread, "looker", poll_all_the_time, &looker), WEIR_OK);
-	assert_int_equal(wr_thread_start(&armer.thread, "armer", write_and_arm_until_failure, &armer), WEIR_OK);
+	assert_int_equal(wr_thread_start(&armer.thread, "armer", write_and_arm_until_failure, &armer),
+			 WEIR_OK);
 	assert_int_equal(wr_thread_start(&failer.thread, "failer", fail_meanwhile, &failer), WEIR_OK);
 	wr_thread_join(&failer.thread);
 	wr_thread_join(&armer.thread);

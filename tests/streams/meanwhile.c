@@ -7,7 +7,7 @@
 #include "streams/signal.h"
 #include "test.h"
 
-#define MS 1000000
+#define MS     1000000
 #define SECOND 1000000000
 
 static struct wr_backend slow; /* the rig's system runs on it */
@@ -30,7 +30,8 @@ static void replace_point(void)
 {
 	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), queried.point);
 
-	wr_store(&place->point, queried.point + 1000); /* seen complete by another thread, and recorded anew */
+	wr_store(&place->point,
+		 queried.point + 1000); /* seen complete by another thread, and recorded anew */
 }
 
 static weir_status answer_late(void *self, void *event)
@@ -50,7 +51,7 @@ BODY(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete)
 	rig->system->backend = &slow;
 	assert_int_equal(wr_fence_query(rig->system, queried), WEIR_OK);
 	rig->system->backend = &wr_backend_host;
-	rig_wait(rig, rig_record(rig->a));	/* complete it before its event is destroyed */
+	rig_wait(rig, rig_record(rig->a)); /* complete it before its event is destroyed */
 }
 
 /* --- the health check runs while a worker has taken the list of deferred frees --- */
@@ -127,7 +128,7 @@ BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 	meanwhile = rig;
 	queried = rig_record(rig->b);
 	place = wr_stream_point(rig->b, queried.point);
-	wr_store_relaxed(&place->at, wr_now() - SECOND);	/* so old that the health check queries it */
+	wr_store_relaxed(&place->at, wr_now() - SECOND); /* so old that the health check queries it */
 	slow.query = begin_before_answer;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);

@@ -26,7 +26,8 @@ static weir_status use(struct attempt *attempt)
 	weir_fence fence;
 	wr_token token;
 	void *memory;
-	weir_status status = wr_stream_open(attempt->system, &(struct wr_stream_spec){0}, "s", &attempt->stream);
+	weir_status status =
+		wr_stream_open(attempt->system, &(struct wr_stream_spec){0}, "s", &attempt->stream);
 
 	if (!status)
 		status = wr_system_alloc(attempt->system, 0, 100, &memory);

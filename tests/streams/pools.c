@@ -58,7 +58,8 @@ BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 	weir_stream *first = acquire(pool), *second = acquire(pool), *third = NULL;
 
 	assert_int_equal(wr_stream_pool_take(pool, "late", &third), WEIR_E_BUSY);
-	assert_string_equal(weir_last_error(), "stream pool 'fast' is exhausted: of 2 streams none is left; raise max_size");
+	assert_string_equal(weir_last_error(),
+			    "stream pool 'fast' is exhausted: of 2 streams none is left; raise max_size");
 	assert_null(third);
 	assert_int_equal(wr_stream_pool_taken(pool), 2);
 	wr_stream_close(first);
@@ -210,7 +211,7 @@ BODY(t02_a_wait_for_one_stream_is_none_for_another)
 	assert_int_equal(others[WR_WAITED - 1]->index % WR_WAITED, rig->c->index % WR_WAITED);
 	rig_store(rig, rig->c, 1, 10 * MS);
 	of_c = rig_record(rig->c);
-	rig->cell++;	/* another cell: both work at the same time */
+	rig->cell++; /* another cell: both work at the same time */
 	rig_store(rig, others[WR_WAITED - 1], 1, 10 * MS);
 	rig->cell--;
 	of_other = rig_record(others[WR_WAITED - 1]);
@@ -261,7 +262,8 @@ static void run_crowd(struct crowd *crowd, void (*last)(void *arg))
 	struct wr_thread threads[THREADS] = {{0}};
 
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(wr_thread_start(&threads[i], "crowd", i == THREADS - 1 ? last : acquire_and_release, crowd),
+		assert_int_equal(wr_thread_start(&threads[i], "crowd",
+						 i == THREADS - 1 ? last : acquire_and_release, crowd),
 				 WEIR_OK);
 	for (int i = 0; i < THREADS - 1; i++)
 		wr_thread_join(&threads[i]);
@@ -548,14 +550,18 @@ BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
 	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_OK);
 	assert_non_null(parts[0]);
 	assert_int_equal(sms[0], 1);
-	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "x", &x), WEIR_OK);
+	assert_int_equal(
+		wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "x", &x),
+		WEIR_OK);
 	rig_store(rig, x, 3, MS);
 	assert_int_equal(rig_read(rig, x), 3);
 	wr_stream_close(x);
 	y = rig_stream(rig, "of the whole device");
 	assert_ptr_not_equal(x, y);
 	wr_stream_close(y);
-	assert_int_equal(wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "y", &y), WEIR_OK);
+	assert_int_equal(
+		wr_stream_open(rig->system, &(struct wr_stream_spec){.partition = parts[0]}, "y", &y),
+		WEIR_OK);
 	assert_ptr_equal(x, y);
 	wr_stream_close(y);
 	spec.device = 77;
@@ -657,7 +663,8 @@ static weir_stream *wrap(struct rig *rig, weir_stream *native)
 
 BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
 {
-	weir_stream *x = wrap(rig, rig->a), *y = wrap(rig, rig->a), *z = wrap(rig, rig->b), *legacy = NULL, *none = NULL;
+	weir_stream *x = wrap(rig, rig->a), *y = wrap(rig, rig->a), *z = wrap(rig, rig->b), *legacy = NULL,
+		    *none = NULL;
 
 	assert_ptr_not_equal(x, y);
 	assert_true(weir_stream_same(x, y));
@@ -689,7 +696,8 @@ BODY(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_E_BUSY);
 	rig_wait(rig, fence);
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
-	assert_int_equal(wr_stream_share_of(rig->system, weir_stream_id(wrapped), "late", &late), WEIR_E_CLOSED);
+	assert_int_equal(wr_stream_share_of(rig->system, weir_stream_id(wrapped), "late", &late),
+			 WEIR_E_CLOSED);
 	assert_int_equal(wr_stream_unwrap(rig->a), WEIR_E_INVALID);
 	assert_int_equal(wr_stream_unwrap(NULL), WEIR_OK);
 }

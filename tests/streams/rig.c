@@ -92,8 +92,7 @@ static const weir_kernel add_kernel = {
 	.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
 const weir_kernel rig_broken = {
 	.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
-const weir_kernel rig_places = {
-	.size = sizeof(weir_kernel), .name = "places", CUDA_FORM(rig_cuda_places)};
+const weir_kernel rig_places = {.size = sizeof(weir_kernel), .name = "places", CUDA_FORM(rig_cuda_places)};
 
 /* --- streams and points --- */
 
@@ -165,7 +164,8 @@ void rig_until_kicked(struct rig *rig, int kicks)
 
 static void begin(struct rig *rig, uint64_t seed)
 {
-	struct wr_system_options options = {.backend = rig_backend, .seed = seed, .sim = rig->sim, .devices = 2};
+	struct wr_system_options options = {
+		.backend = rig_backend, .seed = seed, .sim = rig->sim, .devices = 2};
 	void *memory;
 
 	assert_int_equal(wr_system_create(&rig->system, &options), WEIR_OK);

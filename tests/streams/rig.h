@@ -21,36 +21,36 @@ struct rig {
 	struct wr_sim *sim;
 	struct rig_waker waker;
 	weir_stream *a, *b, *c;
-	int *cell;			/* on the device; two more cells follow */
-	int *copy;			/* of the cell, in host memory */
+	int *cell; /* on the device; two more cells follow */
+	int *copy; /* of the cell, in host memory */
 };
 
-extern const char *rig_backend;		/* set once, before the tests */
+extern const char *rig_backend; /* set once, before the tests */
 bool rig_is(const char *backend);
-bool rig_device_answers(void);		/* true if there is a device to test */
+bool rig_device_answers(void); /* true if there is a device to test */
 
-void rig_run(void (*body)(struct rig *rig), uint64_t seed);	/* on an attached system */
+void rig_run(void (*body)(struct rig *rig), uint64_t seed); /* on an attached system */
 void rig_fill_waker(struct rig_waker *waker);
 
 /* All of these assert success. */
 weir_stream *rig_stream(struct rig *rig, const char *owner);
-void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* after ns; a kernel */
-void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);	/* likewise */
+void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns); /* after ns; a kernel */
+void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);   /* likewise */
 weir_fence rig_record(weir_stream *stream);
 void rig_wait(struct rig *rig, weir_fence fence);
-int rig_read(struct rig *rig, weir_stream *stream);	/* the cell after the work on the stream */
+int rig_read(struct rig *rig, weir_stream *stream); /* the cell after the work on the stream */
 void rig_until_poked(struct rig *rig, uint32_t entity);
 void rig_until_kicked(struct rig *rig, int kicks);
 
-extern const weir_kernel rig_broken;	/* loses the device */
-extern const weir_kernel rig_places;	/* cuda: marks the multiprocessors that run it in a uint32_t[8] */
+extern const weir_kernel rig_broken; /* loses the device */
+extern const weir_kernel rig_places; /* cuda: marks the multiprocessors that run it in a uint32_t[8] */
 
 /* cuda.c: the rig's kernels for CUDA. */
 int rig_cuda_store(void *stream, const void *arguments);
 int rig_cuda_add(void *stream, const void *arguments);
 int rig_cuda_break(void *stream, const void *arguments);
 int rig_cuda_places(void *stream, const void *arguments);
-bool rig_cuda_capture(void *stream, bool begin);	/* in global mode; false: it was invalidated */
+bool rig_cuda_capture(void *stream, bool begin); /* in global mode; false: it was invalidated */
 
 struct rig_work {
 	int *cell;

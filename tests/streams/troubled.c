@@ -9,7 +9,7 @@
 #include "test.h"
 
 #ifdef __SANITIZE_THREAD__
-#define STEP 97		/* of the sweep over allocations, which is slow under ThreadSanitizer */
+#define STEP 97 /* of the sweep over allocations, which is slow under ThreadSanitizer */
 #else
 #define STEP 1
 #endif
@@ -412,8 +412,8 @@ static void f40_whatever_allocation_fails_nothing_is_lost(void **state)
 /* --- any call of the backend is refused --- */
 
 static struct {
-	int n, calls;		/* call number n is refused */
-	bool lost;		/* the call is not refused; the device is lost before it */
+	int n, calls; /* call number n is refused */
+	bool lost;    /* the call is not refused; the device is lost before it */
 	weir_stream *stream;
 } refusal;
 
@@ -422,7 +422,8 @@ static void lose_device(void *self)
 	weir_stream *stream = refusal.stream;
 	void *event = wr_load(&stream->ring)->points[0].event;
 
-	assert_int_equal(wr_backend_host.launch(self, 0, wr_load(&stream->native), &rig_broken, NULL, 0), WEIR_OK);
+	assert_int_equal(wr_backend_host.launch(self, 0, wr_load(&stream->native), &rig_broken, NULL, 0),
+			 WEIR_OK);
 	while (wr_backend_host.query(self, event) != WEIR_E_DEVICE)
 		wr_thread_yield();
 }
@@ -444,7 +445,7 @@ static weir_status refusal_text(void)
 #define REFUSABLE(name, parameters, arguments)                                                               \
 	static weir_status may_##name parameters                                                             \
 	{                                                                                                    \
-		return is_refused(self) ? refusal_text() : wr_backend_host.name arguments;                          \
+		return is_refused(self) ? refusal_text() : wr_backend_host.name arguments;                   \
 	}
 
 REFUSABLE(stream_create, (void *self, int device, unsigned flags, int priority, void *partition, void **out),
@@ -453,7 +454,8 @@ REFUSABLE(event_create, (void *self, int device, void **out), (self, device, out
 REFUSABLE(record, (void *self, int device, void *stream, void *event), (self, device, stream, event))
 REFUSABLE(wait, (void *self, int device, void *stream, void *event), (self, device, stream, event))
 REFUSABLE(query, (void *self, void *event), (self, event))
-REFUSABLE(call, (void *self, int device, void *stream, void (*fn)(void *arg), void *arg), (self, device, stream, fn, arg))
+REFUSABLE(call, (void *self, int device, void *stream, void (*fn)(void *arg), void *arg),
+	  (self, device, stream, fn, arg))
 REFUSABLE(write_flag, (void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value),
 	  (self, device, stream, word, value))
 REFUSABLE(alloc, (void *self, int device, size_t bytes, void **out), (self, device, bytes, out))
@@ -581,7 +583,8 @@ int main(void)
 		cmocka_unit_test(t05_a_signal_stream_in_use_when_the_system_fails_is_waited_for),
 		cmocka_unit_test(f40_whatever_allocation_fails_nothing_is_lost),
 		cmocka_unit_test(f65_whatever_call_is_refused_nothing_is_lost),
-		cmocka_unit_test(e02_a_stream_with_work_of_a_lost_device_is_closed_after_its_host_worker_has_left_it),
+		cmocka_unit_test(
+			e02_a_stream_with_work_of_a_lost_device_is_closed_after_its_host_worker_has_left_it),
 		cmocka_unit_test(e02_auto_takes_the_host_only_where_there_is_no_device),
 		cmocka_unit_test(t04_work_is_over_only_when_the_device_says_so),
 	};

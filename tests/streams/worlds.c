@@ -170,8 +170,8 @@ static weir_fence record(struct world *world, weir_stream *stream)
 
 static weir_status arm(struct world *world, uint32_t entity, const weir_fence *fences, wr_token *token)
 {
-	return uses_flags(world) ? wr_flag_arm(world->system, entity, fences, 2, token) :
-			      wr_signal_arm(world->system, entity, fences, 2, token);
+	return uses_flags(world) ? wr_flag_arm(world->system, entity, fences, 2, token)
+				 : wr_signal_arm(world->system, entity, fences, 2, token);
 }
 
 /* A tick: allocates memory, launches a kernel that writes it and one on another stream that reads it. */
@@ -189,7 +189,8 @@ static void produce(struct worker *self, struct payload *payload, uint32_t entit
 	assert_int_equal(weir_stream_wait(self->reader, payload->fences[0]), WEIR_OK);
 	launch(self->reader, &check_kernel, payload);
 	payload->fences[1] = record(self->world, self->reader);
-	payload->retired = (struct wr_deferred_free){.fences = payload->fences, .count = 2, .release = release};
+	payload->retired =
+		(struct wr_deferred_free){.fences = payload->fences, .count = 2, .release = release};
 }
 
 static bool complete(struct world *world, const weir_fence *fences)
@@ -307,8 +308,12 @@ static void open_world(struct world *world)
 
 		worker->world = world;
 		worker->index = i;
-		assert_int_equal(wr_stream_open(world->system, &(struct wr_stream_spec){0}, "writer", &worker->stream), WEIR_OK);
-		assert_int_equal(wr_stream_open(world->system, &(struct wr_stream_spec){0}, "reader", &worker->reader), WEIR_OK);
+		assert_int_equal(
+			wr_stream_open(world->system, &(struct wr_stream_spec){0}, "writer", &worker->stream),
+			WEIR_OK);
+		assert_int_equal(
+			wr_stream_open(world->system, &(struct wr_stream_spec){0}, "reader", &worker->reader),
+			WEIR_OK);
 	}
 }
 
@@ -487,7 +492,9 @@ static void run_cuts(void *arg)
 	wr_system_set_knobs(cut->system, &knobs);
 	cut->system->signals.bound = BOUND;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(wr_stream_open(cut->system, &(struct wr_stream_spec){0}, "s", &cut->streams[i]), WEIR_OK);
+		assert_int_equal(
+			wr_stream_open(cut->system, &(struct wr_stream_spec){0}, "s", &cut->streams[i]),
+			WEIR_OK);
 	for (int i = 0; i < 3; i++)
 		run_and_cut(cut);
 	assert_int_equal(wr_system_outstanding(cut->system), 0);
@@ -615,7 +622,8 @@ static void tick(struct ticking *ticking)
 	wr_fetch_add(&ticking->waker.live, 1);
 	wr_stream_begin(ticking->stream);
 	wr_switch();
-	assert_int_equal(weir_stream_launch(ticking->stream, &sleep_kernel, &nothing, sizeof nothing), WEIR_OK);
+	assert_int_equal(weir_stream_launch(ticking->stream, &sleep_kernel, &nothing, sizeof nothing),
+			 WEIR_OK);
 	rig_record(ticking->stream);
 	wr_fetch_sub(&ticking->waker.live, 1);
 }
@@ -643,7 +651,8 @@ static void run_ticks(void *arg)
 	wr_system_set_knobs(ticking->system, &knobs);
 	rig_fill_waker(&ticking->waker);
 	wr_system_attach(ticking->system, &ticking->waker.waker);
-	assert_int_equal(wr_stream_open(ticking->system, &(struct wr_stream_spec){0}, "s", &ticking->stream), WEIR_OK);
+	assert_int_equal(wr_stream_open(ticking->system, &(struct wr_stream_spec){0}, "s", &ticking->stream),
+			 WEIR_OK);
 	assert_int_equal(wr_thread_start(&looker, "looker", look_at_tick, ticking), WEIR_OK);
 	for (int i = 0; i < 4; i++) {
 		tick(ticking);
@@ -668,9 +677,10 @@ static void s4_e2_a_stream_with_work_holds_a_reference(void **state)
 
 		wr_tokens_forget();
 		assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_BY_SEED), WEIR_OK);
-		if (wr_sim_call(sim, run_ticks, &ticking) || wr_load(&ticking.unreferenced) || wr_load(&ticking.waker.live))
-			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed, wr_load(&ticking.waker.live),
-				 weir_last_error());
+		if (wr_sim_call(sim, run_ticks, &ticking) || wr_load(&ticking.unreferenced) ||
+		    wr_load(&ticking.waker.live))
+			fail_msg("seed %llu: %d references, %s", (unsigned long long)seed,
+				 wr_load(&ticking.waker.live), weir_last_error());
 		wr_sim_destroy(sim);
 	}
 }

@@ -3,7 +3,12 @@
 #include "test.h"
 
 static const struct wr_queue_counters full = {
-	.pushed = 63, .delivered = 1, .dropped = 2, .closed = 4, .taken_back = 8, .abandoned = 16,
+	.pushed = 63,
+	.delivered = 1,
+	.dropped = 2,
+	.closed = 4,
+	.taken_back = 8,
+	.abandoned = 16,
 };
 
 static void e05_a_queue_that_saw_nothing_is_conserved(void **state)
@@ -26,8 +31,8 @@ static void e05_pushed_is_the_sum_of_where_it_went(void **state)
 static void e05_no_way_out_is_forgotten(void **state)
 {
 	const size_t ways[] = {
-		offsetof(struct wr_queue_counters, pushed),    offsetof(struct wr_queue_counters, delivered),
-		offsetof(struct wr_queue_counters, dropped),   offsetof(struct wr_queue_counters, closed),
+		offsetof(struct wr_queue_counters, pushed),     offsetof(struct wr_queue_counters, delivered),
+		offsetof(struct wr_queue_counters, dropped),    offsetof(struct wr_queue_counters, closed),
 		offsetof(struct wr_queue_counters, taken_back), offsetof(struct wr_queue_counters, abandoned),
 	};
 

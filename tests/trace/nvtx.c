@@ -45,8 +45,9 @@ static void a_tick_is_a_range_named_as_its_entity(void **state)
 {
 	wr_trace_tick_begin(*state, 5, 7);
 	wr_trace_tick_end(*state, 5, 7);
-	assert_string_equal(recorder_line(0), "{\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"blur\","
-					      "\"payload\":5497558138887}");	/* 5 << 40 | 7 */
+	assert_string_equal(recorder_line(0),
+			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"blur\","
+			    "\"payload\":5497558138887}"); /* 5 << 40 | 7 */
 	assert_string_equal(recorder_line(1), "{\"call\":\"pop\",\"domain\":\"weir\"}");
 	assert_null(recorder_line(2));
 }
@@ -61,8 +62,9 @@ static void a_tick_beyond_40_bits_leaves_the_entity_alone(void **state)
 static void ready_is_a_mark(void **state)
 {
 	wr_trace_ready(*state, 0);
-	assert_string_equal(recorder_line(0),
-			    "{\"call\":\"mark\",\"domain\":\"weir\",\"category\":2,\"name\":\"read\",\"payload\":0}");
+	assert_string_equal(
+		recorder_line(0),
+		"{\"call\":\"mark\",\"domain\":\"weir\",\"category\":2,\"name\":\"read\",\"payload\":0}");
 }
 
 static void a_worker_names_its_thread_and_its_sleep(void **state)
@@ -71,8 +73,9 @@ static void a_worker_names_its_thread_and_its_sleep(void **state)
 	wr_trace_sleep_begin(*state, 3);
 	wr_trace_sleep_end(*state, 3);
 	assert_string_equal(recorder_line(0), "{\"call\":\"thread\",\"self\":true,\"name\":\"weir:3\"}");
-	assert_string_equal(recorder_line(1), "{\"call\":\"push\",\"domain\":\"weir\",\"category\":3,\"name\":\"sleep\","
-					      "\"payload\":3}");
+	assert_string_equal(recorder_line(1),
+			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":3,\"name\":\"sleep\","
+			    "\"payload\":3}");
 	assert_string_equal(recorder_line(2), "{\"call\":\"pop\",\"domain\":\"weir\"}");
 }
 
@@ -83,7 +86,8 @@ static void an_entity_without_a_name_still_has_its_range(void **state)
 	wr_memory_fail_at(-1, false);
 	wr_trace_tick_begin(*state, 4000, 1);
 	wr_trace_tick_end(*state, 4000, 1);
-	assert_int_equal(recorder_count("\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"?\""), 1);
+	assert_int_equal(
+		recorder_count("\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"?\""), 1);
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 1);
 }
 

@@ -81,10 +81,11 @@ static nvtxStringHandle_t string_register(nvtxDomainHandle_t domain, const char 
 
 static void event(const char *call, nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event)
 {
-	const char *name = event->messageType == NVTX_MESSAGE_TYPE_REGISTERED ? event->message.registered->text : "?";
+	const char *name =
+		event->messageType == NVTX_MESSAGE_TYPE_REGISTERED ? event->message.registered->text : "?";
 
-	add("{\"call\":\"%s\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\",\"payload\":%llu}", call, domain->name,
-	    event->category, name, (unsigned long long)event->payload.ullValue);
+	add("{\"call\":\"%s\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\",\"payload\":%llu}", call,
+	    domain->name, event->category, name, (unsigned long long)event->payload.ullValue);
 }
 
 static void mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes)
@@ -106,12 +107,14 @@ static int pop(nvtxDomainHandle_t domain)
 
 static void name_category(nvtxDomainHandle_t domain, uint32_t category, const char *name)
 {
-	add("{\"call\":\"category\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\"}", domain->name, category, name);
+	add("{\"call\":\"category\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\"}", domain->name,
+	    category, name);
 }
 
 static void name_thread(uint32_t thread, const char *name)
 {
-	add("{\"call\":\"thread\",\"self\":%s,\"name\":\"%s\"}", thread == (uint32_t)gettid() ? "true" : "false", name);
+	add("{\"call\":\"thread\",\"self\":%s,\"name\":\"%s\"}",
+	    thread == (uint32_t)gettid() ? "true" : "false", name);
 }
 
 static void name_stream(void *stream, const char *name)
@@ -119,7 +122,8 @@ static void name_stream(void *stream, const char *name)
 	add("{\"call\":\"stream\",\"stream\":%zu,\"name\":\"%s\"}", (size_t)stream, name);
 }
 
-static void hook(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module, size_t id, NvtxFunctionPointer fn)
+static void hook(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module, size_t id,
+		 NvtxFunctionPointer fn)
 {
 	NvtxFunctionTable table = NULL;
 	unsigned size = 0;
@@ -134,11 +138,13 @@ static int start(NvtxGetExportTableFunc_t export_table)
 	const NvtxExportTableCallbacks *to = export_table(NVTX_ETID_CALLBACKS);
 
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, (NvtxFunctionPointer)domain_create);
-	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, (NvtxFunctionPointer)string_register);
+	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA,
+	     (NvtxFunctionPointer)string_register);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, (NvtxFunctionPointer)mark);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx, (NvtxFunctionPointer)push);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop, (NvtxFunctionPointer)pop);
-	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, (NvtxFunctionPointer)name_category);
+	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA,
+	     (NvtxFunctionPointer)name_category);
 	hook(to, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, (NvtxFunctionPointer)name_thread);
 	hook(to, NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA, (NvtxFunctionPointer)name_stream);
 	return 1;

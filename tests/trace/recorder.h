@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-const char *recorder_line(size_t i);		/* NULL after the last; borrowed until recorder_clear */
-size_t recorder_count(const char *part);	/* lines that contain it */
-void recorder_clear(void);			/* keeps the names that were registered */
+const char *recorder_line(size_t i);     /* NULL after the last; borrowed until recorder_clear */
+size_t recorder_count(const char *part); /* lines that contain it */
+void recorder_clear(void);               /* keeps the names that were registered */
 
 #endif

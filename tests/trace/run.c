@@ -11,7 +11,8 @@ enum { TICKS = 20 };
 
 static const char text[] =
 	"{\"weir\": 1, \"scheduler\": {\"workers\": 2}, \"entities\": ["
-	"{\"name\": \"source\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": 20}]},"
+	"{\"name\": \"source\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": "
+	"20}]},"
 	"{\"name\": \"end\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1us\"}}],"
 	"\"connections\": [[\"source.out\", \"end.in\"]]}";
 
@@ -40,7 +41,9 @@ static size_t ticks_of(const char *entity, uint64_t id, uint64_t tick)
 {
 	char line[160];
 
-	snprintf(line, sizeof line, "{\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"%s\",\"payload\":%" PRIu64 "}",
+	snprintf(line, sizeof line,
+		 "{\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"%s\",\"payload\":%" PRIu64
+		 "}",
 		 entity, id << 40 | tick);
 	return recorder_count(line);
 }
@@ -64,7 +67,8 @@ static void every_range_is_closed(void **state)
 static void every_tick_was_ready_before(void **state)
 {
 	(void)state;
-	assert_true(recorder_count("\"call\":\"mark\",\"domain\":\"weir\",\"category\":2,\"name\":\"end\"") >= TICKS);
+	assert_true(recorder_count("\"call\":\"mark\",\"domain\":\"weir\",\"category\":2,\"name\":\"end\"") >=
+		    TICKS);
 }
 
 static void every_worker_has_a_name_that_it_gave_itself(void **state)

@@ -50,10 +50,15 @@ static void deliver(void *self, uint32_t queue, uint32_t entity)
 }
 
 static const struct wr_observer listener = {
-	.name = "listener", .open = open_listener, .close = closed,
-	.tick_begin = tick_begin, .tick_end = tick_end, .deliver = deliver,
+	.name = "listener",
+	.open = open_listener,
+	.close = closed,
+	.tick_begin = tick_begin,
+	.tick_end = tick_end,
+	.deliver = deliver,
 };
-static const struct wr_observer unused = {.name = "unused", .open = open_without_tool, .close = closed, .tick_begin = tick_begin};
+static const struct wr_observer unused = {
+	.name = "unused", .open = open_without_tool, .close = closed, .tick_begin = tick_begin};
 
 static int clear(void **state)
 {

@@ -273,15 +273,19 @@ static void text_lists_resources_and_their_users(void **state)
 {
 	static const char *const lines[] = {
 		"signal flag",
-		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size 2, "
+		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size "
+		"2, "
 		"default context the remainder\n",
 		"green context left: partition 0 of parts\n",
 		"green context usual: partition 1 of even\n",
 		"green context parts: the remainder of parts (implied)\n",
-		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in green "
+		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in "
+		"green "
 		"context left, used by a\n",
-		"stream pool far: device 2, blocking, priority 0, reserved 1, unbounded, default, used by write\n",
-		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, unbounded, in green "
+		"stream pool far: device 2, blocking, priority 0, reserved 1, unbounded, default, used by "
+		"write\n",
+		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, unbounded, in "
+		"green "
 		"context left (implied), used by b, e\n",
 		"  works on the default stream of device 2\n",
 		"  no stream pool\n",
@@ -368,22 +372,33 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 {
 	static const char text[] =
 		"{\"weir\": 1, \"resources\": {"
-		"\"fast\": {\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, \"max_size\": 4, "
+		"\"fast\": {\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, \"max_size\": "
+		"4, "
 		"\"green_context\": \"left\"},"
-		"\"far\": {\"type\": \"stream_pool\", \"device\": 2, \"flags\": \"blocking\", \"default\": true},"
+		"\"far\": {\"type\": \"stream_pool\", \"device\": 2, \"flags\": \"blocking\", \"default\": "
+		"true},"
 		"\"left\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": 0},"
 		"\"usual\": {\"type\": \"green_context\", \"pool\": \"parts\"},"
-		"\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, \"sms_per_partition\": [8, 16], "
+		"\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, \"sms_per_partition\": [8, "
+		"16], "
 		"\"min_sm_size\": 4, \"default_context_index\": 1}},"
 		"\"entities\": [{\"name\": \"a\", \"operator\": \"source\", \"resources\": [\"fast\"]},"
 		"{\"name\": \"b\", \"operator\": \"source\", \"resources\": [\"usual\"]},"
 		"{\"name\": \"c\", \"operator\": \"source\"}]}";
 	static const uint32_t sizes[] = {8, 16};
-	weir_stream_pool fast = {.size = sizeof(fast), .priority = -3, .reserved_size = UINT32_MAX, .max_size = 4,
+	weir_stream_pool fast = {.size = sizeof(fast),
+				 .priority = -3,
+				 .reserved_size = UINT32_MAX,
+				 .max_size = 4,
 				 .green_context = "left"};
-	weir_stream_pool far = {.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_BLOCKING, .is_default = true};
-	weir_green_context_pool parts = {.size = sizeof(parts), .device = 1, .sms_per_partition = sizes,
-					 .num_partitions = 2, .min_sm_size = 4, .default_context = 2};
+	weir_stream_pool far = {
+		.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_BLOCKING, .is_default = true};
+	weir_green_context_pool parts = {.size = sizeof(parts),
+					 .device = 1,
+					 .sms_per_partition = sizes,
+					 .num_partitions = 2,
+					 .min_sm_size = 4,
+					 .default_context = 2};
 	weir_description *read = read_text(text), *made = NULL;
 	char *as_read = printed(read, WEIR_AS_JSON), *as_made;
 
@@ -411,7 +426,8 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 {
 	static const uint32_t size = 2;
 	weir_stream_pool pool = {.size = sizeof(pool)};
-	weir_green_context_pool parts = {.size = sizeof(parts), .sms_per_partition = &size, .num_partitions = 1};
+	weir_green_context_pool parts = {
+		.size = sizeof(parts), .sms_per_partition = &size, .num_partitions = 1};
 	weir_description *made = NULL;
 	char *text;
 
@@ -420,7 +436,8 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
 	text = printed(made, WEIR_AS_TEXT);
-	assert_non_null(strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
+	assert_non_null(
+		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
 	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
 				     "default context the remainder\n"));
 	weir_text_free(text);
@@ -513,7 +530,8 @@ static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
 
 static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 {
-	weir_stream_pool good = {.size = sizeof(good)}, sizeless = {0}, flags = {.size = sizeof(flags), .flags = 6},
+	weir_stream_pool good = {.size = sizeof(good)}, sizeless = {0},
+			 flags = {.size = sizeof(flags), .flags = 6},
 			 sizes = {.size = sizeof(sizes), .reserved_size = 5, .max_size = 4};
 	weir_description *made = NULL;
 
@@ -528,22 +546,25 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 		       "stream pool 'a': unknown flags 0x6: only WEIR_STREAM_BLOCKING is defined");
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
 		       "stream pool 'a': reserved_size is 5, but max_size is 4: raise max_size");
-	assert_refused(weir_description_add_stream_pool(made, "a/b", &good),
-		       "'a/b' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -");
+	assert_refused(
+		weir_description_add_stream_pool(made, "a/b", &good),
+		"'a/b' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -");
 	assert_int_equal(weir_description_add_stream_pool(made, "a", &good), WEIR_OK);
 	assert_refused(weir_description_add_stream_pool(made, "a", &good),
 		       "there is a resource 'a' already: give this one another name");
 	assert_refused(weir_description_add_green_context(made, "a", "b", 0),
 		       "there is a resource 'a' already: give this one another name");
 	assert_int_equal(weir_description_add(made, "blur", "filter"), WEIR_OK);
-	assert_refused(weir_description_use(made, "blr", "a"), "there is no entity 'blr' (did you mean 'blur'?)");
+	assert_refused(weir_description_use(made, "blr", "a"),
+		       "there is no entity 'blr' (did you mean 'blur'?)");
 	weir_description_destroy(made);
 }
 
 static void calls_refuse_partitions_that_cannot_be(void **state)
 {
 	static const uint32_t sizes[] = {8, 4};
-	const weir_green_context_pool good = {.size = sizeof(good), .sms_per_partition = sizes, .num_partitions = 2};
+	const weir_green_context_pool good = {
+		.size = sizeof(good), .sms_per_partition = sizes, .num_partitions = 2};
 	weir_green_context_pool none = good, small = good, index = good, flags = good, sizeless = good,
 				least = good;
 	static const uint32_t one = 1;
@@ -565,12 +586,14 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 		       "green context pool 'p': partition 0 has size 1: it must be at least 2");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &small),
 		       "green context pool 'p': partition 1 has size 4: it must be at least 8");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &index),
-		       "green context pool 'p': default_context is 3, but there are 2 partitions, counted from 1");
+	assert_refused(
+		weir_description_add_green_context_pool(made, "p", &index),
+		"green context pool 'p': default_context is 3, but there are 2 partitions, counted from 1");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
 		       "green context pool 'p': flags 0x1: they must be 0");
 	assert_refused(weir_description_add_green_context(made, "c", "p", -3),
-		       "green context 'c': index -3 is out of range: write -1 for the pool's default, or a partition "
+		       "green context 'c': index -3 is out of range: write -1 for the pool's default, or a "
+		       "partition "
 		       "from 0");
 	weir_description_destroy(made);
 }
@@ -682,7 +705,8 @@ static void sweep(const char *text, bool all, weir_status expected)
 static weir_status all_resources(void)
 {
 	static const uint32_t sizes[] = {8, 16};
-	weir_green_context_pool parts = {.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 2};
+	weir_green_context_pool parts = {
+		.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 2};
 	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
 	weir_description *description = NULL;
 	char *out = NULL;

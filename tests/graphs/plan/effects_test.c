@@ -11,11 +11,13 @@
 static const char graph[] =
 	"{\"weir\": 1, \"entities\": [\n"
 	" {\"name\": \"plain\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1ms\"}},\n"
-	" {\"name\": \"written\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1ms\"}, \"effects\": true},\n"
+	" {\"name\": \"written\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1ms\"}, "
+	"\"effects\": true},\n"
 	" {\"name\": \"by_kind\", \"operator\": \"print\"},\n"
 	" {\"name\": \"taken_back\", \"operator\": \"png_write\", \"effects\": false}],\n"
 	" \"connections\": [[\"plain.out\", \"written.in\"], [\"written.out\", \"by_kind.in\"],\n"
-	"  [\"plain.out\", \"taken_back.in\"], {\"from\": \"written.out\", \"to\": \"plain.in\", \"initial\": 1}]}\n";
+	"  [\"plain.out\", \"taken_back.in\"], {\"from\": \"written.out\", \"to\": \"plain.in\", "
+	"\"initial\": 1}]}\n";
 
 static void assert_effects(const char *text)
 {

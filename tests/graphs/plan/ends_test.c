@@ -8,11 +8,12 @@
 #include "graphs/plan/plan.h"
 #include "kinds.h"
 
-static const char open_graph[] = "{\"weir\": 1, \"entities\": ["
-				 "{\"name\": \"one\", \"operator\": \"relay\"}, {\"name\": \"two\", \"operator\": \"relay\"}],"
-				 "\"connections\": [[\"one.out\", \"two.in\"]],"
-				 "\"inlets\": [\"one.in\", {\"port\": \"one.side\"}],"
-				 "\"outlets\": [\"two.out\", {\"port\": \"two.extra\", \"capacity\": 4}]}";
+static const char open_graph[] =
+	"{\"weir\": 1, \"entities\": ["
+	"{\"name\": \"one\", \"operator\": \"relay\"}, {\"name\": \"two\", \"operator\": \"relay\"}],"
+	"\"connections\": [[\"one.out\", \"two.in\"]],"
+	"\"inlets\": [\"one.in\", {\"port\": \"one.side\"}],"
+	"\"outlets\": [\"two.out\", {\"port\": \"two.extra\", \"capacity\": 4}]}";
 
 static weir_description *read_text(const char *text)
 {
@@ -72,8 +73,9 @@ static void xb11_a_printed_graph_names_them_again(void **state)
 
 static void xb11_calls_may_name_them(void **state)
 {
-	weir_description *description = read_text("{\"weir\": 1, \"entities\": [{\"name\": \"end\", \"operator\": "
-						  "\"sink\"}]}");
+	weir_description *description =
+		read_text("{\"weir\": 1, \"entities\": [{\"name\": \"end\", \"operator\": "
+			  "\"sink\"}]}");
 
 	(void)state;
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
@@ -85,13 +87,18 @@ static void xb11_calls_may_name_them(void **state)
 static void xb12_any_object_may_have_a_comment(void **state)
 {
 	static const char text[] =
-		"{\"$schema\": \"graph.schema.json\", \"weir\": 1, \"comment\": \"c\", \"scheduler\": {\"comment\": \"c\"},"
-		"\"resources\": {\"comment\": \"c\", \"pool\": {\"type\": \"stream_pool\", \"comment\": \"c\"},"
-		" \"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8], \"comment\": \"c\"},"
+		"{\"$schema\": \"graph.schema.json\", \"weir\": 1, \"comment\": \"c\", \"scheduler\": "
+		"{\"comment\": \"c\"},"
+		"\"resources\": {\"comment\": \"c\", \"pool\": {\"type\": \"stream_pool\", \"comment\": "
+		"\"c\"},"
+		" \"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8], \"comment\": "
+		"\"c\"},"
 		" \"left\": {\"type\": \"green_context\", \"pool\": \"parts\", \"comment\": \"c\"}},"
 		"\"entities\": [{\"name\": \"a\", \"operator\": \"relay\", \"comment\": \"c\","
-		" \"parameters\": {\"comment\": \"c\"}, \"conditions\": [{\"type\": \"count\", \"comment\": \"c\"}],"
-		" \"ports\": {\"comment\": \"c\", \"in\": {\"comment\": \"c\"}, \"out\": {\"comment\": \"c\"}}},"
+		" \"parameters\": {\"comment\": \"c\"}, \"conditions\": [{\"type\": \"count\", \"comment\": "
+		"\"c\"}],"
+		" \"ports\": {\"comment\": \"c\", \"in\": {\"comment\": \"c\"}, \"out\": {\"comment\": "
+		"\"c\"}}},"
 		" {\"name\": \"b\", \"operator\": \"sink\"}],"
 		"\"connections\": [{\"from\": \"a.out\", \"to\": \"b.in\", \"comment\": \"c\"}],"
 		"\"inlets\": [{\"port\": \"a.in\", \"comment\": \"c\"}]}";
@@ -107,9 +114,10 @@ static void xb12_any_object_may_have_a_comment(void **state)
 static void xb12_a_resource_may_be_called_comment(void **state)
 {
 	(void)state;
-	assert_true(is_right("{\"weir\": 1, \"resources\": {\"comment\": {\"type\": \"stream_pool\"}}, \"entities\": ["
-			     "{\"name\": \"a\", \"operator\": \"sink\", \"resources\": [\"comment\"]}],"
-			     "\"inlets\": [\"a.in\"]}"));
+	assert_true(is_right(
+		"{\"weir\": 1, \"resources\": {\"comment\": {\"type\": \"stream_pool\"}}, \"entities\": ["
+		"{\"name\": \"a\", \"operator\": \"sink\", \"resources\": [\"comment\"]}],"
+		"\"inlets\": [\"a.in\"]}"));
 }
 
 int main(void)

@@ -85,8 +85,7 @@ static void collect(const weir_report *report, void *arg)
 		    report->text, report->number, report->warning ? " warning" : "");
 	show_place(golden, report->line, report->column);
 	seen[report->number] = true;
-	if (golden->description &&
-	    !strpbrk(report->pointer, "\\~")) /* the walk does not know escapes */
+	if (golden->description && !strpbrk(report->pointer, "\\~")) /* the walk does not know escapes */
 		assert_true(is_place_of(&golden->description->root, report->pointer, report->line,
 					report->column));
 }
@@ -134,8 +133,8 @@ static void every_number_has_a_case(void **state)
 {
 	(void)state;
 #define ASSERT_SEEN(name, number, title)                                                                     \
-	if (number != WR_W_TEXT_SIZE && number != WR_W_TOO_MANY && number != WR_W_DEVICE_PORT && \
-	    !seen[number])                            \
+	if (number != WR_W_TEXT_SIZE && number != WR_W_TOO_MANY && number != WR_W_DEVICE_PORT &&             \
+	    !seen[number])                                                                                   \
 		fail_msg("no case for W%03d: %s", number, title);
 	WR_ERROR_TABLE(ASSERT_SEEN)
 }

@@ -84,7 +84,8 @@ static void f81_e06_each_file_of_the_suite_is_judged_as_it_says(void **state)
 		if (!end || name[1] != '_')
 			continue;
 		bool not_json = parse_file(name).not_json;
-		if (name[0] != 'i' && strcmp(name, root_alone) && not_json != (name[0] == 'n' || is_refused(name)))
+		if (name[0] != 'i' && strcmp(name, root_alone) &&
+		    not_json != (name[0] == 'n' || is_refused(name)))
 			fail_msg("%s: %s", name, not_json ? "is called no JSON" : "passes for JSON");
 		files++;
 	}

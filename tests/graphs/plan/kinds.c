@@ -28,9 +28,12 @@ static const weir_parameter filter_parameters[] = {
 	{.name = NULL},
 };
 static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
-static const weir_operator filter = {OPERATOR, .name = "filter", .flags = WEIR_OPERATOR_STREAM,
+static const weir_operator filter = {OPERATOR,
+				     .name = "filter",
+				     .flags = WEIR_OPERATOR_STREAM,
 				     .parameters = filter_parameters,
-				     .inputs = filter_inputs, .outputs = source_outputs};
+				     .inputs = filter_inputs,
+				     .outputs = source_outputs};
 
 static const weir_port spinner_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
 static const weir_operator spinner = {OPERATOR, .name = "spinner", .flags = WEIR_OPERATOR_STREAM,
@@ -52,7 +55,8 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&source, &camera, &spinner, &filter, &relay, &sink, &bytes_sink, NULL};
+const weir_operator *const wr_builtin_operators[] = {&source, &camera, &spinner,    &filter,
+						     &relay,  &sink,   &bytes_sink, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {

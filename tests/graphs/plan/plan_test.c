@@ -122,8 +122,7 @@ static void implied_conditions_come_last_inputs_before_outputs(void **state)
 	const struct wr_plan *plan = *state;
 	const struct wr_plan_entity *ring = &plan->entities[4];
 
-	assert_int_equal(ring->condition_count,
-			 3); /* none for the optional ports, which are not connected */
+	assert_int_equal(ring->condition_count, 3); /* none for the optional ports, which are not connected */
 	assert_string_equal(ring->conditions[0].name, "count");
 	assert_string_equal(ring->conditions[1].name, "message_available");
 	assert_string_equal(ring->conditions[2].name, "downstream_message_affordable");
@@ -323,7 +322,7 @@ static void a_green_context_pool_may_be_the_default(void **state)
 }
 
 #define SOURCE_AND_SINK                                                                                      \
-	"\"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, "                                         \
+	"\"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, "                                       \
 	"{\"name\": \"b\", \"operator\": \"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}"
 
 static void the_device_of_a_green_context_may_be_said_again(void **state)
@@ -342,10 +341,10 @@ static void the_device_of_a_green_context_may_be_said_again(void **state)
 /* It is created, so its device must exist. */
 static void an_unused_green_context_pool_needs_its_device(void **state)
 {
-	struct wr_plan *plan = plan_of(
-		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
-		"\"device\": 3, \"sms_per_partition\": [8]}}," SOURCE_AND_SINK,
-		false);
+	struct wr_plan *plan =
+		plan_of("{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
+			"\"device\": 3, \"sms_per_partition\": [8]}}," SOURCE_AND_SINK,
+			false);
 
 	(void)state;
 	assert_int_equal(plan->devices, 4);

@@ -6,7 +6,8 @@
 
 static const char text[] =
 	"{\"weir\": 1, \"resources\": {"
-	"\"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8, 16], \"default_context_index\": 0},"
+	"\"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8, 16], "
+	"\"default_context_index\": 0},"
 	"\"rest\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": \"remainder\"},"
 	"\"usual\": {\"type\": \"green_context\", \"pool\": \"parts\"}},"
 	"\"entities\": ["
@@ -50,7 +51,9 @@ static void a_printed_graph_names_it_again(void **state)
 	char *once = printed(read_text(text)), *twice = printed(read_text(once));
 
 	(void)state;
-	assert_non_null(strstr(once, "\"rest\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": \"remainder\"}"));
+	assert_non_null(strstr(
+		once,
+		"\"rest\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": \"remainder\"}"));
 	assert_string_equal(once, twice);
 	weir_text_free(once);
 	weir_text_free(twice);
@@ -61,7 +64,8 @@ static void calls_name_it(void **state)
 	weir_description *description = read_text(text);
 
 	(void)state;
-	assert_int_equal(weir_description_add_green_context(description, "too", "parts", WEIR_REMAINDER), WEIR_OK);
+	assert_int_equal(weir_description_add_green_context(description, "too", "parts", WEIR_REMAINDER),
+			 WEIR_OK);
 	assert_int_equal(weir_description_add_green_context(description, "no", "parts", -3), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/entities/1/resources/0", "\"too\""), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);

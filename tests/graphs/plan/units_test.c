@@ -6,8 +6,9 @@
 
 static void xb09_a_duration_without_a_unit_is_refused(void **state)
 {
-	static const char *const wrong[] = {"",	    "30",  "0",	   "-1",   "-1s",   ".5s",	 "1.s",
-					    "1 ms", "1e3s", "0x1s", "60Hz", "1 kHz", "1fortnight", "99999999h"};
+	static const char *const wrong[] = {"",     "30",    "0",          "-1",       "-1s",
+					    ".5s",  "1.s",   "1 ms",       "1e3s",     "0x1s",
+					    "60Hz", "1 kHz", "1fortnight", "99999999h"};
 	int64_t ns = 7;
 
 	(void)state;
@@ -41,7 +42,8 @@ static void xb09_a_bare_number_that_a_call_puts_is_refused(void **state)
 	char said[256] = "";
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL),
+			 WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/scheduler/drain", "30"), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, note, said), WEIR_E_INVALID);
 	assert_string_equal(said, "/scheduler/drain W012 30 has no unit: write \"30ms\", or \"30ns\" for "
