@@ -40,6 +40,15 @@ static void asks_for_input_7(const void *state, const weir_view *view, weir_verd
 		weir_verdict_ready(verdict);
 }
 
+static void asks_for_end_of_7(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_ended(view, 7, 1))
+		weir_verdict_never(verdict, "it has ended");
+	else
+		weir_verdict_ready(verdict);
+}
+
 static void asks_for_output_9(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
@@ -68,13 +77,13 @@ static void ready(const void *state, const weir_view *view, weir_verdict *verdic
 	}
 static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(says_two),
 			    never_too = CONDITION(says_never_too), input_7 = CONDITION(asks_for_input_7),
-			    output_9 = CONDITION(asks_for_output_9),
+			    end_of_7 = CONDITION(asks_for_end_of_7), output_9 = CONDITION(asks_for_output_9),
 			    nope = {.size = sizeof nope,
 				    .name = "nope",
 				    .start = asks_for_nope,
 				    .ask = ready};
-static const weir_condition *const conditions[] = {&silent,   &two,  &never_too, &input_7,
-						   &output_9, &nope, NULL};
+static const weir_condition *const conditions[] = {&silent,   &two,      &never_too, &input_7,
+						   &end_of_7, &output_9, &nope,      NULL};
 
 /* Asserts that the run fails with a line that names the entity and contains the text. */
 static void assert_fails(const char *graph, const char *entity, const char *words)
@@ -104,6 +113,8 @@ static void c01_a_view_has_the_ports_of_its_entity(void **state)
 	(void)state;
 	assert_fails("source ticks=1 -> end condition=asks_for_input_7", "end",
 		     "condition 'asks_for_input_7' asked about an input that the entity does not have");
+	assert_fails("source ticks=1 -> end condition=asks_for_end_of_7", "end",
+		     "condition 'asks_for_end_of_7' asked about an input that the entity does not have");
 	assert_fails("source ticks=1 -> end condition=asks_for_output_9", "end",
 		     "condition 'asks_for_output_9' asked about an output that the entity does not have");
 }
