@@ -10,6 +10,8 @@
 #include <time.h>
 #include <weir.h>
 
+#include "program.h"
+
 enum { WARM_UP = 200 };
 
 /* --- a graph of one entity --- */
@@ -40,22 +42,6 @@ struct rig {
 	int64_t *samples, begun;
 	size_t count, wanted;
 };
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-static void must(weir_status status, const char *what)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, weir_status_text(status), weir_last_error());
-	exit(1);
-}
 
 static void make_rig(struct rig *rig, size_t count, struct event_base *base)
 {

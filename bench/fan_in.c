@@ -13,18 +13,12 @@
 #include <time.h>
 #include <weir.h>
 
+#include "program.h"
+
 enum { ROUNDS = 5, SIZES = 5, LEAST = 20 /* messages per sender */ };
 
 static uint64_t messages; /* per sender, in the next run */
 static const char *capacity = "1";
-
-static void must(weir_status status, const char *what)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, weir_status_text(status), weir_last_error());
-	exit(1);
-}
 
 /* --- the operators --- */
 

@@ -21,25 +21,11 @@
 #include <unistd.h>
 #include <weir.h>
 
+#include "program.h"
+
 enum { ROUNDS = 15, WARM_UP = 50, GAP_NS = 100000 };
 
 static _Atomic int64_t arrived; /* time stamp of the woken thread; 0: not yet */
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-static void must(weir_status status, const char *what)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, weir_status_text(status), weir_last_error());
-	exit(1);
-}
 
 /* Spins, so that the waking thread's core stays awake, as in a busy program. */
 static void let_sleep(void)

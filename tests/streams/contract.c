@@ -14,19 +14,9 @@
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
 
-/* A test is a body that gets a rig. The seed matters on sim only. */
-#define BODY(name)                                                                                           \
-	static void name##_body(struct rig *);                                                               \
-	static void name(void **state)                                                                       \
-	{                                                                                                    \
-		(void)state;                                                                                 \
-		rig_run(name##_body, 7);                                                                     \
-	}                                                                                                    \
-	static void name##_body(struct rig *rig)
-
 /* --- streams and fences --- */
 
-BODY(t1_a_stream_keeps_its_order)
+RIG_BODY(t1_a_stream_keeps_its_order)
 {
 	rig_store(rig, rig->a, 1, 2 * MS);
 	rig_store(rig, rig->a, 2, 0);
@@ -34,7 +24,7 @@ BODY(t1_a_stream_keeps_its_order)
 	assert_int_equal(rig_read(rig, rig->a), 42);
 }
 
-BODY(t1_an_id_is_never_given_again)
+RIG_BODY(t1_an_id_is_never_given_again)
 {
 	uint64_t old = weir_stream_id(rig->c);
 	weir_fence fence;
@@ -49,7 +39,7 @@ BODY(t1_an_id_is_never_given_again)
 	assert_string_equal(wr_fence_producer(rig->system, fence, NULL), "?"); /* not the next name */
 }
 
-BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
+RIG_BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
 {
 	weir_stream *busy = rig->c;
 
@@ -59,7 +49,7 @@ BODY(t1_a_closed_stream_is_not_given_out_before_it_has_drained)
 	assert_ptr_not_equal(rig->c, busy);
 }
 
-BODY(t2_a_wait_orders_two_streams)
+RIG_BODY(t2_a_wait_orders_two_streams)
 {
 	rig_store(rig, rig->a, 1, 5 * MS);
 	assert_int_equal(weir_stream_wait(rig->b, rig_record(rig->a)), WEIR_OK);
@@ -67,7 +57,7 @@ BODY(t2_a_wait_orders_two_streams)
 	assert_int_equal(rig_read(rig, rig->b), 2);
 }
 
-BODY(t2_streams_overlap)
+RIG_BODY(t2_streams_overlap)
 {
 	int64_t begun = wr_now();
 
@@ -82,7 +72,7 @@ BODY(t2_streams_overlap)
 	assert_true(wr_now() - begun < 120 * MS);
 }
 
-BODY(t2_a_wait_is_for_what_was_recorded_then)
+RIG_BODY(t2_a_wait_is_for_what_was_recorded_then)
 {
 	weir_fence first;
 
@@ -94,7 +84,7 @@ BODY(t2_a_wait_is_for_what_was_recorded_then)
 	assert_int_equal(wr_fence_query(rig->system, rig_record(rig->a)), WEIR_E_BUSY);
 }
 
-BODY(t2_no_fence_is_complete)
+RIG_BODY(t2_no_fence_is_complete)
 {
 	weir_fence none = {0, 0};
 
@@ -104,7 +94,7 @@ BODY(t2_no_fence_is_complete)
 	assert_false(wr_stream_dirty(rig->a));
 }
 
-BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
+RIG_BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
 {
 	weir_fence future = {weir_stream_id(rig->a), 1000}, zero = {weir_stream_id(rig->a), 0};
 	weir_fence foreign = {weir_stream_id(rig->a) + ((uint64_t)1 << 40), 1}, unknown = {UINT64_MAX, 1};
@@ -121,7 +111,7 @@ BODY(t2_fences_that_were_never_recorded_and_foreign_ones_are_errors)
 	assert_int_equal(weir_stream_wait(rig->b, foreign), WEIR_E_INVALID);
 }
 
-BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
+RIG_BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 {
 	weir_fence first = rig_record(rig->a), fence = first;
 
@@ -136,7 +126,7 @@ BODY(t2_a_fence_stays_complete_when_its_event_is_used_again)
 	assert_ptr_equal(rig->a->ring->older, NULL); /* the event ring has not grown */
 }
 
-BODY(t2_more_points_than_events_are_pending)
+RIG_BODY(t2_more_points_than_events_are_pending)
 {
 	weir_fence fences[3 * WR_EVENTS];
 
@@ -150,7 +140,7 @@ BODY(t2_more_points_than_events_are_pending)
 		rig_wait(rig, fences[i]);
 }
 
-BODY(t2_waits_that_change_nothing_are_left_out)
+RIG_BODY(t2_waits_that_change_nothing_are_left_out)
 {
 	weir_fence first, second;
 
@@ -171,7 +161,7 @@ BODY(t2_waits_that_change_nothing_are_left_out)
 	assert_false(wr_stream_dirty(rig->c)); /* it is complete */
 }
 
-BODY(t2_a_host_wait_ends_in_time)
+RIG_BODY(t2_a_host_wait_ends_in_time)
 {
 	weir_fence fence;
 	int64_t begun = wr_now();
@@ -183,7 +173,7 @@ BODY(t2_a_host_wait_ends_in_time)
 	rig_wait(rig, fence);
 }
 
-BODY(t2_a_producer_has_a_name_and_an_age)
+RIG_BODY(t2_a_producer_has_a_name_and_an_age)
 {
 	int64_t age = -1;
 	weir_fence fence, foreign = {UINT64_MAX, 1};
@@ -196,7 +186,7 @@ BODY(t2_a_producer_has_a_name_and_an_age)
 	assert_string_equal(wr_fence_producer(rig->system, foreign, &age), "?");
 }
 
-BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
+RIG_BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
 {
 	static const char most[WEIR_ARGUMENTS_MAX];
 	weir_kernel none = {.size = sizeof none, .name = "nothing"};
@@ -207,7 +197,7 @@ BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
 	assert_int_equal(weir_stream_launch(rig->a, &none, most, sizeof most), WEIR_E_UNSUPPORTED);
 }
 
-BODY(t1_only_cuda_wraps)
+RIG_BODY(t1_only_cuda_wraps)
 {
 	weir_stream *stream = NULL;
 	void *native = weir_stream_native(rig->a);
@@ -225,7 +215,7 @@ BODY(t1_only_cuda_wraps)
 	wr_stream_close(stream);
 }
 
-BODY(t1_no_such_device)
+RIG_BODY(t1_no_such_device)
 {
 	weir_stream *stream;
 	void *memory;
@@ -273,7 +263,7 @@ static bool has_two_devices(struct rig *rig)
 	return wr_system_devices(rig->system) > 1;
 }
 
-BODY(t1_each_device_runs_its_streams)
+RIG_BODY(t1_each_device_runs_its_streams)
 {
 	weir_stream *stream;
 
@@ -288,7 +278,7 @@ BODY(t1_each_device_runs_its_streams)
 	wr_stream_close(stream);
 }
 
-BODY(t2_a_wait_for_another_device_orders_and_copies_go_between_devices)
+RIG_BODY(t2_a_wait_for_another_device_orders_and_copies_go_between_devices)
 {
 	int *there, *here;
 	weir_stream *stream;
@@ -310,7 +300,7 @@ BODY(t2_a_wait_for_another_device_orders_and_copies_go_between_devices)
 	wr_stream_close(stream);
 }
 
-BODY(t1_a_device_is_not_behind_another)
+RIG_BODY(t1_a_device_is_not_behind_another)
 {
 	enum { BUSY = 6 };
 	weir_stream *busy[BUSY], *stream;
@@ -336,7 +326,7 @@ BODY(t1_a_device_is_not_behind_another)
 
 /* --- the default stream --- */
 
-BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
+RIG_BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
 {
 	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
 	weir_stream *x = stream_of(rig, &blocking), *y = stream_of(rig, &blocking), *legacy = NULL;
@@ -369,7 +359,7 @@ static void split(struct rig *rig, uint32_t first, uint32_t second, struct wr_pa
 	assert_true(!out[2] == !sms[2]);
 }
 
-BODY(t1_streams_of_all_partitions_run)
+RIG_BODY(t1_streams_of_all_partitions_run)
 {
 	struct wr_partition *parts[3] = {NULL, NULL, NULL};
 	weir_stream *streams[3];
@@ -406,7 +396,7 @@ static int count_at_once(const void *arguments)
 	return 0;
 }
 
-BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
+RIG_BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
 {
 	enum { STREAMS = 6, KERNELS = 4 };
 	static const weir_kernel kernel = {.size = sizeof kernel, .name = "count", .host = count_at_once};
@@ -428,7 +418,7 @@ BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
 		wr_stream_close(streams[i]);
 }
 
-BODY(t1_a_partition_has_no_blocking_streams)
+RIG_BODY(t1_a_partition_has_no_blocking_streams)
 {
 	struct wr_partition *parts[3];
 	struct wr_stream_spec spec = {.flags = WEIR_STREAM_BLOCKING};
@@ -456,7 +446,7 @@ static void read_places(struct rig *rig, weir_stream *stream, uint32_t set[8])
 	memcpy(set, here, bytes);
 }
 
-BODY(t1_a_green_context_keeps_to_its_multiprocessors)
+RIG_BODY(t1_a_green_context_keeps_to_its_multiprocessors)
 {
 	uint32_t sizes[] = {8, 24}, sms[3], sets[3][8] = {{0}}, seen[8] = {0};
 	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2};
@@ -480,7 +470,7 @@ BODY(t1_a_green_context_keeps_to_its_multiprocessors)
 	}
 }
 
-BODY(t1_a_priority_that_the_device_does_not_have_is_clamped)
+RIG_BODY(t1_a_priority_that_the_device_does_not_have_is_clamped)
 {
 	weir_stream *urgent = stream_of(rig, &(struct wr_stream_spec){.priority = -1000}),
 		    *lazy = stream_of(rig, &(struct wr_stream_spec){.priority = 1000});
@@ -504,7 +494,7 @@ static void refuses(struct rig *rig, uint32_t first, uint32_t second, uint32_t m
 		fail_msg("'%s' does not say '%s'", weir_last_error(), says);
 }
 
-BODY(t1_sizes_that_cannot_be_had_are_refused)
+RIG_BODY(t1_sizes_that_cannot_be_had_are_refused)
 {
 	refuses(rig, 8, 3, 4, "green_context_pool 'parts': partition 1 has 3 SMs, the least is 4");
 	refuses(rig, 0, 8, 0, "green_context_pool 'parts': partition 0 has 0 SMs, the least is 1");
@@ -555,7 +545,7 @@ static void wait_until_written(_Atomic uint32_t *flag, uint32_t value)
 	assert_int_equal(wr_load(flag), value);
 }
 
-BODY(g4_a_flag_is_written_when_the_work_before_it_is_done)
+RIG_BODY(g4_a_flag_is_written_when_the_work_before_it_is_done)
 {
 	_Atomic uint32_t *flag = a_word(rig);
 
@@ -570,7 +560,7 @@ BODY(g4_a_flag_is_written_when_the_work_before_it_is_done)
 	}
 }
 
-BODY(g4_the_word_of_a_flag_only_grows)
+RIG_BODY(g4_the_word_of_a_flag_only_grows)
 {
 	_Atomic uint32_t *flag = a_word(rig);
 
@@ -585,7 +575,7 @@ BODY(g4_the_word_of_a_flag_only_grows)
 	assert_int_equal(wr_load(flag), 50);
 }
 
-BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
+RIG_BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
 {
 	struct wr_sim_knobs knobs = {.lost = 1000};
 	_Atomic uint32_t *flag = a_word(rig);
@@ -600,7 +590,7 @@ BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
 
 /* --- live references --- */
 
-BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
+RIG_BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
 {
 	weir_fence first, last;
 
@@ -618,7 +608,7 @@ BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
+RIG_BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 {
 	int64_t next;
 
@@ -632,7 +622,7 @@ BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(s4_a_tick_that_has_work_keeps_its_reference)
+RIG_BODY(s4_a_tick_that_has_work_keeps_its_reference)
 {
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
@@ -646,7 +636,7 @@ BODY(s4_a_tick_that_has_work_keeps_its_reference)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(s4_a_stream_that_is_closed_with_work_holds_no_run_open)
+RIG_BODY(s4_a_stream_that_is_closed_with_work_holds_no_run_open)
 {
 	wr_stream_begin(rig->a);
 	rig_wait(rig, rig_record(rig->a));
@@ -657,7 +647,7 @@ BODY(s4_a_stream_that_is_closed_with_work_holds_no_run_open)
 	rig->a = rig_stream(rig, "next");
 }
 
-BODY(s4_an_abandoned_run_gets_its_references_back_once)
+RIG_BODY(s4_an_abandoned_run_gets_its_references_back_once)
 {
 	weir_fence fence;
 
@@ -670,7 +660,7 @@ BODY(s4_an_abandoned_run_gets_its_references_back_once)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing)
+RIG_BODY(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing)
 {
 	struct rig_waker next;
 	weir_fence fence;
@@ -698,7 +688,7 @@ static wr_token arm(struct rig *rig, uint32_t entity, weir_fence fence)
 	return token;
 }
 
-BODY(g3_one_signal_waits_for_all_fences)
+RIG_BODY(g3_one_signal_waits_for_all_fences)
 {
 	weir_fence fences[3];
 	wr_token token;
@@ -722,7 +712,7 @@ BODY(g3_one_signal_waits_for_all_fences)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g1_a_cancelled_signal_pokes_no_entity)
+RIG_BODY(g1_a_cancelled_signal_pokes_no_entity)
 {
 	weir_fence fence;
 
@@ -738,7 +728,7 @@ BODY(g1_a_cancelled_signal_pokes_no_entity)
 	assert_int_equal(wr_system_stale(rig->system), 1);
 }
 
-BODY(g3_a_signal_for_foreign_fences_is_refused)
+RIG_BODY(g3_a_signal_for_foreign_fences_is_refused)
 {
 	weir_fence foreign = {UINT64_MAX, 1};
 	wr_token token;
@@ -747,7 +737,7 @@ BODY(g3_a_signal_for_foreign_fences_is_refused)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g2_at_the_bound_entities_wait_in_order)
+RIG_BODY(g2_at_the_bound_entities_wait_in_order)
 {
 	weir_fence fence;
 	wr_token token;
@@ -775,7 +765,7 @@ BODY(g2_at_the_bound_entities_wait_in_order)
 	assert_int_equal(rig->waker.live, rig->waker.poked[6] ? 0 : 1);
 }
 
-BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
+RIG_BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 {
 	weir_fence fence;
 	wr_token token;
@@ -798,7 +788,7 @@ BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
+RIG_BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
 {
 	weir_fence fence;
 	wr_token token;
@@ -822,7 +812,7 @@ static weir_status arm_inline(struct rig *rig, uint32_t entity, weir_fence fence
 	return wr_signal_inline(rig->system, entity, &fence, 1, &token);
 }
 
-BODY(g2_inline_signals_count_against_the_bound_of_the_device)
+RIG_BODY(g2_inline_signals_count_against_the_bound_of_the_device)
 {
 	weir_fence fence;
 
@@ -840,7 +830,7 @@ BODY(g2_inline_signals_count_against_the_bound_of_the_device)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(f08_a_signal_of_a_run_that_is_over_pokes_nothing)
+RIG_BODY(f08_a_signal_of_a_run_that_is_over_pokes_nothing)
 {
 	struct rig_waker next;
 	weir_fence fence;
@@ -861,7 +851,7 @@ BODY(f08_a_signal_of_a_run_that_is_over_pokes_nothing)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(g1_a_signal_that_was_cancelled_delays_no_other)
+RIG_BODY(g1_a_signal_that_was_cancelled_delays_no_other)
 {
 	struct rig_waker next;
 	weir_fence slow;
@@ -879,7 +869,7 @@ BODY(g1_a_signal_that_was_cancelled_delays_no_other)
 	wr_system_detach(rig->system);
 }
 
-BODY(g1_signal_streams_of_cancelled_signals_are_used_again)
+RIG_BODY(g1_signal_streams_of_cancelled_signals_are_used_again)
 {
 	struct wr_signal_stream *first;
 
@@ -895,7 +885,7 @@ BODY(g1_signal_streams_of_cancelled_signals_are_used_again)
 	assert_null(rig->system->signals.draining);
 }
 
-BODY(g3_a_point_from_before_a_capture_is_signalled_and_none_is_recorded_in_it)
+RIG_BODY(g3_a_point_from_before_a_capture_is_signalled_and_none_is_recorded_in_it)
 {
 	weir_fence fence;
 
@@ -912,7 +902,7 @@ BODY(g3_a_point_from_before_a_capture_is_signalled_and_none_is_recorded_in_it)
 	rig_wait(rig, rig_record(rig->a));
 }
 
-BODY(f69_what_is_asked_meanwhile_breaks_no_capture)
+RIG_BODY(f69_what_is_asked_meanwhile_breaks_no_capture)
 {
 	weir_fence fence = rig_record(rig->b);
 	void *memory;
@@ -926,7 +916,7 @@ BODY(f69_what_is_asked_meanwhile_breaks_no_capture)
 	wr_system_free(rig->system, 0, memory, 100 << 20);
 }
 
-BODY(f08_without_a_run_nothing_is_armed)
+RIG_BODY(f08_without_a_run_nothing_is_armed)
 {
 	weir_fence fence = rig_record(rig->a);
 	wr_token token;
@@ -936,7 +926,7 @@ BODY(f08_without_a_run_nothing_is_armed)
 	assert_int_equal(arm_inline(rig, 1, fence), WEIR_E_CLOSED);
 }
 
-BODY(f07_a_stream_is_closed_with_a_signal_pending)
+RIG_BODY(f07_a_stream_is_closed_with_a_signal_pending)
 {
 	weir_stream *gone = rig_stream(rig, "gone");
 
@@ -946,7 +936,7 @@ BODY(f07_a_stream_is_closed_with_a_signal_pending)
 	rig_until_poked(rig, 9);
 }
 
-BODY(f71_the_default_stream_carries_fences_and_signals)
+RIG_BODY(f71_the_default_stream_carries_fences_and_signals)
 {
 	weir_stream *legacy = NULL;
 	weir_fence fence;
@@ -963,7 +953,7 @@ BODY(f71_the_default_stream_carries_fences_and_signals)
 
 /* --- the health check --- */
 
-BODY(e2_streams_that_are_not_queried_wake_the_loop)
+RIG_BODY(e2_streams_that_are_not_queried_wake_the_loop)
 {
 	wr_stream_begin(rig->a);
 	rig_store(rig, rig->a, 1, 10 * MS);
@@ -979,7 +969,7 @@ BODY(e2_streams_that_are_not_queried_wake_the_loop)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(e2_a_record_wakes_the_resting_watch)
+RIG_BODY(e2_a_record_wakes_the_resting_watch)
 {
 	int64_t next;
 
@@ -990,7 +980,7 @@ BODY(e2_a_record_wakes_the_resting_watch)
 	assert_int_equal(rig->waker.kicked, 1);
 }
 
-BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
+RIG_BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 {
 	int64_t next = 0, now = wr_now();
 	weir_fence fence;
@@ -1014,7 +1004,7 @@ BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 
 /* --- memory and deferred frees --- */
 
-BODY(t4_memory_that_came_back_is_given_out_again)
+RIG_BODY(t4_memory_that_came_back_is_given_out_again)
 {
 	void *first, *second, *other;
 
@@ -1030,7 +1020,7 @@ BODY(t4_memory_that_came_back_is_given_out_again)
 	wr_system_free(rig->system, 0, NULL, 5);
 }
 
-BODY(t4_blocks_do_not_overlap)
+RIG_BODY(t4_blocks_do_not_overlap)
 {
 	enum { BLOCKS = 200 };
 	unsigned char *blocks[BLOCKS];
@@ -1048,7 +1038,7 @@ BODY(t4_blocks_do_not_overlap)
 	}
 }
 
-BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
+RIG_BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
 {
 	void *memory;
 	struct wr_chunk *chunks;
@@ -1081,7 +1071,7 @@ static bool retire(struct rig *rig, struct payload *payload, weir_fence fence, b
 	return wr_defer_free(rig->system, &payload->retired);
 }
 
-BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
+RIG_BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
 {
 	struct payload payload;
 	weir_fence fence;
@@ -1098,7 +1088,7 @@ BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
 	assert_int_equal(payload.released, 0);
 }
 
-BODY(t4_a_worker_lists_with_a_reference)
+RIG_BODY(t4_a_worker_lists_with_a_reference)
 {
 	struct payload payload;
 	weir_fence fence;
@@ -1115,7 +1105,7 @@ BODY(t4_a_worker_lists_with_a_reference)
 	assert_int_equal(payload.released, 1);
 }
 
-BODY(b5_a_worker_of_another_run_lists_without_a_reference)
+RIG_BODY(b5_a_worker_of_another_run_lists_without_a_reference)
 {
 	struct payload payload = {.retired = {.count = 1, .release = release, .foreign = true}};
 
@@ -1131,7 +1121,7 @@ BODY(b5_a_worker_of_another_run_lists_without_a_reference)
 	assert_int_equal(payload.released, 1);
 }
 
-BODY(b3_destructors_run_only_where_they_may)
+RIG_BODY(b3_destructors_run_only_where_they_may)
 {
 	struct payload payload;
 	weir_fence fence;
@@ -1151,7 +1141,7 @@ BODY(b3_destructors_run_only_where_they_may)
 	assert_false(wr_system_deferred_frees_ready(rig->system));
 }
 
-BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
+RIG_BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
 {
 	struct payload payload;
 	weir_fence fence;
@@ -1169,7 +1159,7 @@ BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
 	assert_int_equal(rig->waker.live, 0);
 }
 
-BODY(e4_destroying_waits_for_work)
+RIG_BODY(e4_destroying_waits_for_work)
 {
 	int *cell = rig->cell;
 
@@ -1197,7 +1187,7 @@ static void fail_device(struct rig *rig)
 	assert_int_equal(status, WEIR_E_DEVICE);
 }
 
-BODY(f60_a_fault_is_a_named_failure)
+RIG_BODY(f60_a_fault_is_a_named_failure)
 {
 	weir_fence done = rig_record(rig->a), fence;
 	void *memory;
@@ -1215,7 +1205,7 @@ BODY(f60_a_fault_is_a_named_failure)
 	assert_string_equal(weir_last_error(), wr_system_failure(rig->system));
 }
 
-BODY(e3_two_suspects_are_named_and_none_accused)
+RIG_BODY(e3_two_suspects_are_named_and_none_accused)
 {
 	rig_store(rig, rig->a, 1, 10 * MS);
 	rig_record(rig->a);
@@ -1225,7 +1215,7 @@ BODY(e3_two_suspects_are_named_and_none_accused)
 	assert_non_null(strstr(wr_system_failure(rig->system), ", b ("));
 }
 
-BODY(e1_a_caller_whose_own_call_failed_queries_the_device)
+RIG_BODY(e1_a_caller_whose_own_call_failed_queries_the_device)
 {
 	int64_t until = wr_now() + 2 * SECOND;
 
@@ -1239,7 +1229,7 @@ BODY(e1_a_caller_whose_own_call_failed_queries_the_device)
 	assert_string_equal(wr_system_accused(rig->system), "b");
 }
 
-BODY(f61_nothing_succeeds_after_a_fault)
+RIG_BODY(f61_nothing_succeeds_after_a_fault)
 {
 	weir_fence complete, fence;
 
@@ -1253,7 +1243,7 @@ BODY(f61_nothing_succeeds_after_a_fault)
 	assert_null(wr_system_accused(rig->system));
 }
 
-BODY(f10_a_failure_pokes_each_waiting_entity_once)
+RIG_BODY(f10_a_failure_pokes_each_waiting_entity_once)
 {
 	weir_fence fence;
 	wr_token token;
@@ -1278,7 +1268,7 @@ BODY(f10_a_failure_pokes_each_waiting_entity_once)
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_DEVICE);
 }
 
-BODY(t4_payloads_come_back_after_a_failure)
+RIG_BODY(t4_payloads_come_back_after_a_failure)
 {
 	struct payload payload;
 	weir_fence fence;
@@ -1294,7 +1284,7 @@ BODY(t4_payloads_come_back_after_a_failure)
 
 /* --- sim only --- */
 
-BODY(f12_a_callback_that_does_not_come_is_found)
+RIG_BODY(f12_a_callback_that_does_not_come_is_found)
 {
 	struct wr_sim_knobs knobs = {.lost = 1000};
 	int64_t next, begun = wr_now();
@@ -1314,7 +1304,7 @@ BODY(f12_a_callback_that_does_not_come_is_found)
 	assert_int_equal(rig->waker.poked[1], 1);
 }
 
-BODY(f13_a_slow_callback_is_not_lost)
+RIG_BODY(f13_a_slow_callback_is_not_lost)
 {
 	struct wr_sim_knobs knobs = {.call_min = 900 * MS, .call_max = 900 * MS};
 	int64_t next;
@@ -1331,7 +1321,7 @@ BODY(f13_a_slow_callback_is_not_lost)
 }
 
 /* With every host worker busy, or a slow callback, complete work must not be reported as lost. */
-BODY(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked)
+RIG_BODY(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked)
 {
 	struct wr_sim_knobs knobs = {.call_min = 9 * SECOND, .call_max = 9 * SECOND};
 	int64_t next, until;
@@ -1349,7 +1339,7 @@ BODY(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
-BODY(f12_an_inline_callback_that_does_not_come_is_found_by_later_work)
+RIG_BODY(f12_an_inline_callback_that_does_not_come_is_found_by_later_work)
 {
 	struct wr_sim_knobs knobs = {.lost = 1000};
 	int64_t next, begun = wr_now();
@@ -1366,7 +1356,7 @@ BODY(f12_an_inline_callback_that_does_not_come_is_found_by_later_work)
 	}
 }
 
-BODY(f12_an_inline_callback_behind_later_work_is_not_lost)
+RIG_BODY(f12_an_inline_callback_behind_later_work_is_not_lost)
 {
 	int64_t next, begun = wr_now();
 
@@ -1386,7 +1376,7 @@ BODY(f12_an_inline_callback_behind_later_work_is_not_lost)
 	rig_wait(rig, rig_record(rig->a));
 }
 
-BODY(f11_a_callback_after_a_fault_is_stale)
+RIG_BODY(f11_a_callback_after_a_fault_is_stale)
 {
 	struct wr_sim_knobs knobs = {.call_min = 50 * MS, .call_max = 50 * MS, .after_fault = true};
 
@@ -1403,7 +1393,7 @@ BODY(f11_a_callback_after_a_fault_is_stale)
 	assert_int_equal(wr_system_stale(rig->system), 1);
 }
 
-BODY(f06_a_second_callback_of_the_same_token_is_stale)
+RIG_BODY(f06_a_second_callback_of_the_same_token_is_stale)
 {
 	struct wr_sim_knobs knobs = {.twice = 1000};
 
@@ -1419,7 +1409,7 @@ BODY(f06_a_second_callback_of_the_same_token_is_stale)
 	wr_system_set_knobs(rig->system, &knobs);
 }
 
-BODY(e4_hung_work_is_abandoned_and_left_alone)
+RIG_BODY(e4_hung_work_is_abandoned_and_left_alone)
 {
 	if (!rig_is("sim"))
 		return;

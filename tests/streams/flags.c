@@ -13,15 +13,6 @@
 #define MS     (1000 * US)
 #define SECOND (1000 * MS)
 
-#define BODY(name)                                                                                           \
-	static void name##_body(struct rig *);                                                               \
-	static void name(void **state)                                                                       \
-	{                                                                                                    \
-		(void)state;                                                                                 \
-		rig_run(name##_body, 7);                                                                     \
-	}                                                                                                    \
-	static void name##_body(struct rig *rig)
-
 /* --- estimates --- */
 
 static void g04_what_is_learned_comes_near_to_what_is_and_stays_within_bounds(void **state)
@@ -175,7 +166,7 @@ static void poll_until_idle(struct rig *rig)
 
 /* --- firing --- */
 
-BODY(g04_a_flag_fires_after_the_work_and_not_before)
+RIG_BODY(g04_a_flag_fires_after_the_work_and_not_before)
 {
 	uint64_t version = wr_flags_version(rig->system);
 	weir_fence fence;
@@ -195,7 +186,7 @@ BODY(g04_a_flag_fires_after_the_work_and_not_before)
 	assert_int_equal(wr_load(&rig->waker.kicked), 1); /* by arming alone */
 }
 
-BODY(g04_one_flag_waits_for_all_fences)
+RIG_BODY(g04_one_flag_waits_for_all_fences)
 {
 	weir_fence fences[3];
 
@@ -214,7 +205,7 @@ BODY(g04_one_flag_waits_for_all_fences)
 		assert_int_equal(wr_fence_query(rig->system, fences[i]), WEIR_OK);
 }
 
-BODY(g04_two_entities_wait_for_one_point)
+RIG_BODY(g04_two_entities_wait_for_one_point)
 {
 	weir_fence fence;
 
@@ -228,7 +219,7 @@ BODY(g04_two_entities_wait_for_one_point)
 	assert_int_equal(wr_load(&rig->waker.poked[6]), 1);
 }
 
-BODY(g04_what_is_complete_fires_at_the_first_look)
+RIG_BODY(g04_what_is_complete_fires_at_the_first_look)
 {
 	weir_fence fence = record_and_write(rig->a);
 
@@ -238,7 +229,7 @@ BODY(g04_what_is_complete_fires_at_the_first_look)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(g04_a_cancelled_flag_pokes_no_entity)
+RIG_BODY(g04_a_cancelled_flag_pokes_no_entity)
 {
 	weir_fence fence;
 
@@ -255,7 +246,7 @@ BODY(g04_a_cancelled_flag_pokes_no_entity)
 	assert_int_equal(wr_load(&rig->waker.poked[7]), 0);
 }
 
-BODY(g04_a_point_without_a_flag_write_is_armed_otherwise)
+RIG_BODY(g04_a_point_without_a_flag_write_is_armed_otherwise)
 {
 	weir_fence fences[2];
 	wr_token token = 0;
@@ -274,7 +265,7 @@ BODY(g04_a_point_without_a_flag_write_is_armed_otherwise)
 }
 
 /* The later point may take long: neither a wait for nor a query of the earlier one may use its flag. */
-BODY(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one)
+RIG_BODY(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one)
 {
 	weir_fence fence, later;
 	wr_token token;
@@ -291,7 +282,7 @@ BODY(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one)
 }
 
 /* The fence's slot in the event ring belonged to a point that wrote the flag. */
-BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
+RIG_BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
 {
 	weir_fence fence = {0, 0};
 	wr_token token;
@@ -305,7 +296,7 @@ BODY(g04_a_place_that_is_used_again_says_nothing_of_the_next_point)
 	rig_wait(rig, fence);
 }
 
-BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
+RIG_BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
 {
 	weir_fence fence;
 	wr_token token;
@@ -321,7 +312,7 @@ BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
 	poll_until_idle(rig);
 }
 
-BODY(g04_views_write_flags_of_their_own)
+RIG_BODY(g04_views_write_flags_of_their_own)
 {
 	weir_stream *view = NULL;
 	weir_fence of_a, of_view;
@@ -339,7 +330,7 @@ BODY(g04_views_write_flags_of_their_own)
 	wr_stream_close(view);
 }
 
-BODY(g04_a_stream_that_is_opened_again_counts_on)
+RIG_BODY(g04_a_stream_that_is_opened_again_counts_on)
 {
 	weir_stream *stream = rig_stream(rig, "first");
 	_Atomic uint32_t *word;
@@ -370,7 +361,7 @@ static void count_from(struct rig *rig, weir_stream *stream, uint64_t point)
 	wr_store(&stream->completed, point);
 }
 
-BODY(f39_a_word_comes_round_at_2_to_the_32)
+RIG_BODY(f39_a_word_comes_round_at_2_to_the_32)
 {
 	weir_fence fence = {0, 0};
 
@@ -388,7 +379,7 @@ BODY(f39_a_word_comes_round_at_2_to_the_32)
 	assert_true(fence.point > UINT32_MAX);
 }
 
-BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
+RIG_BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
 {
 	weir_fence fence;
 
@@ -405,7 +396,7 @@ BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
 
 /* --- failure, the end of a run --- */
 
-BODY(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once)
+RIG_BODY(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once)
 {
 	weir_fence fence;
 	wr_token token;
@@ -431,7 +422,7 @@ BODY(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once)
 	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
 }
 
-BODY(f08_a_flag_of_a_run_that_is_over_pokes_nothing)
+RIG_BODY(f08_a_flag_of_a_run_that_is_over_pokes_nothing)
 {
 	struct rig_waker next;
 	weir_fence fence;
@@ -455,7 +446,7 @@ BODY(f08_a_flag_of_a_run_that_is_over_pokes_nothing)
 	wr_system_detach(rig->system);
 }
 
-BODY(f08_without_a_run_no_flag_is_armed)
+RIG_BODY(f08_without_a_run_no_flag_is_armed)
 {
 	weir_fence fence = record_and_write(rig->a);
 	wr_token token;
@@ -466,7 +457,7 @@ BODY(f08_without_a_run_no_flag_is_armed)
 
 /* --- the health check behind the poller --- */
 
-BODY(f12_the_watch_looks_when_no_thread_polls)
+RIG_BODY(f12_the_watch_looks_when_no_thread_polls)
 {
 	weir_fence fence;
 	int64_t next;
@@ -481,7 +472,7 @@ BODY(f12_the_watch_looks_when_no_thread_polls)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(f12_arming_a_flag_wakes_the_watch)
+RIG_BODY(f12_arming_a_flag_wakes_the_watch)
 {
 	weir_fence fence = record_and_write(rig->a);
 	int64_t next;
@@ -515,7 +506,7 @@ static weir_status watch_for(struct rig *rig, int64_t ns)
 	return status;
 }
 
-BODY(f12_a_lost_flag_write_keeps_no_entity_waiting)
+RIG_BODY(f12_a_lost_flag_write_keeps_no_entity_waiting)
 {
 	if (!rig_is("sim"))
 		return;
@@ -526,7 +517,7 @@ BODY(f12_a_lost_flag_write_keeps_no_entity_waiting)
 	assert_int_equal(wr_load(&rig->waker.poked[5]), 1);
 }
 
-BODY(f12_a_lost_flag_write_is_found_by_later_work)
+RIG_BODY(f12_a_lost_flag_write_is_found_by_later_work)
 {
 	if (!rig_is("sim"))
 		return;
@@ -541,7 +532,7 @@ BODY(f12_a_lost_flag_write_is_found_by_later_work)
 	assert_non_null(strstr(wr_system_failure(rig->system), "flag lost: the work of 'a'"));
 }
 
-BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
+RIG_BODY(f39_a_word_that_was_not_used_for_long_is_not_lost)
 {
 	if (!rig_is("sim"))
 		return;
@@ -570,7 +561,7 @@ static weir_status only_the_first_is_written(void *self, int device)
 	return device ? cannot_write_flags(self, device) : WEIR_OK;
 }
 
-BODY(g04_one_device_that_cannot_write_flags_is_enough_to_refuse)
+RIG_BODY(g04_one_device_that_cannot_write_flags_is_enough_to_refuse)
 {
 	changed = *rig->system->backend;
 	changed.can_write_flag = only_the_first_is_written;
@@ -579,7 +570,7 @@ BODY(g04_one_device_that_cannot_write_flags_is_enough_to_refuse)
 	assert_string_equal(weir_last_error(), "device 1 has no stream memory operations");
 }
 
-BODY(g04_a_device_that_cannot_write_flags_refuses_the_signal_by_name)
+RIG_BODY(g04_a_device_that_cannot_write_flags_refuses_the_signal_by_name)
 {
 	changed = *rig->system->backend;
 	changed.can_write_flag = cannot_write_flags;
@@ -600,7 +591,7 @@ static bool is_given_out(const struct wr_flag_words *words, const _Atomic uint32
 	return false;
 }
 
-BODY(g04_streams_have_their_words_before_the_first_write)
+RIG_BODY(g04_streams_have_their_words_before_the_first_write)
 {
 	enum { MANY = WR_WORDS + 3 };
 	weir_stream *streams[MANY];
@@ -627,7 +618,7 @@ static weir_status alloc_dirty(void *self, int device, size_t bytes, void **out)
 	return status;
 }
 
-BODY(g04_words_begin_with_the_completed_point_whatever_lay_there)
+RIG_BODY(g04_words_begin_with_the_completed_point_whatever_lay_there)
 {
 	weir_stream *stream;
 	_Atomic uint32_t *word = NULL;
@@ -643,20 +634,12 @@ BODY(g04_words_begin_with_the_completed_point_whatever_lay_there)
 	wr_stream_close(stream);
 }
 
-static bool in_capture(void *self, int device, void *stream)
-{
-	(void)self;
-	(void)device;
-	(void)stream;
-	return true;
-}
-
 /* The write would become a node of the captured graph and be repeated by each launch of it. */
-BODY(g04_no_flag_is_written_in_a_capture)
+RIG_BODY(g04_no_flag_is_written_in_a_capture)
 {
 	rig_record(rig->a);
 	changed = *rig->system->backend;
-	changed.capturing = in_capture;
+	changed.capturing = rig_in_capture;
 	rig->system->backend = &changed;
 	wr_store(&rig->a->exposed, true); /* a capture by its native handle, after the record */
 	wr_store(&rig->a->dirty, true);
@@ -668,7 +651,7 @@ BODY(g04_no_flag_is_written_in_a_capture)
 }
 
 /* The write is enqueued after the record, so it may still be pending when the fence is complete. */
-BODY(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written)
+RIG_BODY(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written)
 {
 	weir_stream *stream = rig_stream(rig, "written");
 	weir_fence fence = record_and_write(stream);
@@ -688,7 +671,7 @@ static weir_status refuse_write(void *self, int device, void *stream, _Atomic ui
 	return wr_fail(WEIR_E_NOMEM, "no room for a write");
 }
 
-BODY(f65_a_flag_write_that_could_not_be_enqueued_is_armed_otherwise)
+RIG_BODY(f65_a_flag_write_that_could_not_be_enqueued_is_armed_otherwise)
 {
 	weir_fence fence;
 	wr_token token;
@@ -704,7 +687,7 @@ BODY(f65_a_flag_write_that_could_not_be_enqueued_is_armed_otherwise)
 }
 
 /* A stream lost on the other device may release waiters of this one. */
-BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
+RIG_BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 {
 	struct wr_stream_spec spec = {.device = 1};
 	weir_stream *far = NULL;
@@ -726,7 +709,7 @@ BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 	wr_stream_close(far);
 }
 
-BODY(g04_the_margin_follows_how_late_sleeps_end)
+RIG_BODY(g04_the_margin_follows_how_late_sleeps_end)
 {
 	for (int i = 0; i < 100; i++)
 		wr_flags_overslept(rig->system, 0);
@@ -739,7 +722,7 @@ BODY(g04_the_margin_follows_how_late_sleeps_end)
 	assert_int_equal(wr_load(&rig->system->poller.margin), 500 * US);
 }
 
-BODY(g04_the_length_of_a_streams_work_is_learned)
+RIG_BODY(g04_the_length_of_a_streams_work_is_learned)
 {
 	if (!rig_is("sim"))
 		return; /* only virtual time is exact enough */
@@ -751,7 +734,7 @@ BODY(g04_the_length_of_a_streams_work_is_learned)
 	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
 
-BODY(g04_work_begins_when_what_was_before_it_has_ended)
+RIG_BODY(g04_work_begins_when_what_was_before_it_has_ended)
 {
 	if (!rig_is("sim"))
 		return;
@@ -789,7 +772,7 @@ static void learn_4_ms(struct rig *rig)
 	assert_in_range(rig->a->flag_seen.work.mean, 3900 * US, 4100 * US);
 }
 
-BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
+RIG_BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
 {
 	if (!rig_is("sim"))
 		return;
@@ -802,7 +785,7 @@ BODY(g04_the_end_of_one_point_moves_the_look_at_the_next)
 	look_until_poked(rig, 3);
 }
 
-BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
+RIG_BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
 {
 	int64_t before;
 
@@ -823,7 +806,7 @@ BODY(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing)
 	assert_in_range(rig->a->flag_seen.work.mean, before - 100 * US, before + 100 * US);
 }
 
-BODY(g04_the_next_look_is_the_earliest_that_any_wants)
+RIG_BODY(g04_the_next_look_is_the_earliest_that_any_wants)
 {
 	weir_fence fence;
 	int64_t now;
@@ -840,7 +823,7 @@ BODY(g04_the_next_look_is_the_earliest_that_any_wants)
 	poll_until_idle(rig);
 }
 
-BODY(g04_a_poller_that_finds_another_polling_comes_again_soon)
+RIG_BODY(g04_a_poller_that_finds_another_polling_comes_again_soon)
 {
 	int64_t now;
 
@@ -853,7 +836,7 @@ BODY(g04_a_poller_that_finds_another_polling_comes_again_soon)
 	poll_until_idle(rig);
 }
 
-BODY(f40_a_flag_that_could_not_be_listed_is_looked_at_later)
+RIG_BODY(f40_a_flag_that_could_not_be_listed_is_looked_at_later)
 {
 	int64_t now;
 
@@ -903,7 +886,7 @@ static void poll_all_the_time(void *arg)
 	}
 }
 
-BODY(g04_each_flag_is_fired_or_cancelled_once)
+RIG_BODY(g04_each_flag_is_fired_or_cancelled_once)
 {
 	_Atomic bool over = false;
 	weir_stream *streams[ARMERS] = {rig->a, rig->b, rig->c};
@@ -943,7 +926,7 @@ static void watch_all_the_time(void *arg)
 }
 
 /* For ThreadSanitizer: what the health check compares flags with is the owner's until there is a word. */
-BODY(g04_words_are_given_out_while_the_watch_looks)
+RIG_BODY(g04_words_are_given_out_while_the_watch_looks)
 {
 	_Atomic bool over = false;
 	struct armer armer = {.rig = rig, .stream = rig->a}, watcher = {.rig = rig, .over = &over};
@@ -978,7 +961,7 @@ static void write_and_arm_until_failure(void *arg)
 			return;
 }
 
-BODY(f10_a_failure_in_the_midst_pokes_no_entity_twice)
+RIG_BODY(f10_a_failure_in_the_midst_pokes_no_entity_twice)
 {
 	_Atomic bool over = false;
 	struct armer failer = {.rig = rig}, looker = {.rig = rig, .over = &over},

@@ -9,15 +9,6 @@
 
 #define MS 1000000
 
-#define BODY(name)                                                                                           \
-	static void name##_body(struct rig *);                                                               \
-	static void name(void **state)                                                                       \
-	{                                                                                                    \
-		(void)state;                                                                                 \
-		rig_run(name##_body, 7);                                                                     \
-	}                                                                                                    \
-	static void name##_body(struct rig *rig)
-
 /* --- helpers --- */
 
 static struct wr_stream_pool *pool_of(struct rig *rig, const char *name, uint32_t reserved, uint32_t max)
@@ -52,7 +43,7 @@ static uint32_t stream_count(struct rig *rig)
 
 /* --- pools --- */
 
-BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
+RIG_BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 {
 	struct wr_stream_pool *pool = pool_of(rig, "fast", 0, 2);
 	weir_stream *first = acquire(pool), *second = acquire(pool), *third = NULL;
@@ -70,7 +61,7 @@ BODY(t05_an_exhausted_pool_says_its_name_and_its_bound)
 	assert_int_equal(wr_stream_pool_taken(pool), 0);
 }
 
-BODY(t05_a_pool_without_a_bound_is_never_exhausted)
+RIG_BODY(t05_a_pool_without_a_bound_is_never_exhausted)
 {
 	enum { MANY = 40 };
 	struct wr_stream_pool *pool = pool_of(rig, "wide", 0, 0);
@@ -82,7 +73,7 @@ BODY(t05_a_pool_without_a_bound_is_never_exhausted)
 		wr_stream_close(streams[i]);
 }
 
-BODY(t05_the_reserved_streams_are_there_before_the_first_is_taken)
+RIG_BODY(t05_the_reserved_streams_are_there_before_the_first_is_taken)
 {
 	uint32_t before = stream_count(rig);
 	struct wr_stream_pool *pool = pool_of(rig, "fast", 3, 4);
@@ -97,7 +88,7 @@ BODY(t05_the_reserved_streams_are_there_before_the_first_is_taken)
 		wr_stream_close(streams[i]);
 }
 
-BODY(t05_more_are_not_reserved_than_may_be_taken)
+RIG_BODY(t05_more_are_not_reserved_than_may_be_taken)
 {
 	uint32_t before = stream_count(rig);
 
@@ -105,7 +96,7 @@ BODY(t05_more_are_not_reserved_than_may_be_taken)
 	assert_int_equal(stream_count(rig), before + 2);
 }
 
-BODY(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained)
+RIG_BODY(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained)
 {
 	struct wr_stream_pool *pool = pool_of(rig, "one", 0, 1);
 	weir_stream *busy = acquire(pool), *other;
@@ -124,7 +115,7 @@ BODY(t05_a_stream_with_work_is_not_handed_out_before_it_has_drained)
 	wr_stream_close(other);
 }
 
-BODY(t05_pools_do_not_mix)
+RIG_BODY(t05_pools_do_not_mix)
 {
 	weir_stream *x = acquire(pool_of(rig, "x", 1, 1)), *y;
 
@@ -137,7 +128,7 @@ BODY(t05_pools_do_not_mix)
 	wr_stream_close(y);
 }
 
-BODY(t05_a_pool_of_a_device_that_is_not_there_is_refused)
+RIG_BODY(t05_a_pool_of_a_device_that_is_not_there_is_refused)
 {
 	struct wr_stream_pool_spec spec = {.name = "far", .streams = {.device = 77}, .reserved = 1};
 	struct wr_stream_pool *pool = NULL;
@@ -163,7 +154,7 @@ static void assert_not_given_out(struct rig *rig, struct wr_stream_spec given, s
 	wr_stream_close(second);
 }
 
-BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
+RIG_BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
 {
 	const struct wr_stream_spec plain = {0}, far = {.device = 1}, urgent = {.priority = -1};
 	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
@@ -173,7 +164,7 @@ BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
 	assert_not_given_out(rig, urgent, plain);
 }
 
-BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
+RIG_BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
 {
 	weir_stream *stream = rig_stream(rig, "first");
 
@@ -186,7 +177,7 @@ BODY(t05_what_was_closed_with_work_is_given_out_when_that_has_ended)
 }
 
 /* No point was queried, and the newest are not complete. */
-BODY(t02_events_of_work_that_is_done_are_used_again)
+RIG_BODY(t02_events_of_work_that_is_done_are_used_again)
 {
 	struct wr_event_ring *ring = wr_load(&rig->b->ring);
 	weir_fence first = rig_record(rig->b), last = first;
@@ -201,7 +192,7 @@ BODY(t02_events_of_work_that_is_done_are_used_again)
 }
 
 /* A recycled stream does not inherit the wait that was noted for the stream before it. */
-BODY(t02_a_wait_for_one_stream_is_none_for_another)
+RIG_BODY(t02_a_wait_for_one_stream_is_none_for_another)
 {
 	weir_stream *others[WR_WAITED];
 	weir_fence of_c, of_other;
@@ -271,7 +262,7 @@ static void run_crowd(struct crowd *crowd, void (*last)(void *arg))
 	wr_thread_join(&threads[THREADS - 1]);
 }
 
-BODY(t05_a_stream_has_one_taker_at_a_time)
+RIG_BODY(t05_a_stream_has_one_taker_at_a_time)
 {
 	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
 
@@ -283,7 +274,7 @@ BODY(t05_a_stream_has_one_taker_at_a_time)
 
 /* --- views --- */
 
-BODY(t06_views_are_one_queue_under_identities_of_their_own)
+RIG_BODY(t06_views_are_one_queue_under_identities_of_their_own)
 {
 	weir_stream *view = share_view(rig->a);
 	weir_fence of_a, of_view;
@@ -304,7 +295,7 @@ BODY(t06_views_are_one_queue_under_identities_of_their_own)
 	wr_stream_close(view);
 }
 
-BODY(t06_a_view_of_a_view_is_one_of_its_root)
+RIG_BODY(t06_a_view_of_a_view_is_one_of_its_root)
 {
 	weir_stream *view = share_view(rig->a), *second = share_view(view);
 
@@ -314,7 +305,7 @@ BODY(t06_a_view_of_a_view_is_one_of_its_root)
 	wr_stream_close(second);
 }
 
-BODY(t06_what_shares_a_queue_need_not_wait)
+RIG_BODY(t06_what_shares_a_queue_need_not_wait)
 {
 	weir_stream *view = share_view(rig->a);
 	weir_fence fence;
@@ -328,7 +319,7 @@ BODY(t06_what_shares_a_queue_need_not_wait)
 	wr_stream_close(view);
 }
 
-BODY(t06_a_shared_stream_is_not_handed_out_again)
+RIG_BODY(t06_a_shared_stream_is_not_handed_out_again)
 {
 	weir_stream *root = rig->a, *view = share_view(root), *next;
 	weir_fence fence;
@@ -349,7 +340,7 @@ BODY(t06_a_shared_stream_is_not_handed_out_again)
 	wr_stream_close(next);
 }
 
-BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
+RIG_BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
 {
 	weir_stream *view = share_view(rig->a), *next;
 	uint64_t id = weir_stream_id(view);
@@ -365,7 +356,7 @@ BODY(t06_a_view_that_was_given_back_serves_for_another_stream)
 	wr_stream_close(next);
 }
 
-BODY(t06_a_released_view_does_not_lead_to_another_stream)
+RIG_BODY(t06_a_released_view_does_not_lead_to_another_stream)
 {
 	weir_stream *root = rig->a, *view = share_view(root), *late = NULL;
 	weir_fence fence = rig_record(view);
@@ -378,7 +369,7 @@ BODY(t06_a_released_view_does_not_lead_to_another_stream)
 	assert_int_equal(wr_stream_share_of(rig->system, fence.stream, "late", &late), WEIR_E_CLOSED);
 }
 
-BODY(t06_a_view_that_was_given_back_serves_on_its_own_device_alone)
+RIG_BODY(t06_a_view_that_was_given_back_serves_on_its_own_device_alone)
 {
 	const struct wr_stream_spec there = {.device = 1};
 	weir_stream *far = NULL, *view, *next;
@@ -393,7 +384,7 @@ BODY(t06_a_view_that_was_given_back_serves_on_its_own_device_alone)
 	wr_stream_close(far);
 }
 
-BODY(f40_a_view_that_could_not_be_made_holds_no_stream)
+RIG_BODY(f40_a_view_that_could_not_be_made_holds_no_stream)
 {
 	weir_stream *view = NULL;
 
@@ -404,7 +395,7 @@ BODY(f40_a_view_that_could_not_be_made_holds_no_stream)
 	assert_int_equal(rig->a->sharers, 0);
 }
 
-BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
+RIG_BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
 {
 	weir_fence fence;
 
@@ -418,7 +409,7 @@ BODY(t01_ids_do_not_run_out_when_many_streams_are_opened)
 	}
 }
 
-BODY(t06_a_view_records_more_points_than_it_has_events)
+RIG_BODY(t06_a_view_records_more_points_than_it_has_events)
 {
 	weir_stream *view = share_view(rig->a);
 	weir_fence first, last;
@@ -433,7 +424,7 @@ BODY(t06_a_view_records_more_points_than_it_has_events)
 	wr_stream_close(view);
 }
 
-BODY(t06_each_view_holds_a_live_reference_of_its_own)
+RIG_BODY(t06_each_view_holds_a_live_reference_of_its_own)
 {
 	weir_stream *view = share_view(rig->a);
 	weir_fence of_a, of_view;
@@ -452,7 +443,7 @@ BODY(t06_each_view_holds_a_live_reference_of_its_own)
 	wr_stream_close(view);
 }
 
-BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
+RIG_BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
 {
 	weir_stream *view = share_view(rig->a);
 
@@ -462,7 +453,7 @@ BODY(t06_a_view_may_outlive_the_owner_of_the_stream)
 	rig->a = view; /* closed by the rig or the system */
 }
 
-BODY(t06_a_stream_that_was_given_on_is_not_shared)
+RIG_BODY(t06_a_stream_that_was_given_on_is_not_shared)
 {
 	weir_fence fence = rig_record(rig->a);
 	weir_stream *root = rig->a, *view = NULL;
@@ -501,7 +492,7 @@ static void share_open_streams(void *arg)
 	}
 }
 
-BODY(t06_streams_are_shared_while_they_come_and_go)
+RIG_BODY(t06_streams_are_shared_while_they_come_and_go)
 {
 	struct crowd crowd = {.pool = pool_of(rig, "crowd", 1, BOUND), .rig = rig};
 
@@ -517,7 +508,7 @@ BODY(t06_streams_are_shared_while_they_come_and_go)
 
 /* --- the default stream --- */
 
-BODY(t06_the_default_stream_has_one_queue_and_many_views)
+RIG_BODY(t06_the_default_stream_has_one_queue_and_many_views)
 {
 	weir_stream *x = NULL, *y = NULL;
 	uint32_t before;
@@ -540,7 +531,7 @@ BODY(t06_the_default_stream_has_one_queue_and_many_views)
 
 static struct wr_backend wrapping; /* the rig's system runs on it */
 
-BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
+RIG_BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
 {
 	uint32_t sizes[] = {1}, sms[2] = {0, 0};
 	struct wr_partitions_spec spec = {.name = "halves", .sizes = sizes, .count = 1, .minimum = 1};
@@ -569,7 +560,7 @@ BODY(t05_partitions_live_until_the_streams_of_the_system_are_gone)
 	assert_non_null(strstr(weir_last_error(), "green context pool 'halves'"));
 }
 
-BODY(e06_partitions_that_cannot_be_had_are_refused_by_name)
+RIG_BODY(e06_partitions_that_cannot_be_had_are_refused_by_name)
 {
 	uint32_t sizes[] = {1}, sms[2];
 	struct wr_partitions_spec spec = {.name = "halves", .sizes = sizes, .count = 1, .minimum = 1};
@@ -601,7 +592,7 @@ static void count_partition(void *self, void *partition)
 	partitions_destroyed++;
 }
 
-BODY(t05_each_partition_is_given_back_with_the_system)
+RIG_BODY(t05_each_partition_is_given_back_with_the_system)
 {
 	uint32_t sizes[] = {1, 2}, sms[3];
 	struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2, .minimum = 1};
@@ -633,7 +624,7 @@ static weir_status divide_without(struct rig *rig, int64_t n, bool all, struct w
 	return status;
 }
 
-BODY(f40_without_memory_a_device_is_not_divided)
+RIG_BODY(f40_without_memory_a_device_is_not_divided)
 {
 	for (int all = 0; all < 2; all++) {
 		struct wr_partition *parts[3] = {NULL, NULL, NULL};
@@ -661,7 +652,7 @@ static weir_stream *wrap(struct rig *rig, weir_stream *native)
 	return stream;
 }
 
-BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
+RIG_BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
 {
 	weir_stream *x = wrap(rig, rig->a), *y = wrap(rig, rig->a), *z = wrap(rig, rig->b), *legacy = NULL,
 		    *none = NULL;
@@ -679,7 +670,7 @@ BODY(t06_two_wraps_of_one_native_stream_are_the_same_queue)
 	assert_int_equal(wr_stream_unwrap(z), WEIR_OK);
 }
 
-BODY(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it)
+RIG_BODY(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it)
 {
 	weir_stream *wrapped = wrap(rig, rig->a), *view = share_view(wrapped), *late = NULL;
 	weir_fence fence;
@@ -702,7 +693,7 @@ BODY(t06_a_wrapped_stream_is_unwrapped_when_no_work_is_on_it)
 	assert_int_equal(wr_stream_unwrap(NULL), WEIR_OK);
 }
 
-BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
+RIG_BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
 {
 	weir_stream *wrapped = wrap(rig, rig->a);
 	weir_fence fence;
@@ -716,7 +707,7 @@ BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
 }
 
 /* Unwrapping queries the last points of views itself. */
-BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried)
+RIG_BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried)
 {
 	weir_stream *wrapped = wrap(rig, rig->a), *view = share_view(wrapped);
 
@@ -726,7 +717,7 @@ BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
-BODY(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for)
+RIG_BODY(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for)
 {
 	weir_stream *wrapped = wrap(rig, rig->a), *own;
 	uint32_t before = stream_count(rig);
@@ -743,7 +734,7 @@ BODY(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
-BODY(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left)
+RIG_BODY(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left)
 {
 	weir_stream *wrapped = wrap(rig, rig->a);
 
@@ -753,20 +744,12 @@ BODY(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
-static bool in_capture(void *self, int device, void *stream)
-{
-	(void)self;
-	(void)device;
-	(void)stream;
-	return true;
-}
-
-BODY(g03_the_maker_of_a_wrapped_stream_may_capture_it)
+RIG_BODY(g03_the_maker_of_a_wrapped_stream_may_capture_it)
 {
 	weir_stream *wrapped = wrap(rig, rig->a);
 	weir_fence fence;
 
-	wrapping.capturing = in_capture;
+	wrapping.capturing = rig_in_capture;
 	assert_int_equal(weir_stream_record(wrapped, &fence), WEIR_E_UNSUPPORTED);
 	wrapping.capturing = NULL;
 	rig_wait(rig, rig_record(wrapped));
@@ -781,7 +764,7 @@ static weir_status nameless(void *self, int device, void **out)
 	return WEIR_OK;
 }
 
-BODY(t06_default_streams_of_two_devices_are_two_though_they_have_no_names)
+RIG_BODY(t06_default_streams_of_two_devices_are_two_though_they_have_no_names)
 {
 	weir_stream *here = NULL, *there = NULL;
 
@@ -795,7 +778,7 @@ BODY(t06_default_streams_of_two_devices_are_two_though_they_have_no_names)
 	wr_stream_close(there);
 }
 
-BODY(t06_the_stream_of_each_thread_is_none_to_wrap)
+RIG_BODY(t06_the_stream_of_each_thread_is_none_to_wrap)
 {
 	weir_stream *stream = wrap(rig, rig->a), *none = NULL;
 

@@ -234,3 +234,11 @@ bool rig_device_answers(void)
 		return false;
 	return !wr_system_destroy(system);
 }
+
+bool rig_in_capture(void *self, int device, void *stream)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	return true;
+}

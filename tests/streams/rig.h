@@ -58,4 +58,17 @@ struct rig_work {
 	int value;
 };
 
+/* A test is a body that gets a rig. The seed matters on sim only. */
+#define RIG_BODY(name)                                                                                       \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
+	static void name##_body(struct rig *rig)
+
+/* For a backend whose streams are all being captured. */
+bool rig_in_capture(void *self, int device, void *stream);
+
 #endif
