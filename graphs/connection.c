@@ -1,144 +1,218 @@
-/* Connections: between two ports, or between a port and an inlet or outlet. */
-#include "graphs/connection.h"
+/* The key "connections": each leads from an output to an input. */
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "graphs/graph.h"
+#include "graphs/build.h"
+#include "graphs/nearest.h"
+#include "graphs/port_names.h"
 
-static weir_status append_connection(struct wr_connection ***list, size_t *count,
-				     struct wr_connection *connection)
+/* One item of the list while it is read. */
+struct item {
+	size_t index;
+	struct wr_at at;
+	struct wr_end from;
+	uint32_t initial;
+	struct wr_place initial_place;
+};
+
+static void report_unknown_entity(struct wr_build *build, const struct wr_at *at, struct wr_place place,
+				  const char *name)
 {
-	size_t room = *count; /* grows by one: connections are made once, before the run */
-	weir_status status = wr_grow(list, &room, *count + 1, sizeof **list);
+	struct wr_nearest nearest = {.wanted = name};
 
-	if (!status)
-		(*list)[(*count)++] = connection;
-	return status;
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		wr_nearest_try(&nearest, build->plan->entities[i].name);
+	wr_report(&build->reports, WR_W_UNKNOWN_ENTITY, at, place, "there is no entity '%s'%s",
+		  wr_shown(name).text, wr_nearest_hint(&nearest).text);
 }
 
-/* Adds it to the lists of both ends, or to none. */
-static weir_status attach_ends(struct wr_connection *connection)
+static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			      const char *name, const char *port, bool input)
 {
-	weir_entity *sender = connection->sender, *receiver = connection->receiver;
-	struct wr_output *output = sender ? &sender->outputs[connection->output] : NULL;
-	struct wr_input *input = receiver ? &receiver->inputs[connection->input] : NULL;
-	weir_status status = WEIR_OK;
+	struct wr_end end = {WR_NOTHING, WR_NOTHING};
+	size_t entity = wr_names_find(&build->names, name);
+	int index;
 
-	if (input)
-		status = append_connection(&input->connections, &input->count, connection);
-	if (status || !output)
-		return status;
-	status = append_connection(&output->connections, &output->count, connection);
-	if (!status)
-		sender->receivers++;
-	else if (input)
-		input->count--;
-	return status;
+	if (entity == WR_NO_INDEX) {
+		report_unknown_entity(build, at, value->place, name);
+		return end;
+	}
+	if (!build->plan->entities[entity].kind)
+		return end; /* its operator is unknown, already reported */
+	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
+			     input);
+	if (index >= 0)
+		end = (struct wr_end){(uint32_t)entity, (uint32_t)index};
+	return end;
 }
 
-static weir_status name_ends(struct wr_connection *connection)
+struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   bool input)
 {
-	const weir_entity *sender = connection->sender, *receiver = connection->receiver;
-	const weir_port *output = sender ? sender->outputs[connection->output].plan->port : NULL;
-	const weir_port *input = receiver ? receiver->inputs[connection->input].plan->port : NULL;
+	struct wr_end end = {WR_NOTHING, WR_NOTHING};
+	const char *dot = strchr(value->string, '.');
+	char name[65];
 
-	connection->from = output ? wr_format("%s.%s", sender->plan->name, output->name) : wr_strdup("inlet");
-	connection->to = input ? wr_format("%s.%s", receiver->plan->name, input->name) : wr_strdup("outlet");
-	return connection->from && connection->to ? WEIR_OK : WEIR_E_NOMEM;
+	if (!dot || dot == value->string || !dot[1] || strchr(dot + 1, '.') ||
+	    (size_t)(dot - value->string) >= sizeof(name)) {
+		wr_report(&build->reports, WR_W_ENDPOINT, at, value->place,
+			  "'%s' does not name a port: write \"entity.port\"", wr_shown(value->string).text);
+	} else {
+		memcpy(name, value->string, (size_t)(dot - value->string));
+		name[dot - value->string] = '\0';
+		end = find_end(build, at, value, name, dot + 1, input);
+	}
+	build->unresolved |= end.entity == WR_NOTHING;
+	return end;
 }
 
-void wr_connection_destroy(struct wr_connection *connection)
+static weir_status grow_connections(struct wr_build *build)
 {
-	wr_queue_finish(&connection->queue);
-	wr_free(connection->from);
-	wr_free(connection->to);
-	wr_free(connection);
+	size_t need = build->plan->connection_count + 1;
+	weir_status status = wr_grow(&build->plan->connections, &build->connection_room, need,
+				     sizeof(*build->plan->connections));
+
+	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
 }
 
-static weir_status list_connection(weir_graph *graph, struct wr_connection *connection)
+static weir_status enter_connection(struct wr_build *build, const struct item *item, struct wr_end to,
+				    size_t to_index, struct wr_place place)
 {
-	size_t count = graph->connection_count;
-	weir_status status =
-		wr_grow(&graph->connections, &graph->connection_room, count + 1, sizeof connection);
+	size_t i = build->plan->connection_count;
+	weir_status status;
 
-	if (!status)
-		status = attach_ends(connection);
+	if (item->from.entity == WR_NOTHING || to.entity == WR_NOTHING)
+		return WEIR_OK;
+	status = grow_connections(build);
 	if (status)
 		return status;
-	graph->connections[count] = connection;
-	graph->connection_count++;
+	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
+								  to.entity, to.port, item->initial};
+	build->origins[i] = (struct wr_connection_origin){item->index, to_index, place, item->initial_place};
+	build->plan->connection_count++;
+	build->plan->entities[item->from.entity].outputs[item->from.port].connections++;
+	build->plan->entities[to.entity].inputs[to.port].connections++;
 	return WEIR_OK;
 }
 
-weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
-			     uint32_t input, uint32_t capacity, struct wr_connection **out)
+/* ["a.out", "b.in"] */
+static weir_status read_pair(struct wr_build *build, struct item *item, const struct wr_value *pair)
 {
-	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
-	weir_policy policy = receiver ? receiver->inputs[input].plan->policy : WEIR_BLOCK;
-	weir_status status;
+	struct wr_at from = {&item->at, NULL, 0}, to = {&item->at, NULL, 1};
+	const struct wr_value *first, *second;
 
-	if (!connection)
-		return WEIR_E_NOMEM;
-	status = wr_queue_init(&connection->queue, (uint32_t)graph->connection_count, capacity, policy);
-	connection->sender = sender;
-	connection->receiver = receiver;
-	connection->output = output;
-	connection->input = input;
-	if (!status)
-		status = name_ends(connection);
-	if (!status)
-		status = list_connection(graph, connection);
-	if (status) {
-		wr_connection_destroy(connection);
-		return status;
+	if (wr_value_count(pair) != 2) {
+		build->unresolved = true;
+		wr_report(&build->reports, WR_W_ENDPOINT, &item->at, pair->place,
+			  "a connection has two ends, this list has %zu: write [\"entity.output\", "
+			  "\"entity.input\"]",
+			  wr_value_count(pair));
+		return WEIR_OK;
 	}
-	*out = connection;
-	return WEIR_OK;
+	first = &wr_value_at(pair, 0)->value;
+	second = &wr_value_at(pair, 1)->value;
+	/* Checks the second end even if the first has an error. */
+	if (wr_type_check(&build->reports, &from, first, WR_STRING))
+		item->from = wr_build_end(build, &from, first, false);
+	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
+		return WEIR_OK;
+	return enter_connection(build, item, wr_build_end(build, &to, second, true), WR_ORIGIN_PAIR,
+				pair->place);
 }
 
-weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input, uint32_t capacity,
-					  struct wr_connection **out)
+/* "to": one end, or a list of them. */
+static weir_status read_targets(struct wr_build *build, struct item *item, const struct wr_value *to)
 {
-	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
-	weir_status status;
-
-	if (!connection)
-		return WEIR_E_NOMEM;
-	status =
-		wr_queue_init(&connection->queue, UINT32_MAX, capacity, receiver->inputs[input].plan->policy);
-	connection->receiver = receiver;
-	connection->input = input;
-	if (!status)
-		status = attach_ends(connection);
-	if (status) {
-		wr_connection_destroy(connection);
-		return status;
-	}
-	*out = connection;
-	return WEIR_OK;
-}
-
-void wr_connection_announce(struct wr_connection *connection)
-{
-	weir_entity *receiver = connection->receiver;
-
-	/* Relaxed would suffice: the push that follows releases it, closing the front acquires that push. */
-	if (receiver && receiver->inputs[connection->input].gate &&
-	    !(wr_load_relaxed(&receiver->looks) & WR_LOOKS_FENCED))
-		wr_fetch_or(&receiver->looks, WR_LOOKS_FENCED);
-}
-
-weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded)
-{
+	struct wr_at at = {&item->at, "to", 0};
 	weir_status status = WEIR_OK;
 
-	*discarded += wr_queue_reset(&connection->queue);
-	connection->taken_over = false;
-	wr_store(&connection->gone, false);
-	for (uint32_t i = 0; !status && i < connection->initial; i++) {
-		weir_message *message = NULL;
-		status = wr_message_empty(&message, pool);
-		if (!status)
-			wr_queue_push(&connection->queue, message);
+	if (to->type == WR_STRING)
+		return enter_connection(build, item, wr_build_end(build, &at, to, true), WR_ORIGIN_STRING,
+					to->place);
+	if (!wr_value_count(to))
+		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
+			  "is empty: name at least one input");
+	for (size_t i = 0; i < wr_value_count(to) && !status; i++) {
+		const struct wr_value *target = &wr_value_at(to, i)->value;
+		struct wr_at inside = {&at, NULL, i};
+		if (wr_type_check(&build->reports, &inside, target, WR_STRING))
+			status = enter_connection(build, item, wr_build_end(build, &inside, target, true), i,
+						  target->place);
 	}
 	return status;
+}
+
+static weir_status read_object(struct wr_build *build, struct item *item, const struct wr_value *object)
+{
+	enum { FROM, TO, INITIAL, KEYS = 6 };
+	static const struct wr_field fields[KEYS] = {{"from", WR_STRING, true},
+						     {"to", WR_STRING | WR_ARRAY, true},
+						     {"initial", WR_INTEGER, false}};
+	const struct wr_value *found[KEYS];
+
+	wr_fields_read(&build->reports, &item->at, object, "a connection", fields, found);
+	if (found[INITIAL]) {
+		item->initial =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "initial", 0},
+						   found[INITIAL], 0, WR_PORT_CAPACITY_MAX, 0);
+		item->initial_place = found[INITIAL]->place;
+	}
+	if (found[FROM])
+		item->from = wr_build_end(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
+	build->unresolved |= !found[FROM] || !found[TO];
+	return found[TO] ? read_targets(build, item, found[TO]) : WEIR_OK;
+}
+
+static int by_ends(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	for (int i = 0; i < 5; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+/* Sorts keys of both ends and the connection's index: equal connections become neighbours. */
+static weir_status check_doubles(struct wr_build *build)
+{
+	const struct wr_plan *plan = build->plan;
+	uint32_t(*keys)[5] = wr_alloc(plan->connection_count, sizeof(*keys));
+
+	if (!keys)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &plan->connections[i];
+		const uint32_t key[5] = {c->from, c->output, c->to, c->input, (uint32_t)i};
+		memcpy(keys[i], key, sizeof(key));
+	}
+	qsort(keys, plan->connection_count, sizeof(*keys), by_ends);
+	for (size_t i = 1; i < plan->connection_count; i++)
+		if (!memcmp(keys[i - 1], keys[i], 4 * sizeof(keys[i][0])))
+			wr_build_report_connection(build, WR_W_DOUBLE_CONNECTION, keys[i][4],
+						   "is listed twice: remove one of them");
+	wr_free(keys);
+	return WEIR_OK;
+}
+
+static weir_status read_item(struct wr_build *build, struct item *item, const struct wr_value *value)
+{
+	if (!wr_type_check(&build->reports, &item->at, value, WR_ARRAY | WR_OBJECT)) {
+		build->unresolved = true;
+		return WEIR_OK;
+	}
+	return value->type == WR_ARRAY ? read_pair(build, item, value) : read_object(build, item, value);
+}
+
+weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections)
+{
+	struct wr_at all = {NULL, "connections", 0};
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
+		struct item item = {.index = i, .at = {&all, NULL, i}, .from = {WR_NOTHING, WR_NOTHING}};
+		status = read_item(build, &item, &wr_value_at(connections, i)->value);
+	}
+	return status ? status : check_doubles(build);
 }

@@ -1,168 +1,151 @@
-/*
- * Makes an entity from its part of the plan: ports, conditions, memory for the states of its operator and its
- * conditions.
- */
+/* The key "entities". */
 #include "base/memory.h"
-#include "graphs/graph.h"
+#include "graphs/build.h"
+#include "graphs/nearest.h"
+#include "graphs/port_names.h"
+#include "graphs/registry.h"
+#include "graphs/values.h"
 
-static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
+static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *entity,
+			      const struct wr_value *name, const struct wr_at *at)
 {
-	entity->inputs = wr_alloc(plan->input_count ? plan->input_count : 1, sizeof *entity->inputs);
-	if (!entity->inputs)
-		return WEIR_E_NOMEM;
-	entity->input_count = plan->input_count;
-	for (size_t i = 0; i < plan->input_count; i++) {
-		struct wr_input *input = &entity->inputs[i];
-		bool all = plan->inputs[i].take == WEIR_ALL;
-		input->plan = &plan->inputs[i];
-		input->take = all ? SIZE_MAX : plan->inputs[i].take;
-		input->need = all ? 1 : plan->inputs[i].take;
-		input->gate = plan->inputs[i].gate;
-		input->any_size = plan->inputs[i].port->flags & WEIR_PORT_ANY_SIZE;
+	size_t index = (size_t)(entity - build->plan->entities);
+	size_t first;
+
+	at = &(struct wr_at){at, "name", 0};
+	if (!wr_name_ok(name->string)) {
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
+			  wr_shown(name->string).text);
+		return WEIR_OK;
 	}
-	return WEIR_OK;
-}
-
-static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity *plan)
-{
-	entity->outputs = wr_alloc(plan->output_count ? plan->output_count : 1, sizeof *entity->outputs);
-	if (!entity->outputs)
+	entity->name = wr_strdup(name->string);
+	if (!entity->name)
 		return WEIR_E_NOMEM;
-	entity->output_count = plan->output_count;
-	for (size_t i = 0; i < plan->output_count; i++) {
-		struct wr_output *output = &entity->outputs[i];
-		output->plan = &plan->outputs[i];
-		output->max_emits = output->plan->max_emits;
-		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
-		if (!output->emitted)
-			return WEIR_E_NOMEM;
-	}
-	return WEIR_OK;
+	first = wr_names_find(&build->names, entity->name);
+	if (first != WR_NO_INDEX)
+		wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
+			  "entity %zu has the name '%s' already: give this one another", first, entity->name);
+	return wr_names_add(&build->names, entity->name, index);
 }
 
-/* Marks the ports that the condition names: each must hold `need` messages before it is asked (C4). */
-static void mark_content(weir_entity *entity, const struct wr_plan_condition *condition)
+static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
+		      const struct wr_at *at)
 {
-	for (unsigned i = 0; i < entity->input_count; i++)
-		entity->inputs[i].content |= wr_condition_names(condition, i, true);
+	struct wr_nearest nearest = {.wanted = name->string};
+
+	entity->kind = wr_registry_find_operator(build->registry, name->string);
+	if (entity->kind)
+		return;
+	for (size_t i = 0; weir_registry_operator(build->registry, i); i++)
+		wr_nearest_try(&nearest, weir_registry_operator(build->registry, i)->name);
+	wr_report(&build->reports, WR_W_UNKNOWN_OPERATOR, &(struct wr_at){at, "operator", 0}, name->place,
+		  "there is no operator '%s'%s: `weir operators` lists them, --plugin adds some",
+		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
 }
 
-static weir_status add_condition(weir_entity *entity, const struct wr_plan_condition *plan)
+static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity *entity,
+				   const struct wr_value *object, const struct wr_at *at,
+				   struct wr_place place)
 {
-	struct wr_condition *condition = &entity->conditions[entity->condition_count];
+	struct wr_at inside = {at, "parameters", 0};
+	struct wr_values_source source = {
+		.kind = "operator",
+		.name = entity->kind->name,
+		.parameters = entity->kind->parameters,
+		.ports = entity->kind,
+		.object = object,
+		.at = object ? &inside : at,
+		.place = object ? object->place : place,
+	};
 
-	condition->plan = plan;
-	condition->ask = plan->kind->ask;
-	condition->state = wr_alloc(1, plan->kind->state_size + 1);
-	if (!condition->state)
-		return WEIR_E_NOMEM;
-	entity->condition_count++;
-	entity->wants_ticked |= plan->kind->ticked != NULL;
-	entity->timed |= plan->kind->ticked && !(plan->kind->flags & WEIR_CONDITION_TIMELESS);
-	if (plan->kind->phase == WEIR_GATHERING) {
-		entity->gathering_count++;
-	} else {
-		entity->has_content = true;
-		mark_content(entity, plan);
-	}
-	return WEIR_OK;
+	return wr_values_create(&entity->values, &source, &build->reports);
 }
 
-static weir_status make_conditions(weir_entity *entity, const struct wr_plan_entity *plan)
+/* --- keys of an entity --- */
+
+enum {
+	NAME,
+	OPERATOR,
+	PARAMETERS,
+	CONDITIONS,
+	PORTS,
+	RESOURCES,
+	DEFAULT_POOL,
+	DEFAULT_STREAM,
+	EFFECTS,
+	IN_FLIGHT,
+	KEYS = 15
+};
+static const struct wr_field fields[KEYS] = {
+	{"name", WR_STRING, true},
+	{"operator", WR_STRING, true},
+	{"parameters", WR_OBJECT, false},
+	{"conditions", WR_ARRAY, false},
+	{"ports", WR_OBJECT, false},
+	{"resources", WR_ARRAY, false},
+	{"default_stream_pool", WR_BOOL, false},
+	{"use_default_stream", WR_BOOL, false},
+	{"effects", WR_BOOL, false},
+	{"max_in_flight", WR_INTEGER, false},
+	{"device", 0, false},
+	{"on_error", 0, false},
+	{"priority", 0, false},
+	{"pin", 0, false},
+};
+
+static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *value, const struct wr_at *at)
 {
-	size_t count = plan->condition_count;
+	const struct wr_value *found[KEYS];
 	weir_status status = WEIR_OK;
 
-	entity->conditions = wr_alloc(count + 1, sizeof *entity->conditions);
-	if (!entity->conditions)
-		return WEIR_E_NOMEM;
-	if (entity->graph->plan->in_flight.kind) {
-		status = add_condition(entity, &entity->graph->plan->in_flight);
-		entity->in_flight = entity->condition_count ? &entity->conditions[0] : NULL;
-	}
-	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
-		for (size_t i = 0; !status && i < count; i++)
-			if ((int)plan->conditions[i].kind->phase == phase)
-				status = add_condition(entity, &plan->conditions[i]);
+	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
+		return WEIR_OK;
+	wr_fields_read(&build->reports, at, value, "an entity", fields, found);
+	if (found[NAME])
+		status = enter_name(build, entity, found[NAME], at);
+	if (found[OPERATOR])
+		find_kind(build, entity, found[OPERATOR], at);
+	entity->max_in_flight = -1;
+	if (found[IN_FLIGHT])
+		entity->max_in_flight =
+			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
+					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
+	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
+	if (!status)
+		status = wr_build_use(
+			build, entity,
+			&(struct wr_use){found[RESOURCES], found[DEFAULT_POOL], found[DEFAULT_STREAM]}, at);
+	if (status || !entity->kind)
+		return status;
+	entity->effects =
+		found[EFFECTS] ? found[EFFECTS]->boolean : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
+	status = wr_build_ports(build, entity, found[PORTS], at);
+	if (!status)
+		status = read_parameters(build, entity, found[PARAMETERS], at, value->place);
+	if (!status && found[CONDITIONS])
+		status = wr_build_conditions(build, entity, found[CONDITIONS], at);
 	return status;
 }
 
-weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
-			   const struct wr_plan_entity *plan)
+weir_status wr_build_entities(struct wr_build *build, const struct wr_value *entities)
 {
-	weir_status status;
+	struct wr_at all = {NULL, "entities", 0};
+	size_t count = wr_value_count(entities);
+	weir_status status = WEIR_OK;
 
-	entity->id = id;
-	entity->graph = graph;
-	entity->plan = plan;
-	entity->context.entity = entity;
-	entity->selects = graph->plan->devices > 1;
-	entity->compute = plan->kind->compute;
-	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
-	if (!entity->operator_state)
+	if (count > WR_ENTITIES_MAX) {
+		wr_report(&build->reports, WR_W_TOO_MANY, &all, entities->place,
+			  "%zu entities: at most %zu are allowed", count, WR_ENTITIES_MAX);
+		return WEIR_OK;
+	}
+	build->plan->entities = wr_alloc(count, sizeof(*build->plan->entities));
+	if (!build->plan->entities)
 		return WEIR_E_NOMEM;
-	status = make_inputs(entity, plan);
-	if (!status)
-		status = make_outputs(entity, plan);
-	return status ? status : make_conditions(entity, plan);
-}
-
-weir_status wr_entity_make(weir_graph *graph, uint32_t id)
-{
-	const struct wr_plan_entity *plan = &graph->plan->entities[id];
-	weir_status status = wr_entity_fill(&graph->entities[id], graph, id, plan);
-
-	return status ? status : wr_names_add(&graph->names, plan->name, id);
-}
-
-void wr_entity_finish(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++) {
-		wr_free(entity->inputs[i].connections);
-		wr_free(entity->inputs[i].taken);
-		wr_free(entity->inputs[i].taken_by);
-		wr_fan_in_destroy(entity->inputs[i].set);
-	}
-	for (size_t i = 0; i < entity->output_count; i++) {
-		wr_free(entity->outputs[i].connections);
-		wr_free(entity->outputs[i].emitted);
-	}
-	for (size_t i = 0; i < entity->condition_count; i++)
-		wr_free(entity->conditions[i].state);
-	wr_free(entity->inputs);
-	wr_free(entity->outputs);
-	wr_free(entity->conditions);
-	wr_free(entity->operator_state);
-	wr_free(entity->verdict.fences);
-	wr_free(entity->scratch);
-	wr_free(entity->wait.fences);
-	wr_free(entity->context.made);
-	wr_flight_finish(&entity->flight);
-	wr_free(entity->own.items);
-	wr_free(entity->own.sets);
-}
-
-size_t wr_entity_held(weir_entity *entity)
-{
-	size_t held = 0;
-
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
-			held += wr_queue_count(&entity->inputs[i].connections[k]->queue);
-	return held;
-}
-
-const char *weir_entity_name(const weir_entity *entity)
-{
-	return entity->plan->name;
-}
-
-const weir_operator *weir_entity_operator(const weir_entity *entity)
-{
-	return entity->plan->kind;
-}
-
-const weir_values *weir_entity_values(const weir_entity *entity)
-{
-	return entity->plan->values;
+	build->plan->entity_count = count;
+	build->entities = entities;
+	for (size_t i = 0; i < count && !status; i++)
+		status = build_entity(build, &build->plan->entities[i], &wr_value_at(entities, i)->value,
+				      &(struct wr_at){&all, NULL, i});
+	return status;
 }

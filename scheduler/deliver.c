@@ -9,7 +9,7 @@
  */
 #include "base/bug.h"
 #include "base/status.h"
-#include "graphs/finisher.h"
+#include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 
 static weir_status fail_full_queue(const struct wr_connection *connection, weir_message *message)

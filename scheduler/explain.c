@@ -1,66 +1,241 @@
 /*
- * Explains why entities are not ready, also while a run is on (C5): takes a live reference, then ownership
- * of an entity (CAS IDLE -> RUNNING), then asks its conditions. A busy entity shows its last published
- * verdict. Between two runs one thread at a time asks, and start waits for it. All answers are collected
- * before the first call of fn: no entity is owned while fn runs.
+ * Explains why an entity is not ready (C5): asks each condition once more and reports those that do not hold,
+ * with a detail. Of the entity only the verdict changes, which every review overwrites. The fronts do not
+ * change, so content conditions are asked only if a review has closed the fronts.
  */
-#include "scheduler/standstill.h"
-#include "scheduler/world.h"
+#include <stdio.h>
 
-struct explaining {
-	weir_scheduler *scheduler;
-	weir_explain_fn *fn;
-	void *arg;
-};
+#include "base/shown.h"
+#include "base/status.h"
+#include "scheduler/ask.h"
+
+/* "1 fence pending, oldest 1.2 ms, producer blur" */
+static void detail_fences(const weir_entity *entity, char *text, size_t room)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	const char *producer = "?";
+	int64_t oldest = 0;
+
+	for (size_t i = 0; i < verdict->fence_count; i++) {
+		int64_t age = 0;
+		const char *name = wr_fence_producer(entity->graph->system, verdict->fences[i], &age);
+		if (!i || age > oldest) {
+			oldest = age;
+			producer = name;
+		}
+	}
+	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
+		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+}
+
+/* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
+static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
+{
+	const struct wr_flight *flight = &entity->flight;
+	int64_t age = 0;
+	const char *owner = wr_fence_producer(entity->graph->system, flight->ends[flight->first].fence, &age);
+	bool long_ago = age >= 1000000000;
+
+	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
+		 (unsigned long long)(flight->ticks - flight->done), wr_flight_most(flight),
+		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
+}
+
+static void explain_verdict(weir_entity *entity, const char *name, bool in_flight, weir_explain_fn *fn,
+			    void *arg)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	static const char *const words[] = {[WR_READY] = "READY",
+					    [WR_WAIT] = "WAIT",
+					    [WR_NEVER] = "NEVER",
+					    [WR_SILENT] = "SILENT",
+					    [WR_MISUSED] = "MISUSED"};
+	const char *word = words[verdict->answer];
+	char detail[160];
+
+	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
+		word = "WAIT_EVENT";
+	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
+		word = "WAIT_TIME";
+	if (verdict->fence_count && in_flight)
+		detail_in_flight(entity, detail, sizeof detail);
+	else if (verdict->fence_count)
+		detail_fences(entity, detail, sizeof detail);
+	else
+		wr_shown_cut(detail, sizeof detail, verdict->why ? verdict->why : "waits for its time");
+	fn(entity->plan->name, name, word, detail, arg);
+}
 
 /*
- * Returns true between two runs: then the caller is the only thread that asks, and no run starts before
- * end_asking().
+ * Writes "cuda_stream on in" to text and returns it. If the condition names no port, returns its plan->name.
  */
-static bool begin_asking(weir_scheduler *scheduler)
+static const char *condition_text(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
+				  size_t room)
 {
-	bool ended;
+	const weir_parameter *parameter = plan->kind->parameters;
+	const weir_values *values = plan->values;
 
-	wr_mutex_lock(&scheduler->lock);
-	while (scheduler->explaining)
-		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
-	ended = wr_load(&scheduler->phase) == WR_ENDED && !scheduler->starting;
-	scheduler->explaining = ended;
-	wr_mutex_unlock(&scheduler->lock);
-	return ended;
+	for (; parameter && parameter->name; parameter++) {
+		const weir_port *port = NULL;
+		if (parameter->type == WEIR_INPUT)
+			port = entity->inputs[weir_values_int(values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_OUTPUT)
+			port = entity->outputs[weir_values_int(values, parameter->name)].plan->port;
+		else if (parameter->type == WEIR_INPUTS)
+			port = entity->inputs[weir_values_at(values, parameter->name, 0)].plan->port;
+		if (port) {
+			snprintf(text, room, "%s on %s", plan->name, port->name);
+			return text;
+		}
+	}
+	return plan->name;
 }
 
-static void end_asking(weir_scheduler *scheduler)
+static bool some_gate_is_shut(weir_view *view)
 {
-	wr_mutex_lock(&scheduler->lock);
-	scheduler->explaining = false;
-	wr_cond_broadcast(&scheduler->changed);
-	wr_mutex_unlock(&scheduler->lock);
+	weir_entity *entity = view->entity;
+	bool shut = false;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		entity->verdict.fence_count = 0;
+		shut |= entity->inputs[i].gate && wr_gate_ask(view, i);
+	}
+	return shut;
 }
 
-void wr_explain_collect(struct wr_standstill *out, weir_scheduler *scheduler)
+static void explain_gates(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
 {
-	bool ended = begin_asking(scheduler);
+	weir_entity *entity = view->entity;
+	char name[80], fences[160], detail[256];
 
-	wr_standstill_collect(out, scheduler, !ended);
-	if (ended)
-		end_asking(scheduler);
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const char *port = entity->inputs[i].plan->port->name;
+		entity->verdict.fence_count = 0;
+		if (!entity->inputs[i].gate || !wr_gate_ask(view, i))
+			continue;
+		*met = false;
+		snprintf(name, sizeof name, "gate on %s", port);
+		detail_fences(entity, fences, sizeof fences);
+		snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
+		fn(entity->plan->name, name, "WAIT_EVENT", detail, arg);
+	}
 }
 
-static void explain_inside(void *arg)
+/* WAIT without a source: only a poke can change it. */
+static bool waits_for_a_poke(const weir_verdict *verdict)
 {
-	struct explaining *explaining = arg;
-	struct wr_standstill standstill;
-
-	wr_explain_collect(&standstill, explaining->scheduler);
-	wr_standstill_explain(&standstill, explaining->fn, explaining->arg);
-	wr_standstill_finish(&standstill);
+	return verdict->answer == WR_WAIT && !verdict->external && !verdict->fence_count &&
+	       verdict->at == INT64_MAX;
 }
 
-void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+/* Drops the fences of other conditions first. */
+static void ask_condition(weir_view *view, const struct wr_condition *condition)
 {
-	struct explaining explaining = {scheduler, fn, arg};
+	view->entity->verdict.fence_count = 0;
+	wr_condition_ask(view, condition);
+}
 
-	if (!wr_worker_here(scheduler))
-		wr_in_world(scheduler, explain_inside, &explaining);
+static bool names_unknown_fence(weir_view *view, const struct wr_condition *condition)
+{
+	weir_entity *entity = view->entity;
+
+	ask_condition(view, condition);
+	for (size_t i = 0; i < entity->verdict.fence_count; i++)
+		if (wr_fence_query(entity->graph->system, entity->verdict.fences[i]) == WEIR_E_INVALID)
+			return true;
+	return false;
+}
+
+weir_status wr_entity_refuse_fence(weir_entity *entity)
+{
+	size_t count = entity->fronts_closed ? entity->condition_count : entity->gathering_count;
+	const char *name = wr_load_relaxed(&entity->why_of);
+	weir_view view = {.entity = entity};
+
+	for (size_t i = 0; i < count; i++) {
+		if (!names_unknown_fence(&view, &entity->conditions[i]))
+			continue;
+		name = entity->conditions[i].plan->name;
+		break;
+	}
+	return wr_fail(WEIR_E_INVALID,
+		       "%s: condition '%s' waits for a fence that was never recorded in this graph: name one "
+		       "that weir_stream_record or weir_message_fences gave",
+		       entity->plan->name, name ? name : "?");
+}
+
+static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)
+{
+	weir_entity *entity = view->entity;
+	char text[160];
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		ask_condition(view, condition);
+		if (!waits_for_a_poke(&entity->verdict) ||
+		    condition_text(entity, condition->plan, text, sizeof text) == text)
+			continue;
+		*name = condition->plan->name;
+		*why = entity->verdict.why;
+		return true;
+	}
+	return false;
+}
+
+bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why)
+{
+	weir_view view = {.entity = entity};
+
+	if (find_outside_wait(&view, 0, entity->gathering_count, condition, why))
+		return true;
+	if (!entity->fronts_closed || some_gate_is_shut(&view))
+		return false;
+	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
+}
+
+static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+	char name[160];
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		ask_condition(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		*met = false;
+		explain_verdict(entity, condition_text(entity, condition->plan, name, sizeof name),
+				condition->plan->kind == entity->graph->plan->in_flight.kind, fn, arg);
+	}
+}
+
+static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		if (!input->content || !input->count || wr_view_held(view, i) >= input->need)
+			continue;
+		*met = false;
+		entity->verdict.fence_count = 0;
+		wr_verdict_clear(&entity->verdict);
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		explain_verdict(entity, input->plan->port->name, false, fn, arg);
+	}
+}
+
+void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg)
+{
+	weir_view view = {.entity = entity};
+	bool met = true;
+
+	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);
+	explain_content_ports(&view, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_gates(&view, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
+	if (met && draining && entity->root)
+		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
 }

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/finisher.h"
+#include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 
 void wr_release_leftovers(weir_scheduler *scheduler)

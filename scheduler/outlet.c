@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/finisher.h"
+#include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 

@@ -2,7 +2,7 @@
  * Reserves messages, host and device memory and signals before the first tick, so that no tick waits for an
  * allocator or for the driver. Beyond these bounds they are created when they are needed.
  */
-#include "graphs/finisher.h"
+#include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 
 #define RESERVE_MOST 32768 /* messages, 12 MiB */

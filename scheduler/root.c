@@ -8,7 +8,7 @@
 #include "base/beneath.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/plan/text.h"
+#include "graphs/text.h"
 #include "scheduler/scheduler.h"
 
 static weir_status fail_root(const char *path)

@@ -12,7 +12,7 @@
 #define WR_SCHEDULER_SCHEDULER_H
 
 #include "base/thread.h"
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
 #include "trace/trace.h"

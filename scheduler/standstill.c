@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/shown.h"
-#include "graphs/ask.h"
-#include "graphs/finisher.h"
+#include "scheduler/ask.h"
+#include "scheduler/finisher.h"
 
 enum { LOOKS = 3 }; /* looks again before an entity counts as parked without a reason */
 #define LOOK_NS 1000000

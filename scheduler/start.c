@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/plan/values.h"
+#include "graphs/values.h"
 #include "scheduler/scheduler.h"
 
 static void trace_entities(weir_scheduler *scheduler)

@@ -5,7 +5,7 @@
  */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/plan/text.h"
+#include "graphs/text.h"
 #include "scheduler/standstill.h"
 
 struct report {

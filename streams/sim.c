@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/sim.h"
 #include "base/status.h"
-#include "streams/fifo.h"
+#include "streams/host/fifo.h"
 #include "streams/system.h"
 
 #define US 1000

@@ -1,6 +1,6 @@
 /*
  * libFuzzer: any bytes as a graph. Nothing may crash or leak; an accepted graph, printed and read again,
- * prints the same (F81-F87). Built by clang only; the seeds are tests/graphs/plan/bad.
+ * prints the same (F81-F87). Built by clang only; the seeds are tests/graphs/bad.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,22 +3,20 @@ import pathlib
 import re
 import sys
 
-# A room may use the rooms in its line; every room may use `weir.h`. A room inside a room is a room of its
-# own.
+# A room may use the rooms in its line; every room may use `weir.h`.
 MAY_USE = {
     "base": [],
     "trace": ["base"],
     "streams": ["base", "trace"],
-    "graphs/plan": ["base", "trace", "streams"],
-    "graphs": ["base", "trace", "streams", "graphs/plan"],
+    "graphs": ["base", "trace", "streams"],
     "conditions": [],
     "operators": [],
-    "scheduler": ["base", "trace", "streams", "graphs/plan", "graphs"],
+    "scheduler": ["base", "trace", "streams", "graphs"],
     "cli": [],
     "examples": [],
     "bench": [],
 }
-LIBRARY = ["base", "trace", "streams", "graphs/plan", "graphs", "conditions", "operators", "scheduler"]
+LIBRARY = ["base", "trace", "streams", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)

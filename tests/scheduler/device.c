@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/backend.h"
 #include "streams/sim.h"

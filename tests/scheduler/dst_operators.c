@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 
 static _Thread_local struct dst *graphs[DST_GRAPHS];
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 
 enum way { INTERNAL, RECEIVE_EACH, RECEIVE_ONLY, AFTER_DEFAULT, NAMED, BY_HAND, ON_DEFAULT };
 

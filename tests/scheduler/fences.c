@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/system.h"
 

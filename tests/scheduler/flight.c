@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/backend.h"
 #include "streams/system.h"

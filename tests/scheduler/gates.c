@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/system.h"
 

@@ -2,7 +2,7 @@
  * missed. Atomics are switching points. */
 #include "base/bug.h"
 #include "base/thread.h"
-#include "graphs/connection.h"
+#include "scheduler/connection.h"
 #include "rig.h"
 
 #define TEST(name) static void name(void **state_)

@@ -1,8 +1,8 @@
 /* The system has the resources that the graph declares; work on streams that are not an entity's own. */
 #include <string.h>
 
-#include "graphs/graph.h"
-#include "graphs/pool.h"
+#include "scheduler/graph.h"
+#include "scheduler/pool.h"
 #include "rig.h"
 #include "streams/system.h"
 

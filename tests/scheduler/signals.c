@@ -1,7 +1,7 @@
 /* Runs and their signals: what an entity arms and keeps, and what streams/ refuses (G2, G3). */
 #include <string.h>
 
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/backend.h"
 #include "streams/system.h"

@@ -1,6 +1,6 @@
 /* A parked entity is woken by every source that the chosen verdict names, and by no other (C2). On `sim`:
  * time is virtual. */
-#include "graphs/graph.h"
+#include "scheduler/graph.h"
 #include "rig.h"
 
 /* --- conditions of the tests, for one test at a time --- */

@@ -5,8 +5,8 @@
 
 #include "base/coroutine.h"
 #include "base/memory.h"
-#include "graphs/graph.h"
-#include "graphs/pool.h"
+#include "scheduler/graph.h"
+#include "scheduler/pool.h"
 #include "rig.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"

@@ -1,0 +1,123 @@
+/*
+ * Builds a plan. Each step checks its part of the tree, reports errors and continues, so that one check
+ * reports all errors; a step itself fails only if memory runs out. Parts with errors stay zero; later steps
+ * skip them.
+ */
+#ifndef WR_GRAPHS_PLAN_BUILD_H
+#define WR_GRAPHS_PLAN_BUILD_H
+
+#include "graphs/fields.h"
+#include "graphs/plan.h"
+
+#define WR_ENTITIES_MAX    ((size_t)1 << 20)
+#define WR_CONNECTIONS_MAX ((size_t)1 << 22)
+
+/* Where a connection is in the tree, for checks that run after all have been read. */
+struct wr_connection_origin {
+	size_t item; /* index in "connections" */
+	size_t to;   /* index in its list "to", or one of these: */
+	struct wr_place place, initial;
+};
+
+#define WR_ORIGIN_PAIR   WR_NO_INDEX       /* ["a.out", "b.in"] */
+#define WR_ORIGIN_STRING (WR_NO_INDEX - 1) /* "to": "b.in" */
+
+enum wr_resource_type { WR_STREAM_POOL, WR_GREEN_CONTEXT_POOL, WR_GREEN_CONTEXT, WR_RESOURCE_UNKNOWN };
+#define WR_DEVICE_MAX     63
+#define WR_RESOURCE_TYPES "stream_pool|green_context_pool|green_context"
+#define WR_SIGNALS        "callback|callback_inline|flag" /* enum wr_signal_kind */
+
+/* One of "resources". */
+struct wr_resource {
+	const struct wr_member *member; /* of the tree */
+	enum wr_resource_type type;     /* WR_RESOURCE_UNKNOWN: an error, already reported */
+	uint32_t index;                 /* in the plan's list of its type */
+	uint32_t context; /* its own index, or that of a pool's implied context; WR_NO_CONTEXT: none yet */
+	uint32_t pool;    /* its own index, or that of a context's implied pool; WR_NO_POOL: none yet */
+	bool used;
+	size_t workers; /* entities that need a stream for each tick */
+};
+
+struct wr_build {
+	struct wr_plan *plan;
+	const weir_registry *registry;
+	struct wr_reports reports;
+	struct wr_names names;           /* of entities */
+	const struct wr_value *entities; /* of the tree; NULL: none */
+	struct wr_resource *resources;   /* in the order of the text */
+	size_t resource_count;
+	struct wr_names resource_names;
+	struct wr_resource *default_resource;
+	uint32_t implied_pool;    /* of entities without a resource, if none is the default; or WR_NO_POOL */
+	bool use_default_stream;  /* default of "use_default_stream" */
+	bool unresolved_resource; /* a reference had an error: it may mean a resource that seems unused */
+	struct wr_connection_origin *origins; /* one per connection of the plan */
+	size_t connection_room, origin_room;
+	bool open_ports;
+	bool unresolved; /* an end of a connection had an error: ports may only seem unconnected */
+};
+
+weir_status wr_build_resources(struct wr_build *build, const struct wr_value *resources); /* NULL: none */
+weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler);
+weir_status wr_build_entities(struct wr_build *build, const struct wr_value *entities);
+weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections);
+weir_status wr_build_inlets(struct wr_build *build, const struct wr_value *inlets);
+weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outlets);
+
+/* One end: "entity.port". */
+#define WR_NOTHING UINT32_MAX /* an error, already reported */
+struct wr_end {
+	uint32_t entity, port;
+};
+struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   bool input);
+
+/* Parts of an entity whose kind is known. `at` is its place in the tree. */
+weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity,
+			   const struct wr_value *ports, const struct wr_at *at);
+weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *conditions, const struct wr_at *at);
+
+/* Parts of "resources". `at` is the resource's place; the resources that it names have been read. */
+weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at);
+weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *resource,
+				   const struct wr_at *at);
+
+/* An entity's keys about streams; NULL if absent. */
+struct wr_use {
+	const struct wr_value *resources, *default_stream_pool, *use_default_stream;
+};
+weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
+			 const struct wr_at *at);
+
+/*
+ * The resource of that name if its type is in the mask `types` (1 << type; `wanted` names them for the
+ * report). Otherwise reports an error and returns NULL.
+ */
+struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_value *name,
+				     const struct wr_at *at, unsigned types, const char *wanted);
+/* The green context of a resource: itself, or the default one of a green context pool. */
+weir_status wr_resource_context(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
+/* The stream pool of a resource: itself, or an implied one in its green context. */
+weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
+/* The pool of entities that name no resource: the default resource's, or an implied one. */
+weir_status wr_default_pool(struct wr_build *build, uint32_t *out);
+
+/* Called when all entities are known; reports warnings. */
+void wr_build_check_resources(struct wr_build *build);
+
+/* Called when all connections are known. */
+weir_status wr_build_implied(struct wr_build *build);   /* default conditions */
+void wr_build_gates(struct wr_build *build);            /* which ports have an implied gate (C8) */
+void wr_build_check_gates(struct wr_build *build);      /* warnings */
+void wr_build_check_conditions(struct wr_build *build); /* min_size against take, capacity, max_emits */
+void wr_build_check_unconnected(struct wr_build *build);
+void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */
+weir_status wr_build_check_cycles(struct wr_build *build);
+
+/* Report at a connection: the line as it is, or with "a.out -> b.in: " before it. */
+void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line);
+void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection,
+				const char *format, ...) WEIR_PRINTF(4, 5);
+
+#endif

@@ -1,0 +1,286 @@
+/* The key "conditions" of an entity, and the default conditions of its ports. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/build.h"
+#include "graphs/nearest.h"
+#include "graphs/port_names.h"
+#include "graphs/registry.h"
+#include "graphs/values.h"
+#include "streams/streams.h"
+
+/* The keys of a condition that are not parameters. */
+static const char *const common_keys[] = {"type", "name", NULL};
+static const char *const cuda_keys[] = {"type", "name", "signal", NULL};
+
+static const char *const *extra_keys(const weir_condition *kind)
+{
+	return strcmp(kind->name, "cuda_stream") ? common_keys : cuda_keys;
+}
+
+/* Conditions of Holoscan that may come; these are reported as not supported instead of unknown. */
+static bool is_planned(const char *name)
+{
+	static const char *const planned[] = {"any_of",
+					      "all_of",
+					      "not",
+					      "cuda_event",
+					      "memory_available",
+					      "multi_message_available",
+					      "multi_message_available_timeout",
+					      "expiring_message_available",
+					      NULL};
+	size_t i = 0;
+
+	while (planned[i] && strcmp(planned[i], name))
+		i++;
+	return planned[i];
+}
+
+static const weir_condition *find_kind(struct wr_build *build, const struct wr_value *type,
+				       const struct wr_at *up)
+{
+	const weir_condition *kind = wr_registry_find_condition(build->registry, type->string);
+	struct wr_nearest nearest = {.wanted = type->string};
+	struct wr_at at = {up, "type", 0};
+
+	if (kind)
+		return kind;
+	for (size_t i = 0; weir_registry_condition(build->registry, i); i++)
+		wr_nearest_try(&nearest, weir_registry_condition(build->registry, i)->name);
+	if (is_planned(type->string))
+		wr_report(&build->reports, WR_W_UNSUPPORTED, &at, type->place,
+			  "condition '%s' is not supported in this version: remove it", type->string);
+	else
+		wr_report(&build->reports, WR_W_UNKNOWN_CONDITION, &at, type->place,
+			  "there is no condition '%s'%s: `weir conditions` lists them",
+			  wr_shown(type->string).text, wr_nearest_hint(&nearest).text);
+	return NULL;
+}
+
+static const struct wr_value *required_type(struct wr_build *build, const struct wr_value *value,
+					    const struct wr_at *at)
+{
+	const struct wr_value *type = wr_value_find(value, "type");
+
+	if (!type)
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, value->place,
+			  "a condition needs the key 'type'");
+	else if (wr_type_check(&build->reports, &(struct wr_at){at, "type", 0}, type, WR_STRING))
+		return type;
+	return NULL;
+}
+
+/* A program addresses a condition by its name, so given names must be unique; default names need not be. */
+static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
+		       const struct wr_value *name, const struct wr_at *at)
+{
+	if (!wr_name_ok(name->string)) {
+		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
+			  wr_shown(name->string).text);
+		return;
+	}
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (!strcmp(entity->conditions[i].name, name->string)) {
+			wr_report(
+				&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
+				"a condition of this entity has the name '%s' already: give this one another",
+				name->string);
+			return;
+		}
+}
+
+static const char *condition_name(struct wr_build *build, const struct wr_plan_entity *entity,
+				  const struct wr_value *value, const weir_condition *kind,
+				  const struct wr_at *up)
+{
+	const struct wr_value *name = wr_value_find(value, "name");
+	struct wr_at at = {up, "name", 0};
+
+	if (!name || !wr_type_check(&build->reports, &at, name, WR_STRING))
+		return kind->name;
+	check_name(build, entity, name, &at);
+	return name->string;
+}
+
+/* enum wr_signal_kind; -1: the scheduler's. */
+static int condition_signal(struct wr_build *build, const struct wr_value *value, const weir_condition *kind,
+			    const struct wr_at *up)
+{
+	const struct wr_value *signal = wr_value_find(value, "signal");
+	struct wr_at at = {up, "signal", 0};
+
+	if (!signal || extra_keys(kind) != cuda_keys ||
+	    !wr_type_check(&build->reports, &at, signal, WR_STRING))
+		return -1;
+	return wr_field_choice(&build->reports, &at, signal, WR_SIGNALS);
+}
+
+static weir_status fill_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				  struct wr_plan_condition *condition, const struct wr_value *value,
+				  const struct wr_at *at)
+{
+	const weir_condition *kind = condition->kind;
+	struct wr_values_source source = {
+		.kind = "condition",
+		.name = kind->name,
+		.parameters = kind->parameters,
+		.ports = entity->kind,
+		.object = value,
+		.skip = extra_keys(kind),
+		.at = at,
+		.place = value->place,
+	};
+
+	condition->signal = condition_signal(build, value, kind, at);
+	condition->name = wr_strdup(condition_name(build, entity, value, kind, at));
+	return condition->name ? wr_values_create(&condition->values, &source, &build->reports)
+			       : WEIR_E_NOMEM;
+}
+
+/* Adds a condition even if it has errors in its parameters. */
+static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				 const weir_condition *kind, const struct wr_value *value,
+				 const struct wr_at *at)
+{
+	struct wr_plan_condition condition = {.kind = kind};
+	weir_status status = fill_condition(build, entity, &condition, value, at);
+
+	if (status) {
+		wr_free(condition.name);
+		return status;
+	}
+	entity->conditions[entity->condition_count++] = condition;
+	return WEIR_OK;
+}
+
+weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
+				const struct wr_value *conditions, const struct wr_at *up)
+{
+	size_t count = wr_value_count(conditions);
+	struct wr_at all = {up, "conditions", 0};
+	weir_status status = WEIR_OK;
+
+	/* Room for the default conditions, too. */
+	entity->conditions =
+		wr_alloc(count + entity->input_count + entity->output_count, sizeof(*entity->conditions));
+	if (!entity->conditions)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < count && !status; i++) {
+		const struct wr_value *value = &wr_value_at(conditions, i)->value;
+		struct wr_at at = {&all, NULL, i};
+		const struct wr_value *type;
+		const weir_condition *kind;
+
+		if (!wr_type_check(&build->reports, &at, value, WR_OBJECT))
+			continue;
+		type = required_type(build, value, &at);
+		kind = type ? find_kind(build, type, &at) : NULL;
+		if (kind)
+			status = add_condition(build, entity, kind, value, &at);
+	}
+	return status;
+}
+
+bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input)
+{
+	for (size_t i = 0; i < condition->values->count; i++) {
+		const struct wr_setting *setting = &condition->values->settings[i];
+		bool fits = input ? wr_parameter_is_input(setting->parameter)
+				  : wr_parameter_is_output(setting->parameter);
+		for (size_t k = 0; fits && k < setting->port_count; k++)
+			if (setting->ports[k] == port)
+				return true;
+	}
+	return false;
+}
+
+static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (wr_condition_names(&entity->conditions[i], port, input))
+			return true;
+	return false;
+}
+
+/* Adds the condition as if the description had {"type": ..., "port": ...}. */
+static weir_status imply_condition(struct wr_build *build, struct wr_plan_entity *entity,
+				   const char *kind_name, const char *port)
+{
+	const weir_condition *kind = wr_registry_find_condition(build->registry, kind_name);
+	struct wr_at all = {NULL, "entities", 0};
+	struct wr_at at = {&all, NULL, (size_t)(entity - build->plan->entities)};
+	struct wr_value value = {0}, name = {0};
+	weir_status status;
+
+	if (!kind)
+		return WEIR_OK; /* the library was built without it */
+	status = wr_value_container(&value, WR_OBJECT);
+	if (!status)
+		status = wr_value_string(&name, port);
+	if (!status)
+		status = wr_value_set(&value, "port", &name);
+	if (status)
+		wr_value_finish(&name);
+	if (!status)
+		status = add_condition(build, entity, kind, &value, &at);
+	if (!status)
+		entity->conditions[entity->condition_count - 1].implied = true;
+	wr_value_finish(&value);
+	return status;
+}
+
+static bool wants_default(uint32_t connections, const weir_port *port)
+{
+	return connections || !(port->flags & WEIR_PORT_OPTIONAL);
+}
+
+static weir_status imply_port_conditions(struct wr_build *build, struct wr_plan_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	if (!entity->conditions)
+		entity->conditions =
+			wr_alloc(entity->input_count + entity->output_count, sizeof(*entity->conditions));
+	if (!entity->conditions)
+		return WEIR_E_NOMEM;
+	for (unsigned i = 0; i < entity->input_count && !status; i++)
+		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet,
+				  entity->inputs[i].port) &&
+		    !is_named(entity, i, true))
+			status = imply_condition(build, entity, "message_available",
+						 entity->inputs[i].port->name);
+	for (unsigned i = 0; i < entity->output_count && !status; i++)
+		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet,
+				  entity->outputs[i].port) &&
+		    !is_named(entity, i, false))
+			status = imply_condition(build, entity, "downstream_message_affordable",
+						 entity->outputs[i].port->name);
+	return status;
+}
+
+/* One condition serves all entities: it has no parameters; the bounds come from entities and scheduler. */
+static void imply_in_flight(struct wr_build *build)
+{
+	static weir_values none;
+
+	build->plan->in_flight = (struct wr_plan_condition){
+		.kind = wr_registry_find_condition(build->registry, "in_flight"),
+		.name = "in_flight",
+		.values = &none,
+		.implied = true,
+		.signal = -1,
+	};
+}
+
+weir_status wr_build_implied(struct wr_build *build)
+{
+	weir_status status = WEIR_OK;
+
+	imply_in_flight(build);
+
+	for (size_t i = 0; i < build->plan->entity_count && !status; i++)
+		if (build->plan->entities[i].kind)
+			status = imply_port_conditions(build, &build->plan->entities[i]);
+	return status;
+}

@@ -1,0 +1,205 @@
+/* Checks that need all entities and connections: kinds of messages, capacities, sizes in conditions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/build.h"
+#include "graphs/text.h"
+#include "graphs/values.h"
+
+void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line)
+{
+	const struct wr_connection_origin *origin = &build->origins[connection];
+	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, to = {&item, "to", 0};
+	struct wr_at listed = {&to, NULL, origin->to}, initial = {&item, "initial", 0};
+	const struct wr_at *at = origin->to == WR_ORIGIN_PAIR     ? &item
+				 : origin->to == WR_ORIGIN_STRING ? &to
+								  : &listed;
+
+	if (error == WR_W_INITIAL)
+		wr_report(&build->reports, error, &initial, origin->initial, "%s", line);
+	else
+		wr_report(&build->reports, error, at, origin->place, "%s", line);
+}
+
+void wr_build_report_connection(struct wr_build *build, enum wr_error error, size_t connection,
+				const char *format, ...)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[connection];
+	const struct wr_plan_entity *from = &build->plan->entities[c->from],
+				    *to = &build->plan->entities[c->to];
+	struct wr_text line = {0};
+	va_list list;
+
+	wr_text_add(&line, "%s.%s -> %s.%s: ", from->name, from->outputs[c->output].port->name, to->name,
+		    to->inputs[c->input].port->name);
+	va_start(list, format);
+	wr_text_vadd(&line, format, list);
+	va_end(list);
+	if (line.status)
+		build->reports.status = line.status;
+	else
+		wr_build_report_origin(build, error, connection, line.text);
+	wr_text_finish(&line);
+}
+
+/* "bytes or tensors" */
+static struct wr_shown kinds_shown(unsigned kinds)
+{
+	static const char *const words[] = {"empty messages", "bytes", "tensors", "user pointers"};
+	struct wr_shown shown = {{0}};
+	size_t length = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		if (kinds & 1u << i)
+			length += (size_t)snprintf(shown.text + length, sizeof(shown.text) - length, "%s%s",
+						   length ? " or " : "", words[i]);
+	return shown;
+}
+
+static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_output *output,
+			const struct wr_plan_input *input)
+{
+	unsigned given = output->port->kinds, taken = input->port->kinds;
+
+	if (given && taken && !(given & taken))
+		wr_build_report_connection(build, WR_W_KINDS, i,
+					   "sends %s, but the input takes %s: put an operator between them",
+					   kinds_shown(given).text, kinds_shown(taken).text);
+	else if (build->plan->connections[i].initial && taken && !(taken & WEIR_EMPTY))
+		wr_build_report_connection(build, WR_W_KINDS, i,
+					   "initial messages are empty, but the input takes %s: put "
+					   "\"initial\" on another connection",
+					   kinds_shown(taken).text);
+}
+
+/* The receiver's queue must be able to hold what the sender's conditions need room for. */
+static void check_wanted_room(struct wr_build *build, size_t i, uint32_t capacity)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	const struct wr_plan_entity *sender = &build->plan->entities[c->from];
+
+	for (size_t k = 0; k < sender->condition_count; k++) {
+		const struct wr_plan_condition *condition = &sender->conditions[k];
+		const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
+		if (size && size->integer > capacity && wr_condition_names(condition, c->output, false))
+			wr_build_report_connection(
+				build, WR_W_MIN_SIZE, i,
+				"condition '%s' needs room for %lld, but only %u fit: it would wait "
+				"for ever; raise the capacity",
+				condition->name, (long long)size->integer, capacity);
+	}
+}
+
+static void check_connection(struct wr_build *build, size_t i)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	const struct wr_plan_output *output = &build->plan->entities[c->from].outputs[c->output];
+	const struct wr_plan_input *input = &build->plan->entities[c->to].inputs[c->input];
+
+	if (c->from == c->to)
+		wr_build_report_connection(
+			build, WR_W_SELF_CONNECTION, i,
+			"an entity cannot be connected to itself: put another one between");
+	check_kinds(build, i, output, input);
+	if (c->initial > input->capacity)
+		wr_build_report_connection(
+			build, WR_W_INITIAL, i,
+			"%u initial messages do not fit into the capacity %u: raise the capacity", c->initial,
+			input->capacity);
+	if (input->policy == WEIR_BLOCK && output->max_emits > input->capacity)
+		wr_build_report_connection(
+			build, WR_W_MAX_EMITS, i,
+			"one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
+			output->max_emits, input->capacity);
+	if (input->policy == WEIR_BLOCK)
+		check_wanted_room(build, i, input->capacity);
+}
+
+void wr_build_check_connections(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->connection_count; i++)
+		check_connection(build, i);
+}
+
+/* The place of a condition in the tree. */
+struct condition_place {
+	const struct wr_at *at;
+	struct wr_place place;
+};
+
+static void check_input_size(struct wr_build *build, const struct condition_place *where,
+			     const struct wr_plan_input *input, int64_t size)
+{
+	if (size > input->capacity)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; "
+			  "raise the capacity",
+			  (long long)size, input->capacity, input->port->name);
+	else if (input->take != WEIR_ALL && size > input->take)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it "
+			  "\"all\")",
+			  (long long)size, input->take, input->port->name);
+}
+
+/* With less than max_emits, compute could emit more than the room that the condition has seen (S3). */
+static void check_output_size(struct wr_build *build, const struct condition_place *where,
+			      const struct wr_plan_output *output, int64_t size)
+{
+	if (size && size < output->max_emits)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_size %lld is less than the max_emits %u of '%s': leave it out, or lower "
+			  "max_emits",
+			  (long long)size, output->max_emits, output->port->name);
+}
+
+static void check_condition(struct wr_build *build, uint32_t entity,
+			    const struct wr_plan_condition *condition, const struct condition_place *where)
+{
+	const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
+
+	for (size_t i = 0; size && size->parameter->type == WEIR_INT && i < condition->values->count; i++) {
+		const struct wr_setting *port = &condition->values->settings[i];
+		for (size_t k = 0; k < port->port_count; k++)
+			if (wr_parameter_is_input(port->parameter))
+				check_input_size(build, where,
+						 &build->plan->entities[entity].inputs[port->ports[k]],
+						 size->integer);
+			else
+				check_output_size(build, where,
+						  &build->plan->entities[entity].outputs[port->ports[k]],
+						  size->integer);
+	}
+}
+
+/* The plan has the conditions of the text in their order, without those whose type was an error. */
+static void check_entity_conditions(struct wr_build *build, uint32_t index)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	const struct wr_value *list =
+		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
+		     conditions = {&at, "conditions", 0};
+	size_t next = 0;
+
+	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
+		const struct wr_value *value = &wr_value_at(list, i)->value;
+		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
+		const struct wr_value *size = type ? wr_value_find(value, "min_size") : NULL;
+		struct wr_at item = {&conditions, NULL, i}, inside = {&item, "min_size", 0};
+		struct condition_place where = {size ? &inside : &item, size ? size->place : value->place};
+
+		if (!type || type->type != WR_STRING ||
+		    strcmp(type->string, entity->conditions[next].kind->name))
+			continue;
+		check_condition(build, index, &entity->conditions[next++], &where);
+	}
+}
+
+void wr_build_check_conditions(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		if (build->plan->entities[i].kind)
+			check_entity_conditions(build, (uint32_t)i);
+}

@@ -1,0 +1,148 @@
+#include "graphs/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LONGEST         64
+#define MOST_CANDIDATES 10000 /* bounds the time for one hint */
+
+static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
+{
+	unsigned smaller = a < b ? a : b;
+
+	return smaller < c ? smaller : c;
+}
+
+static unsigned char to_lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* The Levenshtein distance, ignoring case, of words of at most LONGEST bytes. */
+static unsigned edit_distance(const char *a, const char *b, size_t length)
+{
+	unsigned row[LONGEST + 1];
+
+	for (size_t j = 0; j <= length; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 0; a[i]; i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i + 1;
+		for (size_t j = 0; j < length; j++) {
+			unsigned changed = diagonal + (to_lower(a[i]) != to_lower(b[j]));
+			diagonal = row[j + 1];
+			row[j + 1] = least_of_three(row[j] + 1, diagonal + 1, changed);
+		}
+	}
+	return row[length];
+}
+
+/* Terms of Holoscan and GXF with their names here; `ours` NULL: there is none, and `why`. */
+static const struct {
+	const char *theirs, *ours, *why;
+} words[] = {
+	{"dev_id", "device", NULL},
+	{"stream_flags", "flags", NULL},
+	{"stream_priority", "priority", NULL},
+	{"receiver", "port", NULL},
+	{"receivers", "ports", NULL},
+	{"transmitter", "port", NULL},
+	{"recess_period", "period", NULL},
+	{"worker_thread_number", "workers", NULL},
+	{"stop_on_deadlock_timeout", "deadlock_grace", NULL},
+	{"max_duration_ms", "max_duration", NULL},
+	{"MessageAvailableCondition", "message_available", NULL},
+	{"MultiMessageAvailableCondition", "message_available", NULL},
+	{"DownstreamMessageAffordableCondition", "downstream_message_affordable", NULL},
+	{"CudaStreamCondition", "cuda_stream", NULL},
+	{"CountCondition", "count", NULL},
+	{"PeriodicCondition", "periodic", NULL},
+	{"BooleanCondition", "boolean", NULL},
+	{"AsynchronousCondition", "asynchronous", NULL},
+	{"CudaStreamPool", "stream_pool", NULL},
+	{"CudaGreenContextPool", "green_context_pool", NULL},
+	{"CudaGreenContext", "green_context", NULL},
+	{"pin_cores", NULL, "pin the threads with taskset"},
+	{"pin_operator", NULL, "any worker runs any entity"},
+	{"stop_on_deadlock", NULL, "a deadlock always ends the run; \"deadlock_grace\": -1 keeps it open"},
+	{"check_recession_period_ms", NULL, "nothing is polled"},
+	{"queue_id", NULL, "an any-size port has one queue per connection"},
+};
+
+static size_t word_of(const char *wanted)
+{
+	size_t i = 0;
+
+	while (i < sizeof words / sizeof words[0] && strcmp(words[i].theirs, wanted))
+		i++;
+	return i;
+}
+
+/* Returns true if the candidate is our name of the wanted Holoscan or GXF term. */
+static bool is_word_for(const char *wanted, const char *candidate)
+{
+	size_t i = word_of(wanted);
+
+	return i < sizeof words / sizeof words[0] && words[i].ours && !strcmp(words[i].ours, candidate);
+}
+
+/* Accepts edits of a third of the word, two in a short word, but never of the whole word. */
+void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
+{
+	size_t wanted = strlen(nearest->wanted), length = candidate ? strlen(candidate) : 0;
+	size_t most = wanted < 6 ? 2 : wanted / 3;
+	unsigned here;
+
+	if (length && is_word_for(nearest->wanted, candidate)) {
+		nearest->best = candidate;
+		nearest->distance = 0;
+		return;
+	}
+	if (!length || wanted > LONGEST || length > LONGEST || ++nearest->seen > MOST_CANDIDATES)
+		return;
+	if (length > wanted + most || wanted > length + most)
+		return;
+	here = edit_distance(nearest->wanted, candidate, length);
+	if (here > most || here >= wanted || (nearest->best && here >= nearest->distance))
+		return;
+	nearest->best = candidate;
+	nearest->distance = here;
+}
+
+struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest)
+{
+	struct wr_shown hint = {{0}};
+	size_t i = word_of(nearest->wanted);
+
+	if (i < sizeof words / sizeof words[0] && words[i].why)
+		snprintf(hint.text, sizeof(hint.text), " (%s)", words[i].why);
+	else if (nearest->best)
+		snprintf(hint.text, sizeof(hint.text), " (did you mean '%.64s'?)", nearest->best);
+	return hint;
+}
+
+void wr_offer_add(struct wr_offer *offer, const char *name)
+{
+	bool first = !offer->length;
+
+	if (offer->length < sizeof(offer->text))
+		offer->length += (size_t)snprintf(
+			offer->text + offer->length, sizeof(offer->text) - offer->length, "%s%s%s%s",
+			first ? " (" : ", ", first ? offer->what : "", first ? "s: " : "", name);
+}
+
+const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest)
+{
+	size_t room = sizeof(offer->text);
+	struct wr_shown hint = wr_nearest_hint(nearest);
+
+	if (*hint.text)
+		snprintf(offer->text, room, "%s", hint.text);
+	else if (!offer->length)
+		snprintf(offer->text, room, " (it has no %ss)", offer->what);
+	else if (offer->length + 1 < room)
+		memcpy(offer->text + offer->length, ")", 2);
+	else
+		memcpy(offer->text + room - 5, "...)", 5);
+	return offer->text;
+}

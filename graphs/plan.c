@@ -1,0 +1,190 @@
+#include "graphs/plan.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/build.h"
+#include "graphs/description.h"
+#include "graphs/text.h"
+#include "graphs/values.h"
+
+/* Checks every object of the tree, known or not. The recursion is bounded by the depth of the tree. */
+static void check_duplicates(struct wr_build *build, const struct wr_value *value, const struct wr_at *up)
+{
+	for (size_t i = 0; i < wr_value_count(value); i++) {
+		const struct wr_member *member = wr_value_at(value, i);
+		struct wr_at at = {up, member->key, i};
+		size_t first = member->key ? wr_value_index(value, member->key) : i;
+
+		if (first != i)
+			wr_report(&build->reports, WR_W_DUPLICATE_KEY, &at, member->place,
+				  "'%s' already appears at %u:%u: keep one of them",
+				  wr_shown(member->key).text, wr_value_at(value, first)->place.line,
+				  wr_value_at(value, first)->place.column);
+		check_duplicates(build, &member->value, &at);
+	}
+}
+
+static void check_version(struct wr_build *build, const struct wr_value *version)
+{
+	if (version && version->integer != 1)
+		wr_report(&build->reports, WR_W_VERSION, &(struct wr_at){NULL, "weir", 0}, version->place,
+			  "unknown version %lld of the format: it must be 1", (long long)version->integer);
+}
+
+static weir_status read_name(struct wr_build *build, const struct wr_value *name)
+{
+	if (name && !wr_name_ok(name->string))
+		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place,
+			  WR_NAME_WRONG, wr_shown(name->string).text);
+	build->plan->name = wr_strdup(name ? name->string : "graph");
+	return build->plan->name ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status build_root(struct wr_build *build, const struct wr_value *root)
+{
+	enum {
+		WEIR,
+		NAME,
+		SCHEDULER,
+		RESOURCES,
+		ENTITIES,
+		CONNECTIONS,
+		INLETS,
+		OUTLETS,
+		USE_DEFAULT_STREAM,
+		SCHEMA,
+		KEYS = 20
+	};
+	static const struct wr_field fields[KEYS] = {
+		{"weir", WR_INTEGER, true},
+		{"name", WR_STRING, false},
+		{"scheduler", WR_OBJECT, false},
+		{"resources", WR_OBJECT, false},
+		{"entities", WR_ARRAY, true},
+		{"connections", WR_ARRAY, false},
+		{"inlets", WR_ARRAY, false},
+		{"outlets", WR_ARRAY, false},
+		{"use_default_stream", WR_BOOL, false},
+		[SCHEMA] = {"$schema", WR_STRING, false}, /* for editors that complete and check keys */
+		{"include", 0, false},
+		{"subgraphs", 0, false},
+		{"templates", 0, false},
+		{"holoscan_defaults", 0, false},
+		{"holoscan_or", 0, false},
+	};
+	const struct wr_value *found[KEYS];
+	weir_status status;
+
+	if (!wr_type_check(&build->reports, NULL, root, WR_OBJECT))
+		return WEIR_OK;
+	wr_fields_read(&build->reports, NULL, root, "a graph", fields, found);
+	check_version(build, found[WEIR]);
+	build->use_default_stream = found[USE_DEFAULT_STREAM] && found[USE_DEFAULT_STREAM]->boolean;
+	status = read_name(build, found[NAME]);
+	if (!status)
+		status = wr_build_resources(build, found[RESOURCES]);
+	if (!status)
+		status = wr_build_scheduler(build, found[SCHEDULER]);
+	if (!status && found[ENTITIES])
+		status = wr_build_entities(build, found[ENTITIES]);
+	build->unresolved = !found[CONNECTIONS] && wr_value_index(root, "connections") != WR_NO_INDEX;
+	if (!status && found[CONNECTIONS])
+		status = wr_build_connections(build, found[CONNECTIONS]);
+	if (!status && found[INLETS])
+		status = wr_build_inlets(build, found[INLETS]);
+	if (!status && found[OUTLETS])
+		status = wr_build_outlets(build, found[OUTLETS]);
+	return status;
+}
+
+static weir_status build_all(struct wr_build *build, const struct wr_value *root)
+{
+	weir_status status;
+
+	check_duplicates(build, root, NULL);
+	status = build_root(build, root);
+	wr_build_gates(build);
+	if (!status)
+		status = wr_build_implied(build);
+	if (status)
+		return status;
+	wr_build_check_resources(build);
+	wr_build_check_conditions(build);
+	wr_build_check_connections(build);
+	wr_build_check_gates(build);
+	if (!build->open_ports && !build->unresolved)
+		wr_build_check_unconnected(build);
+	return wr_build_check_cycles(build);
+}
+
+weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
+			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   void *arg)
+{
+	struct wr_build build = {
+		.registry = registry, .reports.file = description->file, .open_ports = open_ports};
+	weir_status status, delivered;
+
+	build.plan = wr_alloc(1, sizeof(*build.plan));
+	status = build.plan ? build_all(&build, &description->root) : WEIR_E_NOMEM;
+	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
+	if (!status)
+		status = delivered;
+	wr_names_finish(&build.names);
+	wr_names_finish(&build.resource_names);
+	wr_free(build.resources);
+	wr_free(build.origins);
+	if (status == WEIR_E_NOMEM)
+		wr_fail(status, "out of memory"); /* a report may have replaced last_error */
+	if (status)
+		wr_plan_destroy(build.plan);
+	else
+		*out = build.plan;
+	return status;
+}
+
+static void finish_entity(struct wr_plan_entity *entity)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		wr_free(entity->conditions[i].name);
+		wr_values_destroy(entity->conditions[i].values);
+	}
+	wr_free(entity->conditions);
+	wr_free(entity->inputs);
+	wr_free(entity->outputs);
+	wr_values_destroy(entity->values);
+	wr_free(entity->name);
+}
+
+static void finish_resources(struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->stream_pool_count; i++)
+		wr_free(plan->stream_pools[i].name);
+	for (size_t i = 0; i < plan->green_context_pool_count; i++) {
+		wr_free(plan->green_context_pools[i].name);
+		wr_free(plan->green_context_pools[i].sizes);
+	}
+	for (size_t i = 0; i < plan->green_context_count; i++)
+		wr_free(plan->green_contexts[i].name);
+	wr_free(plan->stream_pools);
+	wr_free(plan->green_context_pools);
+	wr_free(plan->green_contexts);
+}
+
+void wr_plan_destroy(struct wr_plan *plan)
+{
+	if (!plan)
+		return;
+	finish_resources(plan);
+	for (size_t i = 0; i < plan->entity_count; i++)
+		finish_entity(&plan->entities[i]);
+	wr_free(plan->entities);
+	wr_free(plan->connections);
+	wr_free(plan->inlets);
+	wr_free(plan->outlets);
+	wr_free(plan->scheduler.backend);
+	wr_free(plan->name);
+	wr_free(plan);
+}

@@ -1,0 +1,146 @@
+/*
+ * A plan: a description after all checks, with every name resolved and every default filled in.
+ * scheduler/graph.c builds the graph from it, weir_description_print prints it. Plain data; it owns its
+ * memory (names, values) and borrows the tables of the kinds.
+ */
+#ifndef WR_GRAPHS_PLAN_PLAN_H
+#define WR_GRAPHS_PLAN_PLAN_H
+
+#include "weir.h"
+
+struct wr_plan_input {
+	const weir_port *port;
+	uint32_t capacity, take; /* take: WEIR_ALL, or n */
+	weir_policy policy;
+	uint32_t connections;  /* connections to this port; inlets are not counted */
+	bool device;           /* device port: its messages are ordered on the device, no gate by default */
+	int gate_given;        /* "gate" in the description: 0 or 1; -1: not given */
+	unsigned line, column; /* place of "gate" in the text */
+	bool gate;             /* has an implied gate (C8) */
+	bool inlet;            /* the graph names an inlet here */
+};
+
+struct wr_plan_output {
+	const weir_port *port;
+	uint32_t max_emits;
+	uint32_t connections; /* connections from this port; outlets are not counted */
+	uint32_t outlet;      /* capacity of the outlet that the graph names here; 0: none */
+};
+
+struct wr_plan_condition {
+	const weir_condition *kind;
+	char *name; /* "name" in the description, else the kind's */
+	weir_values *values;
+	bool implied; /* a default, not in the description */
+	int signal;   /* cuda_stream: enum wr_signal_kind; -1: the scheduler's */
+};
+
+#define WR_NO_POOL    UINT32_MAX
+#define WR_NO_CONTEXT UINT32_MAX
+
+struct wr_plan_stream_pool {
+	char *name; /* an implied one: "default", or "default of <green context>" */
+	int device, priority;
+	unsigned flags;                   /* WEIR_STREAM_BLOCKING */
+	uint32_t reserved_size, max_size; /* max_size 0: unbounded */
+	uint32_t green_context;           /* index, or WR_NO_CONTEXT */
+	bool implied;                     /* not in the description */
+	bool is_default;                  /* entities that name no resource use it */
+	size_t users;                     /* entities */
+};
+
+struct wr_plan_green_context_pool {
+	char *name;
+	int device;
+	unsigned flags;
+	uint32_t *sizes; /* sms_per_partition */
+	size_t count;
+	uint32_t min_sm_size;
+	int default_index; /* as given; -1: the remainder */
+	bool is_default;   /* entities that name no resource use its default context */
+};
+
+struct wr_plan_green_context {
+	char *name;    /* an implied one has its pool's */
+	uint32_t pool; /* index */
+	int index;     /* of the pool's partitions; -1: the remainder */
+	bool implied;  /* made because a pool was named where a context is needed: its default */
+};
+
+struct wr_plan_entity {
+	char *name;
+	const weir_operator *kind;
+	uint32_t stream_pool; /* index, or WR_NO_POOL */
+	int device;           /* the pool's; 0 without one */
+	bool use_default_stream;
+	bool effects;          /* has effects of its own: it is not DONE when all its receivers are (S5) */
+	int64_t max_in_flight; /* -1: not given; 0: unbounded */
+	weir_values *values;
+	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
+	struct wr_plan_output *outputs;
+	size_t input_count, output_count;
+	struct wr_plan_condition *conditions; /* as in the text, then the implied ones: inputs, outputs */
+	size_t condition_count;
+};
+
+struct wr_plan_connection {
+	uint32_t from, output, to, input; /* indices */
+	uint32_t initial;
+};
+
+/* A port for which the description declares an inlet or an outlet. */
+struct wr_plan_end {
+	uint32_t entity, port;
+};
+
+struct wr_plan_scheduler {
+	unsigned workers; /* 0: not given */
+	int signal;       /* enum wr_signal_kind; -1: not given */
+	int64_t drain_ns, deadlock_grace_ns, max_duration_ns, spin_ns;
+	bool has_drain, has_grace, has_duration, has_spin;
+	char *backend; /* NULL: not given */
+	uint64_t seed;
+	bool has_seed;
+	int64_t max_in_flight; /* -1: not given; 0: unbounded */
+	/* Bytes to allocate before the first tick on a GPU; default 64 MiB each. */
+	int64_t device_memory, host_memory;
+};
+
+struct wr_plan {
+	char *name;
+	struct wr_plan_scheduler scheduler;
+	struct wr_plan_stream_pool *stream_pools; /* in the order of the text, then the implied ones */
+	struct wr_plan_green_context_pool *green_context_pools;
+	struct wr_plan_green_context *green_contexts; /* likewise */
+	size_t stream_pool_count, green_context_pool_count, green_context_count;
+	int devices; /* 1 + the highest device that a pool names */
+	struct wr_plan_entity *entities;
+	size_t entity_count;
+	struct wr_plan_condition in_flight;     /* implied for every entity, beside its own list */
+	struct wr_plan_connection *connections; /* as in the text: "connection order" */
+	size_t connection_count;
+	struct wr_plan_end *inlets, *outlets; /* as in the text */
+	size_t inlet_count, outlet_count;
+};
+
+#define WR_IN_FLIGHT     64 /* default of max_in_flight */
+#define WR_IN_FLIGHT_MAX 65536
+
+/*
+ * Checks the description and gives the plan. Passes every error and warning to fn (may be NULL), in the order
+ * of the text; last_error has the first error. `open_ports` allows unconnected required ports: the program
+ * may still add inlets and outlets, so they are checked when the graph is run.
+ */
+weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
+			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   void *arg);
+void wr_plan_destroy(struct wr_plan *plan);
+/* The port of the i-th inlet, or outlet, that the text names. */
+const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
+const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);
+/* Returns true if a parameter of the condition names that input, or output. */
+bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
+/* Returns true if a `cuda_stream` condition names that input and so is its gate. */
+bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * Plugins: shared objects that add kinds. dlopen runs a file's constructors, so the file is checked first, on
+ * an open descriptor, and then loaded as /proc/self/fd/N: the linker does not search its paths for that name,
+ * and the file cannot be replaced between check and load (F91, F95).
+ *
+ * The linker identifies an object by the name that it was opened by. If the descriptor were closed while the
+ * object is loaded, the next plugin could get the same number, so the same name, and the linker would give
+ * the old object. So the descriptor stays open as long as the object is loaded.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/registry.h"
+#include "graphs/text.h"
+
+struct fd_path {
+	char path[32];
+};
+
+static struct fd_path fd_path(int fd)
+{
+	struct fd_path whole;
+
+	snprintf(whole.path, sizeof(whole.path), "/proc/self/fd/%d", fd);
+	return whole;
+}
+
+/* O_NONBLOCK: opening a FIFO must not block; check_file refuses it. */
+static weir_status open_file(const char *path, int *fd)
+{
+	if (!*path)
+		return wr_fail(WEIR_E_INVALID, "plugin '': name a file");
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+				 O_NOCTTY); /* a name without '/' is in the working directory */
+	if (*fd < 0)
+		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be opened: %s", wr_shown(path).text,
+			       strerror(errno));
+	return WEIR_OK;
+}
+
+static weir_status check_file(const char *path, int fd)
+{
+	struct stat status;
+	const char *why = NULL;
+
+	if (fstat(fd, &status))
+		return wr_fail(WEIR_E_IO, "plugin '%s': %s", wr_shown(path).text, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		why = "is not a regular file";
+	else if (status.st_uid != 0 && status.st_uid != geteuid())
+		why = "belongs to another user: its owner must be root or you";
+	else if (status.st_mode & S_IWOTH)
+		why = "is writable by all users: chmod o-w it";
+	return why ? wr_fail(WEIR_E_INVALID, "plugin '%s' %s", wr_shown(path).text, why) : WEIR_OK;
+}
+
+/*
+ * Without /proc (a chroot) the file is loaded by its absolute path, by which the linker then identifies it.
+ * Another file may have been put there since the check; this is detected only after its constructors have
+ * run.
+ */
+static void *load_by_path(const char *path, int fd)
+{
+	char *whole = realpath(path, NULL);
+	void *handle = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
+	struct stat was, is;
+
+	if (handle &&
+	    (fstat(fd, &was) || stat(whole, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)) {
+		dlclose(handle);
+		handle = NULL;
+	}
+	wr_free(whole);
+	return handle;
+}
+
+static weir_status load_failure(const char *path)
+{
+	const char *why = dlerror();
+
+	return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
+		       why ? why : "the file was replaced while it was loaded");
+}
+
+static weir_status load_file(const char *path, struct wr_plugin *plugin)
+{
+	plugin->handle = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin->handle && access("/proc/self/fd", F_OK))
+		plugin->handle = load_by_path(path, plugin->fd);
+	if (!plugin->handle)
+		return load_failure(path);
+	return WEIR_OK;
+}
+
+/* Runs before the first call into the plugin (F92). Every version has the first two fields. */
+static weir_status check_info(const char *path, const weir_plugin_info *info)
+{
+	struct wr_shown file = wr_shown(path);
+
+	if (!info)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"plugin '%s' has no symbol weir_plugin: add WEIR_PLUGIN(function) to its source",
+			file.text);
+	if (info->abi != WEIR_ABI || info->size != sizeof(*info))
+		return wr_fail(WEIR_E_INVALID,
+			       "plugin '%s' was built for ABI %u of weir, this is %u: rebuild it", file.text,
+			       info->abi, WEIR_ABI);
+	if (info->operator_size != sizeof(weir_operator) || info->condition_size != sizeof(weir_condition) ||
+	    info->port_size != sizeof(weir_port) || info->parameter_size != sizeof(weir_parameter))
+		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built with tables of other sizes: rebuild it",
+			       file.text);
+	if (!info->add)
+		return wr_fail(WEIR_E_INVALID, "plugin '%s' adds nothing: its function is NULL", file.text);
+	return WEIR_OK;
+}
+
+static weir_status add_kinds(weir_registry *registry, const char *path, const weir_plugin_info *info)
+{
+	size_t mark = wr_registry_mark(registry);
+	weir_status status = info->add(registry);
+
+	if (!status)
+		return WEIR_OK;
+	wr_registry_rollback(registry, mark);
+	return wr_fail(status, "plugin '%s': %s", wr_shown(path).text, weir_last_error());
+}
+
+static weir_status plugin_load(weir_registry *registry, const char *path, struct wr_plugin *plugin)
+{
+	const weir_plugin_info *info = NULL;
+	weir_status status = open_file(path, &plugin->fd);
+
+	if (!status)
+		status = check_file(path, plugin->fd);
+	if (!status)
+		status = load_file(path, plugin);
+	if (!status) {
+		info = dlsym(plugin->handle, "weir_plugin");
+		status = check_info(path, info);
+	}
+	return status ? status : add_kinds(registry, path, info);
+}
+
+weir_status weir_registry_load(weir_registry *registry, const char *path)
+{
+	struct wr_plugin *plugin = wr_alloc(1, sizeof(*plugin));
+	weir_status status;
+
+	if (!plugin)
+		return WEIR_E_NOMEM;
+	plugin->fd = -1;
+	status = plugin_load(registry, path, plugin);
+	if (status)
+		wr_plugin_close(plugin);
+	else
+		wr_registry_keep(registry, plugin);
+	return status;
+}
+
+/* An object may stay loaded after dlclose (C++ often does); its descriptor must then stay open, too. */
+static bool is_still_loaded(int fd)
+{
+	void *handle = dlopen(fd_path(fd).path, RTLD_NOW | RTLD_NOLOAD);
+
+	if (handle)
+		dlclose(handle);
+	return handle;
+}
+
+void wr_plugin_close(struct wr_plugin *plugin)
+{
+	bool stays = false;
+
+	if (plugin->handle) {
+		dlclose(plugin->handle);
+		stays = is_still_loaded(plugin->fd);
+	}
+	if (plugin->fd >= 0 && !stays)
+		close(plugin->fd);
+	wr_free(plugin);
+}

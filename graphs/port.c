@@ -1,0 +1,170 @@
+/* The key "ports" of an entity. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/build.h"
+#include "graphs/nearest.h"
+#include "graphs/port_names.h"
+
+static bool works_on_device(const weir_operator *kind, const weir_port *port)
+{
+	if (port->flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
+		return port->flags & WEIR_PORT_DEVICE;
+	return kind->flags & WEIR_OPERATOR_STREAM;
+}
+
+static weir_status make_ports(struct wr_plan_entity *entity)
+{
+	const weir_operator *kind = entity->kind;
+
+	entity->input_count = wr_port_count(kind->inputs);
+	entity->output_count = wr_port_count(kind->outputs);
+	entity->inputs = wr_alloc(entity->input_count, sizeof(*entity->inputs));
+	entity->outputs = wr_alloc(entity->output_count, sizeof(*entity->outputs));
+	if (!entity->inputs || !entity->outputs) {
+		entity->input_count = entity->output_count = 0;
+		return WEIR_E_NOMEM;
+	}
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const weir_port *port = &kind->inputs[i];
+		entity->inputs[i] = (struct wr_plan_input){.port = port,
+							   .capacity = port->capacity ? port->capacity : 1,
+							   .take = port->take ? port->take : 1,
+							   .policy = port->policy,
+							   .device = works_on_device(kind, port),
+							   .gate_given = -1};
+	}
+	for (size_t i = 0; i < entity->output_count; i++) {
+		const weir_port *port = &kind->outputs[i];
+		entity->outputs[i] = (struct wr_plan_output){
+			.port = port, .max_emits = port->max_emits ? port->max_emits : 1};
+	}
+	return WEIR_OK;
+}
+
+static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const struct wr_value *take,
+			  uint32_t fallback)
+{
+	if (!take || take->type == WR_INTEGER)
+		return (uint32_t)wr_field_integer(&build->reports, at, take, 1, WR_PORT_CAPACITY_MAX,
+						  fallback);
+	if (!strcmp(take->string, "all"))
+		return WEIR_ALL;
+	wr_report(&build->reports, WR_W_CHOICE, at, take->place,
+		  "'%s' is not a valid take: write a number or \"all\"", wr_shown(take->string).text);
+	return fallback;
+}
+
+static void build_input(struct wr_build *build, struct wr_plan_input *input, const struct wr_value *value,
+			const struct wr_at *at)
+{
+	enum { CAPACITY, TAKE, POLICY, GATE, KEYS = 8 };
+	static const struct wr_field fields[KEYS] = {{"capacity", WR_INTEGER, false},
+						     {"take", WR_INTEGER | WR_STRING, false},
+						     {"policy", WR_STRING, false},
+						     {"gate", WR_BOOL, false}};
+	const struct wr_value *found[KEYS];
+	int policy = -1;
+
+	wr_fields_read(&build->reports, at, value, "an input port", fields, found);
+	input->capacity =
+		(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){at, "capacity", 0},
+					   found[CAPACITY], 1, WR_PORT_CAPACITY_MAX, input->capacity);
+	input->take = read_take(build, &(struct wr_at){at, "take", 0}, found[TAKE], input->take);
+	if (found[POLICY]) /* in the order of weir_policy */
+		policy = wr_field_choice(&build->reports, &(struct wr_at){at, "policy", 0}, found[POLICY],
+					 "block|pop|reject|fault");
+	if (policy >= 0)
+		input->policy = (weir_policy)policy;
+	if (found[GATE]) {
+		input->gate_given = found[GATE]->boolean;
+		input->line = found[GATE]->place.line;
+		input->column = found[GATE]->place.column;
+	}
+	if (input->take != WEIR_ALL && input->take > input->capacity)
+		wr_report(
+			&build->reports, WR_W_TAKE, &(struct wr_at){at, found[TAKE] ? "take" : "capacity", 0},
+			found[TAKE] ? found[TAKE]->place : found[CAPACITY]->place,
+			"take %u is larger than the capacity %u: it would wait for ever; raise the capacity",
+			input->take, input->capacity);
+}
+
+static void build_output(struct wr_build *build, struct wr_plan_output *output, const struct wr_value *value,
+			 const struct wr_at *at)
+{
+	static const struct wr_field fields[] = {{"max_emits", WR_INTEGER, false}, {NULL, 0, false}};
+	const struct wr_value *found[2];
+
+	wr_fields_read(&build->reports, at, value, "an output port", fields, found);
+	output->max_emits = (uint32_t)wr_field_integer(&build->reports, &(struct wr_at){at, "max_emits", 0},
+						       found[0], 1, WR_PORT_CAPACITY_MAX, output->max_emits);
+}
+
+static void report_unknown(struct wr_build *build, const struct wr_plan_entity *entity,
+			   const struct wr_member *member, const struct wr_at *at)
+{
+	struct wr_nearest nearest = {.wanted = member->key};
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		wr_nearest_try(&nearest, entity->inputs[i].port->name);
+	for (size_t i = 0; i < entity->output_count; i++)
+		wr_nearest_try(&nearest, entity->outputs[i].port->name);
+	wr_report(&build->reports, WR_W_UNKNOWN_PORT, at, member->place, "operator '%s' has no port '%s'%s",
+		  entity->kind->name, wr_shown(member->key).text, wr_nearest_hint(&nearest).text);
+}
+
+weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity,
+			   const struct wr_value *ports, const struct wr_at *up)
+{
+	struct wr_at all = {up, "ports", 0};
+	weir_status status = make_ports(entity);
+
+	for (size_t i = 0; !status && ports && i < wr_value_count(ports); i++) {
+		const struct wr_member *member = wr_value_at(ports, i);
+		struct wr_at at = {&all, member->key, 0};
+		int input = wr_port_index(entity->kind->inputs, member->key);
+		int output = wr_port_index(entity->kind->outputs, member->key);
+
+		if (input < 0 && output < 0 && wr_is_comment(&build->reports, &at, member))
+			continue;
+		if (input < 0 && output < 0)
+			report_unknown(build, entity, member, &at);
+		else if (!wr_type_check(&build->reports, &at, &member->value, WR_OBJECT))
+			continue;
+		else if (input >= 0)
+			build_input(build, &entity->inputs[input], &member->value, &at);
+		else
+			build_output(build, &entity->outputs[output], &member->value, &at);
+	}
+	return status;
+}
+
+static void check_unconnected(struct wr_build *build, const struct wr_plan_entity *entity,
+			      const weir_port *port, uint32_t connections, const char *direction)
+{
+	size_t index = (size_t)(entity - build->plan->entities);
+	struct wr_at all = {NULL, "entities", 0};
+
+	if (connections || port->flags & WEIR_PORT_OPTIONAL)
+		return;
+	if (!entity->name || wr_names_find(&build->names, entity->name) != index)
+		return; /* its name has an error, already reported, so nothing can be connected to it */
+	wr_report(&build->reports, WR_W_UNCONNECTED, &(struct wr_at){&all, NULL, index},
+		  wr_value_at(build->entities, index)->value.place,
+		  "%s '%s' of entity '%s' is not connected: connect it, or remove the entity", direction,
+		  port->name, entity->name);
+}
+
+void wr_build_check_unconnected(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->entity_count; i++) {
+		const struct wr_plan_entity *entity = &build->plan->entities[i];
+		for (size_t k = 0; k < entity->input_count; k++)
+			check_unconnected(build, entity, entity->inputs[k].port,
+					  entity->inputs[k].connections + entity->inputs[k].inlet, "input");
+		for (size_t k = 0; k < entity->output_count; k++)
+			check_unconnected(build, entity, entity->outputs[k].port,
+					  entity->outputs[k].connections + entity->outputs[k].outlet,
+					  "output");
+	}
+}

@@ -1,0 +1,29 @@
+/* The registry: operators and conditions by name. */
+#ifndef WR_GRAPHS_PLAN_REGISTRY_H
+#define WR_GRAPHS_PLAN_REGISTRY_H
+
+#include "weir.h"
+
+const weir_operator *wr_registry_find_operator(const weir_registry *registry,
+					       const char *name); /* NULL: none; registry: NULL = built-ins */
+const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name);
+
+/* Checks a table before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
+weir_status wr_operator_check(const weir_operator *table);
+weir_status wr_condition_check(const weir_condition *table);
+
+/* wr_registry_rollback removes everything that was added after the mark. */
+size_t wr_registry_mark(const weir_registry *registry);
+void wr_registry_rollback(weir_registry *registry, size_t mark);
+
+/* A loaded plugin (graphs/plugin.c). */
+struct wr_plugin {
+	struct wr_plugin *next;
+	void *handle;
+	int fd;
+};
+void wr_registry_keep(weir_registry *registry,
+		      struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
+void wr_plugin_close(struct wr_plugin *plugin);
+
+#endif

@@ -1,0 +1,177 @@
+#include "graphs/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/shown.h"
+#include "base/status.h"
+#include "graphs/text.h"
+
+struct wr_report {
+	enum wr_error error;
+	struct wr_place place;
+	size_t sequence;
+	char *pointer, *text;
+};
+
+static bool is_warning(enum wr_error error)
+{
+	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS ||
+	       error == WR_W_NO_STREAM || error == WR_W_EFFECTS_CYCLE || error == WR_W_NO_GATE ||
+	       error == WR_W_DEVICE_PORT;
+}
+
+/* Adds a key, escaped by RFC 6901, with its control characters escaped for terminals. */
+static void add_key(struct wr_text *text, const char *key)
+{
+	char shown[8];
+
+	while (*key)
+		if (*key == '~' || *key == '/')
+			wr_text_add(text, "~%d", *key++ == '/');
+		else
+			wr_text_bytes(text, shown, wr_shown_step(shown, &key));
+}
+
+static void add_pointer(struct wr_text *text, const struct wr_at *at)
+{
+	if (!at) {
+		wr_text_bytes(text, "", 0); /* the root is "", not NULL */
+		return;
+	}
+	add_pointer(text, at->up);
+	wr_text_bytes(text, "/", 1);
+	if (at->key)
+		add_key(text, at->key);
+	else
+		wr_text_add(text, "%zu", at->index);
+}
+
+static weir_status add_report(struct wr_reports *reports, const struct wr_report *report)
+{
+	weir_status status =
+		wr_grow(&reports->list, &reports->room, reports->count + 1, sizeof(*reports->list));
+
+	if (status)
+		return status;
+	reports->list[reports->count] = *report;
+	reports->list[reports->count].sequence = reports->count;
+	reports->count++;
+	return WEIR_OK;
+}
+
+static void keep_report(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
+			struct wr_place place, const char *format, va_list list)
+{
+	struct wr_text pointer = {0}, raw = {0}, text = {0};
+
+	add_pointer(&pointer, at);
+	wr_text_vadd(&raw, format, list);
+	wr_text_bytes(&text, "", 0);
+	wr_text_shown(&text, raw.text ? raw.text : "");
+	text.status = text.status ? text.status : raw.status;
+	wr_text_finish(&raw);
+	if (!pointer.status && !text.status &&
+	    !add_report(reports, &(struct wr_report){error, place, 0, pointer.text, text.text}))
+		return;
+	wr_text_finish(&pointer);
+	wr_text_finish(&text);
+	reports->status = WEIR_E_NOMEM;
+}
+
+/* Reports that there are more errors than are shown. Without a place it is sorted last. */
+static void keep_limit(struct wr_reports *reports, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	keep_report(reports, WR_W_TOO_MANY, NULL, (struct wr_place){0}, format, list);
+	va_end(list);
+}
+
+void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_at *at, struct wr_place place,
+	       const char *format, ...)
+{
+	va_list list;
+
+	reports->errors += !is_warning(error);
+	va_start(list, format);
+	if (reports->count < WR_REPORTS_MAX)
+		keep_report(reports, error, at, place, format, list);
+	else if (reports->count == WR_REPORTS_MAX)
+		keep_limit(reports, "more than %d errors: the rest is not shown; correct these first",
+			   WR_REPORTS_MAX);
+	va_end(list);
+}
+
+/* By place; reports without one (values made by calls) come last, in the order of the checks. */
+static int by_place(const void *left, const void *right)
+{
+	const struct wr_report *a = left, *b = right;
+
+	if (a->place.line != b->place.line)
+		return a->place.line - 1 < b->place.line - 1 ? -1 : 1;
+	if (a->place.column != b->place.column)
+		return a->place.column < b->place.column ? -1 : 1;
+	return a->sequence < b->sequence ? -1 : 1;
+}
+
+static void deliver_report(const struct wr_reports *reports, const struct wr_report *report,
+			   weir_report_fn *fn, void *arg)
+{
+	weir_report public = {sizeof(public),  (int)report->error,       reports->file,
+			      report->pointer, report->place.line,       report->place.column,
+			      report->text,    is_warning(report->error)};
+
+	fn(&public, arg);
+}
+
+/* The ":line:column: " after the file, as far as known. Allocates nothing: the error must get through. */
+static struct wr_shown place_shown(const char *file, struct wr_place place)
+{
+	struct wr_shown shown = {{0}};
+
+	if (place.line)
+		snprintf(shown.text, sizeof(shown.text), "%s%u:%u: ", file ? ":" : "", place.line,
+			 place.column);
+	else if (file)
+		snprintf(shown.text, sizeof(shown.text), ": ");
+	return shown;
+}
+
+static weir_status fail_first_error(const struct wr_reports *reports)
+{
+	const struct wr_report *report = reports->list;
+
+	while (is_warning(report->error))
+		report++;
+	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)",
+		       wr_shown(reports->file ? reports->file : "").text,
+		       place_shown(reports->file, report->place).text, report->pointer,
+		       *report->pointer ? ": " : "", report->text, (int)report->error);
+}
+
+static void reports_finish(struct wr_reports *reports)
+{
+	for (size_t i = 0; i < reports->count; i++) {
+		wr_free(reports->list[i].pointer);
+		wr_free(reports->list[i].text);
+	}
+	wr_free(reports->list);
+	*reports = (struct wr_reports){.file = reports->file};
+}
+
+weir_status wr_reports_deliver(struct wr_reports *reports, weir_report_fn *fn, void *arg)
+{
+	weir_status status = reports->status;
+
+	if (reports->count)
+		qsort(reports->list, reports->count, sizeof(*reports->list), by_place);
+	for (size_t i = 0; fn && i < reports->count; i++)
+		deliver_report(reports, &reports->list[i], fn, arg);
+	if (!status && reports->errors)
+		status = fail_first_error(reports);
+	reports_finish(reports);
+	return status;
+}

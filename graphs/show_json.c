@@ -1,0 +1,237 @@
+/* Prints a plan as a graph file that gives the same plan. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graphs/show.h"
+#include "graphs/values.h"
+#include "streams/streams.h"
+
+static void json_values(struct wr_text *text, const struct wr_plan_entity *entity, const weir_values *values,
+			const char *before)
+{
+	for (size_t i = 0; i < values->count; i++) {
+		wr_text_add(text, "%s\"%s\": ", i ? ", " : before, values->settings[i].parameter->name);
+		wr_show_setting(text, entity, &values->settings[i], false);
+	}
+}
+
+static void json_duration(struct wr_text *text, const char *key, int64_t ns)
+{
+	wr_text_add(text, "\"%s\": ", key);
+	wr_show_duration(text, ns);
+	wr_text_add(text, ", ");
+}
+
+static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler *scheduler)
+{
+	wr_text_add(text, "  \"scheduler\": {");
+	if (scheduler->workers)
+		wr_text_add(text, "\"workers\": %u, ", scheduler->workers);
+	if (scheduler->signal >= 0)
+		wr_text_add(text, "\"signal\": \"%s\", ", wr_signal_text(scheduler->signal));
+	if (scheduler->backend)
+		wr_text_add(text, "\"backend\": \"%s\", ", scheduler->backend);
+	if (scheduler->max_in_flight >= 0)
+		wr_text_add(text, "\"max_in_flight\": %" PRId64 ", ", scheduler->max_in_flight);
+	if (scheduler->has_seed)
+		wr_text_add(text, "\"seed\": %" PRIu64 ", ", scheduler->seed);
+	if (scheduler->has_drain)
+		json_duration(text, "drain", scheduler->drain_ns);
+	if (scheduler->has_grace)
+		json_duration(text, "deadlock_grace", scheduler->deadlock_grace_ns);
+	if (scheduler->has_duration)
+		json_duration(text, "max_duration", scheduler->max_duration_ns);
+	if (scheduler->has_spin)
+		json_duration(text, "spin", scheduler->spin_ns);
+	wr_text_add(text, "\"device_memory\": %" PRId64 ", \"host_memory\": %" PRId64 "},\n",
+		    scheduler->device_memory, scheduler->host_memory);
+}
+
+/* Implied gates too: written out they mean the same. */
+static const char *gate_json(const struct wr_plan_input *input)
+{
+	if (input->gate)
+		return ", \"gate\": true";
+	return input->gate_given == 0 ? ", \"gate\": false" : "";
+}
+
+static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	const char *before = ",\n     \"ports\": {";
+
+	for (size_t i = 0; i < entity->input_count; i++, before = ", ") {
+		const struct wr_plan_input *input = &entity->inputs[i];
+		wr_text_add(text, "%s\"%s\": {\"capacity\": %u, ", before, input->port->name,
+			    input->capacity);
+		if (input->take == WEIR_ALL)
+			wr_text_add(text, "\"take\": \"all\", ");
+		else
+			wr_text_add(text, "\"take\": %u, ", input->take);
+		wr_text_add(text, "\"policy\": \"%s\"%s}", wr_policy_text(input->policy), gate_json(input));
+	}
+	for (size_t i = 0; i < entity->output_count; i++, before = ", ")
+		wr_text_add(text, "%s\"%s\": {\"max_emits\": %u}", before, entity->outputs[i].port->name,
+			    entity->outputs[i].max_emits);
+	if (entity->input_count + entity->output_count)
+		wr_text_add(text, "}");
+}
+
+/* Implied conditions too: written out they mean the same. */
+static void json_condition(struct wr_text *text, const struct wr_plan_entity *entity,
+			   const struct wr_plan_condition *condition)
+{
+	wr_text_add(text, "{\"type\": \"%s\"", condition->kind->name);
+	if (strcmp(condition->name, condition->kind->name))
+		wr_text_add(text, ", \"name\": \"%s\"", condition->name);
+	if (condition->signal >= 0)
+		wr_text_add(text, ", \"signal\": \"%s\"", wr_signal_text(condition->signal));
+	json_values(text, entity, condition->values, ", ");
+	wr_text_add(text, "}");
+}
+
+/* Implied resources are left out: they follow from the others and from the entities. */
+static void json_stream_pool(struct wr_text *text, const struct wr_plan *plan,
+			     const struct wr_plan_stream_pool *pool)
+{
+	wr_text_add(text, "    \"%s\": {\"type\": \"stream_pool\", \"device\": %d, \"flags\": \"%s\", ",
+		    pool->name, pool->device, wr_stream_flags_text(pool->flags));
+	wr_text_add(text, "\"priority\": %d, \"reserved_size\": %u, \"max_size\": %u", pool->priority,
+		    pool->reserved_size, pool->max_size);
+	if (pool->green_context != WR_NO_CONTEXT)
+		wr_text_add(text, ", \"green_context\": \"%s\"",
+			    plan->green_contexts[pool->green_context].name);
+	wr_text_add(text, "%s}", pool->is_default ? ", \"default\": true" : "");
+}
+
+static void json_context_pool(struct wr_text *text, const struct wr_plan_green_context_pool *pool)
+{
+	wr_text_add(text, "    \"%s\": {\"type\": \"green_context_pool\", \"device\": %d, \"flags\": %u, ",
+		    pool->name, pool->device, pool->flags);
+	wr_text_add(text, "\"sms_per_partition\": [");
+	for (size_t i = 0; i < pool->count; i++)
+		wr_text_add(text, "%s%u", i ? ", " : "", pool->sizes[i]);
+	wr_text_add(text, "], \"min_sm_size\": %u, \"default_context_index\": %d%s}", pool->min_sm_size,
+		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
+}
+
+/* No index, or -1, is the pool's default in a file, so the remainder has a word. */
+static void json_context(struct wr_text *text, const struct wr_plan *plan,
+			 const struct wr_plan_green_context *context)
+{
+	const struct wr_plan_green_context_pool *pool = &plan->green_context_pools[context->pool];
+
+	wr_text_add(text, "    \"%s\": {\"type\": \"green_context\", \"pool\": \"%s\"", context->name,
+		    pool->name);
+	if (context->index != pool->default_index && context->index < 0)
+		wr_text_add(text, ", \"index\": \"remainder\"");
+	else if (context->index != pool->default_index)
+		wr_text_add(text, ", \"index\": %d", context->index);
+	wr_text_add(text, "}");
+}
+
+static void json_resources(struct wr_text *text, const struct wr_plan *plan)
+{
+	const char *before = "  \"resources\": {\n";
+
+	for (size_t i = 0; i < plan->green_context_pool_count; i++, before = ",\n") {
+		wr_text_add(text, "%s", before);
+		json_context_pool(text, &plan->green_context_pools[i]);
+	}
+	for (size_t i = 0; i < plan->green_context_count && !plan->green_contexts[i].implied;
+	     i++, before = ",\n") {
+		wr_text_add(text, "%s", before);
+		json_context(text, plan, &plan->green_contexts[i]);
+	}
+	for (size_t i = 0; i < plan->stream_pool_count && !plan->stream_pools[i].implied;
+	     i++, before = ",\n") {
+		wr_text_add(text, "%s", before);
+		json_stream_pool(text, plan, &plan->stream_pools[i]);
+	}
+	if (wr_plan_has_resources(plan))
+		wr_text_add(text, "\n  },\n");
+}
+
+static void json_streams(struct wr_text *text, const struct wr_plan *plan,
+			 const struct wr_plan_entity *entity)
+{
+	const char *resource = wr_plan_used_resource(plan, entity);
+
+	if (resource)
+		wr_text_add(text, ",\n     \"resources\": [\"%s\"]", resource);
+	if (entity->stream_pool == WR_NO_POOL)
+		wr_text_add(text, ",\n     \"default_stream_pool\": false");
+	if (entity->use_default_stream)
+		wr_text_add(text, ",\n     \"use_default_stream\": true");
+}
+
+/* Left out if it is the operator's own. */
+static void json_effects(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	if (entity->effects != ((entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0))
+		wr_text_add(text, ",\n     \"effects\": %s", entity->effects ? "true" : "false");
+}
+
+static void json_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
+{
+	wr_text_add(text, "    {\"name\": \"%s\", \"operator\": \"%s\"", entity->name, entity->kind->name);
+	if (entity->values->count) {
+		json_values(text, entity, entity->values, ",\n     \"parameters\": {");
+		wr_text_add(text, "}");
+	}
+	json_streams(text, plan, entity);
+	json_effects(text, entity);
+	if (entity->max_in_flight >= 0)
+		wr_text_add(text, ",\n     \"max_in_flight\": %" PRId64, entity->max_in_flight);
+	json_ports(text, entity);
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");
+		json_condition(text, entity, &entity->conditions[i]);
+	}
+	wr_text_add(text, "%s}", entity->condition_count ? "]" : "");
+}
+
+static void json_connection(struct wr_text *text, const struct wr_plan *plan,
+			    const struct wr_plan_connection *c)
+{
+	const char *from = plan->entities[c->from].name, *to = plan->entities[c->to].name;
+
+	if (c->initial)
+		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial\": %u}", from,
+			    wr_plan_output_name(plan, c), to, wr_plan_input_name(plan, c), c->initial);
+	else
+		wr_text_add(text, "    [\"%s.%s\", \"%s.%s\"]", from, wr_plan_output_name(plan, c), to,
+			    wr_plan_input_name(plan, c));
+}
+
+static void json_ends(struct wr_text *text, const struct wr_plan *plan)
+{
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		wr_text_add(text, "%s\"%s.%s\"%s", i ? ", " : ",\n  \"inlets\": [",
+			    plan->entities[plan->inlets[i].entity].name, wr_plan_inlet(plan, i)->port->name,
+			    i + 1 == plan->inlet_count ? "]" : "");
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		wr_text_add(text, "%s{\"port\": \"%s.%s\", \"capacity\": %u}%s",
+			    i ? ", " : ",\n  \"outlets\": [", plan->entities[plan->outlets[i].entity].name,
+			    wr_plan_outlet(plan, i)->port->name, wr_plan_outlet(plan, i)->outlet,
+			    i + 1 == plan->outlet_count ? "]" : "");
+}
+
+void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
+{
+	wr_text_add(text, "{\n  \"weir\": 1, \"name\": \"%s\",\n", plan->name);
+	json_scheduler(text, &plan->scheduler);
+	json_resources(text, plan);
+	wr_text_add(text, "  \"entities\": [");
+	for (size_t i = 0; i < plan->entity_count; i++) {
+		wr_text_add(text, i ? ",\n" : "\n");
+		json_entity(text, plan, &plan->entities[i]);
+	}
+	wr_text_add(text, "\n  ],\n  \"connections\": [");
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		wr_text_add(text, i ? ",\n" : "\n");
+		json_connection(text, plan, &plan->connections[i]);
+	}
+	wr_text_add(text, "\n  ]");
+	json_ends(text, plan);
+	wr_text_add(text, "\n}\n");
+}

@@ -1,0 +1,189 @@
+/* Checks the table of an operator or condition when it is added, so that a plugin's errors show early. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/port_names.h"
+#include "graphs/registry.h"
+#include "graphs/text.h"
+#include "graphs/values.h"
+
+/* The table that is checked, for its errors. */
+struct subject {
+	const char *kind, *name;
+};
+
+static weir_status table_error(const struct subject *subject, const char *part, const char *why)
+{
+	return wr_fail(WEIR_E_INVALID, "table of %s '%s': '%s' %s", subject->kind,
+		       wr_shown(subject->name).text, wr_shown(part).text, why);
+}
+
+static weir_status check_input(const struct subject *subject, const weir_port *port)
+{
+	uint32_t capacity = port->capacity ? port->capacity : 1;
+	uint32_t take = port->take ? port->take : 1;
+
+	if (capacity > WR_PORT_CAPACITY_MAX)
+		return table_error(subject, port->name, "has a capacity of more than 65536");
+	if (take != WEIR_ALL && take > capacity)
+		return table_error(subject, port->name, "has a take larger than its capacity");
+	if (port->policy > WEIR_FAULT)
+		return table_error(subject, port->name, "has an unknown policy");
+	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
+		return table_error(subject, port->name,
+				   "is both a device port and a host port: set one of the flags");
+	return WEIR_OK;
+}
+
+static weir_status check_ports(const struct subject *subject, const weir_port *ports, bool input)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < wr_port_count(ports) && !status; i++) {
+		if (ports[i].size != sizeof(weir_port))
+			status = table_error(subject, ports[i].name,
+					     "has a wrong size: set size to sizeof(weir_port)");
+		else if (!wr_name_ok(ports[i].name))
+			status = table_error(subject, ports[i].name, "is not a valid port name");
+		else if (wr_port_index(ports, ports[i].name) != (int)i)
+			status = table_error(subject, ports[i].name, "appears twice");
+		else if (input)
+			status = check_input(subject, &ports[i]);
+		else if (ports[i].flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
+			status = table_error(subject, ports[i].name,
+					     "is an output: the device and host flags are for inputs");
+		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
+			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
+	}
+	return status;
+}
+
+static bool is_reserved(const char *name)
+{
+	return !strcmp(name, "type") || !strcmp(name, "name") || !strcmp(name, "signal");
+}
+
+static bool is_twice(const weir_parameter *parameters, const weir_parameter *parameter)
+{
+	const weir_parameter *first = parameters;
+
+	while (strcmp(first->name, parameter->name))
+		first++;
+	return first != parameter;
+}
+
+static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter,
+				   bool condition)
+{
+	if (parameter->size != sizeof(weir_parameter))
+		return "has a wrong size: set size to sizeof(weir_parameter)";
+	if (!wr_name_ok(parameter->name) || (condition && is_reserved(parameter->name)))
+		return "is not a valid parameter name";
+	if (is_twice(parameters, parameter))
+		return "appears twice";
+	if (parameter->type < WEIR_BOOL || parameter->type > WEIR_OUTPUTS)
+		return "has an unknown type";
+	if (parameter->type == WEIR_CHOICE && (!parameter->choices || !*parameter->choices))
+		return "has no choices";
+	if (parameter->min > parameter->max)
+		return "has a minimum above its maximum";
+	return NULL;
+}
+
+/*
+ * Reads the default as in a description. Defaults that name ports depend on the operator that the condition
+ * is given to; they are checked with the entity.
+ */
+static weir_status check_fallback(const struct subject *subject, const weir_parameter *parameter)
+{
+	const weir_parameter alone[] = {*parameter, {0}};
+	struct wr_values_source source = {.kind = subject->kind, .name = subject->name, .parameters = alone};
+	struct wr_reports reports = {0};
+	weir_values *values = NULL;
+	weir_status status;
+
+	if (!parameter->fallback || parameter->type >= WEIR_INPUT)
+		return WEIR_OK;
+	status = wr_values_create(&values, &source, &reports);
+	wr_values_destroy(values);
+	if (!status)
+		status = wr_reports_deliver(&reports, NULL, NULL);
+	else
+		wr_reports_deliver(&reports, NULL, NULL);
+	return status == WEIR_E_INVALID
+		       ? table_error(subject, parameter->name, "has a default that does not fit it")
+		       : status;
+}
+
+static weir_status check_parameters(const struct subject *subject, const weir_parameter *parameters,
+				    bool condition)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; parameters && parameters[i].name && !status; i++) {
+		const char *fault = parameter_fault(parameters, &parameters[i], condition);
+		status = fault ? table_error(subject, parameters[i].name, fault)
+			       : check_fallback(subject, &parameters[i]);
+	}
+	return status;
+}
+
+/* A larger size can only be a mistake, such as a negative number. */
+#define STATE_MAX (UINT64_C(1) << 40)
+
+static weir_status check_state(const struct subject *subject, size_t bytes)
+{
+	return bytes > STATE_MAX ? table_error(subject, subject->name, "has a state_size of more than a TiB")
+				 : WEIR_OK;
+}
+
+static weir_status check_head(const struct subject *subject, size_t size, size_t expected)
+{
+	if (size != expected)
+		return wr_fail(WEIR_E_INVALID,
+			       "table of %s: size is %zu, must be %zu: set it to sizeof the type",
+			       subject->kind, size, expected);
+	if (!subject->name || !wr_name_ok(subject->name))
+		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is not a valid name", subject->kind,
+			       wr_shown(subject->name ? subject->name : "").text);
+	return WEIR_OK;
+}
+
+weir_status wr_operator_check(const weir_operator *table)
+{
+	struct subject subject = {"an operator", table ? table->name : NULL};
+	weir_status status = check_head(&subject, table ? table->size : 0, sizeof(*table));
+
+	subject.kind = "operator";
+	if (!status)
+		status = check_state(&subject, table->state_size);
+	if (!status)
+		status = check_parameters(&subject, table->parameters, false);
+	if (!status)
+		status = check_ports(&subject, table->inputs, true);
+	if (!status)
+		status = check_ports(&subject, table->outputs, false);
+	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
+		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
+			status = table_error(&subject, table->inputs[i].name,
+					     "is both an input and an output");
+	return status;
+}
+
+weir_status wr_condition_check(const weir_condition *table)
+{
+	struct subject subject = {"a condition", table ? table->name : NULL};
+	weir_status status = check_head(&subject, table ? table->size : 0, sizeof(*table));
+
+	subject.kind = "condition";
+	if (!status)
+		status = check_state(&subject, table->state_size);
+	if (!status)
+		status = check_parameters(&subject, table->parameters, true);
+	if (!status && table->phase != WEIR_GATHERING && table->phase != WEIR_CONTENT)
+		status = table_error(&subject, table->name, "has an unknown phase");
+	if (!status && !table->ask)
+		status = table_error(&subject, table->name, "has no function ask: set it");
+	return status;
+}

@@ -1,0 +1,393 @@
+#include "graphs/values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/fields.h"
+#include "graphs/json.h"
+#include "graphs/nearest.h"
+#include "graphs/port_names.h"
+#include "graphs/units.h"
+
+/* One parameter while it is read. */
+struct reading {
+	const struct wr_values_source *source;
+	struct wr_reports *reports;
+	const struct wr_at *at;
+	struct wr_setting *setting;
+};
+
+bool wr_parameter_is_input(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_INPUT || parameter->type == WEIR_INPUTS;
+}
+
+bool wr_parameter_is_output(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_OUTPUT || parameter->type == WEIR_OUTPUTS;
+}
+
+/* The JSON types that a parameter of this type may have. */
+static unsigned json_types(weir_parameter_type type)
+{
+	switch (type) {
+	case WEIR_BOOL:
+		return WR_BOOL;
+	case WEIR_INT:
+		return WR_INTEGER;
+	case WEIR_NUMBER:
+		return WR_INTEGER | WR_REAL;
+	case WEIR_DURATION:
+	case WEIR_SIZE:
+		return WR_INTEGER | WR_STRING;
+	case WEIR_STRING:
+	case WEIR_CHOICE:
+	case WEIR_INPUT:
+	case WEIR_OUTPUT:
+		return WR_STRING;
+	case WEIR_INPUTS:
+	case WEIR_OUTPUTS:
+		return WR_STRING | WR_ARRAY;
+	}
+	return 0;
+}
+
+static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
+{
+	struct wr_shown shown;
+
+	if (type == WEIR_DURATION && value > 0)
+		return wr_duration_shown(value);
+	if (type == WEIR_SIZE && value > 0)
+		return wr_size_shown(value);
+	snprintf(shown.text, sizeof(shown.text), "%lld", (long long)value);
+	return shown;
+}
+
+static void check_bounds(const struct reading *reading, struct wr_place place, int64_t value)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+	bool open = !parameter->min && !parameter->max;
+	int64_t min = open && parameter->type == WEIR_INT ? INT64_MIN : parameter->min;
+	int64_t max = open ? INT64_MAX : parameter->max;
+
+	if (value >= min && value <= max)
+		reading->setting->integer = value;
+	else if (max == INT64_MAX)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be at least %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text);
+	else
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be %s to %s", bound_shown(parameter->type, value).text,
+			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
+}
+
+static void read_duration(const struct reading *reading, const struct wr_value *value)
+{
+	int64_t ns;
+
+	if (wr_field_duration(reading->reports, reading->at, value, true, &ns))
+		check_bounds(reading, value->place, ns);
+}
+
+/* An integer, or a size. */
+static void read_quantity(const struct reading *reading, const struct wr_value *value)
+{
+	const char *wrong;
+	int64_t number;
+
+	if (value->type == WR_INTEGER) {
+		check_bounds(reading, value->place, value->integer);
+		return;
+	}
+	wrong = wr_size_read(value->string, &number);
+	if (!wrong)
+		check_bounds(reading, value->place, number);
+	else
+		wr_report(reading->reports, WR_W_SIZE, reading->at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
+}
+
+static weir_status copy_string(const struct reading *reading, const struct wr_value *value)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+
+	if (parameter->type == WEIR_CHOICE &&
+	    wr_field_choice(reading->reports, reading->at, value, parameter->choices) < 0)
+		return WEIR_OK;
+	reading->setting->string = wr_strdup(value->string);
+	return reading->setting->string ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static void read_port(const struct reading *reading, const struct wr_at *at, const struct wr_value *name)
+{
+	struct wr_setting *setting = reading->setting;
+	bool input = wr_parameter_is_input(setting->parameter);
+	int port;
+
+	if (!wr_type_check(reading->reports, at, name, WR_STRING))
+		return;
+	port = wr_port_find(reading->reports, at, name->place, reading->source->ports, name->string, input);
+	for (size_t i = 0; port >= 0 && i < setting->port_count; i++)
+		if (setting->ports[i] == (unsigned)port) {
+			wr_report(reading->reports, WR_W_DUPLICATE_NAME, at, name->place,
+				  "port '%s' is named twice: name it once", wr_shown(name->string).text);
+			return;
+		}
+	if (port >= 0)
+		setting->ports[setting->port_count++] = (unsigned)port;
+}
+
+static weir_status read_ports(const struct reading *reading, const struct wr_value *value)
+{
+	size_t count = value->type == WR_ARRAY ? wr_value_count(value) : 1;
+
+	if (!count)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, value->place,
+			  "is empty: name at least one port");
+	reading->setting->ports = wr_alloc(count, sizeof(unsigned));
+	if (!reading->setting->ports)
+		return WEIR_E_NOMEM;
+	if (value->type == WR_STRING)
+		read_port(reading, reading->at, value);
+	for (size_t i = 0; i < wr_value_count(value); i++)
+		read_port(reading, &(struct wr_at){reading->at, NULL, i}, &wr_value_at(value, i)->value);
+	return WEIR_OK;
+}
+
+static weir_status read_value(const struct reading *reading, const struct wr_value *value)
+{
+	struct wr_setting *setting = reading->setting;
+
+	if (!wr_type_check(reading->reports, reading->at, value, json_types(setting->parameter->type)))
+		return WEIR_OK;
+	switch (setting->parameter->type) {
+	case WEIR_BOOL:
+		setting->integer = value->boolean;
+		return WEIR_OK;
+	case WEIR_NUMBER:
+		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
+		return WEIR_OK;
+	case WEIR_DURATION:
+		read_duration(reading, value);
+		return WEIR_OK;
+	case WEIR_INT:
+	case WEIR_SIZE:
+		read_quantity(reading, value);
+		return WEIR_OK;
+	case WEIR_STRING:
+	case WEIR_CHOICE:
+		return copy_string(reading, value);
+	case WEIR_INPUT:
+	case WEIR_OUTPUT:
+	case WEIR_INPUTS:
+	case WEIR_OUTPUTS:
+		return read_ports(reading, value);
+	}
+	return WEIR_OK;
+}
+
+/* Reads the table's default as if the text had it, at the place of the object that lacks it. */
+static weir_status read_fallback(struct reading *reading)
+{
+	const struct wr_values_source *source = reading->source;
+	const weir_parameter *parameter = reading->setting->parameter;
+	struct wr_value value;
+	weir_status status;
+
+	if (!parameter->fallback) {
+		wr_report(reading->reports, WR_W_MISSING_PARAMETER, source->at, source->place,
+			  "%s '%s' needs the parameter '%s': %s", source->kind, source->name, parameter->name,
+			  parameter->help ? parameter->help : "it has no default");
+		return WEIR_OK;
+	}
+	status = wr_json_read(&value, parameter->fallback, strlen(parameter->fallback), reading->reports);
+	if (status)
+		return status == WEIR_E_NOMEM ? status : WEIR_OK;
+	wr_value_forget_places(&value);
+	value.place = source->place;
+	status = read_value(reading, &value);
+	wr_value_finish(&value);
+	return status;
+}
+
+static weir_status read_setting(const struct wr_values_source *source, struct wr_reports *reports,
+				struct wr_setting *setting)
+{
+	const char *name = setting->parameter->name;
+	struct reading reading = {source, reports, &(struct wr_at){source->at, name, 0}, setting};
+	const struct wr_value *value = source->object ? wr_value_find(source->object, name) : NULL;
+
+	return value ? read_value(&reading, value) : read_fallback(&reading);
+}
+
+static bool is_parameter(const struct wr_values_source *source, const char *key)
+{
+	for (const char *const *skip = source->skip; skip && *skip; skip++)
+		if (!strcmp(*skip, key))
+			return true;
+	for (const weir_parameter *p = source->parameters; p && p->name; p++)
+		if (!strcmp(p->name, key))
+			return true;
+	return false;
+}
+
+static void check_key(const struct wr_values_source *source, struct wr_reports *reports,
+		      const struct wr_member *member)
+{
+	struct wr_nearest nearest = {.wanted = member->key};
+	struct wr_offer offer = {.what = "parameter"};
+	struct wr_at at = {source->at, member->key, 0};
+
+	if (is_parameter(source, member->key) || wr_is_comment(reports, &at, member))
+		return;
+	for (const weir_parameter *p = source->parameters; p && p->name; p++) {
+		wr_nearest_try(&nearest, p->name);
+		wr_offer_add(&offer, p->name);
+	}
+	wr_report(reports, WR_W_UNKNOWN_PARAMETER, &at, member->place, "%s '%s' has no parameter '%s'%s",
+		  source->kind, source->name, wr_shown(member->key).text, wr_offer_hint(&offer, &nearest));
+}
+
+weir_status wr_values_create(weir_values **out, const struct wr_values_source *source,
+			     struct wr_reports *reports)
+{
+	const weir_parameter *parameters = source->parameters;
+	weir_status status = WEIR_OK;
+	weir_values *values;
+	size_t count = 0;
+
+	while (parameters && parameters[count].name)
+		count++;
+	values = wr_alloc(1, sizeof(*values) + count * sizeof(values->settings[0]));
+	if (!values)
+		return WEIR_E_NOMEM;
+	values->kind = source->kind;
+	values->name = source->name;
+	values->count = count;
+	for (size_t i = 0; i < count; i++)
+		values->settings[i].parameter = &parameters[i];
+	for (size_t i = 0; source->object && i < wr_value_count(source->object); i++)
+		check_key(source, reports, wr_value_at(source->object, i));
+	for (size_t i = 0; i < count && !status; i++)
+		status = read_setting(source, reports, &values->settings[i]);
+	if (status)
+		wr_values_destroy(values);
+	else
+		*out = values;
+	return status;
+}
+
+void wr_values_destroy(weir_values *values)
+{
+	for (size_t i = 0; values && i < values->count; i++) {
+		wr_free(values->settings[i].string);
+		wr_free(values->settings[i].ports);
+	}
+	wr_free(values);
+}
+
+const struct wr_setting *wr_values_setting(const weir_values *values, const char *name)
+{
+	for (size_t i = 0; i < values->count; i++)
+		if (!strcmp(values->settings[i].parameter->name, name))
+			return &values->settings[i];
+	return NULL;
+}
+
+/* --- reading values --- */
+
+static const char *const getters[] = {
+	[WEIR_BOOL] = "weir_values_bool",
+	[WEIR_INT] = "weir_values_int",
+	[WEIR_NUMBER] = "weir_values_number",
+	[WEIR_STRING] = "weir_values_string",
+	[WEIR_DURATION] = "weir_values_int",
+	[WEIR_SIZE] = "weir_values_int",
+	[WEIR_CHOICE] = "weir_values_string",
+	[WEIR_INPUT] = "weir_values_int",
+	[WEIR_OUTPUT] = "weir_values_int",
+	[WEIR_INPUTS] = "weir_values_count and weir_values_at",
+	[WEIR_OUTPUTS] = "weir_values_count and weir_values_at",
+};
+
+/* An error in the kind's code: wr_values_judge fails its start. Only the first request is recorded. */
+static void record_misuse(const weir_values *values, const char *name, const struct wr_setting *setting)
+{
+	weir_values *own = (weir_values *)values;
+
+	if (wr_exchange(&own->misused, true))
+		return;
+	if (!setting)
+		snprintf(own->misuse, sizeof(own->misuse),
+			 "asked for the parameter '%.64s', which it does not declare", name);
+	else
+		snprintf(own->misuse, sizeof(own->misuse),
+			 "asked for the parameter '%.64s' as another type: use %s", name,
+			 getters[setting->parameter->type]);
+}
+
+weir_status wr_values_judge(const weir_values *values)
+{
+	weir_values *own = (weir_values *)values;
+
+	if (!wr_load(&own->misused))
+		return WEIR_OK;
+	wr_store(&own->misused, false);
+	return wr_fail(WEIR_E_INVALID, "%s '%s' %s", own->kind, own->name, own->misuse);
+}
+
+/* The setting if its type is in `types`, a mask of 1 << type; else records a misuse and returns zeros. */
+static const struct wr_setting *declared_setting(const weir_values *values, const char *name, unsigned types)
+{
+	static const struct wr_setting none;
+	const struct wr_setting *setting = wr_values_setting(values, name);
+
+	if (setting && types & 1u << setting->parameter->type)
+		return setting;
+	record_misuse(values, name, setting);
+	return &none;
+}
+
+bool weir_values_bool(const weir_values *values, const char *name)
+{
+	return declared_setting(values, name, 1u << WEIR_BOOL)->integer != 0;
+}
+
+int64_t weir_values_int(const weir_values *values, const char *name)
+{
+	const struct wr_setting *setting =
+		declared_setting(values, name,
+				 1u << WEIR_INT | 1u << WEIR_DURATION | 1u << WEIR_SIZE | 1u << WEIR_INPUT |
+					 1u << WEIR_OUTPUT);
+
+	return setting->port_count ? setting->ports[0] : setting->integer;
+}
+
+double weir_values_number(const weir_values *values, const char *name)
+{
+	return declared_setting(values, name, 1u << WEIR_NUMBER)->number;
+}
+
+const char *weir_values_string(const weir_values *values, const char *name)
+{
+	const char *string = declared_setting(values, name, 1u << WEIR_STRING | 1u << WEIR_CHOICE)->string;
+
+	return string ? string : "";
+}
+
+size_t weir_values_count(const weir_values *values, const char *name)
+{
+	return declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS)->port_count;
+}
+
+unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
+{
+	const struct wr_setting *setting =
+		declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
+
+	return i < setting->port_count ? setting->ports[i] : 0;
+}

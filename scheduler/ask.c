@@ -1,0 +1,441 @@
+/*
+ * Decides whether an entity may tick. Its owner asks all conditions (C2): first the gathering ones, which
+ * look at inboxes; if all of them hold, it closes the fronts and asks the content ones, which look at the
+ * fronts (C4).
+ *
+ * The verdicts are combined by AND. If any is NEVER, the result is NEVER; if all are READY, it is READY.
+ * Otherwise one unmet condition is chosen and its sources are armed. The order of preference: a condition
+ * that only a poke can change (no source could help before that poke), an external one, fences (those of
+ * several conditions are joined to one signal), the latest time.
+ */
+#include "scheduler/ask.h"
+
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/status.h"
+
+enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
+
+static enum rank verdict_rank(const weir_verdict *verdict)
+{
+	if (verdict->answer == WR_READY)
+		return RANK_READY;
+	if (verdict->external)
+		return RANK_EXTERNAL;
+	if (verdict->fence_count > verdict->fences_from)
+		return RANK_FENCES;
+	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
+}
+
+/*
+ * The combined result of the conditions asked so far. Fences are collected in the entity's verdict; those of
+ * a condition that is not chosen are removed again.
+ */
+struct sum {
+	enum rank rank;
+	int64_t at;
+	bool external;
+	size_t fences;
+	int signal; /* of the conditions that named the fences */
+	const char *why, *of;
+};
+
+/* A later condition is chosen, so the fences of the earlier ones must not be armed. */
+static void drop_earlier_fences(weir_verdict *verdict, size_t fences)
+{
+	if (!fences)
+		return;
+	verdict->fence_count -= fences;
+	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
+}
+
+/* Two waits for one stream become one, for the later timeline value. */
+static void verdict_join_fences(weir_verdict *verdict)
+{
+	size_t kept = verdict->fences_from;
+
+	for (size_t i = kept; i < verdict->fence_count; i++)
+		kept = wr_fences_add(verdict->fences, kept, verdict->fence_room, verdict->fences[i]);
+	verdict->fence_count = kept;
+}
+
+/*
+ * A flag signal arms what it can and leaves the rest to a callback. Inline is used only if both ask for it.
+ */
+static int join_signals(int a, int b)
+{
+	if (a == WR_SIGNAL_FLAG || b == WR_SIGNAL_FLAG)
+		return WR_SIGNAL_FLAG;
+	return a == b ? a : WR_SIGNAL_CALLBACK;
+}
+
+__attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *child, int signal,
+						 const char *of)
+{
+	enum rank rank = verdict_rank(child);
+	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
+
+	if (join)
+		verdict_join_fences(child);
+	if (rank > RANK_FENCES && rank > sum->rank)
+		drop_earlier_fences(child, sum->fences);
+	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
+		sum->at = join && sum->at < child->at ? sum->at : child->at;
+		/* Of the chosen condition only: a missing message may never come. */
+		sum->external = child->external;
+		sum->fences = child->fence_count;
+		sum->signal = join ? join_signals(sum->signal, signal) : signal;
+		sum->rank = rank;
+		sum->why = child->why;
+		sum->of = of;
+	} else {
+		child->fence_count = sum->fences;
+	}
+}
+
+__attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
+{
+	bool silent = view->entity->verdict.answer == WR_SILENT;
+
+	wr_view_fault(view, silent ? "gave no verdict: each ask must call one of weir_verdict_..."
+				   : "said READY or NEVER beside another verdict: each ask gives one answer");
+	return false;
+}
+
+weir_status wr_entity_verdict_failure(const weir_entity *entity)
+{
+	const weir_verdict *verdict = &entity->verdict;
+
+	if (!verdict->fault)
+		return verdict->failed;
+	return wr_fail(verdict->failed, "condition '%s' %s", verdict->fault_of, verdict->fault);
+}
+
+/* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
+__attribute__((always_inline)) static inline bool ask_phase(weir_view *view, size_t from, size_t to,
+							    struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (size_t i = from; i < to; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		wr_condition_ask(view, condition);
+		if (entity->verdict.answer == WR_READY)
+			continue;
+		if (entity->verdict.answer >= WR_SILENT)
+			return refuse_verdict(view);
+		if (entity->verdict.answer == WR_NEVER) {
+			sum->of = condition->plan->name;
+			return false;
+		}
+		add_to_sum(sum, &entity->verdict, condition->signal, condition->plan->name);
+	}
+	return true;
+}
+
+/* A tail that was read earlier may suffice: only the receiver removes messages. */
+static inline bool queue_holds(struct wr_queue *queue, size_t need)
+{
+	uint64_t head = wr_read(&queue->head);
+
+	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
+}
+
+/* The first branch is the common case: one queue that needs no lock. */
+static inline bool input_holds_need(const weir_view *view, unsigned i)
+{
+	const struct wr_input *input = &view->entity->inputs[i];
+
+	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
+		return queue_holds(&input->connections[0]->queue, input->need);
+	return wr_view_held(view, i) >= input->need;
+}
+
+/* A content condition implies that its port holds `need` messages (C4). Returns false if it never will. */
+static bool ask_content_ports(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].content || !entity->inputs[i].count)
+			continue;
+		if (input_holds_need(view, i))
+			continue;
+		wr_verdict_clear(&entity->verdict);
+		weir_verdict_wait(&entity->verdict, "too few messages");
+		add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
+		if (weir_view_ended(view, i, 0))
+			return false;
+	}
+	return true;
+}
+
+bool wr_entity_lacks_room(weir_entity *entity)
+{
+	weir_view view = {.entity = entity};
+
+	for (unsigned i = 0; i < entity->output_count; i++)
+		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
+			return true;
+	return false;
+}
+
+/* For outputs that no default condition watches: a `block` queue must have room all the same (S3). */
+static void ask_output_room(weir_entity *entity, struct sum *sum)
+{
+	if (!wr_entity_lacks_room(entity))
+		return;
+	wr_verdict_clear(&entity->verdict);
+	weir_verdict_wait(&entity->verdict, "no room behind an output");
+	add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
+}
+
+/* Returns true if all its receivers (at least one) are DONE and it has no effects of its own (S5). */
+static bool receivers_done(weir_entity *entity)
+{
+	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
+}
+
+/* Moves one message of each connection in turn, until n have moved or all inboxes are empty. */
+static void input_close_front_in_turn(struct wr_input *input, size_t n)
+{
+	size_t idle = 0;
+
+	while (n && idle < input->count) {
+		struct wr_queue *queue = &input->connections[input->next_served]->queue;
+		size_t before = wr_queue_front(queue);
+		wr_queue_close_front(queue, 1);
+		bool moved = wr_queue_front(queue) > before;
+		idle = moved ? 0 : idle + 1;
+		n -= moved;
+		input->next_served = input->next_served + 1 == input->count ? 0 : input->next_served + 1;
+	}
+}
+
+static void input_close_front(struct wr_input *input)
+{
+	if (input->set) {
+		wr_fan_in_close_fronts(input->set, input->take);
+		return;
+	}
+	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
+		input_close_front_in_turn(input, input->take);
+		return;
+	}
+	for (size_t i = 0; i < input->count; i++)
+		wr_queue_close_front(&input->connections[i]->queue, input->take);
+}
+
+static void entity_close_fronts(weir_entity *entity)
+{
+	if (entity->fronts_closed)
+		return;
+	for (size_t i = 0; i < entity->input_count; i++)
+		input_close_front(&entity->inputs[i]);
+	entity->fronts_closed = true;
+}
+
+/* Returns true if some gate waits. */
+static bool ask_gates(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+	bool waits = false;
+
+	entity->gated = true;
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		input->gate_waits = input->gate && wr_gate_ask(view, i);
+		if (input->gate_waits)
+			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
+		waits |= input->gate_waits;
+	}
+	return waits;
+}
+
+/* Asks the content conditions of ports without a waiting gate. Returns false if one of them is NEVER. */
+static bool ask_beside_gates(weir_view *view, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+	bool met = true;
+
+	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++)
+		if (wr_gate_lets_ask(entity, &entity->conditions[i]))
+			met = ask_phase(view, i, i + 1, sum);
+	return met;
+}
+
+/* Call after closing the fronts: a sender sets FENCED before it pushes a message with fences (C8). */
+static inline uint32_t entity_looks(weir_entity *entity)
+{
+	uint32_t looks = wr_load_relaxed(&entity->looks), before = entity->looked;
+
+	if (!WR_BUG(GATE_BEFORE_FRONT))
+		return looks;
+	entity->looked = looks;
+	return before | (looks & WR_LOOKS_CONTENT);
+}
+
+/* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
+__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks, struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+
+	if (looks & WR_LOOKS_FENCED && ask_gates(view, sum))
+		return ask_beside_gates(view, sum);
+	return ask_phase(view, entity->gathering_count, entity->condition_count, sum);
+}
+
+/*
+ * A condition that names a past time instead of READY is asked again at once. If it names the same time
+ * again, it would do so for ever: in no time on `sim`, in a busy loop on a real clock. So the run fails.
+ */
+__attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at)
+{
+	weir_entity *entity = view->entity;
+	bool past = at <= weir_view_now(view);
+	bool again = past && at == entity->past && entity->context.tick == entity->past_tick;
+
+	entity->past = past ? at : INT64_MAX;
+	entity->past_tick = entity->context.tick;
+	return again;
+}
+
+/* The inline part: mostly no time is named. */
+static inline bool time_repeats(const weir_view *view, int64_t at)
+{
+	if (at != INT64_MAX)
+		return repeats_past_time(view, at);
+	view->entity->past = INT64_MAX;
+	return false;
+}
+
+/*
+ * Returns true if all connected inputs are closed and empty. During a drain such an entity that waits for a
+ * time only must end: its conditions look at no sender, so it would go on for ever (S7).
+ */
+static bool inputs_closed_and_empty(const weir_view *view)
+{
+	const weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		if (!entity->inputs[i].count)
+			continue;
+		if (!weir_view_closed(view, i) || weir_view_count(view, i)) /* in this order (S5) */
+			return false;
+	}
+	return true;
+}
+
+static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answer, const struct sum *sum)
+{
+	weir_entity *entity = view->entity;
+	weir_verdict *verdict = &entity->verdict;
+
+	verdict->answer = answer;
+	verdict->at = sum->at;
+	verdict->external = sum->external;
+	verdict->signal = sum->signal;
+	if (answer == WR_WAIT) {
+		verdict->why = sum->why;
+		verdict->stands = time_repeats(view, sum->at);
+	}
+	/* Both are literals. A reader that sees a mixed pair shows an outdated reason, nothing worse. */
+	wr_store_relaxed(&entity->why, verdict->why);
+	wr_store_relaxed(&entity->why_of, sum->of);
+	return answer;
+}
+
+/* --- entities with default conditions only --- */
+
+/* As in queue_holds: only the sender uses up room, so an older head may suffice. */
+static inline bool queue_has_room(struct wr_queue *queue, size_t need)
+{
+	uint64_t tail = wr_read(&queue->tail);
+
+	return queue->policy != WEIR_BLOCK || tail - queue->head_seen + need <= queue->capacity ||
+	       wr_queue_newest_room(queue, tail) >= need;
+}
+
+/* Begins with the connection that was full the last time, as weir_view_room does. */
+static inline bool output_has_room(struct wr_output *output)
+{
+	size_t at = output->fullest;
+
+	for (size_t i = 0; i < output->count; i++, at++) {
+		at = at < output->count ? at : 0;
+		if (!queue_has_room(&output->connections[at]->queue, output->max_emits)) {
+			output->fullest = at;
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Returns true if all gathering conditions of a default_only entity (reset.c) hold, in_flight excepted: then
+ * they need not be asked. Otherwise they are asked, so that they name their sources or answer NEVER.
+ */
+static inline bool default_conditions_hold(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (!queue_holds(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
+			return false;
+	for (size_t i = 0; i < entity->output_count; i++)
+		if (!output_has_room(&entity->outputs[i]))
+			return false;
+	return true;
+}
+
+__attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
+{
+	ask_phase(view, 0, 1, sum); /* never answers NEVER */
+}
+
+/* Returns false if one of them is NEVER. */
+__attribute__((always_inline)) static inline bool ask_gathering(weir_view *view, struct sum *sum)
+{
+	const weir_entity *entity = view->entity;
+
+	if (entity->flight_full)
+		ask_in_flight(view, sum);
+	if (entity->default_only && default_conditions_hold(entity))
+		return true;
+	return ask_phase(view, entity->in_flight ? 1 : 0, entity->gathering_count, sum);
+}
+
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+{
+	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+	weir_view view = {.entity = entity};
+	uint32_t looks;
+
+	entity->verdict.fence_count = 0;
+	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
+		const char *why = draining ? "draining" : "all receivers are done";
+		entity->verdict.why = entity->finished ? "finished" : why;
+		return publish_verdict(&view, WR_NEVER, &sum);
+	}
+	if (!ask_gathering(&view, &sum))
+		return publish_verdict(&view, WR_NEVER, &sum);
+	if (entity->has_content && !ask_content_ports(&view, &sum))
+		return publish_verdict(&view, WR_NEVER, &sum);
+	if (entity->unguarded)
+		ask_output_room(entity, &sum);
+	if (draining && sum.rank == RANK_TIME && inputs_closed_and_empty(&view)) {
+		entity->verdict.why = "draining";
+		return publish_verdict(&view, WR_NEVER, &sum);
+	}
+	if (sum.rank != RANK_READY)
+		return publish_verdict(&view, WR_WAIT, &sum);
+	entity_close_fronts(entity);
+	looks = entity_looks(entity);
+	if (looks && !ask_fronts(&view, looks, &sum))
+		return publish_verdict(&view, WR_NEVER, &sum);
+	if (looks && sum.rank != RANK_READY)
+		return publish_verdict(&view, WR_WAIT, &sum);
+	if (entity->timed)
+		entity->began = weir_view_now(&view);
+	entity->verdict.answer = WR_READY;
+	return WR_READY;
+}

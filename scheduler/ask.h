@@ -1,0 +1,58 @@
+/* Asking one condition: used by reviews (ask.c) and by explanations (explain.c). */
+#ifndef WR_GRAPHS_ASK_H
+#define WR_GRAPHS_ASK_H
+
+#include "scheduler/graph.h"
+
+/* Keeps the fences of earlier conditions in the list; the caller counts and removes them. */
+static inline void wr_verdict_clear(weir_verdict *verdict)
+{
+	verdict->answer = WR_SILENT;
+	verdict->why = NULL;
+	verdict->external = false;
+	verdict->at = INT64_MAX;
+	verdict->fences_from = verdict->fence_count;
+}
+
+/* Notes misuse of a view or a verdict, which fails the run. `fault` is a literal; the first one is kept. */
+static inline void wr_view_fault(const weir_view *view, const char *fault)
+{
+	weir_verdict *verdict = &view->entity->verdict;
+
+	if (verdict->failed)
+		return;
+	verdict->failed = WEIR_E_INVALID;
+	verdict->fault = fault;
+	verdict->fault_of = view->condition ? view->condition->plan->name : "?";
+}
+
+/* The answer is in entity->verdict. */
+static inline void wr_condition_ask(weir_view *view, const struct wr_condition *condition)
+{
+	wr_verdict_clear(&view->entity->verdict);
+	view->condition = condition;
+	view->counted = false;
+	condition->ask(condition->state, view, &view->entity->verdict);
+}
+
+/* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
+bool wr_gate_ask(weir_view *view, unsigned input);
+/*
+ * Returns true if the condition names a port and no port that it names has a waiting gate. A condition that
+ * names no port may read any of them, so it waits for all gates.
+ */
+bool wr_gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition);
+
+/*
+ * Adds a fence to the list, which keeps the latest per stream. Returns the new length. A fence without room
+ * is left out; the next review finds it again.
+ */
+size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence);
+
+/* Messages that a content condition finds at a port (C4); any-size port: in the emptiest connection. */
+static inline size_t wr_view_held(const weir_view *view, unsigned input)
+{
+	return weir_view_any_size(view, input) ? weir_view_least(view, input) : weir_view_count(view, input);
+}
+
+#endif

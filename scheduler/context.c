@@ -1,0 +1,224 @@
+/* The calls for an operator in start, compute and stop. Thread: owner. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/graph.h"
+
+weir_graph *weir_context_graph(weir_context *context)
+{
+	return context->entity->graph;
+}
+
+weir_entity *weir_context_entity(weir_context *context)
+{
+	return context->entity;
+}
+
+uint64_t weir_context_tick(const weir_context *context)
+{
+	return context->tick;
+}
+
+int64_t weir_context_now(const weir_context *context)
+{
+	(void)context;
+	return wr_now();
+}
+
+/* local->context is written by the same thread, before and after compute. */
+const char *weir_running_entity(void)
+{
+	const struct wr_local *local = wr_thread_local();
+	const weir_context *context = local ? local->context : NULL;
+
+	return context ? context->entity->plan->name : NULL;
+}
+
+bool weir_context_stopping(const weir_context *context)
+{
+	return context->stopping;
+}
+
+size_t weir_context_count(const weir_context *context, unsigned input)
+{
+	return input < context->entity->input_count ? context->entity->inputs[input].taken_count : 0;
+}
+
+weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
+{
+	const weir_entity *entity = context->entity;
+
+	return i < weir_context_count(context, input) ? entity->inputs[input].taken[i].message : NULL;
+}
+
+size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k)
+{
+	const weir_entity *entity = context->entity;
+	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
+
+	if (!port || k >= port->count || !port->taken_count)
+		return 0;
+	return port->set ? port->set->known[k].taken : port->taken_by[k];
+}
+
+const char *weir_context_sender(const weir_context *context, unsigned input, size_t k)
+{
+	const weir_entity *entity = context->entity;
+	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
+
+	return port && k < port->count ? port->connections[k]->from : NULL;
+}
+
+/* --- emitting --- */
+
+static const char *kind_word(unsigned kind)
+{
+	switch (kind) {
+	case WEIR_EMPTY:
+		return "an empty message";
+	case WEIR_BYTES:
+		return "bytes";
+	case WEIR_TENSOR:
+		return "a tensor";
+	default:
+		return "a user's pointer";
+	}
+}
+
+/* Names the end that does not take this kind: the output itself or one of its receivers. */
+static weir_status refuse_kind(const weir_entity *entity, const struct wr_output *output, unsigned kind)
+{
+	const char *name = entity->plan->name, *port = output->plan->port->name;
+
+	if (output->plan->port->kinds && !(output->plan->port->kinds & kind))
+		return wr_fail(WEIR_E_INVALID,
+			       "%s.%s: emitted %s, which is not among the kinds that the port "
+			       "declares",
+			       name, port, kind_word(kind));
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const weir_port *to = connection->receiver
+					      ? connection->receiver->inputs[connection->input].plan->port
+					      : NULL;
+		if (to && to->kinds && !(to->kinds & kind))
+			return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which %s does not take", name,
+				       port, kind_word(kind), connection->to);
+	}
+	return WEIR_OK;
+}
+
+/* emit_allowed() was false: fails with the reason. */
+static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+	const char *name = entity->plan->name;
+
+	if (!message)
+		return wr_fail(WEIR_E_INVALID, "%s: emit needs a message", name);
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute only", name);
+	if (output >= entity->output_count)
+		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output,
+			       entity->output_count);
+	if (wr_message_pool(message) != entity->graph->pool)
+		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
+	if (!(weir_message_kind(message) & entity->outputs[output].kinds))
+		return refuse_kind(entity, &entity->outputs[output], weir_message_kind(message));
+	return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
+		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
+}
+
+static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+
+	return message && context->computing && output < entity->output_count &&
+	       wr_message_pool(message) == entity->graph->pool &&
+	       weir_message_kind(message) & entity->outputs[output].kinds &&
+	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
+}
+
+#define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
+
+/* References to the message that belong to this tick: received, made by alloc, already emitted. */
+static uint32_t count_held_by_tick(const weir_context *context, const weir_message *message)
+{
+	const weir_entity *entity = context->entity;
+	uint32_t held = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
+			held += entity->inputs[i].taken[k].message == message;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
+			held += entity->outputs[i].emitted[k] == message;
+	for (size_t k = 0; k < context->made_count && k < SEARCHED_MAX; k++)
+		held += context->made[k] == message;
+	return held;
+}
+
+/*
+ * Emitting takes a reference of the operator. All references belong to the tick, so there is none to take.
+ * References of other holders cannot be told from the operator's, so the check misses those.
+ */
+static weir_status refuse_reference(const weir_context *context, unsigned output)
+{
+	const weir_entity *entity = context->entity;
+
+	return wr_fail(WEIR_E_INVALID,
+		       "%s.%s: emitted a message without a reference of its own: pass on "
+		       "weir_message_ref(message)",
+		       entity->plan->name, entity->outputs[output].plan->port->name);
+}
+
+weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
+{
+	if (!emit_allowed(context, output, message)) {
+		weir_status status = refuse_emit(context, output, message);
+		weir_message_unref(message);
+		return status;
+	}
+	uint32_t references = wr_message_references(message);
+	if (references <= context->held && references <= count_held_by_tick(context, message))
+		return refuse_reference(context, output);
+	struct wr_output *port = &context->entity->outputs[output];
+	port->emitted[port->emitted_count++] = message;
+	context->held++;
+	return WEIR_OK;
+}
+
+weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
+			       weir_message **out)
+{
+	const weir_entity *entity = context->entity;
+	int device = on_host ? WEIR_HOST : entity->plan->device;
+	weir_message *message = NULL;
+	weir_status status =
+		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
+
+	if (!status)
+		status = wr_message_tensor(&message, entity->graph->pool, like, device);
+	if (status)
+		return status;
+	context->made[context->made_count++] = weir_message_ref(message);
+	context->held++;
+	*out = message;
+	return WEIR_OK;
+}
+
+weir_status weir_context_finish(weir_context *context)
+{
+	context->entity->finished = true;
+	return WEIR_OK;
+}
+
+weir_status weir_context_fail(weir_context *context, const char *format, ...)
+{
+	va_list list;
+
+	(void)context;
+	va_start(list, format);
+	wr_vfail(WEIR_E_FAILED, format, list);
+	va_end(list);
+	return WEIR_E_FAILED;
+}

@@ -1,0 +1,417 @@
+/*
+ * The streams of an operator: which stream is the internal one of a tick, what it waits for, and the calls
+ * that return other streams. Expensive steps are done at most once in a tick. Every stream that was returned
+ * is fenced when the tick ends (scheduler/tick_end.c).
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/graph.h"
+
+static const char *entity_name(const weir_context *context)
+{
+	return context->entity->plan->name;
+}
+
+typedef size_t fence_getter(const weir_message *message, weir_fence *out, size_t room);
+
+/* Copies fences of a message into entity->scratch: all, or those whose streams are carried. */
+static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fence_getter *get,
+				      size_t *count)
+{
+	*count = get(message, entity->scratch, entity->scratch_room);
+	if (*count <= entity->scratch_room)
+		return WEIR_OK;
+	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
+		return WEIR_E_NOMEM;
+	*count = get(message, entity->scratch, entity->scratch_room);
+	if (*count > entity->scratch_room) /* other holders just added some: not received here */
+		*count = entity->scratch_room;
+	return WEIR_OK;
+}
+
+/* --- the choice of the internal stream --- */
+
+/*
+ * *out: id of the first stream on the entity's device that a message of this input carries; unchanged if
+ * none.
+ */
+static weir_status find_carried_in(weir_entity *entity, size_t input, uint64_t *out)
+{
+	struct wr_system *system = entity->graph->system;
+	size_t n = 0;
+
+	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
+		const weir_message *message = entity->inputs[input].taken[k].message;
+		weir_status status = fetch_into_scratch(entity, message, wr_message_carried, &n);
+		if (status)
+			return status;
+		for (size_t f = 0; f < n; f++) {
+			uint64_t id = entity->scratch[f].stream;
+			const weir_stream *stream = wr_stream_find(system, id);
+			if (stream && weir_stream_device(stream) == entity->plan->device) {
+				*out = id;
+				return WEIR_OK;
+			}
+		}
+	}
+	return WEIR_OK;
+}
+
+/*
+ * Input `first`, then the others: the inputs received next wait on the same stream. *out is 0 if there is
+ * none.
+ */
+static weir_status find_carried(weir_entity *entity, size_t first, uint64_t *out)
+{
+	weir_status status = WEIR_OK;
+
+	*out = 0;
+	if (first < entity->input_count)
+		status = find_carried_in(entity, first, out);
+	for (size_t i = 0; !status && !*out && i < entity->input_count; i++)
+		if (i != first)
+			status = find_carried_in(entity, i, out);
+	return status;
+}
+
+/*
+ * The internal stream for this tick only: one that a message carries, or, if there is none, the device's
+ * default stream, which emitted messages do not carry.
+ */
+static weir_status use_carried_or_default(weir_entity *entity, size_t first)
+{
+	uint64_t found;
+	size_t own = 0;
+	weir_status status = find_carried(entity, first, &found);
+
+	if (!status)
+		status = found ? wr_own_share(entity, found, &own) : WEIR_E_CLOSED;
+	if (!status)
+		wr_own_set_internal(entity, own, false, true);
+	if (status != WEIR_E_CLOSED)
+		return status;
+	status = wr_own_default(entity, &own);
+	if (!status)
+		wr_own_set_internal(entity, own, false, false);
+	return status;
+}
+
+static weir_status choose_internal(weir_entity *entity, size_t first, bool allocate)
+{
+	weir_status status = WEIR_OK;
+
+	if (entity->stream)
+		return WEIR_OK;
+	if (allocate || entity->plan->use_default_stream)
+		status = wr_own_take(entity);
+	if (!status && !entity->stream)
+		status = use_carried_or_default(entity, first);
+	return status;
+}
+
+/*
+ * Keeps the ticks of an entity in order on the device, also if the internal stream differs from the last
+ * tick's.
+ */
+static weir_status begin_internal(weir_entity *entity)
+{
+	struct wr_own_stream *internal = &entity->own.items[entity->own.current - 1];
+	weir_fence before = entity->own.before;
+
+	weir_status status = WEIR_OK;
+
+	if (entity->own.entered)
+		return WEIR_OK;
+	wr_stream_begin(entity->stream);
+	internal->used = true;
+	if (before.stream != internal->last.stream)
+		status = weir_stream_wait(entity->stream, before);
+	entity->own.entered = !status;
+	return status;
+}
+
+/* --- what the internal stream waits for --- */
+
+/*
+ * Makes the internal stream wait for the producers of the input (T3). Waits that are already ordered cost
+ * nothing.
+ */
+static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
+{
+	struct wr_input *port = &entity->inputs[input];
+	weir_status status = WEIR_OK;
+	size_t n;
+
+	for (size_t k = 0; !status && k < port->taken_count; k++) {
+		if (!wr_message_has_fences(port->taken[k].message))
+			continue;
+		status = fetch_into_scratch(entity, port->taken[k].message, wr_message_fences, &n);
+		for (size_t f = 0; !status && f < n; f++)
+			status = weir_stream_wait(entity->stream, entity->scratch[f]);
+	}
+	return status;
+}
+
+/* Out of line: every call of a tick but the first is a load. */
+__attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
+{
+	weir_entity *entity = context->entity;
+	weir_status status = choose_internal(entity, 0, true);
+
+	if (status)
+		return NULL;
+	status = begin_internal(entity);
+	for (size_t i = 0; !status && i < entity->input_count; i++)
+		if (!entity->inputs[i].waited)
+			status = stream_wait_for_input(entity, i);
+	context->stream_used = !status;
+	return status ? NULL : entity->stream;
+}
+
+weir_stream *weir_context_stream(weir_context *context)
+{
+	return context->stream_used ? context->entity->stream : context_first_stream(context);
+}
+
+static weir_status input_wait_once(weir_context *context, unsigned input)
+{
+	weir_entity *entity = context->entity;
+	weir_status status;
+
+	if (context->stream_used || entity->inputs[input].waited)
+		return WEIR_OK;
+	status = stream_wait_for_input(entity, input);
+	entity->inputs[input].waited = !status;
+	entity->own.partly = true;
+	return status;
+}
+
+/* Makes stream `after` wait for the work that is now on stream `before`. */
+static weir_status order_streams(weir_entity *entity, size_t before, size_t after)
+{
+	struct wr_own_stream *items = entity->own.items;
+	weir_fence fence;
+	weir_status status;
+
+	if (before == after || weir_stream_same(items[before].stream, items[after].stream))
+		return WEIR_OK;
+	status = wr_own_record(&items[before], &fence);
+	return status ? status : weir_stream_wait(items[after].stream, fence);
+}
+
+/* For callers of code that uses only the default stream; so that stream is fenced at the end of the tick. */
+static weir_status order_default_after_internal(weir_entity *entity)
+{
+	size_t place = 0;
+	weir_status status = wr_own_default(entity, &place);
+
+	if (!status)
+		entity->own.items[place].used = true;
+	return status ? status : order_streams(entity, entity->own.current - 1, place);
+}
+
+static weir_status refuse_receive(const weir_context *context, unsigned input)
+{
+	const char *name = entity_name(context);
+
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: streams are received in compute: "
+			       "its messages are taken when it begins",
+			       name);
+	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name, input,
+		       context->entity->input_count);
+}
+
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
+					bool sync_to_default, weir_stream **out)
+{
+	weir_entity *entity = context->entity;
+	weir_status status;
+
+	if (!context->computing || input >= entity->input_count)
+		return refuse_receive(context, input);
+	status = choose_internal(entity, input, allocate);
+	if (status)
+		return status;
+	status = begin_internal(entity);
+	if (!status)
+		status = input_wait_once(context, input);
+	if (!status && sync_to_default)
+		status = order_default_after_internal(entity);
+	if (status)
+		return status;
+	wr_entity_select(entity);
+	*out = entity->stream;
+	return WEIR_OK;
+}
+
+/* --- other streams --- */
+
+static const weir_stream *find_scratch_stream(const weir_entity *entity, size_t f)
+{
+	return wr_stream_find(entity->graph->system, entity->scratch[f].stream);
+}
+
+/* Two shares of one native stream count as one stream. */
+static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
+{
+	const weir_stream *stream = find_scratch_stream(entity, f);
+
+	for (size_t e = 0; e < f; e++) {
+		const weir_stream *other = find_scratch_stream(entity, e);
+		if (other && weir_stream_same(other, stream))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * *out: the entity's own stream for fence f of the scratch. Returns false if the stream was recycled, so that
+ * its work is complete, or on failure, which the end of the tick returns.
+ */
+static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
+{
+	size_t own = 0;
+	weir_status status = wr_own_share(entity, entity->scratch[f].stream, &own);
+
+	if (!status)
+		*out = entity->own.items[own].stream;
+	else if (status != WEIR_E_CLOSED)
+		entity->own.failure = status;
+	return !status;
+}
+
+size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out,
+				    size_t room)
+{
+	weir_entity *entity = context->entity;
+	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;
+	size_t n = 0, count = 0;
+
+	if (!message || !wr_message_has_fences(message))
+		return 0;
+	if (fetch_into_scratch(entity, message, wr_message_carried, &n)) {
+		entity->own.failure = WEIR_E_NOMEM;
+		return 0;
+	}
+	for (size_t f = 0; f < n; f++)
+		if (find_scratch_stream(entity, f) && !scratch_stream_is_listed(entity, f))
+			count += count >= room || receive_carried(entity, f, &out[count]);
+	return count;
+}
+
+weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out)
+{
+	weir_entity *entity = context->entity;
+	size_t own = 0;
+	weir_status status;
+
+	if (!name || !*name)
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name: it must not be empty",
+			       entity_name(context));
+	status = wr_own_allocate(entity, name, &own);
+	if (status)
+		return status;
+	entity->own.items[own].used = true; /* uses of its native handle cannot be seen */
+	*out = entity->own.items[own].stream;
+	return WEIR_OK;
+}
+
+weir_stream *weir_context_default_stream(weir_context *context)
+{
+	weir_entity *entity = context->entity;
+	size_t own = 0;
+
+	if (wr_own_default(entity, &own))
+		return NULL;
+	entity->own.items[own].used = true;
+	return entity->own.items[own].stream;
+}
+
+/* Finds the stream among the entity's own; any other, such as a wrapped one, is shared first. */
+static weir_status find_or_share(weir_context *context, weir_stream *stream, size_t *out)
+{
+	weir_entity *entity = context->entity;
+
+	if (!stream)
+		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", entity_name(context));
+	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
+		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was released",
+			       entity_name(context));
+	return wr_own_share(entity, weir_stream_id(stream), out);
+}
+
+static weir_status add_set_stream(struct wr_own_streams *own, size_t output, size_t place)
+{
+	weir_status status;
+
+	for (size_t i = 0; i < own->set_count; i++)
+		if (own->sets[i].output == output && own->sets[i].own == place)
+			return WEIR_OK;
+	status = wr_grow(&own->sets, &own->set_room, own->set_count + 1, sizeof *own->sets);
+	if (!status)
+		own->sets[own->set_count++] = (struct wr_set_stream){output, place};
+	return status;
+}
+
+weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream)
+{
+	weir_entity *entity = context->entity;
+	const char *name = entity_name(context);
+	size_t own = 0;
+	weir_status status;
+
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: a stream is set in compute: "
+			       "it is about the messages of one tick",
+			       name);
+	if (output >= entity->output_count)
+		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
+			       entity->output_count);
+	status = find_or_share(context, stream, &own);
+	if (!status)
+		status = add_set_stream(&entity->own, output, own);
+	if (!status)
+		entity->own.items[own].used = true;
+	return status;
+}
+
+weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count,
+					     weir_stream *target)
+{
+	size_t before = 0, after = 0;
+	weir_status status = find_or_share(context, target, &after);
+
+	for (size_t i = 0; !status && i < count; i++) {
+		if (!streams[i] || streams[i] == target)
+			continue;
+		status = find_or_share(context, streams[i], &before);
+		if (!status)
+			status = order_streams(context->entity, before, after);
+	}
+	return status;
+}
+
+weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out)
+{
+	const struct wr_own_streams *own = &context->entity->own;
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (wr_stream_handle(own->items[i].stream) == native) {
+			*out = weir_stream_device(own->items[i].stream);
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID,
+		       "%s: the native stream was not given to this entity: pass a handle of its streams",
+		       entity_name(context));
+}
+
+int weir_context_device(const weir_context *context)
+{
+	return context->entity->plan->device;
+}

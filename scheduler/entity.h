@@ -1,0 +1,234 @@
+/*
+ * Entities: the nodes of a graph while it runs.
+ *
+ * Thread rule: `state` and the other fields under "any thread" are atomics. All other fields of an entity
+ * belong to its owner: the worker that set `state` to RUNNING (S2), or, before and after a run, the thread
+ * that starts or ends the run.
+ *
+ * Files: entity.c makes and frees an entity, reset.c resets it before a run, ask.c asks its conditions
+ * through view.c, explain.c reports why they do not hold, context.c and context_streams.c implement the calls
+ * that an operator makes, tick_end.c fences the work of a tick. The scheduler pokes and ticks.
+ */
+#ifndef WR_GRAPHS_ENTITY_H
+#define WR_GRAPHS_ENTITY_H
+
+#include "base/atomic.h"
+#include "scheduler/connection.h"
+#include "scheduler/fan_in.h"
+#include "scheduler/flight.h"
+#include "scheduler/message.h"
+#include "scheduler/own_streams.h"
+#include "graphs/plan.h"
+
+/* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
+enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
+/*
+ * SILENT: the condition gave no verdict yet. MISUSED: it gave READY or NEVER together with another verdict.
+ */
+enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
+
+/*
+ * What a review looks into after it closed the fronts. FENCED: in this run a message with fences was sent to
+ * a gated port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an
+ * entity with neither costs one load.
+ */
+enum wr_looks { WR_LOOKS_CONTENT = 1, WR_LOOKS_FENCED = 2 };
+
+struct weir_verdict {
+	enum wr_answer answer;
+	const char *why;
+	bool external;
+	int64_t at;         /* INT64_MAX: no time was named */
+	weir_fence *fences; /* grows; kept with the entity */
+	size_t fence_count, fence_room;
+	size_t fences_from;           /* index of the first fence of the condition being asked */
+	weir_status failed;           /* the review fails the run: no memory for a fence, or misuse */
+	const char *fault, *fault_of; /* literals: the misuse and its condition; NULL: no misuse */
+	int signal;                   /* enum wr_signal_kind: how the fences are armed */
+	bool stands;                  /* the same past time was named twice: the review fails the run */
+};
+
+struct wr_condition {
+	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
+	void *state;
+	const struct wr_plan_condition *plan;
+	int signal;       /* enum wr_signal_kind: how its fences wake the entity */
+	_Atomic int told; /* any thread: weir_told */
+};
+
+struct wr_input {
+	const struct wr_plan_input *plan;
+	struct wr_connection **connections; /* in connection order; inlets last */
+	size_t count;
+	struct wr_slot *taken; /* what the tick received; room for the largest front */
+	size_t *taken_by;      /* their number per connection; with a set: in the set */
+	struct wr_fan_in *set; /* NULL: few connections */
+	size_t taken_count;
+	size_t take;        /* the most messages that a tick receives; SIZE_MAX: all */
+	size_t need;        /* least for a content condition: take; 1 for all */
+	size_t next_served; /* connection that the rotation serves first next time (C4) */
+	bool any_size;      /* `take` counts per connection */
+	bool content;       /* a content condition names it */
+	bool gate;          /* compute receives only finished messages from it (C8) */
+	bool gate_waits;    /* result of its gate in this review */
+	bool waited;        /* the internal stream waits for this input already (T3) */
+};
+
+struct wr_output {
+	const struct wr_plan_output *plan;
+	struct wr_connection **connections;
+	size_t count;
+	weir_message **emitted; /* by the running compute; room for max_emits */
+	size_t emitted_count, max_emits;
+	size_t fullest; /* index of the connection at which a check for room begins */
+	unsigned kinds; /* message kinds that the port and all its receivers accept */
+	uint64_t total; /* emitted in this run while connected (E5) */
+};
+
+/* The armed wait of a parked entity. `held`: it owns one live reference (S4). */
+struct wr_wait {
+	bool held;
+	bool refused; /* queued in a signal's FIFO (G2) */
+	wr_token token;
+	weir_fence *fences; /* of the token */
+	size_t fence_count, fence_room;
+};
+
+struct weir_context {
+	weir_entity *entity;
+	bool computing;   /* emit is allowed */
+	bool stream_used; /* the internal stream already waits for all inputs (T3) */
+	bool stopping;    /* the run is draining */
+	size_t held;      /* references of the tick: received, made, emitted */
+	uint64_t tick;
+	/* Allocated in this tick; kept until its fence is recorded, so that temporaries outlive kernels. */
+	weir_message **made;
+	size_t made_count, made_room;
+};
+
+struct weir_entity {
+	/* any thread */
+	_Alignas(64) _Atomic uint32_t state;
+	weir_entity *_Atomic next_ready; /* injector list; written by the thread that owns the entry */
+	_Atomic int64_t timer_at;        /* S10: read by the loop thread through the timer list */
+	_Atomic bool timer_listed;
+	weir_entity *timer_next;        /* written by the thread that listed it */
+	_Atomic(const char *) why;      /* the last published verdict (C5): the reason */
+	_Atomic(const char *) why_of;   /* and the name of the condition */
+	_Atomic int64_t computes_since; /* start of the running compute; 0: none; 1: not measured */
+
+	/* constant during a run, unless the comment says otherwise */
+	uint32_t id;
+	const struct wr_plan_entity *plan;
+	weir_graph *graph;
+	struct wr_input *inputs;
+	struct wr_output *outputs;
+	struct wr_condition *conditions;
+	size_t input_count, output_count, condition_count;
+	size_t gathering_count;         /* gathering conditions; they precede the others */
+	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */
+	size_t receivers;               /* outgoing connections */
+	_Atomic size_t listeners;       /* receivers not DONE; a receiver counts down, then pokes */
+	_Atomic uint32_t looks;         /* enum wr_looks: what a review does with closed fronts */
+	uint32_t looked;                /* seeded bug GATE_BEFORE_FRONT only: last `looks` */
+	bool wants_ticked;              /* some condition has a `ticked` function */
+	bool timed;                     /* and one of these reads when the tick began */
+	bool flagged;                   /* some connection wakes it by a completion flag */
+	bool root;                      /* source or cycle root: NEVER during a drain (S7) */
+	bool has_content;               /* a content condition, or an input without any condition */
+	bool unguarded;                 /* has an output that no default condition watches */
+	bool default_only;              /* its gathering conditions are the default ones: ask.c */
+	int gate_signal;                /* enum wr_signal_kind: how implied gates wake it */
+	bool gated;                     /* owner: has_content, or asked a gate in this run */
+	bool fast_last_tick;            /* owner: gated, and so fast that waking others can wait */
+	bool selects;                   /* several devices: wr_entity_enter has work to do */
+	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
+	void *operator_state;
+	weir_scheduler *_Atomic scheduler; /* its run accepts or refuses pokes; NULL: none */
+
+	/* owner */
+	bool finished, fronts_closed, started;
+	bool askable;        /* its conditions were started, in this run or the last one */
+	bool stop_owed;      /* its stop function was not called yet; its streams stay */
+	bool fences_pending; /* no memory for a fence: the last tick's messages are kept */
+	weir_stream *stream; /* internal stream of this tick, in `own`; NULL: none yet */
+	struct wr_own_streams own;
+	struct wr_flight flight;
+	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */
+	weir_verdict verdict;
+	weir_fence *scratch; /* the fences of one message, while they are read */
+	size_t scratch_room;
+	struct wr_wait wait;
+	weir_context context;
+	struct wr_entity_counters counters;
+	int64_t past;       /* past time that the last review named; INT64_MAX: none */
+	uint64_t past_tick; /* context.tick at that review */
+	int64_t began;      /* `timed`: the time of the review that returned READY */
+	size_t timer_place; /* loop thread: 1 + index in the heap; 0: not in it */
+	int64_t timer_due;  /* loop thread */
+};
+
+struct weir_view {
+	weir_entity *entity;
+	const struct wr_condition *condition;
+	int64_t now;
+	bool has_now;
+	size_t early_count; /* seeded bug CLOSED_AFTER_COUNT only: read before `closed` */
+	bool counted;
+};
+
+/*
+ * Makes entity `id` of the plan in graph->entities and adds its name. wr_entity_finish takes a half-made one.
+ */
+weir_status wr_entity_make(weir_graph *graph, uint32_t id);
+/* Makes an entity in zeroed memory, without adding its name. */
+weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
+			   const struct wr_plan_entity *plan);
+void wr_entity_finish(weir_entity *entity);
+
+/*
+ * Asks all conditions (C2, C4) and closes the fronts when all gathering ones hold. The answer stays in
+ * entity->verdict. `draining`: roots answer NEVER. May be called at any time. Thread: owner.
+ */
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
+/* Returns verdict.failed and sets the last error to its text. Thread: owner. */
+weir_status wr_entity_verdict_failure(const weir_entity *entity);
+/* Calls fn once per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
+void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
+/*
+ * Returns true if an unmet condition names neither a source nor a port, so that only the program can change
+ * it. Gives its name and reason. Thread: owner.
+ */
+bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
+/*
+ * Fails with WEIR_E_INVALID, naming the condition that waits for a fence which was never recorded in this
+ * graph. Thread: owner.
+ */
+weir_status wr_entity_refuse_fence(weir_entity *entity);
+size_t wr_entity_held(weir_entity *entity); /* messages in its inboxes and fronts */
+/* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
+bool wr_entity_lacks_room(weir_entity *entity);
+
+/* The parts of a tick that belong to the graph; scheduler/tick.c calls them in order. Thread: owner. */
+void wr_entity_release(weir_entity *entity);         /* unrefs the messages that the tick took */
+void wr_context_release_made(weir_context *context); /* unrefs the messages it made, after fencing */
+void wr_entity_discard(weir_entity *entity);         /* unrefs emitted messages that were not delivered */
+void wr_entity_select(weir_entity *entity);          /* makes its device the thread's current one */
+/* Records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call it again. */
+weir_status wr_entity_fence(weir_entity *entity);
+/* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
+weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
+/*
+ * Ends a tick whose messages are not delivered: fences, then discards and releases. Fails with WEIR_E_NOMEM
+ * if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
+ */
+weir_status wr_entity_settle(weir_entity *entity);
+
+/* Call before each call of its operator: CUDA calls of the operator then go to the entity's device. */
+static inline void wr_entity_enter(weir_entity *entity)
+{
+	if (entity->selects)
+		wr_entity_select(entity);
+}
+
+#endif

@@ -1,0 +1,290 @@
+/* The owner's side of the fan-in set and the senders' slow path. fan_in.h explains the protocol. */
+#include "scheduler/fan_in.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/memory.h"
+
+#ifdef WR_SEAM
+size_t wr_fan_in_few = 8;
+#endif
+
+struct wr_fan_in *wr_fan_in_make(size_t connections)
+{
+	struct wr_fan_in *set = wr_alloc_aligned(64, sizeof *set);
+
+	if (!set)
+		return NULL;
+	*set = (struct wr_fan_in){.count = connections};
+	set->known = wr_alloc(connections, sizeof *set->known);
+	set->ring = wr_alloc(connections, sizeof *set->ring);
+	set->fronts = wr_alloc(connections, sizeof *set->fronts);
+	if (set->known && set->ring && set->fronts)
+		return set;
+	wr_fan_in_destroy(set);
+	return NULL;
+}
+
+void wr_fan_in_destroy(struct wr_fan_in *set)
+{
+	if (!set)
+		return;
+	wr_free(set->known);
+	wr_free(set->ring);
+	wr_free(set->fronts);
+	wr_free(set);
+}
+
+void wr_fan_in_forget(struct wr_fan_in *set)
+{
+	set->held = set->ring_first = set->ring_count = 0;
+	set->front_count = set->front_held = set->at_front = set->at_message = set->taken_count = 0;
+	set->least_of = 0;
+	set->ended = SIZE_MAX;
+	for (size_t i = 0; i < set->count; i++)
+		set->known[i] = (struct wr_known){.closed = set->known[i].closed};
+}
+
+void wr_fan_in_reset(struct wr_fan_in *set, struct wr_connection **connections, bool each)
+{
+	wr_store(&set->news, NULL);
+	wr_store(&set->open, set->count);
+	set->connections = connections;
+	set->each = each;
+	wr_fan_in_forget(set);
+	for (size_t i = 0; i < set->count; i++) {
+		struct wr_connection *connection = connections[i];
+		set->known[i].closed = false;
+		connection->set = set;
+		connection->place = (uint32_t)i;
+		wr_store(&connection->marked, false);
+		if (wr_queue_count(&connection->queue))
+			wr_connection_arrived(connection);
+	}
+}
+
+/* --- senders --- */
+
+/*
+ * Many threads push, one takes the whole list: if `first` was taken and inserted again meanwhile, the link is
+ * right.
+ */
+void wr_fan_in_insert(struct wr_connection *connection)
+{
+	struct wr_fan_in *set = connection->set;
+	struct wr_connection *first = wr_load_relaxed(&set->news);
+
+	do
+		connection->next_news = first;
+	while (!wr_cas(&set->news, &first, connection));
+}
+
+void wr_connection_close(struct wr_connection *connection)
+{
+	wr_queue_close(&connection->queue);
+	if (!connection->set)
+		return;
+	wr_connection_arrived(connection);
+	wr_fetch_sub(&connection->set->open, 1);
+}
+
+/* --- owner: what is new --- */
+
+static void ring_add(struct wr_fan_in *set, uint32_t place)
+{
+	size_t at = set->ring_first + set->ring_count++;
+
+	set->ring[at < set->count ? at : at - set->count] = place;
+}
+
+static uint32_t ring_take(struct wr_fan_in *set)
+{
+	uint32_t place = set->ring[set->ring_first];
+
+	set->ring_first = set->ring_first + 1 == set->count ? 0 : set->ring_first + 1;
+	set->ring_count--;
+	return place;
+}
+
+/* Any-size port: one queue holds more than before, or is now known to be closed. */
+static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *known, size_t before)
+{
+	size_t now = (size_t)known->inbox + known->front;
+
+	if (set->least_of && before == set->least && now > before)
+		set->least_of--;
+	if (known->closed && now < set->ended)
+		set->ended = now;
+}
+
+static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *connection)
+{
+	struct wr_known *known = &set->known[connection->place];
+	size_t before = (size_t)known->inbox + known->front;
+	size_t early = WR_BUG(LOOKED_BEFORE_MARK) ? wr_queue_inbox(&connection->queue) : 0, inbox;
+
+	wr_exchange(&connection->marked, false);
+	known->closed = wr_queue_closed(&connection->queue); /* before the count (S5) */
+	inbox = WR_BUG(LOOKED_BEFORE_MARK) ? early : wr_queue_inbox(&connection->queue);
+	if (!known->inbox && inbox)
+		ring_add(set, connection->place);
+	set->held += inbox - known->inbox;
+	known->inbox = (uint32_t)inbox;
+	if (set->each)
+		fan_in_update_least(set, known, before);
+}
+
+/* Returns the list, oldest first. While a connection is marked, no other thread writes its link. */
+static struct wr_connection *fan_in_take_news(struct wr_fan_in *set)
+{
+	struct wr_connection *newest = wr_exchange(&set->news, NULL), *oldest = NULL;
+
+	while (newest) {
+		struct wr_connection *next = newest->next_news;
+		newest->next_news = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	return oldest;
+}
+
+static void fan_in_read_news(struct wr_fan_in *set)
+{
+	struct wr_connection *connection;
+
+	if (!wr_load_acquire(&set->news))
+		return;
+	for (connection = fan_in_take_news(set); connection;) {
+		struct wr_connection *next = connection->next_news; /* before its mark is reset */
+		fan_in_read_queue(set, connection);
+		connection = next;
+	}
+}
+
+size_t wr_fan_in_held(struct wr_fan_in *set)
+{
+	fan_in_read_news(set);
+	return set->held;
+}
+
+/* --- owner: the emptiest queue of an any-size port --- */
+
+/*
+ * Called after a tick, or when no queue is at `least` any more: not more often than each queue got a message.
+ */
+static void fan_in_find_least(struct wr_fan_in *set)
+{
+	set->least = SIZE_MAX;
+	set->ended = SIZE_MAX;
+	for (size_t i = 0; i < set->count; i++) {
+		size_t now = (size_t)set->known[i].inbox + set->known[i].front;
+		if (now < set->least) {
+			set->least = now;
+			set->least_of = 0;
+		}
+		set->least_of += now == set->least;
+		if (set->known[i].closed && now < set->ended)
+			set->ended = now;
+	}
+}
+
+size_t wr_fan_in_least(struct wr_fan_in *set)
+{
+	fan_in_read_news(set);
+	if (!set->least_of || !set->each) /* other ports do not maintain it */
+		fan_in_find_least(set);
+	return set->least;
+}
+
+bool wr_fan_in_ended(struct wr_fan_in *set, size_t needed)
+{
+	wr_fan_in_least(set);
+	return set->ended < needed;
+}
+
+/* --- owner: fronts --- */
+
+static size_t move_to_front(struct wr_fan_in *set, uint32_t place, size_t n)
+{
+	struct wr_known *known = &set->known[place];
+
+	n = n < known->inbox ? n : known->inbox;
+	wr_queue_close_front(&set->connections[place]->queue, n);
+	if (!known->front)
+		set->fronts[set->front_count++] = place;
+	known->front += (uint32_t)n;
+	known->inbox -= (uint32_t)n;
+	set->front_held += n;
+	if (known->inbox)
+		ring_add(set, place);
+	return n;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/*
+ * Compute receives the fronts in connection order. If many queues have one, a walk is cheaper than sorting.
+ */
+static void fan_in_sort_fronts(struct wr_fan_in *set)
+{
+	if (set->front_count < set->count / 8) {
+		qsort(set->fronts, set->front_count, sizeof *set->fronts, compare_places);
+		return;
+	}
+	set->front_count = 0;
+	for (size_t i = 0; i < set->count; i++)
+		if (set->known[i].front)
+			set->fronts[set->front_count++] = (uint32_t)i;
+}
+
+/* Clears the counts of the last tick. */
+static void fan_in_forget_taken(struct wr_fan_in *set)
+{
+	for (size_t i = 0; i < set->taken_count; i++)
+		set->known[set->fronts[i]].taken = 0;
+	set->taken_count = 0;
+}
+
+void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
+{
+	fan_in_read_news(set);
+	fan_in_forget_taken(set);
+	if (set->each || n == SIZE_MAX)
+		for (size_t i = set->ring_count; i; i--)
+			move_to_front(set, ring_take(set), n);
+	else
+		while (n && set->ring_count)
+			n -= move_to_front(set, ring_take(set), 1);
+	if (set->front_count > 1)
+		fan_in_sort_fronts(set);
+}
+
+struct weir_message *wr_fan_in_at(struct wr_fan_in *set, size_t i)
+{
+	if (i >= set->front_held)
+		return NULL;
+	if (i < set->at_message)
+		set->at_front = set->at_message = 0;
+	while (i - set->at_message >= set->known[set->fronts[set->at_front]].front)
+		set->at_message += set->known[set->fronts[set->at_front++]].front;
+	return wr_queue_at(&set->connections[set->fronts[set->at_front]]->queue, i - set->at_message).message;
+}
+
+void wr_fan_in_taken(struct wr_fan_in *set)
+{
+	for (size_t i = 0; i < set->front_count; i++) {
+		struct wr_known *known = &set->known[set->fronts[i]];
+		known->taken = known->front;
+		known->front = 0;
+	}
+	set->taken_count = set->front_count;
+	set->held -= set->front_held;
+	set->front_count = set->front_held = set->at_front = set->at_message = 0;
+	set->least_of = 0;
+}

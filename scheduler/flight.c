@@ -1,0 +1,215 @@
+#include "scheduler/flight.h"
+
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/memory.h"
+#include "scheduler/graph.h"
+
+#define FEW_ITEMS 8   /* ticks that enqueue up to this many items do not lower the bound */
+#define ALL_ITEMS 512 /* items of an entity in flight: half of the driver's launch queue */
+#define LEAST     2   /* the bound is never lower: one tick works while the next is enqueued */
+#define GUESSED   8   /* up to this many ticks count as in flight without asking the device */
+
+void wr_flight_reset(struct wr_flight *flight, size_t bound)
+{
+	flight->bound = bound;
+	flight->ticks = flight->done = flight->items = flight->largest = 0;
+	flight->first = flight->count = 0;
+}
+
+void wr_flight_finish(struct wr_flight *flight)
+{
+	wr_free(flight->ends);
+}
+
+size_t wr_flight_most(const struct wr_flight *flight)
+{
+	uint64_t fit = flight->items > FEW_ITEMS ? ALL_ITEMS / flight->items : SIZE_MAX;
+
+	fit = fit < LEAST ? LEAST : fit;
+	return flight->bound < fit ? flight->bound : (size_t)fit;
+}
+
+/* --- what is complete --- */
+
+static void flight_complete_up_to(struct wr_flight *flight, uint64_t tick)
+{
+	while (flight->count && flight->ends[flight->first].tick <= tick) {
+		flight->first++;
+		flight->count--;
+	}
+	if (tick > flight->done)
+		flight->done = tick;
+}
+
+static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fences[i].stream == fence.stream)
+			return true;
+	return false;
+}
+
+enum { STREAMS = 64 };
+
+/*
+ * Queries the last end of each stream, which covers the earlier ones. Beyond STREAMS streams the same stream
+ * may be queried again.
+ */
+static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir_fence *out, size_t room)
+{
+	const struct wr_flight *flight = &entity->flight;
+	weir_fence asked[STREAMS];
+	size_t known = 0, pending = 0;
+
+	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
+		const struct wr_flight_end *end = &flight->ends[flight->first + i];
+		weir_status status;
+		if (end->tick > tick || fence_is_listed(asked, known, end->fence))
+			continue;
+		if (known < STREAMS)
+			asked[known++] = end->fence;
+		status = wr_fence_query(entity->graph->system, end->fence);
+		if (!status || status == WEIR_E_DEVICE) /* lost device: the next call on it fails */
+			continue;
+		if (pending < room)
+			out[pending] = end->fence;
+		pending++;
+	}
+	return pending;
+}
+
+size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room)
+{
+	weir_entity *entity = view->entity;
+	size_t pending;
+
+	if (tick <= entity->flight.done || !entity->flight.count)
+		return 0;
+	if (tick > entity->flight.ticks)
+		tick = entity->flight.ticks;
+	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : flight_find_pending(entity, tick, out, room);
+	if (!pending)
+		flight_complete_up_to(&entity->flight, tick);
+	return pending;
+}
+
+/* --- for conditions --- */
+
+uint64_t weir_view_device_ticks(const weir_view *view)
+{
+	return view->entity->flight.ticks;
+}
+
+size_t weir_view_in_flight(const weir_view *view)
+{
+	return (size_t)(view->entity->flight.ticks - view->entity->flight.done);
+}
+
+size_t weir_view_max_in_flight(const weir_view *view)
+{
+	return wr_flight_most(&view->entity->flight);
+}
+
+/* --- noting --- */
+
+/* The live ends move to the start once half of the array precedes them, so the cost per end is constant. */
+static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
+{
+	if (flight->first + flight->count + count <= flight->room)
+		return WEIR_OK;
+	if (flight->first && flight->first >= flight->room / 2) {
+		memmove(flight->ends, flight->ends + flight->first, flight->count * sizeof *flight->ends);
+		flight->first = 0;
+	}
+	return wr_grow(&flight->ends, &flight->room, flight->first + flight->count + count,
+		       sizeof *flight->ends);
+}
+
+static size_t count_ended_streams(const struct wr_own_streams *own)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < own->count; i++)
+		count += own->items[i].ended;
+	return count;
+}
+
+static void flight_note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
+{
+	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
+
+	for (size_t i = 0; i < own->count; i++)
+		if (own->items[i].ended)
+			*end++ = (struct wr_flight_end){own->items[i].last, flight->ticks};
+	flight->count = (size_t)(end - flight->ends) - flight->first;
+}
+
+static void flight_update_items(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	uint64_t items = 0;
+
+	for (size_t i = 0; i < entity->own.count; i++)
+		items += wr_stream_take_items(entity->own.items[i].stream);
+	if (items < flight->items && flight->done < flight->largest)
+		return;
+	flight->items = items;
+	flight->largest = flight->ticks;
+}
+
+/* Writes the flags of the ticks that the in-flight condition waits for. */
+static void flight_write_flags(weir_entity *entity)
+{
+	size_t most, half;
+
+	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_FLAG)
+		return;
+	most = wr_flight_most(&entity->flight);
+	half = most > 1 ? most / 2 : 1;
+	if (entity->flight.ticks % half)
+		return;
+	for (size_t i = 0; i < entity->own.count; i++)
+		if (entity->own.items[i].ended)
+			wr_flag_write(entity->own.items[i].stream);
+}
+
+/*
+ * Updates the high-water mark. `done` may be old, so the device is asked about the middle of the unknown
+ * ticks; only for a new maximum above GUESSED, since a query costs as much as a record.
+ */
+static void update_most_in_flight(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->done;
+	weir_view view = {.entity = entity};
+
+	if (now <= most)
+		return;
+	if (now > GUESSED && !weir_view_tick_pending(&view, flight->done + (now + 1) / 2, NULL, 0))
+		now = flight->ticks - flight->done;
+	if (now > most)
+		wr_store_relaxed(&entity->counters.most_in_flight, now);
+}
+
+weir_status wr_entity_note_flight(weir_entity *entity)
+{
+	struct wr_flight *flight = &entity->flight;
+	size_t count = count_ended_streams(&entity->own);
+	weir_status status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
+
+	if (status || !count)
+		return status;
+	flight->ticks++;
+	if (!flight->bound) {
+		flight->done = flight->ticks;
+		return WEIR_OK;
+	}
+	flight_note_ends(flight, &entity->own);
+	flight_update_items(entity);
+	flight_write_flags(entity);
+	update_most_in_flight(entity);
+	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
+	return WEIR_OK;
+}

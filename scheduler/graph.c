@@ -1,0 +1,281 @@
+/*
+ * The graph: makes the entities and connections of a plan.
+ */
+#include "scheduler/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/finisher.h"
+
+struct wr_pool *wr_graph_pool(weir_graph *graph)
+{
+	return graph->pool;
+}
+
+size_t wr_graph_all(const weir_graph *graph)
+{
+	return graph->entity_count + graph->hidden_count;
+}
+
+weir_entity *wr_graph_at(const weir_graph *graph, size_t id)
+{
+	return id < graph->entity_count ? &graph->entities[id]
+					: &graph->hidden[id - graph->entity_count]->entity;
+}
+
+weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
+{
+	size_t i = wr_names_find(&graph->names, name);
+
+	return i == WR_NO_INDEX ? NULL : &graph->entities[i];
+}
+
+/* --- create, destroy --- */
+
+static weir_status make_entities(weir_graph *graph)
+{
+	weir_status status = WEIR_OK;
+
+	graph->entities = wr_alloc_aligned(64, sizeof *graph->entities * (graph->plan->entity_count + 1));
+	if (!graph->entities)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; !status && i < graph->plan->entity_count; i++) {
+		graph->entity_count = i + 1;
+		status = wr_entity_make(graph, (uint32_t)i);
+	}
+	return status;
+}
+
+static weir_status make_connections(weir_graph *graph)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->plan->connection_count; i++) {
+		const struct wr_plan_connection *plan = &graph->plan->connections[i];
+		weir_entity *sender = &graph->entities[plan->from], *receiver = &graph->entities[plan->to];
+		uint32_t capacity = receiver->inputs[plan->input].plan->capacity;
+		struct wr_connection *connection = NULL;
+		status = wr_graph_connect(graph, sender, plan->output, receiver, plan->input, capacity,
+					  &connection);
+		if (!status)
+			connection->initial = plan->initial;
+	}
+	return status;
+}
+
+weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
+			      const weir_description *description)
+{
+	weir_graph *graph = wr_alloc(1, sizeof *graph);
+	weir_status status;
+
+	if (!graph)
+		return WEIR_E_NOMEM;
+	status = wr_plan_create(&graph->plan, registry, description, true, NULL, NULL);
+	if (!status)
+		status = wr_pool_create(&graph->pool);
+	if (!status)
+		status = make_entities(graph);
+	if (!status)
+		status = make_connections(graph);
+	if (status) {
+		weir_graph_destroy(graph); /* takes a half-built graph */
+		return status;
+	}
+	*out = graph;
+	return WEIR_OK;
+}
+
+weir_status weir_graph_open(weir_graph **out, const char *path)
+{
+	weir_description *description = NULL;
+	weir_status status = weir_description_read(&description, path, NULL, NULL);
+
+	if (!status)
+		status = weir_graph_create(out, NULL, description);
+	weir_description_destroy(description);
+	return status;
+}
+
+static void free_inlets(weir_inlet *inlet)
+{
+	for (weir_inlet *next; inlet; inlet = next) {
+		next = inlet->next;
+		wr_cond_finish(&inlet->changed);
+		wr_mutex_finish(&inlet->lock);
+		wr_free(inlet);
+	}
+}
+
+static void free_outlets(weir_outlet *outlet)
+{
+	for (weir_outlet *next; outlet; outlet = next) {
+		next = outlet->next;
+		wr_cond_finish(&outlet->changed);
+		wr_mutex_finish(&outlet->lock);
+		if (outlet->fd >= 0)
+			close(outlet->fd);
+		wr_free(outlet);
+	}
+}
+
+static void destroy_connections(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->connection_count; i++)
+		wr_connection_destroy(graph->connections[i]);
+	wr_free(graph->connections);
+	free_inlets(graph->inlets);
+	free_outlets(graph->outlets);
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		wr_finisher_destroy(graph->hidden[i]);
+	wr_free(graph->hidden);
+}
+
+static void free_kept_memory(weir_graph *graph)
+{
+	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
+		next = kept->next;
+		wr_free(kept->memory);
+	}
+}
+
+weir_status weir_graph_destroy(weir_graph *graph)
+{
+	weir_status status;
+
+	if (!graph)
+		return WEIR_OK;
+	if (graph->scheduler)
+		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
+	status = wr_graph_check_released(graph);
+	if (status)
+		return status;
+	status = wr_graph_destroy_system(graph);
+	destroy_connections(graph);
+	free_kept_memory(graph);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		wr_entity_finish(&graph->entities[i]);
+	if (!status && !graph->leaks)
+		wr_pool_destroy(graph->pool); /* else leaked, with what the GPU may touch (E4) */
+	wr_free(graph->entities);
+	wr_names_finish(&graph->names);
+	wr_free(graph->backend);
+	wr_plan_destroy(graph->plan);
+	wr_free(graph);
+	return status;
+}
+
+/* --- signals of conditions and gates --- */
+
+static void mark_port_flagged(struct wr_input *input)
+{
+	for (size_t i = 0; i < input->count; i++)
+		input->connections[i]->flagged = true;
+}
+
+static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_condition *condition)
+{
+	const weir_parameter *parameter = condition->kind->parameters;
+	const weir_values *values = condition->values;
+
+	for (; parameter && parameter->name; parameter++) {
+		if (parameter->type != WEIR_INPUTS)
+			continue;
+		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
+			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)]);
+	}
+}
+
+/* Implied gates use the signal of a `cuda_stream` that names none (C8). */
+static void bind_gates(weir_entity *entity, int signal)
+{
+	entity->gate_signal = signal;
+	for (size_t i = 0; signal == WR_SIGNAL_FLAG && i < entity->input_count; i++) {
+		if (!entity->inputs[i].gate)
+			continue;
+		entity->flagged = true;
+		mark_port_flagged(&entity->inputs[i]);
+	}
+}
+
+static void bind_entity(weir_entity *entity, int signal)
+{
+	entity->flagged = false;
+	bind_gates(entity, signal);
+	for (size_t k = 0; k < entity->condition_count; k++) {
+		struct wr_condition *condition = &entity->conditions[k];
+		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
+		/* Never inline: the callback would be enqueued behind all ticks in flight: too late. */
+		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
+			condition->signal = WR_SIGNAL_CALLBACK;
+		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_FLAG)
+			continue;
+		entity->flagged = true;
+		mark_ports_flagged(entity, condition->plan);
+	}
+}
+
+void wr_graph_bind(weir_graph *graph, int signal)
+{
+	for (size_t i = 0; i < graph->connection_count; i++)
+		graph->connections[i]->flagged = false;
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		graph->hidden[i]->connection->flagged = false;
+	for (size_t i = 0; i < wr_graph_all(graph); i++)
+		bind_entity(wr_graph_at(graph, i), signal);
+}
+
+/* --- "name.port" --- */
+
+static weir_status find_entity(weir_graph *graph, const char *text, weir_entity **entity, const char **port)
+{
+	const char *dot = strchr(text, '.');
+	char name[80];
+
+	if (!dot || (size_t)(dot - text) >= sizeof name)
+		return wr_fail(WEIR_E_INVALID, "'%s' does not name a port: write entity.port", text);
+	snprintf(name, sizeof name, "%.*s", (int)(dot - text), text);
+	*entity = weir_graph_entity(graph, name);
+	if (!*entity)
+		return wr_fail(WEIR_E_INVALID, "'%s': there is no entity '%s'", text, name);
+	*port = dot + 1;
+	return WEIR_OK;
+}
+
+weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input)
+{
+	const char *port;
+	weir_status status = find_entity(graph, text, entity, &port);
+
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < (*entity)->input_count; i++) {
+		if (!strcmp((*entity)->inputs[i].plan->port->name, port)) {
+			*input = i;
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no input '%s'", text,
+		       (*entity)->plan->kind->name, port);
+}
+
+weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output)
+{
+	const char *port;
+	weir_status status = find_entity(graph, text, entity, &port);
+
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < (*entity)->output_count; i++) {
+		if (!strcmp((*entity)->outputs[i].plan->port->name, port)) {
+			*output = i;
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no output '%s'", text,
+		       (*entity)->plan->kind->name, port);
+}

@@ -1,0 +1,93 @@
+/* A graph: its plan, entities, connections, messages, and the system opened for it. */
+#ifndef WR_GRAPHS_GRAPH_H
+#define WR_GRAPHS_GRAPH_H
+
+#include "scheduler/entity.h"
+#include "graphs/names.h"
+
+struct wr_sim;
+
+/* Memory that stays until the graph is destroyed. */
+struct wr_kept {
+	struct wr_kept *next;
+	void *memory;
+};
+
+struct weir_graph {
+	struct wr_plan *plan;
+	struct wr_pool *pool;
+	struct wr_system *system;  /* NULL until a scheduler is made (scheduler/place.c) */
+	struct wr_sim *world;      /* of a simulated run */
+	int64_t started_at;        /* start of the current or the last run */
+	const weir_entity *blamed; /* entity whose failure kept a run from starting; NULL: none */
+	bool owns_world;
+	struct wr_stream_pool **pools; /* in plan order; owned by the system (scheduler/resources.c) */
+	size_t max_in_flight;          /* default of the entities (T8); set by the scheduler */
+	bool leaks;                    /* some payloads could never be fenced: the message pool is leaked */
+	char *backend;                 /* as requested */
+	weir_entity *entities;
+	size_t entity_count;
+	struct wr_names names;       /* of the entities */
+	struct wr_finisher **hidden; /* entities of outlets; their ids follow the plan's (finisher.h) */
+	size_t hidden_count, hidden_room;
+	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */
+	size_t connection_count, connection_room;
+	weir_inlet *inlets;
+	weir_outlet *outlets;
+	weir_scheduler *scheduler; /* the one that uses this graph, or NULL */
+	struct wr_kept *kept;      /* destroyed schedulers: a late poke may still read one */
+};
+
+struct wr_pool *wr_graph_pool(weir_graph *graph);
+/* All entities that the scheduler runs: those of the plan, then the hidden ones. */
+size_t wr_graph_all(const weir_graph *graph);
+weir_entity *wr_graph_at(const weir_graph *graph, size_t id);
+/*
+ * Checks, after all inlets and outlets were made, that required ports are connected. Fails: WEIR_E_INVALID.
+ */
+weir_status wr_graph_ready(weir_graph *graph);
+/*
+ * Before a run: resets all entities, conditions and queues and queues the initial messages. Adds the number
+ * of messages that it discards to *discarded.
+ */
+weir_status wr_graph_reset(weir_graph *graph, size_t *discarded);
+/* After the queues were emptied: resets what the fan-in sets know of messages. No worker runs. */
+void wr_graph_forget_queued(weir_graph *graph);
+void wr_graph_forget_told(weir_graph *graph); /* at the end of a run: clears `told` of all conditions */
+/*
+ * Gives every condition its signal kind and marks the connections whose receiver waits by completion flag.
+ * `signal`: enum wr_signal_kind, for conditions that name none.
+ */
+void wr_graph_bind(weir_graph *graph, int signal);
+/* Adds a connection; that of an inlet has no sender, that of an outlet no receiver. */
+weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
+			     uint32_t input, uint32_t capacity, struct wr_connection **out);
+/* Makes a connection without a sender that the graph does not list; the caller destroys it. */
+weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input, uint32_t capacity,
+					  struct wr_connection **out);
+/*
+ * Creates a system on this backend; keeps the present one if it is suitable. Fails as wr_system_create does.
+ */
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
+/*
+ * Discards leftovers of the last run. Fails with WEIR_E_BUSY if the program still holds messages of the
+ * graph.
+ */
+weir_status wr_graph_check_released(weir_graph *graph);
+/* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
+weir_status wr_graph_destroy_system(weir_graph *graph);
+/*
+ * Creates the stream pools and partitions of the plan in the graph's system. Fails as their creators do,
+ * naming the resource; the caller then destroys the system.
+ */
+weir_status wr_resources_make(weir_graph *graph);
+void wr_resources_forget(weir_graph *graph); /* after the system was destroyed */
+/* The pool that the entity takes its streams from; NULL: none. */
+struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);
+/* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */
+void wr_graph_close_streams(weir_graph *graph);
+/* Finds the entity and the port of "entity.port". Fails: WEIR_E_INVALID. */
+weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
+weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);
+
+#endif

@@ -1,0 +1,75 @@
+/* Messages: pooled and reference-counted, with a payload and its fences (T4). */
+#ifndef WR_GRAPHS_MESSAGE_H
+#define WR_GRAPHS_MESSAGE_H
+
+#include "base/atomic.h"
+#include "streams/streams.h"
+
+#define WR_WORKERS_MAX 64
+
+/* The thread-local of a worker (base/thread.h): set by the scheduler, NULL on other threads. */
+struct wr_local {
+	unsigned index;        /* 0..WR_WORKERS_MAX-1 */
+	const void *pool;      /* of its graph: only this thread uses cache `index` of it */
+	weir_context *context; /* of the running tick, until its inputs are released */
+};
+
+/*
+ * The messages of one graph: a cache per worker (no lock), and one shared list behind a lock for all other
+ * threads and to balance the caches.
+ */
+struct wr_pool;
+weir_status wr_pool_create(struct wr_pool **out);
+/* Without a system (NULL) payloads are in host memory only. */
+void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
+struct wr_system *wr_pool_system(const struct wr_pool *pool);
+/*
+ * Messages that exist, including those in the deferred-free list; exact while no other thread uses the pool.
+ */
+uint64_t wr_pool_live(const struct wr_pool *pool);
+void wr_pool_destroy(struct wr_pool *pool); /* asserts that no message is alive */
+/*
+ * Fails with WEIR_E_INVALID if a message was unreferenced too often since the last call; *by: the entity
+ * whose tick did it, or NULL.
+ */
+weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by);
+/* Allocates until at least `messages` are free, so that the steady state calls no malloc. */
+weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
+
+/* In scheduler/graph.c. */
+struct wr_pool *wr_graph_pool(weir_graph *graph);
+
+weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
+weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes);
+weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device);
+weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
+			    void (*destroy)(void *), void *arg);
+weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *));
+
+/* A fan-out takes all its references before its first push (T4). */
+void wr_message_ref_many(weir_message *message, uint32_t n);
+uint32_t wr_message_references(const weir_message *message); /* exact if the caller holds all of them */
+struct wr_pool *wr_message_pool(const weir_message *message);
+/* Marks it as delivered: others may hold it. Call before its first push. Thread: holds all references. */
+void wr_message_deliver(weir_message *message);
+/* Returns true if it was delivered and weir_message_unique has not returned true since. */
+bool wr_message_delivered(const weir_message *message);
+
+/*
+ * How the work before a fence concerns a message (T4, T7). USED: the fence joins the use set only. PRODUCED:
+ * the fence also travels with the message, so that gates and device waits see it, but receivers are not given
+ * its stream. CARRIED: receivers are given the stream, too.
+ */
+enum wr_part { WR_USED, WR_CARRIED, WR_PRODUCED };
+/*
+ * Adds `fence` to the use set and, unless part is USED, to the producers. Keeps the latest fence per stream;
+ * a stream once carried stays carried. Thread: holds a reference. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part);
+/* The producers' fences, one per stream. Returns their count, writes at most `room`. */
+size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room);
+/* Those among them whose stream is carried. */
+size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room);
+bool wr_message_has_fences(const weir_message *message);
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * The system of a graph and, for `sim`, the simulated world of that system. Created for the first scheduler;
+ * kept for the next one if it asks for the same backend, so that streams and memory stay warm; else replaced.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/sim.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "scheduler/finisher.h"
+
+struct place_call {
+	weir_graph *graph;
+	struct wr_system_options options;
+	weir_status status;
+};
+
+static void create_system_inside(void *arg)
+{
+	struct place_call *place_call = arg;
+
+	weir_graph *graph = place_call->graph;
+
+	place_call->status = wr_system_create(&graph->system, &place_call->options);
+	if (place_call->status)
+		return;
+	place_call->status = wr_resources_make(graph);
+	if (!place_call->status)
+		return;
+	wr_resources_forget(graph);
+	(void)wr_system_destroy(graph->system); /* nothing ran on it; the last error is set already */
+	graph->system = NULL;
+}
+
+static void destroy_system_inside(void *arg)
+{
+	struct place_call *place_call = arg;
+
+	wr_system_run_deferred_frees(place_call->graph->system, true);
+	place_call->status = wr_system_destroy(place_call->graph->system);
+}
+
+static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struct place_call *place_call)
+{
+	weir_status status = WEIR_OK;
+
+	if (graph->world && wr_sim_current() != graph->world)
+		status = wr_sim_call(graph->world, fn, place_call);
+	else
+		fn(place_call);
+	return status ? status : place_call->status;
+}
+
+/* Tries again to fence what entities kept for want of memory. */
+static void fence_pending_inside(void *arg)
+{
+	weir_graph *graph = ((struct place_call *)arg)->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].fences_pending &&
+		    wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
+			graph->leaks = true;
+}
+
+/*
+ * Drops all messages and streams that the graph itself holds. Payloads that the device still uses go to the
+ * deferred-free list.
+ */
+static void drop_all_held(weir_graph *graph)
+{
+	struct place_call place_call = {.graph = graph};
+
+	call_in_world(graph, fence_pending_inside, &place_call);
+	for (size_t i = 0; i < graph->connection_count; i++)
+		wr_queue_reset(&graph->connections[i]->queue);
+	for (size_t i = 0; i < graph->hidden_count; i++)
+		wr_queue_reset(&graph->hidden[i]->connection->queue);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		wr_entity_close_streams(&graph->entities[i]);
+}
+
+weir_status wr_graph_destroy_system(weir_graph *graph)
+{
+	struct place_call place_call = {.graph = graph};
+	weir_status status = WEIR_OK;
+
+	if (graph->system) {
+		drop_all_held(graph);
+		status = call_in_world(graph, destroy_system_inside, &place_call);
+		if (!status)
+			wr_pool_bind(graph->pool, NULL);
+		wr_resources_forget(graph);
+		graph->system = NULL;
+	}
+	if (graph->owns_world)
+		wr_sim_destroy(graph->world);
+	graph->world = NULL;
+	graph->owns_world = false;
+	return status;
+}
+
+#define SIM_STEP_NS INT64_C(10000000)
+enum { SIM_STEPS = 1000 };
+
+/*
+ * Simulated time stands still between runs, so payloads in use by the simulated device would stay for ever:
+ * this lets some simulated time pass.
+ */
+static void run_deferred_frees_inside(void *arg)
+{
+	weir_graph *graph = ((struct place_call *)arg)->graph;
+
+	wr_system_run_deferred_frees(graph->system, true);
+	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
+		wr_thread_sleep(SIM_STEP_NS);
+		wr_system_run_deferred_frees(graph->system, true);
+	}
+}
+
+/*
+ * Payloads are in the system's memory, so the system must not be replaced while the program holds messages or
+ * the device uses them. Fails: WEIR_E_BUSY.
+ */
+static weir_status check_none_held(weir_graph *graph)
+{
+	struct place_call place_call = {.graph = graph};
+	uint64_t held;
+
+	if (!graph->system)
+		return WEIR_OK;
+	drop_all_held(graph);
+	call_in_world(graph, run_deferred_frees_inside, &place_call);
+	held = wr_pool_live(graph->pool);
+	if (!held)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY,
+		       "graph %s: %llu messages of its run on %s are still held: "
+		       "drop them before it runs elsewhere",
+		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
+}
+
+weir_status wr_graph_check_released(weir_graph *graph)
+{
+	uint64_t held, retired;
+
+	if (!graph->pool)
+		return WEIR_OK; /* half built: there was no message yet */
+	drop_all_held(graph);
+	if (graph->leaks)
+		return WEIR_OK;
+	retired = graph->system ? wr_system_deferred_frees(graph->system) : 0;
+	held = wr_pool_live(graph->pool);
+	if (held <= retired)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_BUSY,
+		       "graph %s: %llu of its messages are still held: unref them, then destroy it",
+		       graph->plan->name, (unsigned long long)(held - retired));
+}
+
+static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
+{
+	graph->world = wr_sim_current();
+	if (graph->world)
+		return WEIR_OK;
+	graph->owns_world = true;
+	weir_status status = wr_sim_create(&graph->world, seed, WR_SIM_BY_SEED);
+	if (!status) /* no limit: a run may be long, and it reaches its deadlines, since ticks take time */
+		wr_sim_set_limit(graph->world, UINT64_MAX);
+	return status;
+}
+
+/*
+ * Returns true if the present system has this backend and has not failed. One in a simulated world is used
+ * once.
+ */
+static bool can_keep_system(const weir_graph *graph, const char *backend)
+{
+	return graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
+	       !strcmp(graph->backend, backend);
+}
+
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
+{
+	struct place_call place_call = {
+		.graph = graph,
+		.options = {.backend = backend, .seed = seed, .devices = graph->plan->devices},
+	};
+	bool simulated = !strcmp(backend, "sim");
+	weir_status status;
+
+	if (!simulated && can_keep_system(graph, backend))
+		return WEIR_OK;
+	status = check_none_held(graph);
+	if (!status)
+		status = wr_graph_destroy_system(graph);
+	if (!status && simulated)
+		status = make_sim_world(graph, seed);
+	if (status)
+		return status;
+	place_call.options.sim = graph->world;
+	status = call_in_world(graph, create_system_inside, &place_call);
+	if (status)
+		return status;
+	wr_free(graph->backend);
+	graph->backend = wr_strdup(backend);
+	wr_pool_bind(graph->pool, graph->system);
+	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+/* --- public calls on the system of a graph --- */
+
+static weir_status refuse_fence(const weir_graph *graph)
+{
+	return wr_fail(WEIR_E_INVALID, "graph %s: there are no fences of it before a scheduler is created",
+		       graph->plan->name);
+}
+
+weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
+{
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return refuse_fence(graph);
+	return wr_fence_query(graph->system, fence);
+}
+
+weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns)
+{
+	int64_t until = timeout_ns < 0 ? INT64_MAX : wr_time_add(wr_now(), timeout_ns);
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID,
+			       "a worker must not wait for a fence: gate the entity with cuda_stream");
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return refuse_fence(graph);
+	return wr_fence_wait(graph->system, fence, until);
+}
+
+weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native)
+{
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before wrapping a stream",
+			       graph->plan->name);
+	return wr_stream_wrap(graph->system, device, native, out);
+}
+
+weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native)
+{
+	if (!fence.stream && !fence.point)
+		return WEIR_OK;
+	if (!graph->system)
+		return refuse_fence(graph);
+	return wr_fence_enqueue(graph->system, fence, device, native);
+}
+
+/* --- a stream for the program --- */
+
+struct open_call {
+	weir_graph *graph;
+	int device;
+	weir_stream **out;
+	weir_status status;
+};
+
+static void open_stream_inside(void *arg)
+{
+	struct open_call *open_call = arg;
+	const struct wr_stream_spec spec = {.device = open_call->device};
+
+	open_call->status = wr_stream_open(open_call->graph->system, &spec, "the program", open_call->out);
+}
+
+weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out)
+{
+	struct open_call open_call = {graph, device, out, WEIR_OK};
+	weir_status status = WEIR_OK;
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "weir_graph_stream must not be called on a worker: "
+					       "call weir_context_allocate_stream");
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
+			       graph->plan->name);
+	if (graph->world && wr_sim_current() != graph->world)
+		status = wr_sim_call(graph->world, open_stream_inside, &open_call);
+	else
+		open_stream_inside(&open_call);
+	return status ? status : open_call.status;
+}

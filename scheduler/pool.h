@@ -1,0 +1,135 @@
+/*
+ * The layout of messages and their pool. In the library only graphs/message*.c and scheduler/pool.c include
+ * it.
+ *
+ * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
+ * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
+ * that worker uses, and a shared array behind the pool's lock. A cache that runs empty or full moves half of
+ * its size under the lock, so a worker that only makes messages, or only frees them, takes the lock once in
+ * 32. The shared array has room for all messages: a release cannot fail.
+ */
+#ifndef WR_GRAPHS_POOL_H
+#define WR_GRAPHS_POOL_H
+
+#include "base/thread.h"
+#include "scheduler/message.h"
+
+#define WR_LINE  64 /* bytes of a cache line */
+#define WR_FEW   2  /* fences stored inline */
+#define WR_SMALL 64 /* bytes of a payload stored inline */
+#define WR_BATCH 32
+
+/*
+ * What the last unref has to release. The order matters: up to WR_PAYLOAD_INLINE there is nothing to call.
+ */
+enum wr_payload {
+	WR_PAYLOAD_NONE,    /* no payload, or one of the caller without a destructor */
+	WR_PAYLOAD_INLINE,  /* bytes in the message itself: reused when its readers are done */
+	WR_PAYLOAD_OWN,     /* from base/memory.h */
+	WR_PAYLOAD_SYSTEM,  /* from wr_system_alloc */
+	WR_PAYLOAD_DESTROY, /* the user's destructor */
+};
+
+/*
+ * Fences of different streams. Written under the message's lock or by its only holder. Any holder may read
+ * `count`.
+ */
+struct wr_fences {
+	_Atomic uint32_t count;
+	uint32_t room;
+	weir_fence *items; /* WR_FEW inside the message; more: an allocation that the message keeps */
+};
+
+/* An empty message uses its first cache line only. */
+struct weir_message {
+	_Alignas(WR_LINE) _Atomic uint32_t references;
+	_Atomic uint32_t lock;
+	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
+	struct wr_pool *pool;
+	uint8_t kind, payload;  /* WEIR_EMPTY, ...; enum wr_payload */
+	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
+	void *data;
+
+	size_t size;
+	void (*destroy)(void *arg);
+	void *arg;
+	struct wr_system *system; /* WR_PAYLOAD_SYSTEM: owner of the memory */
+	weir_fence few_uses[WR_FEW];
+
+	union { /* starts a cache line, as all payloads do */
+		unsigned char small[WR_SMALL];
+		struct {
+			weir_tensor tensor;
+			int64_t shape[WEIR_DIMENSIONS], strides[WEIR_DIMENSIONS];
+		} of;
+	};
+	weir_fence few_producers[WR_FEW];
+	struct wr_deferred_free deferred;
+};
+_Static_assert(offsetof(struct weir_message, size) == WR_LINE, "an empty message touches one line");
+_Static_assert(offsetof(struct weir_message, small) % WR_LINE == 0, "inline bytes are aligned");
+_Static_assert(sizeof(struct weir_message) == 6 * WR_LINE, "messages of a slab share no line");
+
+struct wr_cache {
+	_Alignas(WR_LINE) _Atomic uint32_t count; /* written by its worker only, read by wr_pool_live */
+	weir_message *free[2 * WR_BATCH];
+};
+
+struct wr_slab;
+struct wr_pool {
+	struct wr_cache caches[WR_WORKERS_MAX];
+	_Atomic(struct wr_system *) system;
+	_Atomic(const weir_entity *) misused_by; /* entity whose tick unreferenced too often */
+	_Atomic bool misused;
+	struct wr_mutex lock; /* guards what follows */
+	struct wr_slab *slabs;
+	size_t total; /* messages in all slabs */
+	weir_message **free;
+	size_t count, room;
+};
+
+/* Acquire: what other holders did before they dropped their references is visible. */
+static inline bool wr_message_held_once(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->references) == 1;
+}
+
+/* Returns NULL without memory. `cache` may be NULL. */
+weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);
+void wr_pool_spill(struct wr_pool *pool, struct wr_cache *cache, weir_message *message);
+
+/* The cache that the calling thread may use without a lock, or NULL. */
+static inline struct wr_cache *wr_pool_cache(struct wr_pool *pool)
+{
+	const struct wr_local *local = wr_thread_local();
+
+	return local && local->pool == pool ? &pool->caches[local->index] : NULL;
+}
+
+/* Returns a message without payload and fences; the caller sets references, kind, payload and data. */
+static inline weir_message *wr_pool_get(struct wr_pool *pool)
+{
+	struct wr_cache *cache = wr_pool_cache(pool);
+	uint32_t count = cache ? wr_read(&cache->count) : 0;
+
+	if (count == 0)
+		return wr_pool_refill(pool, cache);
+	wr_store_relaxed(&cache->count, count - 1);
+	return cache->free[count - 1];
+}
+
+static inline void wr_pool_put(struct wr_pool *pool, weir_message *message)
+{
+	struct wr_cache *cache = wr_pool_cache(pool);
+	uint32_t count = cache ? wr_read(&cache->count) : 2 * WR_BATCH;
+
+	wr_store_relaxed(&message->references, 0); /* so that one unref too many is seen */
+	if (count == 2 * WR_BATCH) {
+		wr_pool_spill(pool, cache, message);
+		return;
+	}
+	cache->free[count] = message;
+	wr_store_relaxed(&cache->count, count + 1);
+}
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * Positions are 64 bits wide and never wrap; position & mask is the slot. head <= look <= tail: the front is
+ * [head, look), the inbox [look, tail).
+ *
+ * `block`, `reject` and `fault`: the sender writes the slot at tail, then tail (release); the receiver that
+ * reads tail (acquire) sees the slot. The receiver empties slots, then writes head (release); the sender
+ * that reads head (acquire) may fill them again. Only the receiver uses `look`. Each side caches the other's
+ * position and reads it again only when the cached one does not suffice; wr_queue_room() always reads it,
+ * since the sender may park on the answer.
+ *
+ * `pop`: the sender moves head, look and slots, too, so every access takes the lock. Messages are
+ * unreferenced after the lock was released, since that may run a user's destructor. To evict the oldest
+ * message of the inbox, the shorter of front and inbox moves by one slot.
+ */
+#include "scheduler/queue.h"
+
+#include <stddef.h>
+
+#include "base/bug.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "weir.h"
+
+_Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's fields begin a cache line");
+_Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's begin another one");
+
+static uint32_t slots_for(uint32_t capacity, weir_policy policy)
+{
+	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
+
+#ifdef WR_SEAM
+	need = 2 * capacity + 1; /* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
+#endif
+	while (n < need)
+		n *= 2;
+	return n;
+}
+
+weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy)
+{
+	weir_status status = WEIR_OK;
+
+	if (capacity == 0 || capacity > WR_CAPACITY_MAX)
+		return wr_fail(WEIR_E_INVALID, "capacity is %u, must be 1 to %u", capacity, WR_CAPACITY_MAX);
+	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
+	queue->mask = slots_for(capacity, policy) - 1;
+	if (policy == WEIR_POP)
+		status = wr_mutex_init(&queue->lock);
+	if (status)
+		return status;
+	queue->slots = wr_alloc((size_t)queue->mask + 1, sizeof(*queue->slots));
+	if (!queue->slots) {
+		wr_mutex_finish(&queue->lock);
+		*queue = (struct wr_queue){0};
+		return WEIR_E_NOMEM;
+	}
+	return WEIR_OK;
+}
+
+/*
+ * For any thread, so it writes nothing (tail_seen is the receiver's). Reads head first: head never exceeds a
+ * tail that is read later.
+ */
+size_t wr_queue_snapshot(const struct wr_queue *queue)
+{
+	struct wr_queue *own = (struct wr_queue *)queue;
+	uint64_t head = wr_load_acquire(&own->head), filled = wr_load_acquire(&own->tail) - head;
+	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
+
+	return filled < most ? (size_t)filled : most; /* messages may pass between the two loads */
+}
+
+/* Unrefs all messages and returns their number. No other thread uses the queue. */
+static size_t queue_discard(struct wr_queue *queue)
+{
+	uint64_t head = wr_read(&queue->head), tail = wr_load_acquire(&queue->tail);
+	size_t n = (size_t)(tail - head);
+
+	for (; head != tail; head++)
+		weir_message_unref(wr_queue_slot(queue, head)->message);
+	queue->tail_seen = tail;
+	wr_store_relaxed(&queue->look, tail);
+	wr_store_release(&queue->head, tail);
+	return n;
+}
+
+void wr_queue_finish(struct wr_queue *queue)
+{
+	if (!queue->slots)
+		return;
+	queue_discard(queue);
+	if (wr_queue_evicts(queue))
+		wr_mutex_finish(&queue->lock);
+	wr_free(queue->slots);
+	queue->slots = NULL;
+}
+
+size_t wr_queue_reset(struct wr_queue *queue)
+{
+	size_t n = queue_discard(queue);
+	struct wr_queue_counters *counters = &queue->counters;
+
+	wr_store_relaxed(&counters->pushed, 0);
+	wr_store_relaxed(&counters->dropped, 0);
+	wr_store_relaxed(&counters->taken_back, 0);
+	wr_store_relaxed(&counters->delivered, 0);
+	wr_store_relaxed(&counters->closed, 0);
+	wr_store_relaxed(&counters->abandoned, 0);
+	wr_store_release(&queue->closed, false);
+	return n;
+}
+
+/* Removes and returns the oldest message; NULL: empty. */
+static struct weir_message *queue_take_oldest(struct wr_queue *queue)
+{
+	struct weir_message *message = NULL;
+	uint64_t head;
+
+	wr_queue_lock(queue);
+	head = wr_read(&queue->head);
+	if (wr_queue_newest_tail(queue) != head) {
+		message = wr_queue_slot(queue, head)->message;
+		if (wr_read(&queue->look) == head)
+			wr_store_relaxed(&queue->look, head + 1);
+		wr_store_release(&queue->head, head + 1);
+	}
+	wr_queue_unlock(queue);
+	return message;
+}
+
+/* --- sender --- */
+
+static void count_dropped(struct wr_queue *queue)
+{
+	wr_count(&queue->counters.pushed, 1);
+	wr_count(&queue->counters.dropped, 1);
+}
+
+enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message)
+{
+	if (queue->policy == WEIR_BLOCK)
+		return WR_PUSH_FULL;
+	if (queue->policy == WEIR_FAULT)
+		return WR_PUSH_FAULT;
+	count_dropped(queue);
+	weir_message_unref(message);
+	return WR_PUSH_DROPPED;
+}
+
+/* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
+static struct weir_message *queue_evict_locked(struct wr_queue *queue)
+{
+	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look), tail = wr_read(&queue->tail);
+	struct weir_message *oldest = wr_queue_slot(queue, look)->message;
+
+	if (look - head < tail - look) {
+		for (uint64_t i = look; i != head; i--)
+			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i - 1);
+		wr_store_relaxed(&queue->head, head + 1);
+		wr_store_relaxed(&queue->look, look + 1);
+	} else {
+		for (uint64_t i = look; i + 1 != tail; i++)
+			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i + 1);
+		wr_store_relaxed(&queue->tail, tail - 1);
+	}
+	return oldest;
+}
+
+/* Returns the evicted message or NULL. */
+static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+{
+	struct weir_message *evicted = NULL;
+	uint64_t tail;
+
+	wr_mutex_lock(&queue->lock);
+	tail = wr_read(&queue->tail);
+	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->look))
+		evicted = queue_evict_locked(queue);
+	tail = wr_read(&queue->tail); /* evicting may have moved it */
+	*wr_queue_slot(queue, tail) = filled;
+	wr_store_release(&queue->tail, tail + 1);
+	wr_mutex_unlock(&queue->lock);
+	wr_count(&queue->counters.pushed, 1);
+	if (evicted)
+		wr_count(&queue->counters.dropped, 1);
+	return evicted;
+}
+
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+{
+	struct weir_message *evicted = queue_push_evicting(queue, filled);
+
+	if (evicted)
+		weir_message_unref(evicted);
+	return WR_PUSHED;
+}
+
+enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message,
+				 struct weir_message **left)
+{
+	*left = NULL;
+	if (wr_queue_evicts(queue)) {
+		*left = queue_push_evicting(queue, (struct wr_slot){.message = message});
+		return WR_PUSHED;
+	}
+	if (queue->policy == WEIR_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
+		count_dropped(queue);
+		*left = message;
+		return WR_PUSH_DROPPED;
+	}
+	return wr_queue_push(queue, message);
+}
+
+void wr_queue_close(struct wr_queue *queue)
+{
+	wr_store_release(&queue->closed, true);
+}
+
+size_t wr_queue_take_back(struct wr_queue *queue)
+{
+	size_t n = queue_discard(queue);
+
+	wr_count(&queue->counters.taken_back, n);
+	return n;
+}
+
+struct weir_message *wr_queue_take_one_back(struct wr_queue *queue)
+{
+	struct weir_message *message = queue_take_oldest(queue);
+
+	wr_count(&queue->counters.taken_back, message != NULL);
+	return message;
+}
+
+/* --- receiver --- */
+
+size_t wr_queue_inbox(struct wr_queue *queue)
+{
+	uint64_t tail, look;
+
+	wr_queue_lock(queue);
+	tail = wr_queue_newest_tail(queue);
+	look = wr_load_relaxed(&queue->look);
+	wr_queue_unlock(queue);
+	return (size_t)(tail - look);
+}
+
+size_t wr_queue_front(struct wr_queue *queue)
+{
+	uint64_t head, look;
+
+	wr_queue_lock(queue);
+	head = wr_load_relaxed(&queue->head);
+	look = wr_load_relaxed(&queue->look);
+	wr_queue_unlock(queue);
+	return (size_t)(look - head);
+}
+
+struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
+{
+	struct wr_slot found;
+
+	wr_queue_lock(queue);
+	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);
+	wr_queue_unlock(queue);
+	return found;
+}
+
+/* Seeded bug: compute receives the newest messages of the inbox instead of those that the conditions saw. */
+void wr_queue_swap_with_newest(struct wr_queue *queue)
+{
+	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look);
+	uint64_t newest = wr_queue_newest_tail(queue);
+
+	for (uint64_t i = look; i != head && newest != look; i--) {
+		struct wr_slot older = *wr_queue_slot(queue, i - 1);
+
+		newest--;
+		*wr_queue_slot(queue, i - 1) = *wr_queue_slot(queue, newest);
+		*wr_queue_slot(queue, newest) = older;
+	}
+}
+
+/* Drops at most the messages present at the call: the sender may still push, and takes back the rest. */
+size_t wr_queue_drop(struct wr_queue *queue)
+{
+	size_t seen = wr_queue_count(queue), n = 0;
+	struct weir_message *message;
+
+	while (n < seen && (message = queue_take_oldest(queue))) {
+		weir_message_unref(message);
+		n++;
+	}
+	wr_count(&queue->counters.closed, n);
+	return n;
+}
+
+size_t wr_queue_abandon(struct wr_queue *queue)
+{
+	size_t n = queue_discard(queue);
+
+	wr_count(&queue->counters.abandoned, n);
+	return n;
+}
+
+struct weir_message *wr_queue_abandon_one(struct wr_queue *queue)
+{
+	struct weir_message *message = queue_take_oldest(queue);
+
+	wr_count(&queue->counters.abandoned, message != NULL);
+	return message;
+}

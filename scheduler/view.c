@@ -1,0 +1,344 @@
+/*
+ * The view, which a condition reads, and the verdict, by which it answers (C1). A view names one entity and
+ * one of its conditions during one call. It reads fields that other threads write (ends of queues, `told`,
+ * `gone`) and writes none of them.
+ */
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "scheduler/ask.h"
+
+int64_t weir_view_now(const weir_view *view)
+{
+	weir_view *own = (weir_view *)view; /* the clock is read once per review, on demand (C3) */
+
+	if (!own->has_now) {
+		own->now = wr_now();
+		own->has_now = true;
+	}
+	return own->now;
+}
+
+int64_t weir_view_began(const weir_view *view)
+{
+	return view->condition->plan->kind->flags & WEIR_CONDITION_TIMELESS ? 0 : view->entity->began;
+}
+
+int64_t weir_view_started(const weir_view *view)
+{
+	return view->entity->graph->started_at;
+}
+
+void weir_view_count_lost(const weir_view *view, uint64_t ticks)
+{
+	wr_count(&view->entity->counters.lost, ticks);
+}
+
+/* Returns false if the entity has no such port; that fails the run and names the condition. */
+static inline bool has_input(const weir_view *view, unsigned input)
+{
+	if (__builtin_expect(input < view->entity->input_count, 1))
+		return true;
+	wr_view_fault(view, "asked about an input that the entity does not have: "
+			    "take the index from weir_values_int");
+	return false;
+}
+
+static inline bool has_output(const weir_view *view, unsigned output)
+{
+	if (__builtin_expect(output < view->entity->output_count, 1))
+		return true;
+	wr_view_fault(view, "asked about an output that the entity does not have: "
+			    "take the index from weir_values_int");
+	return false;
+}
+
+static size_t count_messages(const struct wr_input *input)
+{
+	size_t count = 0;
+
+	if (input->set)
+		return wr_fan_in_held(input->set);
+	if (input->count == 1) /* nearly always */
+		return wr_queue_count(&input->connections[0]->queue);
+	for (size_t i = 0; i < input->count; i++)
+		count += wr_queue_count(&input->connections[i]->queue);
+	return count;
+}
+
+size_t weir_view_count(const weir_view *view, unsigned input)
+{
+	if (!has_input(view, input))
+		return 0;
+	if (WR_BUG(CLOSED_AFTER_COUNT) && view->counted)
+		return view->early_count;
+	return count_messages(&view->entity->inputs[input]);
+}
+
+size_t weir_view_least(const weir_view *view, unsigned input)
+{
+	if (!has_input(view, input))
+		return 0;
+	const struct wr_input *port = &view->entity->inputs[input];
+	size_t least = port->count ? SIZE_MAX : 0;
+
+	if (port->set)
+		return wr_fan_in_least(port->set);
+	for (size_t i = 0; i < port->count; i++) {
+		size_t count = wr_queue_count(&port->connections[i]->queue);
+		least = count < least ? count : least;
+	}
+	return least;
+}
+
+size_t weir_view_take(const weir_view *view, unsigned input)
+{
+	return has_input(view, input) ? view->entity->inputs[input].need : 0;
+}
+
+bool weir_view_any_size(const weir_view *view, unsigned input)
+{
+	return has_input(view, input) && view->entity->inputs[input].any_size;
+}
+
+bool weir_view_connected(const weir_view *view, unsigned input)
+{
+	return has_input(view, input) && view->entity->inputs[input].count > 0;
+}
+
+static bool all_closed(const struct wr_input *port)
+{
+	if (port->set)
+		return wr_fan_in_closed(port->set);
+	for (size_t i = 0; i < port->count; i++)
+		if (!wr_queue_closed(&port->connections[i]->queue))
+			return false;
+	return port->count > 0;
+}
+
+bool weir_view_closed(const weir_view *view, unsigned input)
+{
+	if (!has_input(view, input))
+		return false;
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	if (WR_BUG(CLOSED_AFTER_COUNT)) {
+		weir_view *own = (weir_view *)view;
+		own->early_count = count_messages(port);
+		own->counted = true;
+	}
+	return all_closed(port);
+}
+
+/* Reads `closed` before the count (S5): the last message may arrive between the two. */
+static bool queue_ended(struct wr_queue *queue, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? wr_queue_count(queue) : 0;
+
+	if (!wr_queue_closed(queue))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : wr_queue_count(queue)) < needed;
+}
+
+static bool all_ended(const struct wr_input *port, size_t needed)
+{
+	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_messages(port) : 0;
+
+	if (!all_closed(port))
+		return false;
+	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_messages(port)) < needed;
+}
+
+bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+{
+	if (!has_input(view, input))
+		return false;
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	needed = needed ? needed : port->need;
+	if (!port->any_size)
+		return all_ended(port, needed);
+	if (port->set)
+		return wr_fan_in_ended(port->set, needed);
+	for (size_t i = 0; i < port->count; i++)
+		if (queue_ended(&port->connections[i]->queue, needed))
+			return true;
+	return false;
+}
+
+/* A connection whose receiver is DONE always has room (S5). */
+static size_t connection_room(struct wr_connection *connection)
+{
+	bool done = connection->taken_over || wr_load_acquire(&connection->gone);
+
+	return done ? SIZE_MAX : wr_queue_room(&connection->queue);
+}
+
+/*
+ * Begins with the connection that was full the last time. Each receiver that frees room pokes the sender; if
+ * the sender then checked all of its N connections, one round of N receivers would cost N * N checks.
+ */
+size_t weir_view_room(const weir_view *view, unsigned output)
+{
+	if (!has_output(view, output))
+		return 0;
+	struct wr_output *port = &view->entity->outputs[output];
+	size_t least = SIZE_MAX, at = port->fullest;
+
+	for (size_t i = 0; i < port->count && least; i++, at++) {
+		at = at < port->count ? at : 0;
+		size_t room = connection_room(port->connections[at]);
+		if (room >= least)
+			continue;
+		least = room;
+		port->fullest = at;
+	}
+	return least;
+}
+
+size_t weir_view_emits(const weir_view *view, unsigned output)
+{
+	return has_output(view, output) ? view->entity->outputs[output].max_emits : 0;
+}
+
+weir_told weir_view_told(const weir_view *view)
+{
+	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
+}
+
+static size_t count_front(const struct wr_input *port)
+{
+	size_t front = 0;
+
+	if (port->set)
+		return port->set->front_held;
+	for (size_t i = 0; i < port->count; i++)
+		front += wr_queue_front(&port->connections[i]->queue);
+	return front;
+}
+
+size_t weir_view_front(const weir_view *view, unsigned input)
+{
+	return has_input(view, input) ? count_front(&view->entity->inputs[input]) : 0;
+}
+
+/* Returns NULL if the front has no i-th message. */
+static inline const weir_message *front_message(const struct wr_input *port, size_t i)
+{
+	if (port->set)
+		return wr_fan_in_at(port->set, i);
+	for (size_t k = 0; k < port->count; k++) {
+		struct wr_queue *queue = &port->connections[k]->queue;
+		size_t front = wr_queue_front(queue);
+		if (i < front)
+			return wr_queue_at(queue, i).message;
+		i -= front;
+	}
+	return NULL;
+}
+
+const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
+{
+	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
+}
+
+size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (out[i].stream == fence.stream) {
+			out[i].point = fence.point > out[i].point ? fence.point : out[i].point;
+			return count;
+		}
+	}
+	if (count < room)
+		out[count] = fence;
+	return count < room ? count + 1 : count;
+}
+
+static size_t add_pending_fences(const weir_view *view, const weir_message *message, weir_fence *out,
+				 size_t count, size_t room)
+{
+	weir_entity *entity = view->entity;
+	size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+
+	if (n > entity->scratch_room) {
+		if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch)) {
+			entity->verdict.failed = WEIR_E_NOMEM;
+			return count;
+		}
+		n = wr_message_fences(message, entity->scratch, entity->scratch_room);
+	}
+	for (size_t i = 0; i < n; i++) {
+		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
+		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
+		if (status && status != WEIR_E_DEVICE)
+			count = wr_fences_add(out, count, room, entity->scratch[i]);
+	}
+	return count;
+}
+
+size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
+{
+	size_t count = 0;
+
+	if (!has_input(view, input) || !view->entity->graph->system)
+		return 0;
+	const struct wr_input *port = &view->entity->inputs[input];
+	for (size_t i = 0, front = count_front(port); i < front; i++) {
+		const weir_message *message = front_message(port, i);
+		if (wr_message_has_fences(message))
+			count = add_pending_fences(view, message, out, count, room);
+	}
+	return count;
+}
+
+/* --- the verdict --- */
+
+/* The sources of a wait add up; a wait together with READY or NEVER is misuse. */
+static void verdict_add_wait(weir_verdict *verdict)
+{
+	if (verdict->answer != WR_WAIT)
+		verdict->answer = verdict->answer == WR_SILENT ? WR_WAIT : WR_MISUSED;
+}
+
+void weir_verdict_ready(weir_verdict *verdict)
+{
+	verdict->answer = verdict->answer == WR_SILENT ? WR_READY : WR_MISUSED;
+}
+
+void weir_verdict_never(weir_verdict *verdict, const char *why)
+{
+	verdict->answer = verdict->answer == WR_SILENT ? WR_NEVER : WR_MISUSED;
+	verdict->why = why;
+}
+
+void weir_verdict_wait(weir_verdict *verdict, const char *why)
+{
+	verdict_add_wait(verdict);
+	verdict->why = why;
+}
+
+void weir_verdict_until(weir_verdict *verdict, int64_t at)
+{
+	verdict_add_wait(verdict);
+	verdict->at = at < verdict->at ? at : verdict->at;
+}
+
+void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
+{
+	size_t from = verdict->fences_from;
+
+	verdict_add_wait(verdict);
+	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1, sizeof fence))
+		verdict->failed = WEIR_E_NOMEM;
+	else /* merges only with fences of this condition: those of others may not be armed in the end */
+		verdict->fence_count =
+			from + wr_fences_add(verdict->fences + from, verdict->fence_count - from,
+					     verdict->fence_room - from, fence);
+}
+
+void weir_verdict_external(weir_verdict *verdict)
+{
+	verdict_add_wait(verdict);
+	verdict->external = true;
+}

@@ -1,0 +1,333 @@
+/*
+ * CUDA as a backend: the runtime API, linked statically.
+ *
+ * Every call that could disturb another thread's stream capture is made in RELAXED capture mode; the mode is
+ * restored after it. The current device is changed only if a call depends on it and there are several; it is
+ * restored as well. Contexts are made on a thread of the library (cuda_device.c).
+ *
+ * Whether an error is sticky is found by a query: an event that was never recorded returns cudaSuccess on a
+ * healthy device and the sticky error on a lost one. cudaGetLastError cannot tell; it is called only to clear
+ * the thread's error. After a sticky error no CUDA call is made any more; what the driver holds is freed with
+ * the process.
+ */
+#include "streams/cuda/cuda.h"
+
+#include <assert.h>
+
+#include "base/status.h"
+
+/* --- around a call --- */
+
+struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device)
+{
+	static _Thread_local bool relaxed; /* a worker stays relaxed: it makes many calls in a tick */
+	struct wr_cuda_scope scope = {cudaStreamCaptureModeRelaxed, -1, !relaxed};
+	int current;
+
+	assert(!wr_mutex_held()); /* the driver may block, and a callback may need the lock (F15) */
+	if (scope.restore)
+		cudaThreadExchangeStreamCaptureMode(&scope.mode);
+	if (!relaxed && wr_thread_local()) {
+		relaxed = true;
+		scope.restore = false;
+	}
+	if (device < 0 || cuda->count == 1 || cudaGetDevice(&current) || current == device)
+		return scope;
+	scope.before = current;
+	cudaSetDevice(device);
+	return scope;
+}
+
+struct wr_cuda_scope wr_cuda_enter_driver(struct wr_cuda *cuda, int device)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+
+	cudaSetDevice(device);
+	return scope;
+}
+
+void wr_cuda_leave(struct wr_cuda_scope scope)
+{
+	if (scope.before >= 0)
+		cudaSetDevice(scope.before);
+	if (scope.restore)
+		cudaThreadExchangeStreamCaptureMode(&scope.mode);
+}
+
+/* --- errors --- */
+
+static bool devices_healthy(struct wr_cuda *cuda)
+{
+	bool healthy = true;
+
+	for (int i = 0; i < cuda->count && healthy; i++)
+		if (wr_load(&cuda->devices[i].ready)) {
+			cudaError_t error = cudaEventQuery(cuda->devices[i].probe);
+
+			healthy = error == cudaSuccess || error == cudaErrorNotReady;
+		}
+	return healthy;
+}
+
+weir_status wr_cuda_fail(cudaError_t error, const char *what)
+{
+	weir_status status = error == cudaErrorMemoryAllocation ? WEIR_E_NOMEM : WEIR_E_FAILED;
+
+	return wr_fail(status, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+/*
+ * An error that is not sticky is cleared from the thread, or the next launcher on it would find it there and
+ * report it as its own.
+ */
+weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *what)
+{
+	if (error == cudaSuccess)
+		return WEIR_OK;
+	if (error == cudaErrorMemoryAllocation || devices_healthy(cuda)) {
+		cudaGetLastError();
+		return wr_cuda_fail(error, what);
+	}
+	wr_store(&cuda->lost, true);
+	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error),
+		       cudaGetErrorName(error), what);
+}
+
+bool wr_cuda_lost(struct wr_cuda *cuda)
+{
+	return wr_load(&cuda->lost);
+}
+
+/* --- streams and events --- */
+
+static int cuda_devices(void *self)
+{
+	return ((struct wr_cuda *)self)->count;
+}
+
+/* CUDA clamps a priority outside the device's range. */
+static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
+				      void **out)
+{
+	unsigned native = flags & WEIR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
+	struct wr_cuda *cuda = self;
+	weir_status status = wr_cuda_ready(cuda, device);
+	cudaStream_t stream = NULL;
+
+	if (status)
+		return status;
+	if (partition)
+		return wr_cuda_green_stream(cuda, device, flags, priority, partition, out);
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
+			       "cudaStreamCreateWithPriority");
+	wr_cuda_leave(scope);
+	if (!status)
+		*out = stream;
+	return status;
+}
+
+static weir_status cuda_stream_default(void *self, int device, void **out)
+{
+	weir_status status = wr_cuda_ready(self, device);
+
+	if (!status)
+		*out = cudaStreamLegacy;
+	return status;
+}
+
+static void cuda_stream_destroy(void *self, void *stream)
+{
+	if (wr_cuda_lost(self) || stream == cudaStreamLegacy)
+		return;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
+	cudaStreamDestroy(stream);
+	wr_cuda_leave(scope);
+}
+
+static weir_status cuda_event_create(void *self, int device, void **out)
+{
+	struct wr_cuda *cuda = self;
+	weir_status status = wr_cuda_ready(cuda, device);
+	cudaEvent_t event = NULL;
+
+	if (status)
+		return status;
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	status = wr_cuda_check(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+			       "cudaEventCreateWithFlags");
+	wr_cuda_leave(scope);
+	if (!status)
+		*out = event;
+	return status;
+}
+
+static void cuda_event_destroy(void *self, void *event)
+{
+	if (wr_cuda_lost(self))
+		return;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
+	cudaEventDestroy(event);
+	wr_cuda_leave(scope);
+}
+
+static weir_status cuda_record(void *self, int device, void *stream, void *event)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaEventRecord(event, stream), "cudaEventRecord");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+/* The event of a healthy stream returns only cudaSuccess or cudaErrorNotReady. */
+static weir_status cuda_query(void *self, void *event)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
+	cudaError_t error = cudaEventQuery(event);
+	weir_status status =
+		error == cudaErrorNotReady ? WEIR_E_BUSY : wr_cuda_check(self, error, "cudaEventQuery");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+static weir_status cuda_wait(void *self, int device, void *stream, void *event)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status =
+		wr_cuda_check(self, cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+/* --- work --- */
+
+static weir_status cuda_launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			       const void *arguments, size_t bytes)
+{
+	weir_status status;
+
+	(void)bytes;
+	if (!kernel->cuda)
+		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for CUDA: set weir_kernel.cuda",
+			       kernel->name);
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaGetLastError(); /* a launcher returns the thread's last error: clear older ones */
+	status = wr_cuda_check(self, (cudaError_t)kernel->cuda(stream, arguments), kernel->name);
+	wr_cuda_leave(scope);
+	return status;
+}
+
+static weir_status cuda_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+					   "cudaMemcpyAsync");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+static weir_status cuda_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	weir_status status = wr_cuda_check(self, cudaLaunchHostFunc(stream, fn, arg), "cudaLaunchHostFunc");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+/*
+ * While another stream is captured the legacy default stream cannot be queried (StreamCaptureImplicit); no
+ * signal may be enqueued on it either, so it counts as captured.
+ */
+static bool cuda_capturing(void *self, int device, void *stream)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+
+	wr_cuda_leave(scope);
+	if (error == cudaErrorStreamCaptureImplicit)
+		cudaGetLastError();
+	return error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone;
+}
+
+/* --- memory --- */
+
+static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
+{
+	struct wr_cuda *cuda = self;
+	weir_status status = wr_cuda_ready(cuda, device);
+	void *memory = NULL;
+
+	if (status)
+		return status;
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	if (device == WEIR_HOST)
+		status = wr_cuda_check(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
+				       "cudaHostAlloc");
+	else
+		status = wr_cuda_check(cuda, cudaMalloc(&memory, bytes), "cudaMalloc");
+	wr_cuda_leave(scope);
+	if (!status)
+		*out = memory;
+	return status;
+}
+
+static void cuda_release(void *self, int device, void *memory)
+{
+	if (wr_cuda_lost(self))
+		return;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	if (device == WEIR_HOST)
+		cudaFreeHost(memory);
+	else
+		cudaFree(memory);
+	wr_cuda_leave(scope);
+}
+
+static void cuda_select(void *self, int device)
+{
+	if (wr_cuda_lost(self) || wr_cuda_ready(self, device))
+		return;
+	cudaSetDevice(device);
+}
+
+/* A sticky error has ended all work of its context. */
+static bool cuda_quiet(void *self)
+{
+	return wr_cuda_lost(self);
+}
+
+const struct wr_backend wr_backend_cuda = {
+	.name = "cuda",
+	.native_streams = true,
+	.per_thread = cudaStreamPerThread,
+	.open = wr_cuda_open,
+	.close = wr_cuda_close,
+	.devices = cuda_devices,
+	.stream_create = cuda_stream_create,
+	.stream_destroy = cuda_stream_destroy,
+	.stream_default = cuda_stream_default,
+	.event_create = cuda_event_create,
+	.event_destroy = cuda_event_destroy,
+	.record = cuda_record,
+	.query = cuda_query,
+	.wait = cuda_wait,
+	.launch = cuda_launch,
+	.copy = cuda_copy,
+	.call = cuda_call,
+	.capturing = cuda_capturing,
+	.write_flag = wr_cuda_write_flag,
+	.can_write_flag = wr_cuda_can_write_flag,
+	.spins = true,
+	.partitions_create = wr_cuda_partitions_create,
+	.partition_destroy = wr_cuda_partition_destroy,
+	.select = cuda_select,
+	.alloc = cuda_alloc,
+	.release = cuda_release,
+	.quiet = cuda_quiet,
+};

@@ -1,0 +1,335 @@
+/*
+ * Host streams and events: enqueueing, and parking streams that wait. The workers that run them: runners.c.
+ *
+ * An event counts its records: `recorded` when one is enqueued, `reached` when it has run. Query and wait
+ * refer to `recorded` at the time of the call, as with CUDA events.
+ *
+ * A failed kernel is sticky, as on CUDA: from then on no task is run and no host callback is made.
+ */
+#include "streams/host/fifo.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/host/runners.h"
+
+/* --- ready and parked streams --- */
+
+void wr_host_stream_ready_locked(struct wr_host_stream *stream)
+{
+	struct wr_host_pool *pool = stream->group;
+	const struct wr_fifo_rules *rules = stream->fifo->rules;
+	void *arg = stream->fifo->arg;
+
+	stream->due = rules ? wr_time_add(rules->now(arg), rules->delay(arg, stream->first->work)) : 0;
+	stream->next = NULL;
+	stream->busy = true;
+	*pool->ready_end = stream;
+	pool->ready_end = &stream->next;
+}
+
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at)
+{
+	struct wr_host_stream *stream = *at;
+
+	*at = stream->next;
+	if (!*at)
+		pool->ready_end = at;
+	return stream;
+}
+
+/* The worker that made a stream of another pool ready wakes that pool once it has left the lock. */
+static void pool_stir_locked(struct wr_host_pool *pool)
+{
+	if (pool->stirred)
+		return;
+	pool->stirred = true;
+	pool->fifo->stirred++;
+}
+
+static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
+{
+	struct wr_host_stream **at = &event->parked, *stream;
+
+	while ((stream = *at) != NULL) {
+		if (stream->first->mark.count > event->reached) {
+			at = &stream->next;
+			continue;
+		}
+		*at = stream->next;
+		wr_host_stream_ready_locked(stream);
+		if (stream->group != here)
+			pool_stir_locked(stream->group);
+	}
+}
+
+bool wr_host_stream_park_locked(struct wr_host_stream *stream)
+{
+	struct wr_host_event *event = stream->first->mark.mark;
+
+	if (event->reached >= stream->first->mark.count)
+		return false;
+	stream->next = event->parked;
+	event->parked = stream;
+	return true;
+}
+
+void wr_host_stream_reach_locked(struct wr_host_stream *stream)
+{
+	struct wr_host_event *event = stream->first->mark.mark;
+
+	if (event->reached < stream->first->mark.count)
+		event->reached = stream->first->mark.count;
+	event_unpark_locked(event, stream->group);
+}
+
+/* --- tasks --- */
+
+struct wr_task *wr_task_locked(struct wr_fifo *fifo)
+{
+	struct wr_task *task = fifo->spare;
+
+	if (task)
+		fifo->spare = task->next;
+	else
+		task = wr_alloc(1, sizeof *task);
+	if (task)
+		task->next = NULL;
+	return task;
+}
+
+static void stream_append_locked(struct wr_host_stream *stream, struct wr_task *task)
+{
+	if (stream->first)
+		stream->last->next = task;
+	else
+		stream->first = task;
+	stream->last = task;
+	if (!stream->busy)
+		wr_host_stream_ready_locked(stream);
+}
+
+void wr_host_stream_pop_locked(struct wr_host_stream *stream)
+{
+	struct wr_task *task = stream->first;
+
+	stream->first = task->next;
+	task->next = stream->fifo->spare;
+	stream->fifo->spare = task;
+}
+
+void wr_tasks_free(struct wr_task *task)
+{
+	while (task) {
+		struct wr_task *next = task->next;
+
+		wr_free(task);
+		task = next;
+	}
+}
+
+/* --- streams and events --- */
+
+static weir_status stream_make(struct wr_host_pool *pool, struct wr_host_stream **out)
+{
+	struct wr_host_stream *stream = wr_alloc(1, sizeof *stream);
+
+	if (!stream)
+		return WEIR_E_NOMEM;
+	stream->fifo = pool->fifo;
+	stream->group = pool;
+	*out = stream;
+	return WEIR_OK;
+}
+
+weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+				struct wr_host_stream **out)
+{
+	struct wr_host_pool *pool = partition ? partition : fifo->device[device];
+	weir_status status;
+
+	if (partition && flags & WEIR_STREAM_BLOCKING)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"the streams of a green context are always non-blocking: remove flag 'blocking'");
+	status = wr_host_pool_start(pool);
+	if (status)
+		return status;
+	if (!(flags & WEIR_STREAM_BLOCKING))
+		return stream_make(pool, out);
+	*out = &pool->standing;
+	return WEIR_OK;
+}
+
+/*
+ * Waits until no worker uses the stream: one may still be returning from a host callback whose effect is
+ * already known. After a fault the stream may still be in the ready list.
+ */
+void wr_host_stream_destroy(struct wr_host_stream *stream)
+{
+	struct wr_fifo *fifo = stream->fifo;
+
+	if (stream == &stream->group->standing)
+		return;
+	wr_mutex_lock(&fifo->lock);
+	fifo->leaving++;
+	while (stream->running)
+		wr_cond_wait(&fifo->returned, &fifo->lock, WR_FOREVER);
+	fifo->leaving--;
+	for (struct wr_host_stream **at = &stream->group->ready; *at; at = &(*at)->next)
+		if (*at == stream) {
+			wr_host_stream_unlink_locked(stream->group, at);
+			break;
+		}
+	wr_mutex_unlock(&fifo->lock);
+	wr_tasks_free(stream->first);
+	wr_free(stream);
+}
+
+weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out)
+{
+	struct wr_host_event *event = wr_alloc(1, sizeof *event);
+
+	if (!event)
+		return WEIR_E_NOMEM;
+	event->fifo = fifo;
+	*out = event;
+	return WEIR_OK;
+}
+
+void wr_host_event_destroy(struct wr_host_event *event)
+{
+	wr_free(event);
+}
+
+/* --- enqueueing --- */
+
+/* Returns a task to fill, with the lock held; on failure NULL, without it. */
+static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
+{
+	struct wr_fifo *fifo = stream->fifo;
+	struct wr_task *task;
+	bool faulted;
+
+	wr_mutex_lock(&fifo->lock);
+	faulted = fifo->faulted;
+	task = faulted ? NULL : wr_task_locked(fifo);
+	if (!task) {
+		wr_mutex_unlock(&fifo->lock);
+		*status = faulted ? wr_fail(WEIR_E_DEVICE, "%s", fifo->fault) : WEIR_E_NOMEM;
+		return NULL;
+	}
+	task->work = work;
+	task->again = false;
+	return task;
+}
+
+static weir_status enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
+{
+	struct wr_fifo *fifo = stream->fifo;
+	bool was_busy = stream->busy;
+	struct wr_host_worker *worker;
+
+	stream_append_locked(stream, task);
+	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->group);
+	wr_mutex_unlock(&fifo->lock);
+	if (worker)
+		wr_unpark(&worker->parker);
+	return WEIR_OK;
+}
+
+weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,
+				  const void *arguments, size_t bytes)
+{
+	weir_status status;
+	struct wr_task *task;
+
+	if (!kernel->host)
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
+	task = enqueue_begin(stream, WR_WORK_KERNEL, &status);
+	if (!task)
+		return status;
+	task->kernel.host = kernel->host;
+	task->kernel.name = kernel->name;
+	if (bytes)
+		memcpy(task->kernel.arguments, arguments, bytes);
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
+{
+	weir_status status;
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_COPY, &status);
+
+	if (!task)
+		return status;
+	task->copy.to = to;
+	task->copy.from = from;
+	task->copy.bytes = bytes;
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg)
+{
+	weir_status status;
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_CALL, &status);
+
+	if (!task)
+		return status;
+	task->call.fn = fn;
+	task->call.arg = arg;
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uint32_t *word, uint32_t value)
+{
+	weir_status status;
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_FLAG, &status);
+
+	if (!task)
+		return status;
+	task->flag.word = word;
+	task->flag.value = value;
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event)
+{
+	weir_status status;
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_RECORD, &status);
+
+	if (!task)
+		return status;
+	task->mark.mark = event;
+	task->mark.count = ++event->recorded;
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event)
+{
+	weir_status status;
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_WAIT, &status);
+
+	if (!task)
+		return status;
+	task->mark.mark = event;
+	task->mark.count = event->recorded;
+	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_event_query(struct wr_host_event *event)
+{
+	struct wr_fifo *fifo = event->fifo;
+	bool reached, faulted;
+
+	wr_mutex_lock(&fifo->lock);
+	reached = event->reached >= event->recorded;
+	faulted = fifo->faulted;
+	wr_mutex_unlock(&fifo->lock);
+	if (faulted)
+		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault); /* even if the record has run (E3) */
+	return reached ? WEIR_OK : WEIR_E_BUSY;
+}

@@ -1,0 +1,177 @@
+/* The host as a device: streams are in-order queues that a few threads run, device memory is host memory. */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "streams/backend.h"
+#include "streams/host/fifo.h"
+
+enum { THREADS = 4, ALIGNMENT = 256 };
+
+static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
+{
+	unsigned threads = options->host_threads ? options->host_threads : THREADS;
+	int devices = options->devices ? options->devices : 1;
+	struct wr_fifo *fifo;
+	weir_status status = wr_fifo_create(&fifo, devices, threads, NULL, NULL);
+
+	if (status)
+		return status;
+	if (devices > 1)
+		snprintf(where, room, "host: %d devices", devices);
+	else
+		snprintf(where, room, "host");
+	*out = fifo;
+	return WEIR_OK;
+}
+
+static void host_close(void *self)
+{
+	wr_fifo_destroy(self);
+}
+
+static int host_devices(void *self)
+{
+	return wr_fifo_devices(self);
+}
+
+static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
+				      void **out)
+{
+	(void)priority;
+	return wr_host_stream_open(self, device, flags, partition, (struct wr_host_stream **)out);
+}
+
+static weir_status host_stream_default(void *self, int device, void **out)
+{
+	return wr_host_stream_open(self, device, WEIR_STREAM_BLOCKING, NULL, (struct wr_host_stream **)out);
+}
+
+static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
+					  uint32_t *sms)
+{
+	return wr_fifo_split(self, spec, out, sms);
+}
+
+/* The partition's workers end with the device. */
+static void host_partition_destroy(void *self, void *partition)
+{
+	(void)self;
+	(void)partition;
+}
+
+static void host_stream_destroy(void *self, void *stream)
+{
+	(void)self;
+	wr_host_stream_destroy(stream);
+}
+
+static weir_status host_event_create(void *self, int device, void **out)
+{
+	(void)device;
+	return wr_host_event_create(self, (struct wr_host_event **)out);
+}
+
+static void host_event_destroy(void *self, void *event)
+{
+	(void)self;
+	wr_host_event_destroy(event);
+}
+
+static weir_status host_record(void *self, int device, void *stream, void *event)
+{
+	(void)device;
+	(void)self;
+	return wr_host_stream_record(stream, event);
+}
+
+static weir_status host_query(void *self, void *event)
+{
+	(void)self;
+	return wr_host_event_query(event);
+}
+
+static weir_status host_wait(void *self, int device, void *stream, void *event)
+{
+	(void)device;
+	(void)self;
+	return wr_host_stream_wait(stream, event);
+}
+
+static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			       const void *arguments, size_t bytes)
+{
+	(void)self;
+	(void)device;
+	return wr_host_stream_kernel(stream, kernel, arguments, bytes);
+}
+
+static weir_status host_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
+{
+	(void)self;
+	(void)device;
+	return wr_host_stream_copy(stream, to, from, bytes);
+}
+
+static weir_status host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
+{
+	(void)device;
+	(void)self;
+	return wr_host_stream_call(stream, fn, arg);
+}
+
+static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word,
+				   uint32_t value)
+{
+	(void)self;
+	(void)device;
+	return wr_host_stream_write_flag(stream, word, value);
+}
+
+static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
+{
+	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
+
+	(void)self;
+	(void)device;
+	if (!memory)
+		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of host memory", bytes);
+	*out = memory;
+	return WEIR_OK;
+}
+
+static void host_release(void *self, int device, void *memory)
+{
+	(void)self;
+	(void)device;
+	wr_free(memory);
+}
+
+static bool host_quiet(void *self)
+{
+	return wr_fifo_quiet(self);
+}
+
+const struct wr_backend wr_backend_host = {
+	.name = "host",
+	.open = host_open,
+	.close = host_close,
+	.devices = host_devices,
+	.stream_create = host_stream_create,
+	.stream_destroy = host_stream_destroy,
+	.stream_default = host_stream_default,
+	.event_create = host_event_create,
+	.event_destroy = host_event_destroy,
+	.record = host_record,
+	.query = host_query,
+	.wait = host_wait,
+	.launch = host_launch,
+	.copy = host_copy,
+	.call = host_call,
+	.write_flag = host_write_flag,
+	.partitions_create = host_partitions_create,
+	.partition_destroy = host_partition_destroy,
+	.alloc = host_alloc,
+	.release = host_release,
+	.quiet = host_quiet,
+};

@@ -1,0 +1,124 @@
+/*
+ * Shared by host streams (fifo.c), host workers (runners.c) and host pools (groups.c). A stream is ready, due
+ * at a time, if its first task could run; parked, if that is a wait for an event that was not reached;
+ * running, while a worker executes its first task; idle, if it is empty. Only a ready stream is in its pool's
+ * list, so it is run by one worker at a time and keeps its order.
+ *
+ * A pool is a device, or a partition of one: its streams run on its workers only. One lock guards all pools,
+ * since an event may be recorded in one and waited for in another.
+ */
+#ifndef WR_STREAMS_RUNNERS_H
+#define WR_STREAMS_RUNNERS_H
+
+#include <stdalign.h>
+
+#include "streams/host/fifo.h"
+
+struct wr_task {
+	struct wr_task *next;
+	enum wr_work work;
+	bool again; /* a callback's second call */
+	union {
+		struct {
+			int (*host)(const void *arguments);
+			const char *name;
+			alignas(16) unsigned char arguments[WEIR_ARGUMENTS_MAX];
+		} kernel;
+		struct {
+			void *to;
+			const void *from;
+			size_t bytes;
+		} copy;
+		struct {
+			void (*fn)(void *arg);
+			void *arg;
+		} call;
+		struct {
+			_Atomic uint32_t *word;
+			uint32_t value;
+		} flag;
+		struct {
+			struct wr_host_event *mark;
+			uint64_t count;
+		} mark;
+	};
+};
+
+struct wr_host_event {
+	struct wr_fifo *fifo;
+	uint64_t recorded, reached;    /* guarded by fifo->lock */
+	struct wr_host_stream *parked; /* linked by next; guarded by fifo->lock */
+};
+
+struct wr_host_stream {
+	struct wr_fifo *fifo;
+	struct wr_host_pool *group;
+	struct wr_task *first, *last; /* these and the rest: guarded by fifo->lock */
+	struct wr_host_stream *next;  /* in the ready list, or in an event's parked list */
+	int64_t due;
+	bool busy;    /* ready, parked or running: adding a task need not make it ready */
+	bool running; /* a worker has taken it, and still uses it after it has left the lock */
+};
+
+struct wr_host_worker {
+	struct wr_host_pool *group;
+	struct wr_thread thread;
+	struct wr_parker parker;
+	struct wr_host_worker *next; /* idle; guarded by fifo->lock */
+	bool idle;
+};
+
+/*
+ * Freed with the fifo, when no worker is left, because a worker
+ * of another pool is woken without the lock.
+ */
+struct wr_host_pool {
+	struct wr_fifo *fifo;
+	struct wr_host_pool *next;
+	struct wr_host_stream standing; /* of a device: stands for the default stream and all BLOCKING ones */
+	unsigned size, room;            /* workers: to begin with; at most */
+	unsigned started;               /* this and the rest: guarded by fifo->lock */
+	struct wr_host_stream *ready, **ready_end;
+	struct wr_host_worker *idle;
+	bool calling; /* a worker executes a callback */
+	bool stirred; /* a worker of another pool has made one of its streams ready */
+	struct wr_host_worker runners[];
+};
+
+struct wr_fifo {
+	struct wr_mutex lock;
+	const struct wr_fifo_rules *rules;
+	void *arg;
+	int devices;
+	struct wr_host_pool *device[WR_FIFO_DEVICES];
+	struct wr_host_pool *groups; /* all of them; this and the rest: guarded by lock */
+	struct wr_task *spare;
+	unsigned running;
+	unsigned stirred; /* number of stirred pools */
+	bool stopping, faulted;
+	unsigned leaving;        /* threads that wait on `returned` */
+	struct wr_cond returned; /* a worker has finished a task */
+	char fault[160];
+};
+
+/* fifo.c; all with the lock held */
+struct wr_task *wr_task_locked(struct wr_fifo *fifo);            /* a new one, or NULL */
+void wr_host_stream_ready_locked(struct wr_host_stream *stream); /* its first task can run */
+void wr_host_stream_pop_locked(struct wr_host_stream *stream);
+struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at);
+/* true: its wait is not over, it was parked */
+bool wr_host_stream_park_locked(struct wr_host_stream *stream);
+void wr_host_stream_reach_locked(struct wr_host_stream *stream); /* runs the record at its head */
+void wr_tasks_free(struct wr_task *first);
+
+/* runners.c */
+/* Starts the pool's i-th worker. Thread: any. */
+weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i);
+/* Removes an idle worker from the list, for wr_unpark; or returns NULL. */
+struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *pool);
+
+/* groups.c */
+/* starts its workers, if it has none. Lock not held */
+weir_status wr_host_pool_start(struct wr_host_pool *pool);
+
+#endif

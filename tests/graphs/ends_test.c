@@ -1,0 +1,134 @@
+/*
+ * Inlets and outlets that a graph file names, and comments: their meaning, and what a printed graph keeps
+ * of them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "graphs/plan.h"
+#include "kinds.h"
+
+static const char open_graph[] =
+	"{\"weir\": 1, \"entities\": ["
+	"{\"name\": \"one\", \"operator\": \"relay\"}, {\"name\": \"two\", \"operator\": \"relay\"}],"
+	"\"connections\": [[\"one.out\", \"two.in\"]],"
+	"\"inlets\": [\"one.in\", {\"port\": \"one.side\"}],"
+	"\"outlets\": [\"two.out\", {\"port\": \"two.extra\", \"capacity\": 4}]}";
+
+static weir_description *read_text(const char *text)
+{
+	weir_description *description = NULL;
+
+	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	return description;
+}
+
+static char *printed(const char *text, weir_format format)
+{
+	weir_description *description = read_text(text);
+	char *out = NULL;
+
+	assert_int_equal(weir_description_print(description, NULL, format, &out), WEIR_OK);
+	weir_description_destroy(description);
+	return out;
+}
+
+static bool is_right(const char *text)
+{
+	weir_description *description = read_text(text);
+	weir_status status = weir_description_check(description, NULL, NULL, NULL);
+
+	weir_description_destroy(description);
+	return status == WEIR_OK;
+}
+
+static void xb11_named_ports_count_as_connected(void **state)
+{
+	weir_description *description = read_text(open_graph);
+	struct wr_plan *plan = NULL;
+
+	(void)state;
+	assert_int_equal(wr_plan_create(&plan, NULL, description, false, NULL, NULL), WEIR_OK);
+	assert_int_equal(plan->inlet_count, 2);
+	assert_true(plan->entities[0].inputs[0].inlet && plan->entities[0].inputs[1].inlet);
+	assert_int_equal(plan->entities[1].outputs[0].outlet, 1);
+	assert_int_equal(plan->entities[1].outputs[1].outlet, 4);
+	assert_int_equal(plan->entities[0].condition_count, 3); /* both inputs, and the connected output */
+	assert_int_equal(plan->entities[1].condition_count, 3); /* the input, and both outputs */
+	wr_plan_destroy(plan);
+	weir_description_destroy(description);
+}
+
+static void xb11_a_printed_graph_names_them_again(void **state)
+{
+	char *once = printed(open_graph, WEIR_AS_JSON), *twice = printed(once, WEIR_AS_JSON);
+
+	(void)state;
+	assert_string_equal(once, twice);
+	assert_non_null(strstr(once, "\"inlets\": [\"one.in\", \"one.side\"],\n"));
+	assert_non_null(strstr(once, "{\"port\": \"two.extra\", \"capacity\": 4}]"));
+	weir_text_free(once);
+	weir_text_free(twice);
+}
+
+static void xb11_calls_may_name_them(void **state)
+{
+	weir_description *description =
+		read_text("{\"weir\": 1, \"entities\": [{\"name\": \"end\", \"operator\": "
+			  "\"sink\"}]}");
+
+	(void)state;
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
+	assert_int_equal(weir_description_put(description, "/inlets/-", "\"end.in\""), WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
+	weir_description_destroy(description);
+}
+
+static void xb12_any_object_may_have_a_comment(void **state)
+{
+	static const char text[] =
+		"{\"$schema\": \"graph.schema.json\", \"weir\": 1, \"comment\": \"c\", \"scheduler\": "
+		"{\"comment\": \"c\"},"
+		"\"resources\": {\"comment\": \"c\", \"pool\": {\"type\": \"stream_pool\", \"comment\": "
+		"\"c\"},"
+		" \"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8], \"comment\": "
+		"\"c\"},"
+		" \"left\": {\"type\": \"green_context\", \"pool\": \"parts\", \"comment\": \"c\"}},"
+		"\"entities\": [{\"name\": \"a\", \"operator\": \"relay\", \"comment\": \"c\","
+		" \"parameters\": {\"comment\": \"c\"}, \"conditions\": [{\"type\": \"count\", \"comment\": "
+		"\"c\"}],"
+		" \"ports\": {\"comment\": \"c\", \"in\": {\"comment\": \"c\"}, \"out\": {\"comment\": "
+		"\"c\"}}},"
+		" {\"name\": \"b\", \"operator\": \"sink\"}],"
+		"\"connections\": [{\"from\": \"a.out\", \"to\": \"b.in\", \"comment\": \"c\"}],"
+		"\"inlets\": [{\"port\": \"a.in\", \"comment\": \"c\"}]}";
+	char *json = printed(text, WEIR_AS_JSON);
+
+	(void)state;
+	assert_true(is_right(text));
+	assert_null(strstr(json, "comment")); /* comments are not printed */
+	weir_text_free(json);
+}
+
+/* A name with a meaning takes precedence. */
+static void xb12_a_resource_may_be_called_comment(void **state)
+{
+	(void)state;
+	assert_true(is_right(
+		"{\"weir\": 1, \"resources\": {\"comment\": {\"type\": \"stream_pool\"}}, \"entities\": ["
+		"{\"name\": \"a\", \"operator\": \"sink\", \"resources\": [\"comment\"]}],"
+		"\"inlets\": [\"a.in\"]}"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xb11_named_ports_count_as_connected),
+		cmocka_unit_test(xb11_a_printed_graph_names_them_again),
+		cmocka_unit_test(xb11_calls_may_name_them),
+		cmocka_unit_test(xb12_any_object_may_have_a_comment),
+		cmocka_unit_test(xb12_a_resource_may_be_called_comment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+#include "kinds.h"
+
+#include "graphs/builtin.h"
+
+#define PARAMETER .size = sizeof(weir_parameter)
+#define PORT      .size = sizeof(weir_port)
+#define OPERATOR  .size = sizeof(weir_operator)
+
+static const weir_parameter source_parameters[] = {
+	{PARAMETER, .name = "path", .type = WEIR_STRING, .fallback = "\"images\"", .help = "a folder"},
+	{PARAMETER, .name = "repeat", .type = WEIR_INT, .fallback = "1", .min = 1, .max = 1000},
+	{PARAMETER, .name = "loop", .type = WEIR_BOOL, .fallback = "false"},
+	{.name = NULL},
+};
+static const weir_port source_outputs[] = {{PORT, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
+static const weir_operator source = {OPERATOR, .name = "source", .parameters = source_parameters,
+				     .outputs = source_outputs};
+static const weir_operator camera = {OPERATOR, .name = "camera", .flags = WEIR_OPERATOR_STREAM,
+				     .outputs = source_outputs};
+
+static const weir_parameter filter_parameters[] = {
+	{PARAMETER, .name = "radius", .type = WEIR_INT, .help = "pixels", .min = 1, .max = 64},
+	{PARAMETER, .name = "gain", .type = WEIR_NUMBER, .fallback = "1.5"},
+	{PARAMETER, .name = "delay", .type = WEIR_DURATION, .fallback = "\"10ms\"", .max = 1000000000},
+	{PARAMETER, .name = "memory", .type = WEIR_SIZE, .fallback = "\"16MiB\""},
+	{PARAMETER, .name = "edge", .type = WEIR_CHOICE, .fallback = "\"clamp\"",
+	 .choices = "clamp|wrap|zero"},
+	{.name = NULL},
+};
+static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
+static const weir_operator filter = {OPERATOR,
+				     .name = "filter",
+				     .flags = WEIR_OPERATOR_STREAM,
+				     .parameters = filter_parameters,
+				     .inputs = filter_inputs,
+				     .outputs = source_outputs};
+
+static const weir_port spinner_inputs[] = {{PORT, .name = "in", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+static const weir_operator spinner = {OPERATOR, .name = "spinner", .flags = WEIR_OPERATOR_STREAM,
+				      .inputs = spinner_inputs, .outputs = source_outputs};
+
+static const weir_port sink_inputs[] = {{PORT, .name = "in"}, {.name = NULL}};
+static const weir_operator sink = {OPERATOR, .name = "sink", .inputs = sink_inputs};
+
+static const weir_port bytes_inputs[] = {{PORT, .name = "in", .kinds = WEIR_BYTES | WEIR_EMPTY},
+					 {.name = NULL}};
+static const weir_operator bytes_sink = {OPERATOR, .name = "bytes_sink", .inputs = bytes_inputs};
+
+static const weir_port relay_inputs[] = {
+	{PORT, .name = "in"},
+	{PORT, .name = "side", .flags = WEIR_PORT_OPTIONAL, .capacity = 4, .take = 2},
+	{.name = NULL}};
+static const weir_port relay_outputs[] = {
+	{PORT, .name = "out"}, {PORT, .name = "extra", .flags = WEIR_PORT_OPTIONAL}, {.name = NULL}};
+static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
+				    .outputs = relay_outputs};
+
+const weir_operator *const wr_builtin_operators[] = {&source, &camera, &spinner,    &filter,
+						     &relay,  &sink,   &bytes_sink, NULL};
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	(void)verdict;
+}
+
+#define CONDITION .size = sizeof(weir_condition), .ask = ask
+
+static const weir_parameter input_parameters[] = {
+	{PARAMETER, .name = "port", .type = WEIR_INPUT},
+	{PARAMETER, .name = "min_size", .type = WEIR_INT, .fallback = "0", .max = INT64_MAX},
+	{.name = NULL},
+};
+static const weir_condition message_available = {CONDITION, .name = "message_available",
+						 .parameters = input_parameters};
+
+static const weir_parameter output_parameters[] = {
+	{PARAMETER, .name = "port", .type = WEIR_OUTPUT},
+	{PARAMETER, .name = "min_size", .type = WEIR_INT, .fallback = "0", .max = INT64_MAX},
+	{.name = NULL},
+};
+static const weir_condition downstream = {CONDITION, .name = "downstream_message_affordable",
+					  .parameters = output_parameters};
+
+static const weir_parameter count_parameters[] = {
+	{PARAMETER, .name = "count", .type = WEIR_INT, .fallback = "1"}, {.name = NULL}};
+static const weir_condition count = {CONDITION, .name = "count", .parameters = count_parameters};
+
+static const weir_parameter periodic_parameters[] = {
+	{PARAMETER, .name = "period", .type = WEIR_DURATION, .min = 1, .max = INT64_MAX}, {.name = NULL}};
+static const weir_condition periodic = {CONDITION, .name = "periodic", .parameters = periodic_parameters};
+
+static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .type = WEIR_INPUTS},
+						 {.name = NULL}};
+static const weir_condition cuda_stream = {CONDITION, .name = "cuda_stream", .parameters = cuda_parameters,
+					   .phase = WEIR_CONTENT};
+
+const weir_condition *const wr_builtin_conditions[] = {&periodic, &message_available, &downstream,
+						       &count,    &cuda_stream,       NULL};
+
+const char good_graph[] =
+	"{\"weir\": 1, \"name\": \"edges\",\n"
+	" \"scheduler\": {\"workers\": 4, \"signal\": \"callback_inline\", \"backend\": \"sim\", \"seed\": "
+	"7, \"drain\": \"3s\",\n"
+	"  \"deadlock_grace\": -1, \"max_duration\": \"1min\", \"spin\": \"20us\", \"device_memory\": "
+	"\"1GiB\", \"host_memory\": 0},\n"
+	" \"resources\": {},\n"
+	" \"entities\": [\n"
+	"  {\"name\": \"read\", \"operator\": \"source\", \"parameters\": {\"path\": \"a \\\"b\\\" "
+	"\\u00e9\\n\", \"repeat\": 3},\n"
+	"   \"conditions\": [{\"type\": \"count\", \"name\": \"frames\", \"count\": 9}, {\"type\": "
+	"\"periodic\", \"period\": \"60Hz\"}]},\n"
+	"  {\"name\": \"blur\", \"operator\": \"filter\", \"parameters\": {\"radius\": 3, \"gain\": 1e-3, "
+	"\"memory\": \"4k\"},\n"
+	"   \"ports\": {\"in\": {\"capacity\": 4, \"take\": 2, \"policy\": \"pop\"}}},\n"
+	"  {\"name\": \"write\", \"operator\": \"sink\",\n"
+	"   \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"callback\"}]},\n"
+	"  {\"name\": \"show\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 8, \"take\": "
+	"\"all\"}}},\n"
+	"  {\"name\": \"ring\", \"operator\": \"relay\", \"conditions\": [{\"type\": \"count\", \"count\": "
+	"-1}]},\n"
+	"  {\"name\": \"back\", \"operator\": \"relay\"}],\n"
+	" \"connections\": [[\"read.out\", \"blur.in\"], {\"from\": \"blur.out\", \"to\": [\"write.in\", "
+	"\"show.in\"]},\n"
+	"  {\"from\": \"ring.out\", \"to\": \"back.in\", \"initial\": 1}, [\"back.out\", \"ring.in\"], "
+	"[\"back.extra\", \"show.in\"]]}\n";
+
+const char resource_graph[] =
+	"{\"weir\": 1, \"use_default_stream\": true, \"scheduler\": {\"signal\": \"flag\"},\n"
+	" \"resources\": {\n"
+	"  \"fast\": {\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, \"max_size\": 4, "
+	"\"green_context\": \"left\"},\n"
+	"  \"far\": {\"type\": \"stream_pool\", \"device\": 2, \"flags\": \"blocking\", \"default\": true},\n"
+	"  \"rest\": {\"type\": \"stream_pool\", \"green_context\": \"parts\"},\n"
+	"  \"left\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": 0},\n"
+	"  \"usual\": {\"type\": \"green_context\", \"pool\": \"even\"},\n"
+	"  \"parts\": {\"type\": \"green_context_pool\", \"device\": 1, \"sms_per_partition\": [8, 16], "
+	"\"num_partitions\": 2},\n"
+	"  \"even\": {\"type\": \"green_context_pool\", \"num_partitions\": 3, \"sms_per_partition\": 4, "
+	"\"min_sm_size\": 4, \"default_context_index\": 1}},\n"
+	" \"entities\": [\n"
+	"  {\"name\": \"read\", \"operator\": \"source\", \"default_stream_pool\": false},\n"
+	"  {\"name\": \"a\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"fast\"], \"use_default_stream\": false},\n"
+	"  {\"name\": \"b\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"left\"], \"use_default_stream\": false},\n"
+	"  {\"name\": \"c\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"usual\"], \"default_stream_pool\": false},\n"
+	"  {\"name\": \"d\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"even\"]},\n"
+	"  {\"name\": \"e\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"left\"]},\n"
+	"  {\"name\": \"f\", \"operator\": \"filter\", \"parameters\": {\"radius\": 1}, \"resources\": "
+	"[\"rest\"]},\n"
+	"  {\"name\": \"write\", \"operator\": \"sink\",\n"
+	"   \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"flag\"}]}],\n"
+	" \"connections\": [[\"read.out\", \"a.in\"], [\"a.out\", \"b.in\"], [\"b.out\", \"c.in\"], "
+	"[\"c.out\", \"d.in\"],\n"
+	"  [\"d.out\", \"e.in\"], [\"e.out\", \"f.in\"], [\"f.out\", \"write.in\"]]}\n";

@@ -1,0 +1,324 @@
+/*
+ * Registries: operators and conditions by name, rejected tables, plugins. The first argument is the
+ * plugins' folder.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "graphs/registry.h"
+#include "kinds.h"
+
+static const char *folder;
+
+struct rig {
+	weir_registry *registry;
+	char path[512];
+};
+
+static int set_up(void **state)
+{
+	struct rig *rig = wr_alloc(1, sizeof(*rig));
+
+	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	weir_registry_destroy(rig->registry);
+	wr_free(rig);
+	return 0;
+}
+
+static const char *plugin(struct rig *rig, const char *name)
+{
+	snprintf(rig->path, sizeof(rig->path), "%s/%s.so", folder, name);
+	return rig->path;
+}
+
+static void assert_refused(struct rig *rig, const char *path, weir_status status, const char *why)
+{
+	size_t before = 0, after = 0;
+
+	while (weir_registry_operator(rig->registry, before))
+		before++;
+	assert_int_equal(weir_registry_load(rig->registry, path), status);
+	if (!strstr(weir_last_error(), why))
+		fail_msg("'%s' does not say '%s'", weir_last_error(), why);
+	while (weir_registry_operator(rig->registry, after))
+		after++;
+	assert_int_equal(before, after);
+}
+
+/* --- operators and conditions --- */
+
+static weir_status compute(weir_context *context, void *state)
+{
+	(void)context;
+	(void)state;
+	return WEIR_OK;
+}
+
+#define OPERATOR(...) ((const weir_operator){.size = sizeof(weir_operator), .compute = compute, __VA_ARGS__})
+#define PORT(...)                                                                                            \
+	{                                                                                                    \
+		.size = sizeof(weir_port), __VA_ARGS__                                                       \
+	}
+#define PARAMETER(...)                                                                                       \
+	{                                                                                                    \
+		.size = sizeof(weir_parameter), __VA_ARGS__                                                  \
+	}
+
+static void kinds_come_sorted_by_name(void **state)
+{
+	struct rig *rig = *state;
+	const weir_operator mine = OPERATOR(.name = "middle");
+	const weir_registry *registries[] = {NULL, rig->registry};
+
+	assert_int_equal(weir_registry_add_operator(rig->registry, &mine), WEIR_OK);
+	for (size_t r = 0; r < 2; r++) {
+		size_t i = 1;
+		for (; weir_registry_operator(registries[r], i); i++)
+			assert_true(strcmp(weir_registry_operator(registries[r], i - 1)->name,
+					   weir_registry_operator(registries[r], i)->name) < 0);
+		assert_int_equal(i, r ? 8 : 7);
+		for (i = 1; weir_registry_condition(registries[r], i); i++)
+			assert_true(strcmp(weir_registry_condition(registries[r], i - 1)->name,
+					   weir_registry_condition(registries[r], i)->name) < 0);
+		assert_int_equal(i, 5);
+	}
+}
+
+static void what_is_added_is_found_here_alone(void **state)
+{
+	struct rig *rig = *state;
+	const weir_operator mine = OPERATOR(.name = "mine");
+
+	assert_int_equal(weir_registry_add_operator(rig->registry, &mine), WEIR_OK);
+	assert_ptr_equal(wr_registry_find_operator(rig->registry, "mine"), &mine);
+	assert_non_null(wr_registry_find_operator(rig->registry, "sink"));
+	assert_null(wr_registry_find_operator(NULL, "mine"));
+	assert_non_null(wr_registry_find_operator(NULL, "sink"));
+	assert_null(wr_registry_find_condition(rig->registry, "mine"));
+	assert_non_null(wr_registry_find_condition(NULL, "count"));
+}
+
+static void f94_a_name_that_is_taken_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	const weir_operator mine = OPERATOR(.name = "sink");
+
+	assert_int_equal(weir_registry_add_operator(rig->registry, &mine), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(),
+			    "there is already an operator 'sink': give this one another name");
+}
+
+static void a_bad_table_of_an_operator_is_refused(void **state)
+{
+	static const weir_parameter twice[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT), PARAMETER(.name = "a", .type = WEIR_INT), {0}};
+	static const weir_parameter no_type[] = {PARAMETER(.name = "a"), {0}};
+	static const weir_parameter no_size[] = {{.name = "a", .type = WEIR_INT}, {0}};
+	static const weir_parameter bad_default[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "\"x\""), {0}};
+	static const weir_parameter no_json[] = {PARAMETER(.name = "a", .type = WEIR_STRING, .fallback = "x"),
+						 {0}};
+	static const weir_parameter beyond[] = {
+		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "5", .min = 1, .max = 4), {0}};
+	static const weir_parameter no_choice[] = {PARAMETER(.name = "a", .type = WEIR_CHOICE), {0}};
+	static const weir_port bad_name[] = {PORT(.name = "a.b"), {0}};
+	static const weir_port take[] = {PORT(.name = "in", .take = 2), {0}};
+	static const weir_port capacity[] = {PORT(.name = "in", .capacity = 65537), {0}};
+	static const weir_port same[] = {PORT(.name = "in"), {0}};
+	const weir_operator tables[] = {OPERATOR(.name = NULL),
+					OPERATOR(.name = "9"),
+					{.size = 8, .name = "a"},
+					OPERATOR(.name = "a", .parameters = twice),
+					OPERATOR(.name = "a", .parameters = no_type),
+					OPERATOR(.name = "a", .parameters = no_size),
+					OPERATOR(.name = "a", .parameters = bad_default),
+					OPERATOR(.name = "a", .parameters = no_json),
+					OPERATOR(.name = "a", .parameters = beyond),
+					OPERATOR(.name = "a", .parameters = no_choice),
+					OPERATOR(.name = "a", .inputs = bad_name),
+					OPERATOR(.name = "a", .inputs = take),
+					OPERATOR(.name = "a", .inputs = capacity),
+					OPERATOR(.name = "a", .inputs = same, .outputs = same)};
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (weir_registry_add_operator(rig->registry, &tables[i]) != WEIR_E_INVALID)
+			fail_msg("table %zu was taken", i);
+	assert_int_equal(weir_registry_add_operator(rig->registry, NULL), WEIR_E_INVALID);
+}
+
+static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	(void)verdict;
+}
+
+static void a_bad_table_of_a_condition_is_refused(void **state)
+{
+	static const weir_parameter reserved[] = {PARAMETER(.name = "type", .type = WEIR_INT), {0}};
+	const weir_condition tables[] = {
+		{.size = sizeof(weir_condition), .name = "a"},
+		{.size = sizeof(weir_condition), .name = "a", .ask = ask, .parameters = reserved},
+		{.size = sizeof(weir_condition), .name = "a", .ask = ask, .phase = (weir_phase)7},
+		{.size = 1, .name = "a", .ask = ask}};
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		assert_int_equal(weir_registry_add_condition(rig->registry, &tables[i]), WEIR_E_INVALID);
+}
+
+/* --- plugins --- */
+
+static void b06_a_plugin_brings_its_kinds(void **state)
+{
+	struct rig *rig = *state;
+
+	if (weir_registry_load(rig->registry, plugin(rig, "plugin_good")))
+		fail_msg("%s", weir_last_error());
+	assert_non_null(wr_registry_find_operator(rig->registry, "brought"));
+	assert_non_null(wr_registry_find_operator(rig->registry, "brought_too"));
+}
+
+static void f91_a_name_without_slash_is_a_file_of_this_folder(void **state)
+{
+	struct rig *rig = *state;
+	char here[512];
+
+	assert_refused(rig, "libm.so.6", WEIR_E_IO, "plugin 'libm.so.6' cannot be opened");
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(weir_registry_load(rig->registry, "plugin_good.so"), WEIR_OK);
+	assert_int_equal(chdir(here), 0);
+}
+
+static void f91_what_is_no_file_is_refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_refused(rig, "", WEIR_E_INVALID, "name a file");
+	assert_refused(rig, ".", WEIR_E_INVALID, "is not a regular file");
+	assert_refused(rig, "/dev/null", WEIR_E_INVALID, "is not a regular file");
+	assert_refused(rig, "no/such\x1b.so", WEIR_E_IO, "no/such\\u001b.so");
+}
+
+static void f91_a_world_writable_plugin_is_refused_before_it_is_loaded(void **state)
+{
+	struct rig *rig = *state;
+	const char *path = plugin(rig, "plugin_loud");
+
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_refused(rig, path, WEIR_E_INVALID, "chmod o-w");
+	assert_null(getenv("WEIR_LOUD")); /* its constructor did not run */
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_refused(rig, path, WEIR_E_INVALID, "no symbol weir_plugin");
+	assert_non_null(getenv("WEIR_LOUD"));
+	unsetenv("WEIR_LOUD");
+}
+
+static void f91_what_is_no_shared_object_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	char path[] = "/tmp/weir-plugin-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_int_equal(write(fd, "no object", 9), 9);
+	close(fd);
+	assert_refused(rig, path, WEIR_E_INVALID, "cannot be loaded");
+	unlink(path);
+}
+
+static void f92_another_abi_is_refused_before_any_call(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_refused(rig, plugin(rig, "plugin_abi"), WEIR_E_INVALID, "built for ABI 7 of weir, this is 2");
+	assert_refused(rig, plugin(rig, "plugin_sizes"), WEIR_E_INVALID, "tables of other sizes");
+}
+
+static void f94_a_plugin_whose_name_is_taken_adds_nothing(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_refused(rig, plugin(rig, "plugin_taken"), WEIR_E_INVALID,
+		       "there is already an operator 'sink'");
+	assert_null(wr_registry_find_operator(rig->registry, "added_before"));
+	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
+	assert_refused(rig, plugin(rig, "plugin_good"), WEIR_E_INVALID,
+		       "there is already an operator 'brought'");
+}
+
+/* The linker identifies objects by name, and the name here is a descriptor's number. */
+static void f95_the_next_plugin_is_not_taken_for_the_one_before(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_stays")), WEIR_OK);
+	assert_non_null(wr_registry_find_operator(rig->registry, "stays"));
+	weir_registry_destroy(rig->registry); /* the plugin stays loaded: it is linked with nodelete */
+	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
+	assert_non_null(wr_registry_find_operator(rig->registry, "brought"));
+	assert_null(wr_registry_find_operator(rig->registry, "stays"));
+}
+
+static void f90_a_registry_is_made_whole_or_not_at_all(void **state)
+{
+	struct rig *rig = *state;
+	weir_registry *registry = NULL;
+	int64_t n = 0;
+
+	(void)rig;
+	for (;; n++) {
+		wr_memory_fail_at(n, false);
+		weir_status status = weir_registry_create(&registry);
+		wr_memory_fail_at(-1, false);
+		if (!status)
+			break;
+		assert_int_equal(status, WEIR_E_NOMEM);
+		assert_null(registry);
+	}
+	assert_true(n > 1);
+	weir_registry_destroy(registry);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(kinds_come_sorted_by_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_added_is_found_here_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f94_a_name_that_is_taken_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_bad_table_of_an_operator_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_bad_table_of_a_condition_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(b06_a_plugin_brings_its_kinds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f91_what_is_no_file_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_world_writable_plugin_is_refused_before_it_is_loaded,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_what_is_no_shared_object_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f92_another_abi_is_refused_before_any_call, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f94_a_plugin_whose_name_is_taken_adds_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f95_the_next_plugin_is_not_taken_for_the_one_before, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f90_a_registry_is_made_whole_or_not_at_all, set_up,
+						tear_down),
+	};
+
+	folder = argc > 1 ? argv[1] : ".";
+	return cmocka_run_group_tests_name("registries", tests, NULL, NULL);
+}

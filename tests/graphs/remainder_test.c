@@ -1,0 +1,87 @@
+/* The remainder of a green context pool has a name, even if it is not the pool's default. */
+#include <string.h>
+
+#include "graphs/plan.h"
+#include "kinds.h"
+
+static const char text[] =
+	"{\"weir\": 1, \"resources\": {"
+	"\"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8, 16], "
+	"\"default_context_index\": 0},"
+	"\"rest\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": \"remainder\"},"
+	"\"usual\": {\"type\": \"green_context\", \"pool\": \"parts\"}},"
+	"\"entities\": ["
+	"{\"name\": \"a\", \"operator\": \"relay\", \"resources\": [\"rest\"]},"
+	"{\"name\": \"b\", \"operator\": \"sink\", \"resources\": [\"usual\"]}],"
+	"\"connections\": [[\"a.out\", \"b.in\"]], \"inlets\": [\"a.in\"]}";
+
+static weir_description *read_text(const char *json)
+{
+	weir_description *description = NULL;
+
+	assert_int_equal(weir_description_parse(&description, json, strlen(json), NULL, NULL), WEIR_OK);
+	return description;
+}
+
+static char *printed(weir_description *description)
+{
+	char *out = NULL;
+
+	assert_int_equal(weir_description_print(description, NULL, WEIR_AS_JSON, &out), WEIR_OK);
+	weir_description_destroy(description);
+	return out;
+}
+
+static void the_remainder_is_not_the_default(void **state)
+{
+	weir_description *description = read_text(text);
+	struct wr_plan *plan = NULL;
+
+	(void)state;
+	assert_int_equal(wr_plan_create(&plan, NULL, description, false, NULL, NULL), WEIR_OK);
+	assert_string_equal(plan->green_contexts[0].name, "rest");
+	assert_int_equal(plan->green_contexts[0].index, -1);
+	assert_int_equal(plan->green_contexts[1].index, 0);
+	wr_plan_destroy(plan);
+	weir_description_destroy(description);
+}
+
+static void a_printed_graph_names_it_again(void **state)
+{
+	char *once = printed(read_text(text)), *twice = printed(read_text(once));
+
+	(void)state;
+	assert_non_null(strstr(
+		once,
+		"\"rest\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": \"remainder\"}"));
+	assert_string_equal(once, twice);
+	weir_text_free(once);
+	weir_text_free(twice);
+}
+
+static void calls_name_it(void **state)
+{
+	weir_description *description = read_text(text);
+
+	(void)state;
+	assert_int_equal(weir_description_add_green_context(description, "too", "parts", WEIR_REMAINDER),
+			 WEIR_OK);
+	assert_int_equal(weir_description_add_green_context(description, "no", "parts", -3), WEIR_E_INVALID);
+	assert_int_equal(weir_description_put(description, "/entities/1/resources/0", "\"too\""), WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_put(description, "/resources/rest/index", "\"rest\""), WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "'rest' is not one of remainder"));
+	weir_description_destroy(description);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_remainder_is_not_the_default),
+		cmocka_unit_test(a_printed_graph_names_it_again),
+		cmocka_unit_test(calls_name_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
