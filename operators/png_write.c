@@ -15,7 +15,7 @@
 struct png_write {
 	const char *directory, *prefix;
 	int compression;
-	uint64_t written;
+	uint64_t every, received, written;
 	int folder;             /* descriptor of `directory` */
 	char *name, *temporary; /* "directory/prefix000000.png", ".prefix000000.png.1234" */
 	size_t room;            /* size of each buffer */
@@ -44,6 +44,15 @@ static const weir_parameter parameters[] = {
 		.min = 0,
 		.max = 9,
 		.help = "0 none, 1 fast ... 9 small",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "every",
+		.type = WEIR_INT,
+		.fallback = "1",
+		.min = 1,
+		.max = INT64_MAX,
+		.help = "writes the first image and then every n-th; the others are not looked at",
 	},
 	{.name = NULL},
 };
@@ -142,6 +151,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	*self = (struct png_write){.directory = weir_values_string(values, "directory"), .folder = -1};
 	self->prefix = weir_values_string(values, "prefix");
 	self->compression = (int)weir_values_int(values, "compression");
+	self->every = (uint64_t)weir_values_int(values, "every");
 	status = make_names(context, self);
 	if (!status)
 		status = make_directory(context, self);
@@ -177,14 +187,18 @@ static weir_status write_file(weir_context *context, struct png_write *self, con
 static weir_status write_message(weir_context *context, void *state, weir_message *message)
 {
 	const weir_tensor *tensor = weir_message_tensor(message);
+	struct png_write *self = state;
 	struct wr_image image;
-	weir_status status = wr_tensor_image(context, tensor, &image);
+	weir_status status;
 
+	if (self->received++ % self->every)
+		return WEIR_OK;
+	status = wr_tensor_image(context, tensor, &image);
 	if (!status)
 		status = wr_tensor_on_host(context, tensor);
 	if (!status)
 		status = wr_message_finished(context, message);
-	return status ? status : write_file(context, state, weir_message_data(message), image);
+	return status ? status : write_file(context, self, weir_message_data(message), image);
 }
 
 static weir_status compute(weir_context *context, void *state)
@@ -195,7 +209,7 @@ static weir_status compute(weir_context *context, void *state)
 const weir_operator wr_png_write = {
 	.size = sizeof(weir_operator),
 	.name = "png_write",
-	.help = "writes each image to a PNG file of its own, numbered from 0 in each run",
+	.help = "writes each image, or every n-th, to a PNG file of its own, numbered from 0 in each run",
 	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct png_write),
 	.parameters = parameters,

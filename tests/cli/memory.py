@@ -65,7 +65,8 @@ def xb31_a_graph_that_is_run(weir):
 
 
 def xb31_a_graph_that_reads_and_writes_pictures(weir):
-    options = ["--set", f"read.path={EDGES.parent}/images/coffee.png", "--set", f"write.directory={FOLDER}/pictures"]
+    options = ["--set", f"read.path={EDGES.parent}/images/coffee.png", "--set", "read.repeat=20"]
+    options += ["--set", f"write.directory={FOLDER}/pictures", "--set", "write.every=1"]
     expect(weir, "run", "--backend", "host", "--workers", "2", *options, str(EDGES))
 
 

@@ -18,7 +18,7 @@ REPEAT = 3  # of the photographs
 def run(given, graph, backend, signal, folder, limit=acceptance.LIMIT):
     return acceptance.run(
         [given.weir, "run", graph, "--quiet", "--backend", backend, "--signal", signal, "--set", f"read.repeat={REPEAT}"]
-        + ["--set", f"write.directory={folder}"],
+        + ["--set", f"write.directory={folder}", "--set", "write.every=1"],
         limit,
     )
 

@@ -13,7 +13,7 @@ def pictures(given, folder, backend, signal, workers):
     """name -> digest of the files that a run of edges writes."""
     ended = acceptance.run(
         [given.weir, "run", acceptance.EDGES, "--quiet", "--backend", backend, "--signal", signal, "--workers", workers]
-        + ["--set", f"read.repeat={REPEAT}", "--set", f"write.directory={folder}"]
+        + ["--set", f"read.repeat={REPEAT}", "--set", f"write.directory={folder}", "--set", "write.every=1"]
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", ""), (backend, signal, workers, ended)
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in pathlib.Path(folder).iterdir()}

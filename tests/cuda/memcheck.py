@@ -29,7 +29,7 @@ def weir_run(given, *more):
 
 def f60_memcheck_finds_nothing_in_edges(given):
     with tempfile.TemporaryDirectory(prefix="weir-memcheck-") as folder:
-        settings = ["--set", "read.repeat=1", "--set", f"write.directory={folder}"]
+        settings = ["--set", "read.repeat=1", "--set", f"write.directory={folder}", "--set", "write.every=1"]
         is_clean(given, "edges", weir_run(given, acceptance.EDGES, *settings))
 
 

@@ -75,7 +75,7 @@ def record(given, folder):
         env.update(CUDA_INJECTION64_PATH=recorder, WEIR_CUPTI=library)
     ended = acceptance.run(
         [given.weir, "run", acceptance.EDGES, "--backend", given.backend, "--signal", given.signal, "--quiet"]
-        + ["--set", f"read.repeat={FRAMES // 3}", "--set", f"write.directory={folder}/pictures"],
+        + ["--set", f"read.repeat={FRAMES // 3}", "--set", f"write.directory={folder}/pictures", "--set", "write.every=1"],
         env=env,
     )
     assert ended.returncode == 0 and not ended.stderr, ended
@@ -130,6 +130,7 @@ def workers_use_little_time_beside_compute(given):
         came = acceptance.run_json(
             [given.program("probe"), acceptance.EDGES, "--backend", given.backend, "--signal", given.signal]
             + ["--until", "write", "--set", f"read.repeat={given.repeat}", "--set", f"write.directory={folder}"]
+            + ["--set", "write.every=1"]
         )
     assert came["status"] == "ok" and came["conserved"], came
     ratio = came["worker_cpu"] / came["compute"] if came["compute"] else 0

@@ -442,6 +442,32 @@ static void png_write_makes_the_folder_and_numbers_whole_files(void **state)
 	rig_stop(&rig);
 }
 
+static int height_of(const char *name)
+{
+	struct wr_picture picture;
+	int height = wr_picture_open(&picture, in_folder(name)) ? (int)picture.image.height : -1;
+
+	wr_picture_close(&picture);
+	return height;
+}
+
+static void png_write_writes_the_first_image_and_then_every_nth(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_start_with(&rig, &wr_png_write, "directory=%s every=3", folder);
+	for (int i = 0; i < 8; i++) { /* would fail if it looked at another one than 0, 3 and 6 */
+		rig_give(&rig, rig_image(i % 3 ? RIG_DEVICE : WEIR_HOST, i + 1, 2, 1));
+		assert_int_equal(rig_tick(&rig), WEIR_OK);
+	}
+	rig_stop(&rig);
+	assert_int_equal(files_in(folder), 3);
+	assert_int_equal(height_of("frame000000.png"), 1);
+	assert_int_equal(height_of("frame000001.png"), 4);
+	assert_int_equal(height_of("frame000002.png"), 7);
+}
+
 static void e06_png_write_refuses_places_it_cannot_write_to(void **state)
 {
 	struct rig rig;
@@ -499,6 +525,7 @@ int main(void)
 		IN_A_FOLDER(e06_png_read_of_a_picture_without_its_end_emits_nothing),
 		IN_A_FOLDER(f40_png_read_without_memory_fails_and_leaks_nothing),
 		IN_A_FOLDER(png_write_makes_the_folder_and_numbers_whole_files),
+		IN_A_FOLDER(png_write_writes_the_first_image_and_then_every_nth),
 		IN_A_FOLDER(e06_png_write_refuses_places_it_cannot_write_to),
 		IN_A_FOLDER(e06_png_write_refuses_what_the_device_still_writes_and_names_the_condition),
 	};
