@@ -1,8 +1,8 @@
 /*
  * The library's atomics: C11's, named by their order. In the seam build (WR_SEAM) each is a switching point
- * of the seeded fiber scheduler (base/sim.h), so that the real scheduler code runs under many interleavings;
- * in other builds the switching point is nothing. No stand-alone fences, which ThreadSanitizer does not
- * support.
+ * of the seeded fiber scheduler (sim/simulation.h), so that the real scheduler code runs under many
+ * interleavings; in other builds the switching point is nothing. No stand-alone fences, which ThreadSanitizer
+ * does not support.
  */
 #ifndef WR_BASE_ATOMIC_H
 #define WR_BASE_ATOMIC_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #ifdef WR_SEAM
-void wr_switch(void); /* base/sim.c; returns at once when the caller is no fiber */
+void wr_switch(void); /* base/thread.c; returns at once when the caller is no fiber */
 #else
 #define wr_switch() ((void)0)
 #endif

@@ -10,7 +10,7 @@ int64_t wr_now(void)
 	struct timespec now;
 
 	if (fiber)
-		return wr_fiber_now(fiber);
+		return wr_world()->now(fiber);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

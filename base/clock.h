@@ -1,4 +1,5 @@
-/* The only clock of the library: CLOCK_MONOTONIC, or the virtual time of the caller's world (base/sim.h). */
+/* The only clock of the library: CLOCK_MONOTONIC, or the virtual time of the caller's world
+ * (sim/simulation.h). */
 #ifndef WR_BASE_CLOCK_H
 #define WR_BASE_CLOCK_H
 

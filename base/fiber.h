@@ -1,6 +1,6 @@
 /*
- * The interface of a world's fibers (base/sim.c) for base/thread.c, clock.c and status.c. Private to base.
- * Unless a comment says otherwise a function is called by a fiber, and is a switching point.
+ * What base/ knows of a simulated world (sim/): whether the caller is a fiber, and a table of calls that the
+ * world registers. base/ never calls sim/ by name. Private to base and sim.
  */
 #ifndef WR_BASE_FIBER_H
 #define WR_BASE_FIBER_H
@@ -8,10 +8,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-/*
- * The thread-local state. A switch of fibers swaps all of
- * it, so that threads and fibers read it in the same way.
- */
+/* The thread-local state. A switch of fibers swaps all of it, so that threads and fibers read it in the same
+ * way. */
 struct wr_here {
 	struct wr_fiber *fiber; /* NULL: no fiber runs in this thread */
 	void *local;            /* wr_thread_local */
@@ -46,20 +44,40 @@ static inline struct wr_fiber *wr_fiber_here(void)
 	return wr_read(&wr_worlds) ? WR_HERE.fiber : NULL;
 }
 
-char *wr_fiber_error(struct wr_fiber *fiber);       /* its last error, WR_ERROR_BYTES; no switching point */
-int64_t wr_fiber_now(const struct wr_fiber *fiber); /* no switching point */
+/*
+ * The calls of a world, for base/thread.c, clock.c and status.c. Unless a comment says otherwise a call is
+ * made by a fiber, and is a switching point.
+ */
+struct wr_world_calls {
+	char *(*error)(struct wr_fiber *fiber);       /* its last error, WR_ERROR_BYTES; no switching point */
+	int64_t (*now)(const struct wr_fiber *fiber); /* no switching point */
+	void (*point)(struct wr_fiber *self);         /* a switching point and nothing else */
 
-weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
-/* The driving thread may call it while no fiber runs: the world then goes on until the fiber is done. */
-void wr_fiber_join(struct wr_fiber *fiber);
-void wr_fiber_yield(void);
-void wr_fiber_sleep(int64_t ns);
-/* Called by the driving thread it only waits until no fiber owns the mutex. */
-void wr_fiber_lock(struct wr_mutex *mutex);
-void wr_fiber_unlock(struct wr_mutex *mutex);
-bool wr_fiber_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);
-void wr_fiber_broadcast(struct wr_cond *cond); /* also by the driving thread */
-bool wr_fiber_park(struct wr_parker *parker, int64_t until);
-void wr_fiber_unpark(struct wr_parker *parker); /* also by the driving thread */
+	weir_status (*start)(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
+	/* The driving thread may call it while no fiber runs: the world then goes on until the fiber is done.
+	 */
+	void (*join)(struct wr_fiber *fiber);
+	void (*yield)(void);
+	void (*sleep)(int64_t ns);
+	/* Called by the driving thread it only waits until no fiber owns the mutex. */
+	void (*lock)(struct wr_mutex *mutex);
+	void (*unlock)(struct wr_mutex *mutex);
+	bool (*wait)(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until);
+	void (*broadcast)(struct wr_cond *cond); /* also by the driving thread */
+	bool (*park)(struct wr_parker *parker, int64_t until);
+	void (*unpark)(struct wr_parker *parker); /* also by the driving thread */
+};
+
+/* Around the life of a world; all worlds have the same calls. Thread: any. */
+void wr_world_open(const struct wr_world_calls *calls);
+void wr_world_close(void);
+
+/* The calls. Relaxed, as wr_worlds: they are stored before the first world is counted and never change. */
+extern const struct wr_world_calls *_Atomic wr_world_table;
+
+static inline const struct wr_world_calls *wr_world(void)
+{
+	return wr_read(&wr_world_table);
+}
 
 #endif

@@ -16,7 +16,7 @@ char *wr_error_here(void)
 {
 	struct wr_fiber *fiber = wr_fiber_here();
 
-	return fiber ? wr_fiber_error(fiber) : of_thread;
+	return fiber ? wr_world()->error(fiber) : of_thread;
 }
 
 weir_status wr_vfail(weir_status status, const char *format, va_list list)

@@ -1,5 +1,5 @@
 /*
- * Each call first checks whether the caller is a fiber; if so base/sim.c does it. While a fiber owns a mutex,
+ * Each call first checks whether the caller is a fiber; if x. While a fiber owns a mutex,
  * or waits on a condition variable or parker, the object points to it (or to its world), so that the thread
  * that drives the world finds it. Among real threads these pointers stay NULL and are only read.
  */
@@ -26,6 +26,7 @@ enum { NAME_BYTES = 16 }; /* the kernel's limit for a thread's name */
 enum { HANDLER_STACK = 1 << 15 };
 
 _Atomic unsigned wr_worlds;
+const struct wr_world_calls *_Atomic wr_world_table;
 
 #ifdef WR_SEAM
 _Thread_local struct wr_here wr_here_of_thread __attribute__((tls_model("initial-exec")));
@@ -36,6 +37,27 @@ __attribute__((noinline)) struct wr_here *wr_here_find(void)
 {
 	__asm__ volatile(""); /* or the compiler finds that the result is constant, and calls it once */
 	return &of_thread;
+}
+#endif
+
+void wr_world_open(const struct wr_world_calls *calls)
+{
+	wr_note(&wr_world_table, calls);
+	wr_fetch_add(&wr_worlds, 1);
+}
+
+void wr_world_close(void)
+{
+	wr_fetch_sub(&wr_worlds, 1);
+}
+
+#ifdef WR_SEAM
+void wr_switch(void)
+{
+	struct wr_fiber *self = WR_HERE.fiber;
+
+	if (self)
+		wr_world()->point(self);
 }
 #endif
 
@@ -141,7 +163,7 @@ weir_status wr_thread_start_watched(struct wr_thread *thread, const char *name, 
 
 	*thread = (struct wr_thread){0};
 	status = wr_fiber_here()
-			 ? wr_fiber_start(&thread->fiber, name, fn, arg)
+			 ? wr_world()->start(&thread->fiber, name, fn, arg)
 			 : start_posix(thread, name, (struct start){.fn = fn, .arg = arg, .died = died});
 	thread->started = status == WEIR_OK;
 	return status;
@@ -153,7 +175,7 @@ void wr_thread_join(struct wr_thread *thread)
 		return;
 	thread->started = false;
 	if (thread->fiber)
-		wr_fiber_join(thread->fiber);
+		wr_world()->join(thread->fiber);
 	else
 		pthread_join(thread->handle, NULL);
 	thread->fiber = NULL;
@@ -162,7 +184,7 @@ void wr_thread_join(struct wr_thread *thread)
 void wr_thread_yield(void)
 {
 	if (wr_fiber_here())
-		wr_fiber_yield();
+		wr_world()->yield();
 	else
 		sched_yield();
 }
@@ -206,7 +228,7 @@ void wr_thread_sleep(int64_t ns)
 	struct timespec until;
 
 	if (wr_fiber_here()) {
-		wr_fiber_sleep(ns);
+		wr_world()->sleep(ns);
 		return;
 	}
 	if (ns <= 0)
@@ -284,7 +306,7 @@ static __attribute__((noinline)) void lock_beside_worlds(struct wr_mutex *mutex)
 	bool real = !wr_fiber_here();
 
 	if (!real || mutex->owner)
-		wr_fiber_lock(mutex);
+		wr_world()->lock(mutex);
 	if (real)
 		check_no_error(pthread_mutex_lock(&mutex->handle));
 }
@@ -292,7 +314,7 @@ static __attribute__((noinline)) void lock_beside_worlds(struct wr_mutex *mutex)
 static __attribute__((noinline)) void unlock_beside_worlds(struct wr_mutex *mutex)
 {
 	if (wr_fiber_here())
-		wr_fiber_unlock(mutex);
+		wr_world()->unlock(mutex);
 	else
 		check_no_error(pthread_mutex_unlock(&mutex->handle));
 }
@@ -357,7 +379,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 	int error;
 
 	if (wr_fiber_here())
-		return wr_fiber_wait(cond, mutex, until);
+		return wr_world()->wait(cond, mutex, until);
 	at = timespec_of(until);
 	error = until == WR_FOREVER ? pthread_cond_wait(&cond->handle, &mutex->handle)
 				    : pthread_cond_timedwait(&cond->handle, &mutex->handle, &at);
@@ -368,7 +390,7 @@ bool wr_cond_wait(struct wr_cond *cond, struct wr_mutex *mutex, int64_t until)
 void wr_cond_broadcast(struct wr_cond *cond)
 {
 	if (wr_fiber_here() || cond->sim)
-		wr_fiber_broadcast(cond);
+		wr_world()->broadcast(cond);
 	else
 		check_no_error(pthread_cond_broadcast(&cond->handle));
 }
@@ -392,7 +414,7 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 	uint32_t seen;
 
 	if (wr_fiber_here())
-		return wr_fiber_park(parker, until);
+		return wr_world()->park(parker, until);
 	do {
 		seen = TOKEN;
 		if (wr_cas(&parker->word, &seen, EMPTY))
@@ -416,7 +438,7 @@ void wr_unpark(struct wr_parker *parker)
 	int error;
 
 	if (wr_fiber_here() || parker->waiter) {
-		wr_fiber_unpark(parker);
+		wr_world()->unpark(parker);
 		return;
 	}
 	if (wr_exchange(&parker->word, TOKEN) != WAITS)

@@ -1,8 +1,8 @@
 /*
  * Threads, mutexes, condition variables and parkers: POSIX ones or, if the caller is a fiber of a simulated
- * world (base/sim.h), the world's. During a run an object must be used either by threads or by fibers. The
- * thread that drives a world may also use the world's objects while no fiber runs (uncontended lock, unpark).
- * Real threads start with all POSIX signals blocked (B4).
+ * world (sim/simulation.h), the world's. During a run an object must be used either by threads or by fibers.
+ * The thread that drives a world may also use the world's objects while no fiber runs (uncontended lock,
+ * unpark). Real threads start with all POSIX signals blocked (B4).
  */
 #ifndef WR_BASE_THREAD_H
 #define WR_BASE_THREAD_H

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/status.h"
 
 #define KICKED 1u /* bit of `kicked` */

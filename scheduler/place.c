@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "scheduler/finisher.h"

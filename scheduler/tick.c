@@ -4,7 +4,7 @@
  * references to the inputs (T4).
  */
 #include "base/clock.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 

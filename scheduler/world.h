@@ -6,7 +6,7 @@
 #ifndef WR_SCHEDULER_WORLD_H
 #define WR_SCHEDULER_WORLD_H
 
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "scheduler/scheduler.h"
 
 /*

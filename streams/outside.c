@@ -5,7 +5,7 @@
  *
  * Native events and streams of the program exist with the cuda backend only.
  */
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/status.h"
 #include "streams/outside.h"
 #include "streams/system.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/status.h"
 #include "streams/host/fifo.h"
 #include "streams/system.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 #include "test.h"
 

@@ -8,7 +8,7 @@ DOORS = [
     (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"scheduler/loop\.c$")),
     (re.compile(r"jansson"), "jansson", re.compile(r"graphs/json\.c$")),
     (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
-    (re.compile(r"sanitizer/"), "the sanitizers' interface", re.compile(r"base/coroutine\.c$")),
+    (re.compile(r"sanitizer/"), "the sanitizers' interface", re.compile(r"sim/coroutine\.c$")),
     (re.compile(r"nvtx"), "NVTX", re.compile(r"trace/nvtx\.c$")),
     (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda/\w+\.[ch]|operators/\w+\.cuh?)$")),
 ]

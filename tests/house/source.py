@@ -6,17 +6,18 @@ import sys
 # A room may use the rooms in its line; every room may use `weir.h`.
 MAY_USE = {
     "base": [],
+    "sim": ["base"],
     "trace": ["base"],
-    "streams": ["base", "trace"],
+    "streams": ["base", "sim", "trace"],
     "graphs": ["base", "trace", "streams"],
     "conditions": [],
     "operators": [],
-    "scheduler": ["base", "trace", "streams", "graphs"],
+    "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "cli": [],
     "examples": [],
     "bench": [],
 }
-LIBRARY = ["base", "trace", "streams", "graphs", "conditions", "operators", "scheduler"]
+LIBRARY = ["base", "sim", "trace", "streams", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)

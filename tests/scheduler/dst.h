@@ -5,7 +5,7 @@
 #ifndef TESTS_SCHEDULER_DST_H
 #define TESTS_SCHEDULER_DST_H
 
-#include "base/random.h"
+#include "sim/random.h"
 #include "weir.h"
 
 #define DST_ENTITIES 5

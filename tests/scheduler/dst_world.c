@@ -12,7 +12,7 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 #include "dst.h"
 #include "rest.h"

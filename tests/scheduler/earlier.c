@@ -1,7 +1,7 @@
 /* A time that becomes earlier while the loop enters the previous
  * one into its heap; atomics are switching points. */
 #include "base/clock.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 #include "rig.h"
 

@@ -1,7 +1,7 @@
 /* The set of queues with new messages (scheduler/fan_in.h), under many orders of its atomics. */
 #include "base/bug.h"
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "scheduler/fan_in.h"
 #include "queue_rig.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/random.h"
-#include "base/sim.h"
+#include "sim/random.h"
+#include "sim/simulation.h"
 #include "rest.h"
 #include "rig.h"
 

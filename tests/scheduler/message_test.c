@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "base/random.h"
+#include "sim/random.h"
 #include "scheduler/pool.h"
 #include "system.h"
 

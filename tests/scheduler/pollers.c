@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/coroutine.h"
+#include "sim/coroutine.h"
 #include "base/thread.h"
 #include "scheduler/graph.h"
 #include "rig.h"

@@ -1,6 +1,6 @@
 /* At the end of a run: pokes as it becomes quiescent, and pushers without a pause.
  * Atomics are switching points. */
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 #include "rig.h"
 

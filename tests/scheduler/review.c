@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/sim.h"
+#include "sim/random.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 #include "scheduler/graph.h"
 #include "scheduler/pool.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
 
 _Thread_local const char *rig_backend = "sim";

@@ -4,7 +4,7 @@
  */
 #include "base/bug.h"
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "queue_rig.h"
 
 #define SEEDS    1000

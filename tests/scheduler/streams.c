@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/coroutine.h"
+#include "sim/coroutine.h"
 #include "base/memory.h"
 #include "scheduler/graph.h"
 #include "scheduler/pool.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "sim/random.h"
 #include "base/thread.h"
 #include "rig.h"
 

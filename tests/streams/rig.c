@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "test.h"
 
 #define SECOND 1000000000

@@ -11,7 +11,7 @@
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "rig.h"
 #include "test.h"
 

@@ -1,9 +1,10 @@
 /*
- * A coroutine: a function with a stack of its own, and the switch between two of them. Private to base.
- * Stacks have a guard page below and are pooled in the process, since tests make millions of coroutines.
+ * A coroutine: a function with a stack of its own, and the switch between two of them. Private to sim, but
+ * for the macros WR_ASAN and WR_TSAN. Stacks have a guard page below and are pooled in the process, since
+ * tests make millions of coroutines.
  */
-#ifndef WR_BASE_COROUTINE_H
-#define WR_BASE_COROUTINE_H
+#ifndef WR_SIM_COROUTINE_H
+#define WR_SIM_COROUTINE_H
 
 #include <stddef.h>
 

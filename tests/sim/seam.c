@@ -6,9 +6,9 @@
 
 #include "base/atomic.h"
 #include "base/bug.h"
-#include "base/sim.h"
+#include "sim/simulation.h"
 #include "base/thread.h"
-#include "test.h"
+#include "tests/base/test.h"
 
 enum { POKED = 1, RUNNING = 2 };
 enum { POKERS = 2, POKES = 3 };

@@ -9,7 +9,7 @@
  * came before the switch happened before what comes after it. A pooled stack may be poisoned by frames that
  * never returned, so it is unpoisoned before it is reused.
  */
-#include "base/coroutine.h"
+#include "sim/coroutine.h"
 
 #include <pthread.h>
 #include <stdint.h>

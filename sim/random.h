@@ -1,6 +1,6 @@
 /* Random numbers from a seed: small, fast, the same on every machine; not for secrets. */
-#ifndef WR_BASE_RANDOM_H
-#define WR_BASE_RANDOM_H
+#ifndef WR_SIM_RANDOM_H
+#define WR_SIM_RANDOM_H
 
 #include <stdint.h>
 

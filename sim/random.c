@@ -2,7 +2,7 @@
  * xoshiro256** (Blackman and Vigna), its state filled by
  * splitmix64 (Steele, Lea and Flood), as their authors advise.
  */
-#include "base/random.h"
+#include "sim/random.h"
 
 static uint64_t rotate(uint64_t x, int by)
 {

@@ -1,6 +1,6 @@
-#include "base/random.h"
+#include "sim/random.h"
 
-#include "test.h"
+#include "tests/base/test.h"
 
 enum { DRAWS = 60000 };
 

@@ -9,10 +9,10 @@
  * others are then suspended until the next call. One thread at a time drives a world; worlds in different
  * threads are independent.
  */
-#ifndef WR_BASE_SIM_H
-#define WR_BASE_SIM_H
+#ifndef WR_SIM_SIMULATION_H
+#define WR_SIM_SIMULATION_H
 
-#include "base/random.h"
+#include "sim/random.h"
 #include "weir.h"
 
 struct wr_sim;

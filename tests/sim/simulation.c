@@ -1,4 +1,4 @@
-#include "base/sim.h"
+#include "sim/simulation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "test.h"
+#include "tests/base/test.h"
 
 #define SECOND INT64_C(1000000000)
 enum { SEEDS = 200 };
