@@ -1,6 +1,6 @@
 /*
- * The caller's calls on a run: start, wait, turn, stop. In a simulated run they enter the scheduler's world
- * (world.h), since they wait on its fibers; stop does not, as it may be called from a signal handler.
+ * The caller's calls on a run: start, wait, turn, and its counters. In a simulated run they enter the
+ * scheduler's world (world.h), since they wait on its fibers.
  */
 #include <limits.h>
 #include <poll.h>
@@ -148,22 +148,6 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 	return status ? status : weir_scheduler_wait(scheduler, -1, NULL);
 }
 
-void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
-{
-	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
-	if (scheduler->graph->owns_world)
-		return; /* may be a signal handler, and the loop polls `asked` (run.c) */
-	wr_loop_kick(&scheduler->loop);
-}
-
-void weir_context_drain(weir_context *context)
-{
-	weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
-
-	if (scheduler)
-		weir_scheduler_stop(scheduler, true);
-}
-
 int weir_scheduler_fd(weir_scheduler *scheduler)
 {
 	return scheduler->options.own_loop ? scheduler->loop.set : -1;
@@ -183,19 +167,57 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-bool weir_scheduler_running(const weir_scheduler *scheduler)
-{
-	return !wr_run_ended((weir_scheduler *)scheduler);
-}
-
-bool weir_scheduler_stopping(const weir_scheduler *scheduler)
-{
-	weir_scheduler *self = (weir_scheduler *)scheduler;
-
-	return !wr_run_ended(self) && wr_load(&self->asked);
-}
-
 const char *weir_scheduler_where(const weir_scheduler *scheduler)
 {
 	return wr_system_where(scheduler->graph->system);
+}
+
+/* --- counters (E5) --- */
+
+bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
+{
+	weir_entity *entity;
+	weir_entity_counts counts;
+
+	if (i >= scheduler->graph->entity_count)
+		return false;
+	entity = &scheduler->graph->entities[i];
+	counts = (weir_entity_counts){
+		.size = sizeof counts,
+		.entity = entity->plan->name,
+		.ticks = wr_read(&entity->counters.ticks),
+		.received = wr_read(&entity->counters.received),
+		.emitted = wr_read(&entity->counters.emitted),
+		.unconnected = wr_read(&entity->counters.unconnected),
+		.compute_ns = wr_read(&entity->counters.compute_ns),
+		.most_in_flight = wr_read(&entity->counters.most_in_flight),
+		.done = wr_load(&entity->state) & WR_DONE,
+		.lost = wr_read(&entity->counters.lost),
+	};
+	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
+}
+
+bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
+{
+	struct wr_connection *connection;
+	struct wr_queue_counters *counters;
+	weir_queue_counts counts;
+
+	if (i >= scheduler->graph->connection_count)
+		return false;
+	connection = scheduler->graph->connections[i];
+	counters = &connection->queue.counters;
+	counts = (weir_queue_counts){
+		.size = sizeof counts,
+		.from = connection->from,
+		.to = connection->to,
+		.pushed = wr_read(&counters->pushed),
+		.delivered = wr_read(&counters->delivered),
+		.dropped = wr_read(&counters->dropped),
+		.closed = wr_read(&counters->closed) + wr_read(&counters->taken_back),
+		.queued = wr_queue_snapshot(&connection->queue),
+		.abandoned = wr_read(&counters->abandoned),
+		.capacity = connection->queue.capacity,
+	};
+	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }

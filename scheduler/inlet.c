@@ -61,6 +61,16 @@ void wr_inlets_open(weir_graph *graph)
 	}
 }
 
+bool wr_inlet_is_open(weir_inlet *inlet)
+{
+	bool open;
+
+	wr_mutex_lock(&inlet->lock);
+	open = inlet->open;
+	wr_mutex_unlock(&inlet->lock);
+	return open;
+}
+
 void wr_inlet_end(weir_inlet *inlet)
 {
 	bool was_open;

@@ -114,7 +114,7 @@ void wr_loop_kick(struct wr_loop *loop)
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
-		return; /* from outside its world: the simulated loop polls (run.c) */
+		return; /* from outside its world: the simulated loop polls (turn.c) */
 	/* A read-modify-write in either case, so that clearing the bit acquires what came before the kick. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
 		;

@@ -295,7 +295,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	struct wr_queue *queue = &outlet->connection->queue;
 	struct wr_slot slot;
 
-	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (finish.c). */
+	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (end.c). */
 	while (!has_finished(outlet)) {
 		if (outlet->ended && !outlet->holding)
 			return wr_fail(WEIR_E_CLOSED, "outlet: it is empty and no more messages will come");

@@ -82,7 +82,7 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	else if (verdict->signal == WR_SIGNAL_INLINE)
 		status = wr_signal_inline(system, entity->id, fences, count, token);
 	if (!status && verdict->signal == WR_SIGNAL_FLAG)
-		wr_poll_armed(scheduler);
+		wr_wake_poller(scheduler);
 	if (status == WEIR_E_UNSUPPORTED)
 		status = wr_signal_arm(system, entity->id, fences, count, token);
 	return status;

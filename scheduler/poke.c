@@ -3,22 +3,11 @@
  * no worker first takes a live reference, so the run cannot be closed between the change of state and the
  * push. An entry that is pushed keeps this reference.
  */
+#include <string.h>
+
 #include "base/bug.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
-
-struct wr_worker *wr_worker_here(const weir_scheduler *scheduler)
-{
-	struct wr_worker *worker = wr_thread_local();
-
-	return worker && worker->scheduler == scheduler ? worker : NULL;
-}
-
-void wr_drop_live(weir_scheduler *scheduler)
-{
-	if (wr_live_drop(&scheduler->live))
-		wr_loop_kick(&scheduler->loop);
-}
 
 /* Seeded bug: changes the state before it takes the reference. */
 static bool poke_state_first(weir_scheduler *scheduler, weir_entity *entity)
@@ -75,4 +64,76 @@ weir_status weir_entity_poke(weir_entity *entity)
 	if (wr_poke(entity))
 		return WEIR_OK;
 	return wr_fail_plainly(WEIR_E_CLOSED, entity->plan->name, "no run is on: poke it after the start");
+}
+
+/* --- conditions told from outside (C6) --- */
+
+weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		if (strcmp(entity->conditions[i].plan->name, condition))
+			continue;
+		wr_store(&entity->conditions[i].told, told);
+		wr_poke(entity); /* refused between runs: the value stays for the next run */
+		return WEIR_OK;
+	}
+	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s'", entity->plan->name, condition);
+}
+
+weir_status weir_entity_enable(weir_entity *entity, bool on)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
+			return weir_entity_tell(entity, entity->conditions[i].plan->name,
+						on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition: add one to enable or disable it",
+		       entity->plan->name);
+}
+
+/*
+ * The callbacks by which streams/ reports to the scheduler: a token has fired, the loop has something to
+ * look at, work that holds the run open begins or ends. Thread: any, the driver's included, so nothing here
+ * waits, allocates or calls CUDA.
+ */
+
+static weir_scheduler *scheduler_of(struct wr_waker *waker)
+{
+	return (weir_scheduler *)(void *)((char *)waker - offsetof(struct weir_scheduler, waker));
+}
+
+static void waker_kick(struct wr_waker *waker)
+{
+	wr_loop_kick(&scheduler_of(waker)->loop);
+}
+
+static void waker_take(struct wr_waker *waker)
+{
+	weir_scheduler *scheduler = scheduler_of(waker);
+
+	wr_live_take(&scheduler->live);
+	if (!wr_load(&scheduler->watching))
+		wr_loop_kick(&scheduler->loop); /* the health watch must run again */
+}
+
+static void waker_drop(struct wr_waker *waker)
+{
+	wr_drop_live(scheduler_of(waker));
+}
+
+/* What a poller's own look fires goes to its own queue; every other poke may come from a foreign thread. */
+static void waker_poke(struct wr_waker *waker, uint32_t entity)
+{
+	weir_scheduler *scheduler = scheduler_of(waker);
+	weir_entity *woken = wr_graph_at(scheduler->graph, entity);
+	struct wr_worker *worker = wr_worker_here(scheduler);
+
+	if (!worker || !worker->polling)
+		wr_poke_foreign(scheduler, woken);
+	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)
+		wr_push_fired(worker, woken);
+}
+
+void wr_waker_init(struct wr_waker *waker)
+{
+	*waker = (struct wr_waker){waker_poke, waker_kick, waker_take, waker_drop};
 }

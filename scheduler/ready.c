@@ -4,14 +4,22 @@
  * Each worker has a ring (the owner pushes at the tail; the owner and thieves take at the head by CAS) and,
  * in front of it, a `next` slot, so that the receiver of a message runs on the warm core. A thief may take
  * from the slot, too. An entity that waited for room goes to the end of the ring: when it is popped it often
- * has a message as well, which saves a review. Threads that are no workers push to the injector
- * (injector.c).
+ * has a message as well, which saves a review.
+ *
+ * Threads that are no workers, such as the driver's, push to the injector: an intrusive stack, one CAS, no
+ * lock. A worker empties that stack by one exchange, reverses it and appends it to the backlog, a list behind
+ * a lock that only workers take. What a timer has poked is in the due list, under the same lock; only the
+ * loop thread pushes there. Each pop looks there first, except every WR_INJECTOR_EVERY-th, which begins with
+ * the injector. Each entry of the injector and of the due list has a live reference of its own (S4).
  *
  * No wake-up is lost: a pusher pushes by a sequentially consistent store or read-modify-write and then looks
- * at the announced sleeps; a worker announces its sleep in the same way and then looks at every queue. At
- * least one of the two sees the other.
+ * at the announced sleeps (wr_wake_one); a worker announces its sleep in the same way and then looks at every
+ * queue (wr_any_work). At least one of the two sees the other. The worker that moves a batch from the stack
+ * to the backlog is awake meanwhile, and it looks at the announced sleeps after appending.
  */
-#include "scheduler/scheduler.h"
+#include "scheduler/world.h"
+
+/* --- waking a worker --- */
 
 /* Prefers a sleeper that is not the poller, which sleeps with a timeout and has work after it. */
 static uint64_t choose_sleeper(weir_scheduler *scheduler, uint64_t sleepers)
@@ -40,6 +48,156 @@ void wr_wake_all(weir_scheduler *scheduler)
 		wr_unpark(&scheduler->workers[i].parker);
 }
 
+bool wr_poller_wanted(weir_scheduler *scheduler)
+{
+	struct wr_system *system = scheduler->graph->system;
+
+	return system && wr_flags_armed(system) && !wr_load(&scheduler->poller);
+}
+
+void wr_wake_for_flags(weir_scheduler *scheduler)
+{
+	if (wr_poller_wanted(scheduler) && !wr_load(&scheduler->spinners))
+		wr_wake_one(scheduler);
+}
+
+void wr_wake_poller(weir_scheduler *scheduler)
+{
+	unsigned poller = wr_load(&scheduler->poller);
+	uint64_t bit = poller ? UINT64_C(1) << (poller - 1) : 0;
+
+	if (!poller)
+		wr_wake_for_flags(scheduler);
+	else if (wr_load(&scheduler->sleepers) & bit && wr_fetch_and(&scheduler->sleepers, ~bit) & bit)
+		wr_unpark(&scheduler->workers[poller - 1].parker);
+}
+
+/* --- the injector, and the due list --- */
+
+void wr_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
+{
+	weir_entity *top = wr_load_relaxed(&scheduler->injected);
+
+	do
+		wr_store_relaxed(&entity->next_ready, top); /* published by the CAS */
+	while (!wr_cas(&scheduler->injected, &top, entity));
+}
+
+void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
+{
+	wr_inject_no_wake(scheduler, entity);
+	if (wr_may_wake(scheduler)) /* else the simulated loop polls the injector (turn.c) */
+		wr_wake_one(scheduler);
+}
+
+static weir_entity *list_reverse(weir_entity *list)
+{
+	weir_entity *first = NULL;
+
+	while (list) {
+		weir_entity *rest = wr_load_relaxed(&list->next_ready);
+		wr_store_relaxed(&list->next_ready, first);
+		first = list;
+		list = rest;
+	}
+	return first;
+}
+
+static void list_append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
+{
+	wr_store_relaxed(&entity->next_ready, NULL);
+	if (list->last)
+		wr_store_relaxed(&list->last->next_ready, entity);
+	else
+		list->first = entity;
+	list->last = entity;
+	wr_fetch_add(count, 1);
+}
+
+static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
+{
+	weir_entity *entity = list->first;
+
+	if (!entity)
+		return NULL;
+	list->first = wr_load_relaxed(&entity->next_ready);
+	if (!list->first)
+		list->last = NULL;
+	wr_fetch_sub(count, 1);
+	return entity;
+}
+
+static void backlog_refill_locked(weir_scheduler *scheduler)
+{
+	weir_entity *list = list_reverse(wr_exchange(&scheduler->injected, NULL));
+
+	while (list) {
+		weir_entity *rest = wr_load_relaxed(&list->next_ready);
+		list_append_locked(&scheduler->backlog, &scheduler->backlog_count, list);
+		list = rest;
+	}
+}
+
+bool wr_injector_holds(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count) || wr_due_holds(scheduler);
+}
+
+/* Takes the oldest entry and drops its reference: the worker has its own. */
+static weir_entity *injector_take(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	weir_entity *entity;
+	bool more;
+
+	if (!wr_load(&scheduler->injected) && !wr_load(&scheduler->backlog_count))
+		return NULL;
+	wr_mutex_lock(&scheduler->backlog_lock);
+	backlog_refill_locked(scheduler);
+	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
+	more = scheduler->backlog.first;
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	if (more)
+		wr_wake_one(scheduler);
+	if (entity)
+		wr_drop_live(scheduler);
+	return entity;
+}
+
+void wr_push_due(weir_scheduler *scheduler, weir_entity *entity)
+{
+	wr_mutex_lock(&scheduler->backlog_lock);
+	list_append_locked(&scheduler->due, &scheduler->due_count, entity);
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	wr_wake_one(scheduler);
+}
+
+/* The same for the due list. */
+static weir_entity *due_take(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	weir_entity *entity;
+
+	wr_mutex_lock(&scheduler->backlog_lock);
+	entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	if (entity)
+		wr_drop_live(scheduler);
+	return entity;
+}
+
+/* Returns how many entries, each with a live reference, it has dropped. */
+static size_t injector_clear(weir_scheduler *scheduler)
+{
+	size_t entries = wr_exchange(&scheduler->backlog_count, 0) + wr_exchange(&scheduler->due_count, 0);
+
+	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
+	     entity = wr_load_relaxed(&entity->next_ready))
+		entries++;
+	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
+	return entries;
+}
+
 /* --- the ring --- */
 
 static bool ring_push(struct wr_worker *worker, weir_entity *entity)
@@ -66,12 +224,14 @@ static weir_entity *ring_take(struct wr_worker *worker)
 	}
 }
 
+/* --- pushing --- */
+
 static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	if (ring_push(worker, entity))
 		return;
 	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
-	wr_stack_ready(worker->scheduler, entity);
+	wr_inject_no_wake(worker->scheduler, entity);
 }
 
 void wr_push_last(struct wr_worker *worker, weir_entity *entity)
@@ -160,7 +320,7 @@ static weir_entity *due_take_in_turn(struct wr_worker *worker)
 	weir_entity *entity = NULL;
 
 	if (!worker->was_due || !wr_load_relaxed(&worker->next))
-		entity = wr_due_take(worker);
+		entity = due_take(worker);
 	worker->was_due = entity;
 	return entity;
 }
@@ -182,7 +342,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	weir_entity *entity = NULL;
 
 	if (++worker->pops % WR_INJECTOR_EVERY == 0)
-		entity = wr_injector_take(worker);
+		entity = injector_take(worker);
 	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
 		worker->nexts++;
 		return entity;
@@ -193,7 +353,7 @@ weir_entity *wr_pop(struct wr_worker *worker)
 	if (!entity)
 		entity = due_or_next_take(worker);
 	if (!entity)
-		entity = wr_injector_take(worker);
+		entity = injector_take(worker);
 	return entity ? entity : steal_entity(worker);
 }
 
@@ -246,5 +406,5 @@ size_t wr_ready_clear(weir_scheduler *scheduler)
 		wr_store(&worker->head, 0);
 		wr_store(&worker->tail, 0);
 	}
-	return wr_injector_clear(scheduler);
+	return injector_clear(scheduler);
 }

@@ -2,11 +2,11 @@
  * The scheduler's internal header. Section 4 of docs/design.md describes the protocol, and tests/models
  * model-check it: change a rule only together with its model.
  *
- * The path of an entity: poke.c wakes it (waker.c does so on behalf of streams/), ready.c and injector.c
- * queue it, worker.c pops it, review.c decides what it does, tick.c runs it, deliver.c pushes what it
- * emitted, park.c arms what it waits for, done.c ends it. The path of a run: control.c holds the caller's
- * calls, start.c begins the run, run.c is the loop thread's side (timers, stopping, the device, quiescence),
- * finish.c ends the run, verdict.c determines its outcome.
+ * The path of an entity: poke.c wakes it (also on behalf of streams/), ready.c queues it, worker.c pops it,
+ * review.c decides what it does, tick.c runs it, deliver.c pushes what it emitted, park.c arms what it waits
+ * for, done.c ends it. The path of a run: control.c holds the caller's calls, start.c begins the run, turn.c
+ * is the loop thread's side (timers, stopping, the device, quiescence), end.c ends the run and determines its
+ * outcome. run.c is what any thread may do to a run: fail it, stop it.
  */
 #ifndef WR_SCHEDULER_SCHEDULER_H
 #define WR_SCHEDULER_SCHEDULER_H
@@ -73,7 +73,7 @@ struct weir_scheduler {
 					       busy kicks, and the last sleeper need not (worker.c) */
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
 	_Atomic bool quit;                  /* being destroyed: the loop thread ends */
-	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (run.c), or the thread in options.ended */
+	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (turn.c), or the thread in options.ended */
 	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the loop's heap */
 	struct wr_loop loop;
 	struct wr_waker waker;
@@ -120,8 +120,6 @@ struct weir_scheduler {
 /* --- options.c --- */
 /* Combines the caller's options (NULL: all defaults) with the plan's. Fails: WEIR_E_INVALID. */
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
-
-/* --- root.c --- */
 weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
 void wr_root_close(weir_scheduler *scheduler);
 
@@ -131,9 +129,6 @@ weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until);
 bool wr_driven_by_caller(const weir_scheduler *scheduler); /* true if the caller's thread runs the loop */
 /* Fails: WEIR_E_BUSY inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
 weir_status wr_check_call(weir_scheduler *scheduler, const char *what);
-
-/* --- waker.c --- */
-void wr_waker_init(struct wr_waker *waker); /* must be the member of a weir_scheduler */
 
 /* --- poke.c --- */
 bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
@@ -146,28 +141,24 @@ static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 /* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
 /* Returns the calling thread's worker, or NULL if it is no worker of this scheduler. */
-struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);
-void wr_drop_live(weir_scheduler *scheduler); /* drops a live reference; the last kicks the loop */
+static inline struct wr_worker *wr_worker_here(const weir_scheduler *scheduler);
+static inline void
+wr_drop_live(weir_scheduler *scheduler); /* drops a live reference; the last kicks the loop */
 /* By a thread that holds no live reference. Returns false if no run is on. */
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
 /* Loop thread: the entity's timer has expired. */
 void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity);
-
-/* --- injector.c --- */
-/* Any thread. The entry takes over the caller's live reference. */
-void wr_inject(weir_scheduler *scheduler, weir_entity *entity);
-void wr_stack_ready(weir_scheduler *scheduler, weir_entity *entity); /* the same without a wake-up */
-/* Loop thread. The entry takes over the caller's live reference. */
-void wr_push_due(weir_scheduler *scheduler, weir_entity *entity);
-/* Takes the oldest due entry, or returns NULL. Drops the entry's reference: the worker has its own. */
-weir_entity *wr_due_take(struct wr_worker *worker);
-/* Returns true if the injector's stack, the backlog or the due list has an entry. */
-bool wr_injector_holds(weir_scheduler *scheduler);
-/* Takes the oldest entry of the injector, or returns NULL. Drops the entry's reference. */
-weir_entity *wr_injector_take(struct wr_worker *worker);
-size_t wr_injector_clear(weir_scheduler *scheduler); /* no worker runs; returns how many it dropped */
+/* Fills in the functions by which streams/ reports. `waker` must be the member of a weir_scheduler. */
+void wr_waker_init(struct wr_waker *waker);
 
 /* --- ready.c --- */
+/* Any thread. The entry takes over the caller's live reference. */
+void wr_inject(weir_scheduler *scheduler, weir_entity *entity);
+void wr_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity); /* the same without a wake-up */
+/* Loop thread. The entry takes over the caller's live reference. */
+void wr_push_due(weir_scheduler *scheduler, weir_entity *entity);
+/* Returns true if the injector's stack, the backlog or the due list has an entry. */
+bool wr_injector_holds(weir_scheduler *scheduler);
 void wr_push_next(struct wr_worker *worker, weir_entity *entity); /* into `next`: it stays on this core */
 void wr_push_last(struct wr_worker *worker, weir_entity *entity); /* to the end of the worker's own ring */
 /* Behind the receiver that it has just woken, too; if the row yields, behind the other queues' entries. */
@@ -186,25 +177,16 @@ void wr_wake_if_more(struct wr_worker *worker);
 /* Called after a push. The push must be a full fence (see ready.c). */
 static inline void wr_wake_one(weir_scheduler *scheduler);
 void wr_wake_all(weir_scheduler *scheduler);
+bool wr_poller_wanted(
+	weir_scheduler *scheduler); /* returns true if flags are armed and no worker polls them */
+void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
+void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag */
 /* No worker runs. Drops all entries, returns the number of those that held a reference (the injector's). */
 size_t wr_ready_clear(weir_scheduler *scheduler);
 
 /* --- worker.c --- */
 void wr_worker_main(void *worker);
 void wr_worker_died(void *worker); /* its thread exited within compute: fails the run */
-/*
- * Returns false if `until` passed without a wake-up. version: that of the flags if the worker is the poller,
- * else NULL.
- */
-bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version);
-
-/* --- poll.c --- */
-/* Polls until there may be work. Returns false at once if no flag is armed or another worker polls. */
-bool wr_poll(struct wr_worker *worker);
-void wr_poll_in_passing(struct wr_worker *worker); /* one look, unless another worker polls */
-bool wr_poll_wanted(weir_scheduler *scheduler);    /* flags are armed and no worker polls them */
-void wr_poll_hand_over(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
-void wr_poll_armed(weir_scheduler *scheduler);     /* call after arming a flag */
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
@@ -230,14 +212,13 @@ void wr_timers_take(weir_scheduler *scheduler);                 /* moves the lis
 int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now); /* pokes what is due; returns the next time */
 void wr_timers_clear(weir_scheduler *scheduler);
 
-/* --- run.c --- */
+/* --- run.c, turn.c --- */
 /* Fails the run with this thread's last error. Only the first failure is kept. Thread: any. */
 void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_status status);
 void wr_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 void wr_loop_main(void *scheduler);
 
-/* --- start.c, reserve.c, finish.c --- */
-weir_status wr_reserve(weir_graph *graph);
+/* --- start.c, end.c --- */
 weir_status wr_start_run(weir_scheduler *scheduler);
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_finish_run(weir_scheduler *scheduler);
@@ -246,25 +227,12 @@ void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_release_leftovers(weir_scheduler *scheduler);
 
-/* --- stop.c: the operators' stop functions --- */
-void wr_stop_operators(weir_scheduler *scheduler); /* end of a run: calls each or marks it as owed */
-void wr_stop_started(weir_scheduler *scheduler);   /* a start failed: in reverse order */
+/* The operators' stop functions. */
+void wr_stop_started(weir_scheduler *scheduler); /* a start failed: in reverse order */
 /* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
 weir_status wr_stop_owed(weir_scheduler *scheduler);
 /* Makes the calls that are owed; an operator whose work still hangs is never stopped. */
 void wr_stop_before_destroy(weir_scheduler *scheduler);
-
-/* --- verdict.c --- */
-/*
- * Returns true if entities are stuck; *text then says why (NULL: out of memory). *leftover: messages still
- * queued. False: the run has finished.
- */
-bool wr_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover);
-/* One line: the entities that wait for something from outside. NULL: none (S6). */
-char *wr_outside_waits_text(weir_scheduler *scheduler, bool stuck_too);
-/* One line: the entities that were not DONE when the drain timed out (S7). Call before emptying queues. */
-char *wr_undrained_text(weir_scheduler *scheduler);
-weir_status wr_conservation(weir_scheduler *scheduler); /* checks the conservation law of messages (E5) */
 
 /* --- inlet.c, outlet.c --- */
 size_t wr_inlets_count(const weir_graph *graph); /* start takes one live reference for each */
@@ -272,6 +240,7 @@ size_t wr_inlets_count(const weir_graph *graph); /* start takes one live referen
 void wr_inlets_open(weir_graph *graph);
 /* Closes the inlet and drops its live reference: at a drain, receiver DONE, or a run cut short. */
 void wr_inlet_end(weir_inlet *inlet);
+bool wr_inlet_is_open(weir_inlet *inlet);
 void wr_inlet_room(weir_inlet *inlet); /* call after its receiver freed room */
 void wr_outlets_open(weir_graph *graph);
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message);
@@ -289,6 +258,19 @@ static inline void wr_wake_one(weir_scheduler *scheduler)
 
 	if (sleepers && !wr_load(&scheduler->spinners))
 		wr_wake_one_of(scheduler, sleepers);
+}
+
+static inline struct wr_worker *wr_worker_here(const weir_scheduler *scheduler)
+{
+	struct wr_worker *worker = wr_thread_local();
+
+	return worker && worker->scheduler == scheduler ? worker : NULL;
+}
+
+static inline void wr_drop_live(weir_scheduler *scheduler)
+{
+	if (wr_live_drop(&scheduler->live))
+		wr_loop_kick(&scheduler->loop);
 }
 
 static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity)

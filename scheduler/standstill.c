@@ -3,9 +3,12 @@
  * for the queues of that port: an input waits for the sender of its emptiest queue, an output for the
  * receiver of its fullest one. Everything else (a time, fences, what is told from outside, a compute that
  * runs) is a root cause.
+ *
+ * While a run is on (C5) the calling thread takes a live reference, then ownership of an entity (CAS IDLE ->
+ * RUNNING), then asks its conditions. A busy entity shows its last published verdict. Between two runs one
+ * thread at a time asks, and start waits for it. All answers are collected before any is printed or passed
+ * to the caller's function: no entity is owned while that function runs.
  */
-#include "scheduler/standstill.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +17,7 @@
 #include "base/shown.h"
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
+#include "scheduler/standstill.h"
 
 enum { LOOKS = 3 }; /* looks again before an entity counts as parked without a reason */
 #define LOOK_NS 1000000
@@ -50,19 +54,6 @@ static uint32_t index_of(const struct wr_standstill *standstill, const weir_enti
 	return listed && !(wr_load((_Atomic uint32_t *)&entity->state) & WR_DONE) ? entity->id : WR_NO_ENTITY;
 }
 
-static bool inlet_is_open(const struct wr_connection *connection)
-{
-	weir_inlet *inlet = connection->inlet;
-	bool open;
-
-	if (!inlet)
-		return false;
-	wr_mutex_lock(&inlet->lock);
-	open = inlet->open;
-	wr_mutex_unlock(&inlet->lock);
-	return open;
-}
-
 /* Blames the sender of the emptiest queue that may still be filled. */
 static void blame_sender(const struct wr_standstill *standstill, struct wr_input *input, size_t wanted,
 			 struct wr_cause *cause)
@@ -78,7 +69,7 @@ static void blame_sender(const struct wr_standstill *standstill, struct wr_input
 			continue;
 		cause->connection = connection;
 		cause->held = count;
-		cause->inlet = inlet_is_open(connection);
+		cause->inlet = connection->inlet && wr_inlet_is_open(connection->inlet);
 		cause->blames = connection->sender ? index_of(standstill, connection->sender) : WR_NO_ENTITY;
 	}
 	if (!input->any_size)
@@ -296,7 +287,7 @@ static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *
 	}
 }
 
-void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+static void collect_all(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
 {
 	weir_graph *graph = scheduler->graph;
 
@@ -318,6 +309,45 @@ void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *sch
 	}
 	if (!standstill->status)
 		standstill->first[wr_graph_all(graph)] = standstill->count;
+}
+
+/*
+ * Returns true between two runs: then the caller is the only thread that asks, and no run starts before
+ * end_asking().
+ */
+static bool begin_asking(weir_scheduler *scheduler)
+{
+	bool ended;
+
+	wr_mutex_lock(&scheduler->lock);
+	while (scheduler->explaining)
+		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
+	ended = wr_load(&scheduler->phase) == WR_ENDED && !scheduler->starting;
+	scheduler->explaining = ended;
+	wr_mutex_unlock(&scheduler->lock);
+	return ended;
+}
+
+static void end_asking(weir_scheduler *scheduler)
+{
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->explaining = false;
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
+}
+
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler)
+{
+	bool ended = begin_asking(scheduler);
+
+	collect_all(standstill, scheduler, !ended);
+	if (ended)
+		end_asking(scheduler);
+}
+
+void wr_standstill_collect_at_end(struct wr_standstill *standstill, weir_scheduler *scheduler)
+{
+	collect_all(standstill, scheduler, false);
 }
 
 void wr_standstill_finish(struct wr_standstill *standstill)

@@ -33,12 +33,12 @@ enum wr_walk_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 
 /*
  * Asks the conditions of every entity. While a run is on it takes ownership of one entity after the other
- * (C5); a busy one gives its last published verdict. Thread: any but a worker of the run.
+ * (C5); a busy one gives its last published verdict. Thread: any but a worker of the run; between two runs
+ * the others wait.
  */
-void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running);
-/* --- explain.c: the same, whether a run is on or not; between two runs one thread at a time --- */
-void wr_explain_collect(struct wr_standstill *out, weir_scheduler *scheduler);
-
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler);
+/* The same at the end of a run, on the loop's thread, which owns every entity then. */
+void wr_standstill_collect_at_end(struct wr_standstill *standstill, weir_scheduler *scheduler);
 void wr_standstill_finish(struct wr_standstill *standstill);
 /*
  * Adds one line to `text`: the first root causes and circular waits, then how many entities wait behind
@@ -47,8 +47,5 @@ void wr_standstill_finish(struct wr_standstill *standstill);
  */
 void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity),
 			struct wr_text *text);
-void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg);
-/* Open inlets keep the run from ending: names up to 3 of them; adds nothing if none is open. */
-void wr_standstill_inlets_text(weir_graph *graph, struct wr_text *text);
 
 #endif

@@ -174,7 +174,7 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 	wr_text_finish(&detail);
 }
 
-void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
+static void standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
 {
 	struct wr_text text = {0};
 
@@ -186,17 +186,13 @@ void wr_standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn
 				explain_cause(standstill, &standstill->list[i], fn, arg);
 }
 
-void wr_standstill_inlets_text(weir_graph *graph, struct wr_text *text)
+/* Open inlets keep the run from ending: names up to 3 of them; adds nothing if none is open. */
+static void inlets_text(weir_graph *graph, struct wr_text *text)
 {
 	size_t open = 0;
 
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next) {
-		bool is_open;
-
-		wr_mutex_lock(&inlet->lock);
-		is_open = inlet->open;
-		wr_mutex_unlock(&inlet->lock);
-		if (!is_open)
+		if (!wr_inlet_is_open(inlet))
 			continue;
 		if (++open <= 3)
 			wr_text_add(text, "%s%s",
@@ -225,10 +221,10 @@ static void why_inside(void *arg)
 	struct asking *asking = arg;
 	struct wr_standstill standstill;
 
-	wr_explain_collect(&standstill, asking->scheduler);
+	wr_standstill_collect(&standstill, asking->scheduler);
 	wr_standstill_text(&standstill, NULL, &asking->text);
 	if (waits_for_pokes_only(&standstill))
-		wr_standstill_inlets_text(standstill.graph, &asking->text);
+		inlets_text(standstill.graph, &asking->text);
 	wr_standstill_finish(&standstill);
 }
 
@@ -247,4 +243,28 @@ weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out)
 	else
 		*out = asking.text.text;
 	return status;
+}
+
+struct explaining {
+	weir_scheduler *scheduler;
+	weir_explain_fn *fn;
+	void *arg;
+};
+
+static void explain_inside(void *arg)
+{
+	struct explaining *explaining = arg;
+	struct wr_standstill standstill;
+
+	wr_standstill_collect(&standstill, explaining->scheduler);
+	standstill_explain(&standstill, explaining->fn, explaining->arg);
+	wr_standstill_finish(&standstill);
+}
+
+void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+{
+	struct explaining explaining = {scheduler, fn, arg};
+
+	if (!wr_worker_here(scheduler))
+		wr_in_world(scheduler, explain_inside, &explaining);
 }

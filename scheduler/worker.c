@@ -1,22 +1,85 @@
 /*
  * A worker pops entities, runs them, and sleeps. While it is awake it holds one live reference, which also
  * covers the entries of its own queue (S4).
+ *
+ * Polling flags is a role that one idle worker at a time has while flags are armed (G4, S9). The poller reads
+ * the words that the device writes and runs at once what waited for them: no thread is woken between the end
+ * of the device's work and compute. It sleeps until shortly before the next completion that streams/ expects,
+ * with a timeout. An armed flag always has a worker that will poll it:
+ *  - Arming increments `armed` and `version`, then looks at the role (wr_wake_poller). No poller and no
+ *    spinner: it wakes one sleeper. The poller sleeps: it wakes the poller, which computes its next sleep
+ *    anew.
+ *  - A worker that goes to sleep announces it, then looks at `armed` and the role. The poller announces its
+ *    sleep, then looks at `version`.
+ *  - A worker that stops idling because it has work or users' destructors to run, or that has polled in
+ *    passing, gives the role up and then looks whether another worker must be woken for it.
+ *  - Workers that never idle poll in passing, as often as they look at the injector first.
+ * All of this is sequentially consistent, so of two threads at least one sees what the other did.
  */
 #include "base/clock.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-/* Runs the users' destructors of payloads that the GPU has finished with (B3). */
-static void run_deferred_frees(struct wr_worker *worker)
-{
-	struct wr_system *system = worker->scheduler->graph->system;
+/* --- sleeping --- */
 
-	if (!system || !wr_system_deferred_frees_ready(system))
-		return;
-	wr_poll_hand_over(worker->scheduler); /* destructors may take long */
-	wr_wake_if_more(worker);
-	wr_system_run_deferred_frees(system, true);
+/*
+ * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health check would
+ * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
+ * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
+ * worker does it in the other order, so one of the two sees the other.
+ */
+static void kick_if_last_asleep(weir_scheduler *scheduler)
+{
+	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
+	    !wr_system_outstanding(scheduler->graph->system))
+		wr_loop_kick(&scheduler->loop);
 }
+
+/*
+ * Returns true if a worker that has announced its sleep must stay awake: there is work, the run is closed, a
+ * poller is wanted, or, if it is the poller, a flag was armed since it looked.
+ */
+static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
+{
+	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
+			       : wr_poller_wanted(scheduler);
+
+	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
+}
+
+/*
+ * Announces the sleep, looks at everything again, drops its live reference and waits. Once woken it first
+ * takes a reference again (S9). version: that of the flags if the worker is the poller, else NULL. Returns
+ * false if `until` passed without a wake-up.
+ */
+static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	uint64_t bit = UINT64_C(1) << worker->local.index;
+	bool woken;
+
+	wr_fetch_or(&scheduler->sleepers, bit);
+	if (must_stay_awake(scheduler, version)) {
+		/*
+		 * The bit is cleared already: a pusher has woken this worker for its entry. What this worker
+		 * has found may be another entry, so it passes the wake-up on.
+		 */
+		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
+			wr_wake_one(scheduler);
+		return true;
+	}
+	kick_if_last_asleep(scheduler);
+	wr_drop_live(scheduler);
+	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
+	woken = wr_park(&worker->parker, until);
+	wr_trace_sleep_end(scheduler->trace, worker->local.index);
+	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
+	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
+	wr_fetch_and(&scheduler->sleepers, ~bit);
+	return woken;
+}
+
+/* --- the spinner --- */
 
 #define QUIET_NS 50000 /* a spinner goes on so long after the last signal has fired */
 
@@ -28,7 +91,7 @@ static bool spin_until_work(struct wr_worker *worker)
 	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
 	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poll_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
+		if (wr_poller_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
 			quiet_until = wr_time_add(now, QUIET_NS);
@@ -58,73 +121,114 @@ static bool worker_spin(struct wr_worker *worker)
 	return found;
 }
 
-/*
- * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health check would
- * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
- * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
- * worker does it in the other order, so one of the two sees the other.
- */
-static void kick_if_last_asleep(weir_scheduler *scheduler)
+/* --- the poller --- */
+
+static bool take_poller_role(struct wr_worker *worker)
 {
-	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
-	    !wr_system_outstanding(scheduler->graph->system))
-		wr_loop_kick(&scheduler->loop);
+	unsigned none = 0;
+
+	return wr_poller_wanted(worker->scheduler) &&
+	       wr_cas(&worker->scheduler->poller, &none, worker->local.index + 1);
 }
 
 /*
- * Returns true if a worker that has announced its sleep must stay awake: there is work, the run is closed, a
- * poller is wanted, or, if it is the poller, a flag was armed since it looked.
+ * Polls all armed flags once; what fires goes to this worker's own queue (poke.c). Returns when to poll
+ * again; INT64_MAX: no flag is armed. The worker must have the role.
  */
-static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
+static int64_t poll_flags(struct wr_worker *worker, int64_t now)
 {
-	bool polling =
-		version ? wr_flags_version(scheduler->graph->system) != *version : wr_poll_wanted(scheduler);
+	int64_t next;
 
-	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
+	worker->polling = true;
+	next = wr_flags_poll(worker->scheduler->graph->system, now);
+	worker->polling = false;
+	return next;
 }
 
-/*
- * Announces the sleep, looks at everything again, drops its live reference and waits. Once woken it first
- * takes a reference again (S9).
- */
-bool wr_worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t *version)
+/* Until `next`: spins before `spin_until` (the option `spin`), sleeps after it. */
+static void poller_sleep(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	uint64_t bit = UINT64_C(1) << worker->local.index;
-	bool woken;
+	int64_t now = wr_now();
 
-	wr_fetch_or(&scheduler->sleepers, bit);
-	if (must_stay_awake(scheduler, version)) {
-		/*
-		 * The bit is cleared already: a pusher has woken this worker for its entry. What this worker
-		 * has found may be another entry, so it passes the wake-up on.
-		 */
-		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
-			wr_wake_one(scheduler);
-		return true;
+	if (next <= now || now < spin_until) {
+		wr_thread_relax();
+		return;
 	}
-	kick_if_last_asleep(scheduler);
-	wr_drop_live(scheduler);
-	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	woken = wr_park(&worker->parker, until);
-	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
-	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
-	wr_fetch_and(&scheduler->sleepers, ~bit);
-	return woken;
+	wr_fetch_sub(&scheduler->spinners, 1); /* before the sleep is announced and every queue looked at */
+	if (!worker_sleep(worker, next, &version))
+		wr_flags_overslept(scheduler->graph->system, wr_now() - next);
+	wr_fetch_add(&scheduler->spinners, 1);
+}
+
+static void poll_until_work(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t spin_ns = scheduler->options.spin_ns, begin = wr_now(), since = 0;
+	int64_t spin_until = spin_ns > 0 ? wr_time_add(begin, spin_ns) : INT64_MIN;
+
+	for (;;) {
+		uint64_t version = wr_flags_version(scheduler->graph->system);
+		int64_t now = wr_now(), next = poll_flags(worker, now);
+
+		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
+		    wr_spinner_has_work(worker, now, &since))
+			return;
+		/* `since`: another worker's queue has work, which is stolen if it stays there. */
+		poller_sleep(worker, since ? now : next, spin_until, version);
+	}
+}
+
+/* Polls until there may be work. Returns false at once if no flag is armed or another worker polls. */
+static bool worker_poll(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	if (!take_poller_role(worker))
+		return false;
+	worker->wakes_skipped = true;
+	wr_fetch_add(&scheduler->spinners, 1);
+	poll_until_work(worker);
+	wr_fetch_sub(&scheduler->spinners, 1);
+	wr_exchange(&scheduler->poller, 0);
+	return true;
+}
+
+/* One look, unless another worker polls. */
+static void poll_in_passing(struct wr_worker *worker)
+{
+	if (!take_poller_role(worker))
+		return;
+	poll_flags(worker, wr_now());
+	wr_exchange(&worker->scheduler->poller, 0);
+	wr_wake_for_flags(worker->scheduler); /* a worker that went to sleep meanwhile saw a poller */
+}
+
+/* --- a worker's thread --- */
+
+/* Runs the users' destructors of payloads that the GPU has finished with (B3). */
+static void run_deferred_frees(struct wr_worker *worker)
+{
+	struct wr_system *system = worker->scheduler->graph->system;
+
+	if (!system || !wr_system_deferred_frees_ready(system))
+		return;
+	wr_wake_for_flags(worker->scheduler); /* destructors may take long */
+	wr_wake_if_more(worker);
+	wr_system_run_deferred_frees(system, true);
 }
 
 /* Workers that never idle run destructors and poll flags from time to time, too. */
 static void run_idle_duties(struct wr_worker *worker)
 {
 	run_deferred_frees(worker);
-	wr_poll_in_passing(worker);
+	poll_in_passing(worker);
 }
 
 /* The worker has popped an entity and stops looking at flags and queues: wakes others for these if needed. */
 static void stop_idling(struct wr_worker *worker)
 {
-	wr_poll_hand_over(worker->scheduler);
+	wr_wake_for_flags(worker->scheduler);
 	wr_wake_if_more(worker);
 }
 
@@ -182,8 +286,8 @@ void wr_worker_main(void *arg)
 		}
 		idle = true;
 		run_deferred_frees(worker);
-		if (!wr_poll(worker) && !worker_spin(worker))
-			wr_worker_sleep(worker, WR_FOREVER, NULL);
+		if (!worker_poll(worker) && !worker_spin(worker))
+			worker_sleep(worker, WR_FOREVER, NULL);
 	}
 	worker_leave(worker);
 }

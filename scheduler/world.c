@@ -6,7 +6,7 @@ struct visit {
 	void *arg;
 };
 
-/* Wakes a worker for entries that were pushed from outside, as the loop does now and then (run.c). */
+/* Wakes a worker for entries that were pushed from outside, as the loop does now and then (turn.c). */
 static void enter_world(void *arg)
 {
 	const struct visit *visit = arg;

@@ -311,7 +311,7 @@ weir_status wr_flag_check(struct wr_system *system);
 weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			wr_token *out);
 /*
- * The poller is a role that one worker at a time plays (scheduler/poll.c). Checks the flags that are armed,
+ * The poller is a role that one worker at a time plays (scheduler/worker.c). Checks the flags that are armed,
  * fires the tokens whose flags are written (pokes from this thread), and returns when to poll again: `now` or
  * earlier means at once (spin), INT64_MAX that nothing is armed. It learns how long each stream's work takes
  * and how late sleeps end, and returns a later time only if the next completion is known to be further away

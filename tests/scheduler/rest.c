@@ -64,7 +64,7 @@ const char *rest_broken(weir_scheduler *scheduler)
 		return NULL;
 	if (work_is_queued(scheduler) && !wake_up_is_owed(scheduler))
 		return "an entity is ready and a worker sleeps";
-	if (wr_poll_wanted(scheduler))
+	if (wr_poller_wanted(scheduler))
 		return "flags are armed, no worker looks at them, and one sleeps";
 	return NULL;
 }

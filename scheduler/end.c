@@ -1,0 +1,455 @@
+/*
+ * Ends a run. The workers have left and the live count is 0, so the loop thread owns everything. It counts
+ * the messages that are left, finds the verdict, calls the operators' stop functions and publishes the
+ * outcome.
+ *
+ * Deadlock (S6): at quiescence an entity that is not DONE has messages in an inbox or a front, or waits for
+ * room. Otherwise the run has finished: the entities that are left wait for messages that no entity can send
+ * any more.
+ *
+ * Each stop function is called once for each start that succeeded, when the entity's streams are idle (S7).
+ * An entity whose streams still have work at the end of the run keeps them, and its call is owed: the next
+ * start waits for this work as long as a drain may take, destroy for up to LATE_NS. If the work hangs even
+ * then, the function is never called.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "graphs/text.h"
+#include "scheduler/finisher.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/standstill.h"
+
+/* --- what a run leaves --- */
+
+void wr_release_leftovers(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
+		wr_drop_live(scheduler);
+	wr_timers_clear(scheduler);
+	for (size_t i = 0; i < wr_graph_all(graph); i++) {
+		weir_entity *entity = wr_graph_at(graph, i);
+		if (entity->wait.token)
+			wr_signal_cancel(graph->system, entity->wait.token);
+		if (entity->wait.refused)
+			wr_signal_leave(graph->system, entity->id);
+		entity->wait.token = 0;
+		entity->wait.refused = false;
+		entity->wait.fence_count = 0;
+		if (entity->wait.held) {
+			entity->wait.held = false;
+			wr_drop_live(scheduler);
+		}
+	}
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		wr_inlet_end(inlet);
+	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		wr_outlet_end(outlet, true);
+	if (graph->system)
+		wr_system_drop_all_refs(graph->system);
+}
+
+/* Another thread may be taking from it: one by one, so that no destructor runs under the lock (S11). */
+static uint64_t abandon_outlet(weir_outlet *outlet)
+{
+	weir_message *message;
+	uint64_t abandoned = 0;
+
+	do {
+		wr_mutex_lock(&outlet->lock);
+		message = wr_queue_abandon_one(&outlet->connection->queue);
+		wr_mutex_unlock(&outlet->lock);
+		weir_message_unref(message);
+		abandoned += message != NULL;
+	} while (message);
+	return abandoned;
+}
+
+static uint64_t abandon_queues(weir_graph *graph)
+{
+	uint64_t abandoned = 0;
+
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		abandoned += connection->outlet ? abandon_outlet(connection->outlet)
+						: wr_queue_abandon(&connection->queue);
+	}
+	wr_graph_forget_queued(graph);
+	for (size_t i = 0; i < graph->hidden_count; i++) /* the finishers' references */
+		wr_queue_abandon(&graph->hidden[i]->connection->queue);
+	return abandoned;
+}
+
+/* --- the verdict --- */
+
+struct report {
+	struct wr_text text;
+	const char *last; /* name of the entity added last; NULL: none yet */
+};
+
+static bool is_done(weir_entity *entity)
+{
+	return wr_load(&entity->state) & WR_DONE;
+}
+
+static bool is_stuck(weir_entity *entity)
+{
+	return !is_done(entity) &&
+	       (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
+}
+
+static const char *add_waiting(struct report *report, weir_entity *entity)
+{
+	const char *condition, *why;
+
+	if (!wr_entity_waits_outside(entity, &condition, &why))
+		return report->last;
+	wr_text_add(&report->text, "%s%s (%s: ", report->last ? ", " : "", entity->plan->name, condition);
+	wr_text_shown(&report->text, why ? why : "not ready");
+	wr_text_add(&report->text, ")");
+	return entity->plan->name;
+}
+
+/* One line: the entities that wait for something from outside; NULL: none, or out of memory (S6). */
+static char *outside_waits_text(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	struct report report = {{0}, NULL};
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!is_done(&graph->entities[i]))
+			report.last = add_waiting(&report, &graph->entities[i]);
+	if (report.text.status) {
+		wr_text_finish(&report.text);
+		return NULL; /* the text is optional in the outcome */
+	}
+	return report.text.text;
+}
+
+/*
+ * Returns true if entities are stuck; *text then says why (NULL: out of memory). *leftover: messages still
+ * queued.
+ */
+static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
+{
+	weir_graph *graph = scheduler->graph;
+	struct wr_standstill standstill;
+	struct wr_text line = {0};
+	bool found = false;
+
+	for (size_t i = 0; i < wr_graph_all(graph); i++) {
+		weir_entity *entity = wr_graph_at(graph, i);
+		if (is_done(entity))
+			continue;
+		*leftover += wr_entity_held(entity);
+		found |= is_stuck(entity);
+	}
+	if (!found)
+		return false;
+	wr_standstill_collect_at_end(&standstill, scheduler);
+	wr_standstill_text(&standstill, is_stuck, &line);
+	wr_standstill_finish(&standstill);
+	if (!line.status && !line.length)
+		wr_text_add(&line, "messages are queued that no condition waits for");
+	if (line.status)
+		wr_text_finish(&line);
+	*text = line.text ? line.text : wr_strdup("entities wait for each other");
+	return true;
+}
+
+/* Adds one entity that was not DONE at the end of a drain, and the reason. */
+static void add_undrained(struct report *report, weir_entity *entity)
+{
+	size_t held = wr_entity_held(entity);
+
+	wr_text_add(&report->text, "%s%s", report->last ? ", " : "", entity->plan->name);
+	report->last = entity->plan->name;
+	if (held)
+		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
+	else if (!wr_system_failed(entity->graph->system) && !wr_entity_idle(entity))
+		wr_text_add(&report->text, " (its stream has work)");
+}
+
+/* One line: the entities that were not DONE when the drain timed out (S7). Call before emptying queues. */
+static char *undrained_text(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	struct report report = {{0}, NULL};
+
+	if (scheduler->options.drain_ns > 0)
+		wr_text_add(&report.text, "the drain took longer than %g s; left behind: ",
+			    (double)scheduler->options.drain_ns / 1e9);
+	else
+		wr_text_add(&report.text, "the drain was given no time; left behind: ");
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!is_done(&graph->entities[i]))
+			add_undrained(&report, &graph->entities[i]);
+	for (size_t i = graph->entity_count; i < wr_graph_all(graph); i++)
+		if (wr_entity_held(wr_graph_at(graph, i))) /* else the text names its sender only */
+			add_undrained(&report, wr_graph_at(graph, i));
+	if (!report.last)
+		wr_text_add(&report.text, "work on the device");
+	if (report.text.status) {
+		wr_text_finish(&report.text);
+		return NULL; /* the outcome still has its status */
+	}
+	return report.text.text;
+}
+
+/* Sets status and text of the outcome: a failure, a deadlock, a drain that timed out, or success. */
+static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	bool draining = scheduler->draining;
+	char *text = NULL;
+
+	if (!scheduler->failure && !scheduler->cut_short && !draining) {
+		if (is_deadlocked(scheduler, &text, &outcome->leftover))
+			outcome->status = WEIR_E_DEADLOCK;
+	} else {
+		outcome->status = scheduler->failure;
+		if (!scheduler->failure && scheduler->timed_out) {
+			outcome->status = WEIR_E_ABANDONED;
+			text = undrained_text(scheduler);
+		}
+		outcome->abandoned = abandon_queues(scheduler->graph);
+	}
+	if (text)
+		scheduler->text = text;
+}
+
+/* --- conservation of messages (E5) --- */
+
+static weir_status check_queue_counts(weir_graph *graph, const struct wr_connection *connection)
+{
+	struct wr_connection *own = (struct wr_connection *)connection;
+	const weir_entity *receiver = connection->receiver;
+
+	if (wr_counts_conserved(&connection->queue.counters, wr_queue_count(&own->queue)))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_FAILED,
+		       "%s: messages were lost on connection %u into %s (pushed %llu, delivered %llu)",
+		       graph->plan->name, connection->queue.id, receiver ? receiver->plan->name : "an outlet",
+		       (unsigned long long)wr_read(&connection->queue.counters.pushed),
+		       (unsigned long long)wr_read(&connection->queue.counters.delivered));
+}
+
+static weir_status check_output_counts(const weir_entity *entity, const struct wr_output *output)
+{
+	uint64_t pushed = 0;
+
+	for (size_t i = 0; i < output->count; i++) {
+		struct wr_connection *connection = output->connections[i];
+		pushed += wr_read(&connection->queue.counters.pushed) - connection->initial;
+	}
+	if (pushed == output->total * output->count)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_FAILED, "%s.%s: emitted %llu to %zu connections, pushed %llu",
+		       entity->plan->name, output->plan->port->name, (unsigned long long)output->total,
+		       output->count, (unsigned long long)pushed);
+}
+
+static weir_status check_counts(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->connection_count; i++)
+		status = check_queue_counts(graph, graph->connections[i]);
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		for (size_t k = 0; !status && k < graph->entities[i].output_count; k++)
+			status = check_output_counts(&graph->entities[i], &graph->entities[i].outputs[k]);
+	return status;
+}
+
+/* A violated conservation law (E5) overrides every other outcome but a reference that was dropped twice. */
+static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	if (!check_counts(scheduler))
+		return;
+	outcome->status = WEIR_E_FAILED;
+	wr_free(scheduler->text);
+	scheduler->text = wr_strdup(weir_last_error());
+}
+
+/* A message reference that was dropped twice overrides all other outcomes: it may have caused them. */
+static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
+{
+	const weir_entity *by;
+	weir_status status = wr_pool_judge(scheduler->graph->pool, &by);
+
+	if (!status)
+		return;
+	outcome->status = status;
+	wr_free(scheduler->text);
+	wr_free(scheduler->culprit);
+	scheduler->text = wr_strdup(weir_last_error());
+	scheduler->culprit = by ? wr_strdup(by->plan->name) : NULL;
+}
+
+/* --- the operators' stop functions --- */
+
+#define LATE_NS  INT64_C(2000000000) /* destroy waits so long for work, including the time of a drain */
+#define LEAST_NS INT64_C(200000000)  /* but at least so long */
+
+static bool has_device_work(weir_entity *entity)
+{
+	struct wr_system *system = entity->graph->system;
+
+	return system && !wr_system_failed(system) && !wr_entity_idle(entity);
+}
+
+/* The stop function may enqueue work: it is fenced like that of a tick (T3, T4). */
+static void call_stop(weir_entity *entity)
+{
+	entity->stop_owed = entity->started = false;
+	wr_entity_enter(entity);
+	entity->plan->kind->stop(&entity->context, entity->operator_state);
+	wr_entity_settle(entity);
+}
+
+static void call_or_owe_stop(weir_entity *entity)
+{
+	if (!entity->started || !entity->plan->kind->stop)
+		return;
+	if (!has_device_work(entity)) {
+		call_stop(entity);
+		return;
+	}
+	entity->stop_owed = true;
+	wr_log(WEIR_LOG_WARN, "%s: its streams still have work; its stop function is called later",
+	       entity->plan->name);
+}
+
+/* Calls each stop function or marks it as owed. */
+static void stop_operators(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
+		call_or_owe_stop(&scheduler->graph->entities[i]);
+}
+
+static void wait_for_streams(weir_entity *entity, int64_t until)
+{
+	for (size_t i = 0; i < entity->own.count; i++)
+		if (entity->own.items[i].last.point)
+			(void)wr_fence_wait(entity->graph->system, entity->own.items[i].last, until);
+}
+
+static int64_t drain_time(const weir_scheduler *scheduler)
+{
+	return scheduler->options.drain_ns > 0 ? scheduler->options.drain_ns : 0;
+}
+
+/* Waits for what the start functions have enqueued, as long as a drain may take. No worker runs yet. */
+void wr_stop_started(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
+
+	for (size_t i = graph->entity_count; i--;) {
+		if (graph->entities[i].started && graph->entities[i].plan->kind->stop)
+			wait_for_streams(&graph->entities[i], until);
+		call_or_owe_stop(&graph->entities[i]);
+	}
+}
+
+/* Returns true if the work has ended: then the function was called and the entity's streams are closed. */
+static bool call_owed_stop(weir_entity *entity, int64_t until)
+{
+	wait_for_streams(entity, until);
+	if (has_device_work(entity))
+		return false;
+	call_stop(entity);
+	if (!entity->fences_pending)
+		wr_entity_close_streams(entity);
+	return true;
+}
+
+weir_status wr_stop_owed(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (!entity->stop_owed || call_owed_stop(entity, until))
+			continue;
+		graph->blamed = entity;
+		return wr_fail(WEIR_E_BUSY,
+			       "%s: the device still works for the run before, and the stop "
+			       "function waits for that: start again later",
+			       entity->plan->name);
+	}
+	return WEIR_OK;
+}
+
+void wr_stop_before_destroy(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	int64_t waited = scheduler->timed_out ? drain_time(scheduler) : 0;
+	int64_t left = LATE_NS - waited > LEAST_NS ? LATE_NS - waited : LEAST_NS;
+	int64_t until = wr_time_add(wr_now(), left);
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (!entity->stop_owed || call_owed_stop(entity, until))
+			continue;
+		wr_log(WEIR_LOG_WARN,
+		       "%s: its work on the device does not end; its stop function is not "
+		       "called",
+		       entity->plan->name);
+		entity->stop_owed = false;
+		if (!entity->fences_pending)
+			wr_entity_close_streams(entity);
+	}
+}
+
+/* --- the outcome --- */
+
+static uint64_t count_ticks(const weir_graph *graph)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		ticks += wr_read(&graph->entities[i].counters.ticks);
+	return ticks;
+}
+
+void wr_finish_run(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	wr_ready_clear(scheduler);
+	wr_timers_clear(scheduler);
+	if (!scheduler->cut_short)
+		scheduler->waiting = outside_waits_text(scheduler);
+	find_verdict(scheduler, &outcome);
+	check_conservation(scheduler, &outcome);
+	check_references(scheduler, &outcome);
+	outcome.ticks = count_ticks(graph);
+	outcome.duration_ns = wr_now() - scheduler->started_at;
+	outcome.posix_signal = scheduler->posix_signal;
+	outcome.text = scheduler->text;
+	outcome.entity = scheduler->culprit;
+	outcome.discarded = scheduler->discarded;
+	outcome.waiting = scheduler->waiting;
+	if (scheduler->timed_out)
+		wr_system_shorten_timeout(graph->system);
+	stop_operators(scheduler);
+	wr_graph_close_streams(graph);
+	if (graph->system) {
+		wr_system_run_deferred_frees(graph->system, true);
+		wr_system_run(graph->system, false);
+	}
+	wr_graph_forget_told(graph);
+	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		wr_outlet_end(outlet, false);
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->outcome = outcome;
+	wr_store(&scheduler->phase, WR_ENDED);
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
+}
