@@ -300,12 +300,6 @@ static void c04_compute_can_tell_the_lists_apart(void **state)
 
 /* --- C5 --- */
 
-static void assert_says(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' does not say '%s'", text, part);
-}
-
 static void c05_a_gated_entity_shows_its_fences_and_their_producer(void **state)
 {
 	struct rig *rig = rig_of("camera:source ticks=1 work=50ms -> end gate=in");

@@ -1,6 +1,7 @@
 /*
  * The simulation's own header. dst.c is the command; dst_world.c draws and runs one world of one or two
- * graphs; dst_graph.c draws a graph; dst_operators.c is what its entities do and check.
+ * graphs; dst_outsiders.c is the threads that meddle with it; dst_graph.c draws a graph; dst_operators.c is
+ * what its entities do and check.
  */
 #ifndef TESTS_SCHEDULER_DST_H
 #define TESTS_SCHEDULER_DST_H

@@ -52,8 +52,7 @@ static void run_with_short_timeout(void)
 static void s10_a_time_that_becomes_earlier_is_kept(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, run_with_short_timeout);
+	rig_in_worlds(SEEDS, run_with_short_timeout);
 }
 
 int main(void)

@@ -31,8 +31,7 @@ static void xb20_the_last_round_of_a_cycle_is_done_without_receivers(void **stat
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		workers = counts[i];
 		rig_everywhere(go_round);
-		for (uint64_t seed = 1; seed <= 40; seed++)
-			rig_in_world(seed, go_round);
+		rig_in_worlds(40, go_round);
 		for (int run = 0; run < 20; run++)
 			rig_on_host(go_round);
 	}

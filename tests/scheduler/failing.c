@@ -14,12 +14,6 @@
 #include "rig.h"
 #include "scheduler/scheduler.h"
 
-static void assert_says(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
-}
-
 /* --- E1, F28 --- */
 
 static weir_status fail_at_tick_three(struct rig *rig, weir_context *context)

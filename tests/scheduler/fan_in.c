@@ -102,8 +102,7 @@ static void take_turns(void)
 static void xb25_connections_are_served_in_turn(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 10; seed++)
-		rig_in_world(seed, take_turns);
+	rig_in_worlds(10, take_turns);
 }
 
 static weir_status look_at_lists(struct rig *rig, weir_context *context)

@@ -33,8 +33,7 @@ static void assert_text_of(const char *graph, const char *entity, const char *te
 
 static void seeds_and_host(void (*body)(void))
 {
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, body);
+	rig_in_worlds(SEEDS, body);
 	for (int i = 0; i < 5; i++)
 		rig_on_host(body);
 }
@@ -170,8 +169,7 @@ static void work_anywhere(void)
 static void xa04_a_gate_waits_for_work_wherever_it_is(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SEEDS + 4) / 5; seed++)
-		rig_in_world(seed, work_anywhere);
+	rig_in_worlds((SEEDS + 4) / 5, work_anywhere);
 	rig_on_host(work_anywhere);
 }
 

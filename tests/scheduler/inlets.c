@@ -36,8 +36,7 @@ static void receive_while_a_thread_is_inside(void)
 TEST(xb26_a_message_is_received_while_a_thread_is_inside_its_inlet)
 {
 	(void)state_;
-	for (uint64_t seed = 1; seed <= 10; seed++)
-		rig_in_world(seed, receive_while_a_thread_is_inside);
+	rig_in_worlds(10, receive_while_a_thread_is_inside);
 }
 
 /* --- two threads wait for room of one message --- */
@@ -85,8 +84,7 @@ static void wait_for_one_place(void)
 static void wait_for_one_place_in_worlds(void)
 {
 	unseen = 0;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, wait_for_one_place);
+	rig_in_worlds(SEEDS, wait_for_one_place);
 }
 
 TEST(b02_room_is_seen_by_a_thread_that_is_about_to_wait_for_it)

@@ -66,8 +66,7 @@ static void last_sleeper_asks(void)
 TEST(xb26_the_last_worker_to_sleep_has_streams_with_work_queried)
 {
 	(void)state_;
-	for (uint64_t seed = 1; seed <= 20; seed++)
-		rig_in_world(seed, last_sleeper_asks);
+	rig_in_worlds(20, last_sleeper_asks);
 }
 
 /* Device memory is freed when the last work on it is complete; nothing waits for the
@@ -84,8 +83,7 @@ static void end_with_payload(void)
 TEST(s04_e02_a_run_ends_when_its_last_payload_is_free)
 {
 	(void)state_;
-	for (uint64_t seed = 1; seed <= 50; seed++)
-		rig_in_world(seed, end_with_payload);
+	rig_in_worlds(50, end_with_payload);
 }
 
 int main(void)

@@ -182,36 +182,31 @@ static void relying_on_a_spinner(void)
 static void g04_a_poller_that_gets_work_hands_over(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, handing_over);
+	rig_in_worlds(SEEDS, handing_over);
 }
 
 static void g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, arming_beside_a_sleep);
+	rig_in_worlds(SEEDS, arming_beside_a_sleep);
 }
 
 static void s09_work_left_to_a_spinner_is_passed_on_when_it_computes(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, relying_on_a_spinner);
+	rig_in_worlds(SEEDS, relying_on_a_spinner);
 }
 
 static void g04_a_written_flag_is_seen_at_once(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, alone);
+	rig_in_worlds(SEEDS, alone);
 }
 
 static void g04_s09_one_worker_polls_while_others_compute(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		rig_in_world(seed, beside_long_work);
+	rig_in_worlds(SEEDS, beside_long_work);
 }
 
 int main(void)

@@ -124,8 +124,7 @@ static void push_at_an_ending_entity(void)
 static void s05_b02_an_entity_ends_under_pushers_without_a_pause(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 300; seed++)
-		rig_in_world(seed, push_at_an_ending_entity);
+	rig_in_worlds(300, push_at_an_ending_entity);
 }
 
 int main(void)

@@ -36,6 +36,8 @@
 enum { RIG_ENTITIES = 64, RIG_TEXT = 4096 };
 
 struct rig;
+struct wr_sim_knobs;
+struct wr_system;
 typedef weir_status rig_fn(struct rig *rig, weir_context *context);
 
 /* What an entity does and what it did. During a run only the entity's owner writes the text. */
@@ -67,11 +69,13 @@ struct rig {
 struct rig *rig_of(const char *text);
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute); /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
-void rig_make(struct rig *rig);        /* the scheduler */
-void rig_here(struct rig *rig);        /* before this thread starts a run without rig_start */
-void rig_start(struct rig *rig);       /* calls rig_make if needed */
-weir_status rig_wait(struct rig *rig); /* asserts conservation (E5) and that no check failed */
-weir_status rig_run(struct rig *rig);  /* start, wait */
+void rig_make(struct rig *rig); /* the scheduler */
+void rig_here(struct rig *rig); /* before this thread starts a run without rig_start */
+void rig_with_knobs(struct rig *rig, const char *signal, struct wr_sim_knobs knobs); /* makes it on `sim` */
+struct wr_system *rig_system(struct rig *rig); /* of its graph, once it is made */
+void rig_start(struct rig *rig);               /* calls rig_make if needed */
+weir_status rig_wait(struct rig *rig);         /* asserts conservation (E5) and that no check failed */
+weir_status rig_run(struct rig *rig);          /* start, wait */
 void rig_destroy(struct rig *rig);
 
 const char *rig_text(struct rig *rig, const char *entity); /* received in all runs so far */
@@ -86,6 +90,7 @@ weir_message *rig_number(weir_context *context, int64_t number);
 int64_t rig_value(const weir_message *message);
 void rig_note(struct rig *rig, weir_context *context, const char *word); /* to its text */
 void rig_break(struct rig *rig);
+void assert_says(const char *text, const char *part);
 
 /* A check within an operator: asserted afterwards, by the test's own thread. */
 #define HOLDS(rig, what)                                                                                     \
@@ -99,11 +104,16 @@ void rig_break(struct rig *rig);
 /* Runs the body within worlds of several seeds on `sim`, then with real threads on `host`. */
 void rig_everywhere(void (*body)(void));
 void rig_in_world(uint64_t seed, void (*body)(void));
+void rig_in_worlds(uint64_t seeds, void (*body)(void)); /* seeds 1, 2, ... */
 void rig_on_host(void (*body)(void));
+
+/* rig_text.c: adds what the text says to the description, and its entities to the rig. */
+void rig_parse(struct rig *rig, weir_description *description, const char *text);
 
 /* For graphs made from now on: */
 extern _Thread_local const char *rig_backend;   /* "sim", unless a function above sets it */
 extern _Thread_local const char *rig_resources; /* JSON; NULL: none */
+extern const char *const rig_signals[3];        /* the kinds of signals; the flag is the last */
 
 /* rig_outlets.c: the program's side of outlets. */
 weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, unsigned flags);

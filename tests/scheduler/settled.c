@@ -100,8 +100,7 @@ static void lack_memory(void)
 static void t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 10; seed++)
-		rig_in_world(seed, lack_memory);
+	rig_in_worlds(10, lack_memory);
 }
 
 int main(void)

@@ -106,8 +106,7 @@ static void a_time_before_fences(void)
 static void c02_s10_a_time_beside_fences_wakes(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++)
-		rig_in_world(seed, a_time_before_fences);
+	rig_in_worlds(20, a_time_before_fences);
 }
 
 static void fences_before_a_time(void)
@@ -119,8 +118,7 @@ static void fences_before_a_time(void)
 static void c02_g03_fences_beside_a_time_wake(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++)
-		rig_in_world(seed, fences_before_a_time);
+	rig_in_worlds(20, fences_before_a_time);
 }
 
 /* --- sources that were not chosen --- */
@@ -195,8 +193,7 @@ static void wait_for_two_points(void)
 static void c02_two_waits_for_one_stream_are_one_for_the_later_point(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++)
-		rig_in_world(seed, wait_for_two_points);
+	rig_in_worlds(20, wait_for_two_points);
 }
 
 int main(void)

@@ -5,12 +5,6 @@
 #include "base/thread.h"
 #include "rig.h"
 
-static void assert_says(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("'%s' does not say '%s'", text ? text : "(nothing)", part);
-}
-
 static void assert_silent_on(const char *text, const char *part)
 {
 	if (strstr(text, part))

@@ -292,8 +292,7 @@ static void drains(void)
 TEST(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left)
 {
 	(void)state_;
-	for (uint64_t seed = 1; seed <= 5; seed++)
-		rig_in_world(seed, drains);
+	rig_in_worlds(5, drains);
 }
 
 /* --- virtual time stands still between runs --- */

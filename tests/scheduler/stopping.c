@@ -1,0 +1,285 @@
+/* A run that is stopped: drains, stop from everywhere and at any time (S7, F17). */
+
+#include "base/thread.h"
+#include "rig.h"
+
+/* --- S7, F17 --- */
+
+static void drain_soon(struct rig *rig, int64_t after)
+{
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, after, NULL);
+	weir_scheduler_stop(rig->scheduler, true);
+}
+
+static void s07_a_drain_lets_what_is_under_way_arrive(void **state)
+{
+	struct rig *rig = rig_of(
+		"source delay=1ms -> a:pass delay=1ms -> b:pass capacity=8 -> end capacity=8 delay=3ms");
+	weir_queue_counts counts = {.size = sizeof counts};
+
+	(void)state;
+	drain_soon(rig, 50 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	counts = rig_queue(rig, "end.in");
+	assert_int_equal(counts.delivered, rig_ticks(rig, "source")); /* no message was dropped */
+	assert_int_equal(rig->outcome.abandoned, 0);
+	rig_destroy(rig);
+}
+
+static void s07_a_drain_ends_cycles_at_their_roots(void **state)
+{
+	struct rig *rig = rig_of("a:pass delay=1ms -> b:pass -> a initial=1");
+
+	(void)state;
+	drain_soon(rig, 20 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_in_range(rig->outcome.duration_ns, 20 * MS, 22 * MS);
+	assert_int_equal(rig->outcome.abandoned, 0);
+	rig_destroy(rig);
+}
+
+static void s07_a_drain_that_takes_too_long_abandons_the_rest_by_name(void **state)
+{
+	struct rig *rig = rig_of("source ticks=2 -> end asynchronous= capacity=2");
+
+	(void)state;
+	rig->options.drain_ns = 100 * MS;
+	rig_make(rig);
+	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	drain_soon(rig, 10 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+	assert_says(rig->outcome.text, "the drain took longer than 0.1 s; left behind: end (2 messages)");
+	assert_int_equal(rig->outcome.abandoned, 2);
+	assert_in_range(rig->outcome.duration_ns, 110 * MS, 125 * MS);
+	rig_destroy(rig);
+}
+
+static void s07_max_duration_drains(void **state)
+{
+	struct rig *rig = rig_of("source period=10ms -> end");
+
+	(void)state;
+	rig->options.max_duration_ns = 95 * MS;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 10);
+	assert_in_range(rig->outcome.duration_ns, 95 * MS, 96 * MS);
+	rig_destroy(rig);
+}
+
+static void s07_cut_short_means_at_once(void **state)
+{
+	struct rig *rig = rig_of("source delay=1ms -> end delay=10ms capacity=100");
+
+	(void)state;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_in_range(rig->outcome.abandoned, 15, 20); /* a drain would have delivered them */
+	assert_int_equal(rig->outcome.leftover, 0);
+	assert_in_range(rig->outcome.duration_ns, 20 * MS, 35 * MS);
+	rig_destroy(rig);
+}
+
+static weir_status see_the_drain(struct rig *rig, weir_context *context)
+{
+	wr_store(&rig->told, weir_context_stopping(context));
+	return WEIR_OK;
+}
+
+static void s07_operators_see_that_a_drain_is_on(void **state)
+{
+	struct rig *rig = rig_of("source ticks=2 delay=10ms -> c:call");
+
+	(void)state;
+	rig_on(rig, "c", see_the_drain);
+	drain_soon(rig, 5 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(wr_load(&rig->told), 1);
+	assert_int_equal(rig_ticks(rig, "source"), 1);
+	rig_destroy(rig);
+}
+
+static void note_that_streams_are_idle(struct rig *rig, weir_context *context)
+{
+	weir_fence fence = *(weir_fence *)rig->own;
+
+	if (weir_fence_query(weir_context_graph(context), fence) != WEIR_OK)
+		rig_break(rig);
+	wr_fetch_add(&rig->told, 1);
+}
+
+static int sleep_long(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(50 * MS);
+	return 0;
+}
+
+static const weir_kernel long_kernel = {sizeof(weir_kernel), "long", sleep_long, NULL};
+
+static weir_status launch_long(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = weir_context_stream(context);
+
+	if (!stream || weir_stream_launch(stream, &long_kernel, "", 1))
+		return WEIR_E_DEVICE;
+	return weir_stream_record(stream, rig->own);
+}
+
+static void s07_stop_runs_after_the_streams_have_drained(void **state)
+{
+	struct rig *rig = rig_of("c:call count=1");
+	weir_fence fence = {0, 0};
+
+	(void)state;
+	rig->own = &fence;
+	rig_on(rig, "c", launch_long);
+	rig_entity(rig, "c")->stop = note_that_streams_are_idle;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, MS, NULL);
+	weir_scheduler_stop(rig->scheduler, false);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(wr_load(&rig->told), 1);
+	rig_destroy(rig);
+}
+
+static weir_status stop_itself(struct rig *rig, weir_context *context)
+{
+	if (weir_context_tick(context) == 10) {
+		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, true);
+	}
+	weir_sleep(10 * US);
+	return WEIR_OK;
+}
+
+static void stop_in_compute(void)
+{
+	struct rig *rig = rig_of("c:call");
+
+	rig_on(rig, "c", stop_itself);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_true(rig_ticks(rig, "c") >= 11);
+	weir_scheduler_stop(rig->scheduler, true); /* again, after the end */
+	rig_destroy(rig);
+}
+
+static void s07_f17_stop_from_compute_twice_and_after_the_end(void **state)
+{
+	(void)state;
+	rig_everywhere(stop_in_compute);
+}
+
+static void stop_twice(void *arg)
+{
+	struct rig *rig = arg;
+
+	weir_sleep(2 * MS);
+	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, false);
+}
+
+static void stop_from_threads(void)
+{
+	struct rig *rig = rig_of("source delay=10us -> p:pass -> end");
+	struct wr_thread threads[2] = {{0}};
+
+	rig_start(rig);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "stopper", stop_twice, rig), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	for (int i = 0; i < 2; i++)
+		wr_thread_join(&threads[i]);
+	rig_destroy(rig);
+}
+
+static void s07_f17_stop_from_two_threads_at_once(void **state)
+{
+	(void)state;
+	rig_everywhere(stop_from_threads);
+}
+
+/* Stops at every point of a start, also before it and in the operators' start functions. */
+static void stop_as_it_starts(void)
+{
+	struct rig *rig = rig_of("source delay=10us -> end");
+	struct wr_thread thread = {0};
+
+	rig_make(rig);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(wr_thread_start(&thread, "stopper", stop_twice, rig), WEIR_OK);
+		weir_sleep(2 * MS - i);
+		rig_start(rig);
+		wr_thread_join(&thread);
+		weir_scheduler_stop(rig->scheduler, false); /* a stop before the start is forgotten */
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+	}
+	rig_destroy(rig);
+}
+
+static void f17_stop_while_the_run_begins(void **state)
+{
+	(void)state;
+	rig_on_host(stop_as_it_starts);
+}
+
+static weir_status stop_at_start(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	weir_scheduler_stop(rig->scheduler, false);
+	return WEIR_OK;
+}
+
+/* The loop stops the run as soon as it is open, while the starting
+ * thread is still at it; inlets add steps to the start. */
+static void stop_in_start(void)
+{
+	struct rig *rig = rig_of("c:call period=10us; end");
+	weir_inlet *inlets[2];
+
+	rig_entity(rig, "c")->start = stop_at_start;
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlets[0]), WEIR_OK);
+	assert_int_equal(weir_graph_inlet(rig->graph, "end.in2", &inlets[1]), WEIR_OK);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void f17_stop_from_an_operators_start_function(void **state)
+{
+	(void)state;
+	rig_everywhere(stop_in_start);
+}
+
+static void s07_destroy_stops_a_run_that_is_on(void **state)
+{
+	struct rig *rig = rig_of("source delay=1ms work=20ms -> end gate=in");
+
+	(void)state;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
+	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_BUSY);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s07_a_drain_lets_what_is_under_way_arrive),
+		cmocka_unit_test(s07_a_drain_ends_cycles_at_their_roots),
+		cmocka_unit_test(s07_a_drain_that_takes_too_long_abandons_the_rest_by_name),
+		cmocka_unit_test(s07_max_duration_drains),
+		cmocka_unit_test(s07_cut_short_means_at_once),
+		cmocka_unit_test(s07_operators_see_that_a_drain_is_on),
+		cmocka_unit_test(s07_stop_runs_after_the_streams_have_drained),
+		cmocka_unit_test(s07_f17_stop_from_compute_twice_and_after_the_end),
+		cmocka_unit_test(s07_f17_stop_from_two_threads_at_once),
+		cmocka_unit_test(f17_stop_while_the_run_begins),
+		cmocka_unit_test(f17_stop_from_an_operators_start_function),
+		cmocka_unit_test(s07_destroy_stops_a_run_that_is_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
