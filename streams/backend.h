@@ -5,7 +5,7 @@
  * Rules for every entry: the backend sets the text of a failure. WEIR_E_DEVICE means that the device is lost
  * for good (sticky); any other failure concerns that call alone; WEIR_E_BUSY sets no text. No lock of this
  * room is held during a call. After WEIR_E_DEVICE only ..._destroy, release, close, quiet and enter are
- * called.
+ * called, and record and query while it is not quiet.
  */
 #ifndef WR_STREAMS_BACKEND_H
 #define WR_STREAMS_BACKEND_H

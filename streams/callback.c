@@ -1,7 +1,7 @@
 /*
  * Signals by host callback (G2, G3). `callback` uses a signal stream, a native stream that waits for the
- * fences; `callback_inline` uses the stream on which all the fences were recorded. wr_signal_expect arms one
- * for the loop.
+ * fences and carries one signal at a time; `callback_inline` uses the stream on which all the fences were
+ * recorded. wr_signal_expect arms one for the loop.
  *
  * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
  * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. The callback
@@ -17,9 +17,156 @@
  * No lock is held in a call of the backend; signals->lock guards the claim alone. If enqueueing fails while
  * the system fails, the thread that ends the token owns the signal.
  */
+#include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
+#include "streams/flag.h"
 #include "streams/signal.h"
 #include "streams/system.h"
+
+/* --- signal streams --- */
+
+static void signal_stream_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (signal_stream->native)
+		wr_device_stream_destroy(system, signal_stream->native);
+	if (signal_stream->event) /* after the stream, which may still hold a record of it (watch.c) */
+		wr_device_event_destroy(system, signal_stream->event);
+	wr_free(signal_stream);
+}
+
+static weir_status signal_stream_create(struct wr_system *system, int device, struct wr_signal_stream **out)
+{
+	struct wr_signal_stream *signal_stream = wr_alloc(1, sizeof *signal_stream);
+	weir_status status;
+
+	if (!signal_stream)
+		return WEIR_E_NOMEM;
+	signal_stream->device = device;
+	status = wr_device_stream_create(system, &(struct wr_stream_spec){.device = device}, NULL,
+					 &signal_stream->native);
+	if (!status)
+		status = wr_device_event_create(system, device, &signal_stream->event);
+	if (status)
+		signal_stream_free(system, signal_stream);
+	else
+		*out = signal_stream;
+	return status;
+}
+
+/* If the record fails, the event still stands for older work and must not be queried until it is recorded. */
+void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	weir_status status =
+		wr_device_record(system, signal_stream->device, signal_stream->native, signal_stream->event);
+
+	signal_stream->unrecorded = status != WEIR_OK;
+}
+
+/* Of one in the draining list. Returns WEIR_E_BUSY while something is left on it. */
+static weir_status signal_stream_query(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream->unrecorded)
+		return wr_device_query(system, signal_stream->event);
+	wr_signal_stream_record(system, signal_stream);
+	return WEIR_E_BUSY;
+}
+
+/* The stream may still wait for the fences of a signal that was not armed; the next signal must not. */
+static void signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream)
+		return;
+	signal_stream->unrecorded = true;
+	if (!wr_system_failed(system))
+		wr_signal_stream_record(system, signal_stream);
+	wr_signal_stream_push(&system->signals, &system->signals.draining, signal_stream);
+}
+
+static struct wr_signal_stream *draining_pop(struct wr_signals *signals, int device)
+{
+	struct wr_signal_stream *signal_stream;
+
+	wr_mutex_lock(&signals->lock);
+	signal_stream = wr_signal_stream_pop_locked(&signals->draining, device);
+	wr_mutex_unlock(&signals->lock);
+	return signal_stream;
+}
+
+weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signal_stream *busy = NULL, *signal_stream;
+
+	while ((signal_stream = draining_pop(signals, device)) &&
+	       signal_stream_query(system, signal_stream)) {
+		signal_stream->next = busy;
+		busy = signal_stream;
+	}
+	while (busy) {
+		struct wr_signal_stream *next = busy->next;
+
+		wr_signal_stream_push(signals, &signals->draining, busy);
+		busy = next;
+	}
+	if (!signal_stream)
+		return wr_system_failed(system) ? wr_system_failure_status(system)
+						: signal_stream_create(system, device, out);
+	*out = signal_stream;
+	return WEIR_OK;
+}
+
+static bool signal_stream_drained(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	return wr_device_lost(system) || signal_stream_query(system, signal_stream) != WEIR_E_BUSY;
+}
+
+bool wr_signals_drained(struct wr_system *system)
+{
+	for (struct wr_signal_stream *at = system->signals.draining; at; at = at->next)
+		if (!signal_stream_drained(system, at))
+			return false;
+	return true;
+}
+
+static void signal_streams_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	while (signal_stream) {
+		struct wr_signal_stream *next = signal_stream->next;
+
+		signal_stream_free(system, signal_stream);
+		signal_stream = next;
+	}
+}
+
+void wr_signal_streams_finish(struct wr_system *system)
+{
+	signal_streams_free(system, system->signals.signal_streams);
+	signal_streams_free(system, system->signals.draining);
+}
+
+weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count)
+{
+	struct wr_signals *signals = &system->signals;
+	size_t ready = 0;
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&signals->lock);
+	for (struct wr_signal_stream *at = signals->signal_streams; at; at = at->next)
+		ready += at->device == device;
+	wr_mutex_unlock(&signals->lock);
+	for (; !status && ready < count; ready++) {
+		struct wr_signal_stream *signal_stream = NULL;
+
+		/* reuses drained ones, or runs that are cut short would add up */
+		status = wr_signal_stream_make(system, device, &signal_stream);
+		/* only here: allocating the word may wait for a busy device */
+		if (!status && !signal_stream->word)
+			status = wr_flag_word(system, device, &signal_stream->word);
+		wr_signal_stream_push(signals, &signals->signal_streams, signal_stream);
+	}
+	return status;
+}
 
 /* --- enqueueing --- */
 
@@ -31,7 +178,7 @@ static void signal_disarm(struct wr_signal *signal, wr_token token)
 	if (wr_token_end(token) == WR_TOKEN_GONE)
 		return;
 	wr_fetch_sub(&system->signals.pending, 1);
-	wr_signal_stream_detach(system, wr_signal_release(signal));
+	signal_stream_detach(system, wr_signal_release(signal));
 }
 
 /* Keeps the maximum: the signal may be armed with a later token by now. */
@@ -55,9 +202,8 @@ static weir_status callback_enqueue(struct wr_system *system, void *native, stru
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_system_check(system,
-					 system->backend->call(system->native, signal->device, native,
-							       wr_token_fire, wr_token_argument(token)));
+		status = wr_device_call(system, signal->device, native, wr_token_fire,
+					wr_token_argument(token));
 	if (status)
 		signal_disarm(signal, token);
 	else
@@ -97,10 +243,8 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 
 		status = wr_fence_find(system, fences[i], &stream);
 		if (!status && stream && fences[i].point > wr_load(&stream->completed))
-			status = wr_system_check(
-				system, system->backend->wait(
-						system->native, signal_stream->device, signal_stream->native,
-						wr_stream_point(stream, fences[i].point)->event));
+			status = wr_device_wait(system, signal_stream->device, signal_stream->native,
+						wr_stream_point(stream, fences[i].point)->event);
 	}
 	return status;
 }
@@ -108,14 +252,11 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 /* Returns true if the signal stream's flag will show that its waits are over. */
 static bool signal_stream_write_flag(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
-	const struct wr_backend *backend = system->backend;
-
 	if (!signal_stream->word)
 		return false;
 	signal_stream->flag_value++;
-	return !wr_system_check(system, backend->write_flag(system->native, signal_stream->device,
-							    signal_stream->native, signal_stream->word,
-							    signal_stream->flag_value));
+	return !wr_device_write_flag(system, signal_stream->device, signal_stream->native,
+				     signal_stream->word, signal_stream->flag_value);
 }
 
 static void order_unclaim(struct wr_signals *signals, const struct wr_order *order)
@@ -143,7 +284,7 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 		status = wr_signal_make(system, waker, order, &signal);
 	if (!status)
 		return callback_enqueue(system, order->signal_stream->native, signal, out);
-	wr_signal_stream_detach(system, order->signal_stream);
+	signal_stream_detach(system, order->signal_stream);
 	order_unclaim(signals, order);
 	return status;
 }
@@ -238,8 +379,8 @@ static weir_status find_common_stream(struct wr_system *system, const weir_fence
 }
 
 /*
- * While the callback is outstanding `inlined` keeps the stream's id from being recycled: lost.c queries later
- * fences of that id.
+ * While the callback is outstanding `inlined` keeps the stream's id from being recycled: watch.c queries
+ * later fences of that id.
  */
 static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
 				 wr_token *out)
@@ -280,6 +421,8 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 	return status;
 }
 
+/* --- for the loop --- */
+
 /* Not counted against the bound: there is at most one for the last fence of each stream. */
 weir_status wr_signal_expect(weir_stream *stream)
 {
@@ -302,4 +445,50 @@ weir_status wr_signal_expect(weir_stream *stream)
 	if (!status)
 		stream->expected = fence.point;
 	return status;
+}
+
+/* --- what has fired --- */
+
+static struct wr_signal *signals_reverse(struct wr_signal *list)
+{
+	struct wr_signal *reversed = NULL;
+
+	while (list) {
+		struct wr_signal *next = list->next;
+
+		list->next = reversed;
+		reversed = list;
+		list = next;
+	}
+	return reversed;
+}
+
+/* If the system failed, another device may still be running the waits and the callback of this stream. */
+static void signal_stream_return(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (wr_system_failed(system))
+		signal_stream_detach(system, signal_stream);
+	else
+		wr_signal_stream_push(&system->signals, &system->signals.signal_streams, signal_stream);
+}
+
+void wr_system_collect(struct wr_system *system)
+{
+	struct wr_signal *list = signals_reverse(wr_exchange(&system->signals.fired, NULL));
+	bool expected = false;
+
+	while (list) {
+		struct wr_signal *signal = list;
+		weir_stream *stream = signal->entity == WR_NO_ENTITY ? signal->stream : NULL;
+		int device = signal->device;
+
+		list = signal->next;
+		signal_stream_return(system, wr_signal_release(signal));
+		wr_signals_offer(system, device);
+		if (stream)
+			wr_stream_idle(stream);
+		expected |= stream != NULL;
+	}
+	if (expected)
+		wr_system_run_deferred_frees(system, false);
 }

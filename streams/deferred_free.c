@@ -8,6 +8,7 @@
  * sees the changed count and drops theirs.
  */
 #include "base/bug.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
 weir_status wr_deferred_frees_init(struct wr_system *system)

@@ -1,22 +1,18 @@
 /*
- * The failure of a system (E2, E3): a device is lost for good. The first thread that meets the error writes
- * the report, sets `failed`, then ends all signals, so that every waiting entity is poked and sees the
- * failure.
+ * The report of a failed system (E2, E3), and what the failure does to the run: every signal is ended, so
+ * that every waiting entity is poked and sees it. device.c decides that a system failed.
  *
  * The report names the device's error and the suspects. After a fault even completed events return the error,
  * so every stream with work that was not seen complete before is a suspect; one is accused only if it is the
  * only one.
- *
- * Two flags, each set once. One thread wins `failing`, and it alone writes the report. It then sets `failed`
- * (seq_cst): a thread that arms a token and then reads `failed` either sees it, or its token is seen by the
- * thread that ends all tokens. A thread that has read `failed` with at least acquire may read the report,
- * which does not change any more.
  */
+#include "streams/failure.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/status.h"
+#include "streams/device.h"
 #include "streams/signal.h"
 #include "streams/system.h"
 
@@ -102,56 +98,38 @@ static void report_write(struct wr_system *system, const char *what)
 
 /* --- failing --- */
 
-/*
- * A thread that comes second waits until the first has written the report: if it returned before `failed` is
- * set, its caller would go on with work that is not complete, or report the failure as its own.
- */
-void wr_system_fail(struct wr_system *system, const char *what)
+/* As its callback, which may still come; it finds the token gone then. */
+static void signal_fail(struct wr_signal *signal, void *arg)
+{
+	wr_token token = wr_load(&signal->token);
+	enum wr_token_end end = token ? wr_token_end(token) : WR_TOKEN_GONE;
+
+	(void)arg;
+	if (end != WR_TOKEN_GONE)
+		signal->sink.fired(&signal->sink, end == WR_TOKEN_WAS_CANCELLED);
+}
+
+static void signals_fail(struct wr_system *system, struct wr_waker *waker)
+{
+	wr_signals_each(system, signal_fail, NULL);
+	for (int device = 0; device < system->devices && waker; device++)
+		wr_refused_poke(system, waker, device, UINT32_MAX);
+}
+
+void wr_failure_announce(struct wr_system *system, const char *what)
 {
 	struct wr_waker *waker;
 
-	if (wr_exchange(&system->failing, true)) {
-		while (!wr_load(&system->failed))
-			wr_thread_yield();
-		return;
-	}
 	report_write(system, what);
 	wr_store(&system->failed, true);
 	waker = wr_system_enter(system);
-	wr_signals_fail(system, waker);
+	signals_fail(system, waker);
 	if (waker)
 		waker->kick(waker);
 	wr_system_leave(system);
 }
 
-weir_status wr_system_failure_status(struct wr_system *system)
-{
-	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
-}
-
-weir_status wr_system_check(struct wr_system *system, weir_status status)
-{
-	if (status == WEIR_E_DEVICE)
-		wr_system_fail(system, weir_last_error());
-	return status;
-}
-
 /* --- queries --- */
-
-/* Acquire: after true the caller may read the report. */
-bool wr_system_failed(const struct wr_system *system)
-{
-	return wr_load_acquire(&((struct wr_system *)system)->failed);
-}
-
-bool wr_system_wait_failed(struct wr_system *system)
-{
-	if (!wr_load(&system->failing))
-		return false;
-	while (!wr_load(&system->failed))
-		wr_thread_yield();
-	return true;
-}
 
 const char *wr_system_failure(struct wr_system *system)
 {
@@ -163,7 +141,16 @@ const char *wr_system_accused(struct wr_system *system)
 	return wr_system_failed(system) && *system->accused ? system->accused : NULL;
 }
 
-bool wr_system_lost(struct wr_system *system)
+/*
+ * After a fault a query of any event returns the device's error, even if the event
+ * is complete. One event of each stream is queried, since they may differ in device.
+ */
+bool wr_system_check_health(struct wr_system *system)
 {
-	return wr_system_failed(system) && system->backend->quiet(system->native);
+	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
+		const struct wr_event_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
+
+		wr_device_query(system, ring->points[0].event);
+	}
+	return !wr_system_failed(system);
 }

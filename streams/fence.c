@@ -5,12 +5,82 @@
  * An event may be recorded again for a later value while another thread queries it for the old one. The
  * owner changes the place's `point` before that, and only once the old value was seen complete. So if `point`
  * differs after the query, the old value is complete.
+ *
+ * The events of a stream are a ring with one event per timeline value. A full ring is replaced by a larger
+ * one; the older rings keep the values below the new ring's `first`.
  */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
+/* --- events --- */
+
+struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
+{
+	struct wr_system *system = stream->system;
+	struct wr_event_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->points);
+
+	if (!ring)
+		return NULL;
+	ring->first = first;
+	for (ring->size = 0; ring->size < size; ring->size++)
+		if (wr_device_event_create(system, stream->spec.device, &ring->points[ring->size].event))
+			break;
+	if (ring->size == size)
+		return ring;
+	while (ring->size)
+		wr_device_event_destroy(system, ring->points[--ring->size].event);
+	wr_free(ring);
+	return NULL;
+}
+
+void wr_event_rings_free(weir_stream *stream)
+{
+	struct wr_event_ring *ring = wr_load(&stream->ring);
+
+	while (ring) {
+		struct wr_event_ring *older = ring->older;
+
+		for (uint64_t i = 0; i < ring->size; i++)
+			wr_device_event_destroy(stream->system, ring->points[i].event);
+		wr_free(ring);
+		ring = older;
+	}
+}
+
+struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
+{
+	struct wr_event_ring *ring = wr_load_acquire(&stream->ring);
+
+	while (point < ring->first)
+		ring = ring->older;
+	return &ring->points[point % ring->size];
+}
+
+/* Needs a write for this very value: that of a later value may come long after this one is complete. */
+bool wr_stream_has_flag(weir_stream *stream, uint64_t point)
+{
+	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_point(stream, point)->flag_value);
+}
+
 /* --- lookup --- */
+
+weir_stream *wr_stream_at(struct wr_system *system, uint32_t index)
+{
+	struct wr_page *page = wr_load_acquire(&system->table[index / WR_PAGE]);
+
+	return page ? wr_load_acquire(&page->streams[index % WR_PAGE]) : NULL;
+}
+
+weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
+{
+	weir_stream *stream =
+		id && (id & 0xffff) < wr_load(&system->count) ? wr_stream_at(system, id & 0xffff) : NULL;
+
+	return stream && wr_load(&stream->id) == id ? stream : NULL;
+}
 
 static uint32_t fence_index(weir_fence fence)
 {
@@ -91,7 +161,7 @@ static weir_status stream_query(weir_stream *stream, uint64_t point)
 	if (flag_answers(stream, point, &status))
 		;
 	else if (wr_load(&place->point) == point)
-		status = wr_system_check(system, system->backend->query(system->native, place->event));
+		status = wr_device_query(system, place->event);
 	if (status == WEIR_E_BUSY && wr_load(&place->point) != point)
 		status = WEIR_OK;
 	if (!status)
@@ -130,10 +200,73 @@ bool wr_fence_over(struct wr_system *system, weir_fence fence)
 
 	if (status != WEIR_E_DEVICE)
 		return !status || status == WEIR_E_INVALID;
-	if (system->backend->quiet(system->native) || wr_fence_find(system, fence, &stream) || !stream)
+	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
 		return true;
 	place = wr_stream_point(stream, fence.point);
-	return wr_load(&place->point) != fence.point || !system->backend->query(system->native, place->event);
+	return wr_load(&place->point) != fence.point || !wr_device_query(system, place->event);
+}
+
+/* --- a place for a new value --- */
+
+static bool value_complete(weir_stream *stream, uint64_t point)
+{
+	weir_fence fence = {wr_load(&stream->id), point};
+
+	return !wr_fence_query(stream->system, fence);
+}
+
+/*
+ * Returns the place for the new value if its event can be recorded again: its old value is complete. Returns
+ * NULL if that is pending or the device failed. A query costs as much as a record, so the value half a ring
+ * later is queried first: if that is complete, half a ring of places is free.
+ */
+static struct wr_point *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
+{
+	struct wr_point *place = &ring->points[point % ring->size];
+	uint64_t old = wr_load(&place->point);
+
+	if (!old || old == point || old <= wr_load(&stream->completed))
+		return place;
+	if (value_complete(stream, old + ring->size / 2) || value_complete(stream, old))
+		return place;
+	return NULL;
+}
+
+static struct wr_event_ring *ring_enlarge(weir_stream *stream, uint64_t size, uint64_t first)
+{
+	struct wr_event_ring *larger = wr_event_ring_make(stream, size, first);
+
+	if (!larger)
+		return NULL;
+	larger->older = wr_load(&stream->ring);
+	wr_store_release(&stream->ring, larger);
+	return larger;
+}
+
+#define RESERVED_MOST 1024
+
+weir_status wr_stream_reserve(weir_stream *stream, size_t points)
+{
+	uint64_t size = wr_load(&stream->ring)->size,
+		 wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
+
+	while (size < wanted)
+		size *= 2;
+	if (size == wr_load(&stream->ring)->size ||
+	    ring_enlarge(stream, size, wr_load(&stream->submitted) + 1))
+		return WEIR_OK;
+	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
+}
+
+struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point)
+{
+	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
+	struct wr_point *place = ring_free_place(stream, ring, point);
+
+	if (place || wr_system_failed(stream->system))
+		return place;
+	larger = ring_enlarge(stream, ring->size * 2, point);
+	return larger ? &larger->points[point % larger->size] : NULL;
 }
 
 /* --- waiting --- */

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
 /* --- words --- */
@@ -28,8 +29,7 @@ static weir_status words_add_page(struct wr_system *system)
 
 	if (!page)
 		return WEIR_E_NOMEM;
-	status = wr_system_check(system, system->backend->alloc(system->native, WEIR_HOST,
-								WR_WORDS * sizeof *page->at, &memory));
+	status = wr_device_alloc(system, WEIR_HOST, WR_WORDS * sizeof *page->at, &memory);
 	if (status) {
 		wr_free(page);
 		return status;
@@ -87,22 +87,9 @@ weir_status wr_flag_open(weir_stream *stream)
 	return wr_load(&stream->system->flag_words.on) ? stream_give_word(stream) : WEIR_OK;
 }
 
-static weir_status device_check_flags(struct wr_system *system, int device)
-{
-	const struct wr_backend *backend = system->backend;
-
-	if (!backend->write_flag)
-		return wr_fail(WEIR_E_UNSUPPORTED,
-			       "signal 'flag': the %s backend cannot write flags: use 'callback'",
-			       backend->name);
-	return backend->can_write_flag
-		       ? wr_system_check(system, backend->can_write_flag(system->native, device))
-		       : WEIR_OK;
-}
-
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
 {
-	weir_status status = device_check_flags(system, device);
+	weir_status status = wr_device_can_write_flag(system, device);
 
 	*out = NULL;
 	if (!status)
@@ -117,7 +104,7 @@ weir_status wr_flag_check(struct wr_system *system)
 	weir_status status = WEIR_OK;
 
 	for (int device = 0; device < system->devices && !status; device++)
-		status = device_check_flags(system, device);
+		status = wr_device_can_write_flag(system, device);
 	if (!status && !wr_exchange(&system->flag_words.on, true))
 		status = words_add_page(system);
 	return status;
@@ -159,10 +146,8 @@ weir_status wr_flag_write(weir_stream *stream)
 		return WEIR_OK;
 	word_catch_up(stream, point);
 	wr_store(&stream->flag_after_record, true);
-	status =
-		wr_system_check(system, system->backend->write_flag(system->native, stream->spec.device,
-								    wr_load(&stream->native),
-								    wr_load(&stream->word), (uint32_t)point));
+	status = wr_device_write_flag(system, stream->spec.device, wr_load(&stream->native),
+				      wr_load(&stream->word), (uint32_t)point);
 	if (!status) {
 		wr_store(&wr_stream_point(stream, point)->flag_value, true);
 		wr_store(&stream->flag_value, point);
@@ -184,7 +169,7 @@ void wr_flag_words_finish(struct wr_system *system)
 	while (words->pages) {
 		struct wr_words_page *older = words->pages->older;
 
-		system->backend->release(system->native, WEIR_HOST, words->pages->at);
+		wr_device_release(system, WEIR_HOST, words->pages->at);
 		wr_free(words->pages);
 		words->pages = older;
 	}

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
 enum { SMALLEST = 1024, CHUNK = 4 << 20 }; /* with 1024 all sizes are multiples of 256, the alignment */
@@ -139,7 +140,7 @@ static weir_status arena_add_chunk(struct wr_system *system, int device, size_t 
 
 	if (!chunk)
 		return WEIR_E_NOMEM;
-	status = wr_system_check(system, system->backend->alloc(system->native, device, bytes, &chunk->data));
+	status = wr_device_alloc(system, device, bytes, &chunk->data);
 	if (status) {
 		wr_free(chunk);
 		return status;
@@ -281,7 +282,7 @@ static void arena_finish(struct wr_system *system, int device)
 	while (chunk) {
 		struct wr_chunk *next = chunk->next;
 
-		system->backend->release(system->native, device, chunk->data);
+		wr_device_release(system, device, chunk->data);
 		wr_free(chunk);
 		chunk = next;
 	}

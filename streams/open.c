@@ -8,34 +8,21 @@
  *
  * No lock is held here, and most functions may wait for the device: not on hot paths.
  */
-#include "streams/table.h"
-
 #include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
 #include "streams/flag.h"
 #include "streams/system.h"
+#include "streams/table.h"
 
 /* --- creation --- */
-
-void wr_stream_free(weir_stream *stream)
-{
-	struct wr_system *system = stream->system;
-	void *native = wr_load(&stream->native);
-
-	wr_event_rings_free(stream);
-	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
-		system->backend->stream_destroy(system->native, native);
-	wr_free(stream);
-}
 
 static weir_status native_create(weir_stream *stream, const struct wr_stream_kind *kind)
 {
 	struct wr_system *system = stream->system;
 	void *native = NULL;
-	weir_status status = wr_system_check(
-		system, system->backend->stream_create(system->native, kind->spec.device, kind->spec.flags,
-						       kind->spec.priority,
-						       wr_partition_native(kind->spec.partition), &native));
+	weir_status status = wr_device_stream_create(system, &kind->spec,
+						     wr_partition_native(kind->spec.partition), &native);
 
 	wr_store(&stream->native, native);
 	return status;
@@ -75,19 +62,10 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 
 /* --- opening --- */
 
-static weir_status check_device(struct wr_system *system, int device)
-{
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	if (device < 0 || device >= system->devices)
-		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
-	return WEIR_OK;
-}
-
 static weir_status open_kind(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
 			     weir_stream **out)
 {
-	weir_status status = check_device(system, kind->spec.device);
+	weir_status status = wr_device_check(system, kind->spec.device);
 	weir_stream *stream = status ? NULL : wr_table_reuse(system, kind, owner);
 
 	if (status)
@@ -123,11 +101,10 @@ static weir_status open_wrapped(struct wr_system *system, int device, void *nati
 static weir_status open_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
 {
 	void *native = NULL;
-	weir_status status = check_device(system, device);
+	weir_status status = wr_device_check(system, device);
 
 	if (!status)
-		status = wr_system_check(system,
-					 system->backend->stream_default(system->native, device, &native));
+		status = wr_device_stream_default(system, device, &native);
 	return status ? status : open_wrapped(system, device, native, owner, out);
 }
 
@@ -186,7 +163,7 @@ static weir_status default_root(struct wr_system *system, int device, weir_strea
 weir_status wr_stream_default(struct wr_system *system, int device, const char *owner, weir_stream **out)
 {
 	weir_stream *root = NULL;
-	weir_status status = check_device(system, device);
+	weir_status status = wr_device_check(system, device);
 
 	if (!status)
 		status = default_root(system, device, &root);
@@ -211,16 +188,19 @@ static void live_ref_drop(weir_stream *stream)
 /* Records one more point for work that was enqueued after the last record, so that it is waited for. */
 void wr_stream_close(weir_stream *stream)
 {
+	struct wr_stream_pool *pool;
 	weir_fence fence;
 
 	if (!stream)
 		return;
+	pool = stream->pool;
 	stream->begun = false; /* the record below takes no live reference */
 	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
 	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
 	live_ref_drop(stream);
-	wr_table_close(stream);
+	if (wr_table_close(stream) && pool)
+		wr_stream_pool_gave_back(pool);
 }
 
 /* Work that the caller enqueued and did not record is not waited for. */
@@ -241,4 +221,13 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "entities still use the wrapped stream, or their work on it "
 				    "is not complete: end the run, then unwrap");
+}
+
+/* Refused during a run: an operator may use the stream at any moment. */
+weir_status weir_stream_unwrap(weir_stream *stream)
+{
+	if (stream && wr_load(&stream->system->running))
+		return wr_fail(WEIR_E_BUSY,
+			       "a run is on and its operators may use the wrapped stream: end the run first");
+	return wr_stream_unwrap(stream);
 }

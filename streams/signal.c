@@ -10,12 +10,14 @@
  * keeps it and recycles it.
  *
  * A signal keeps its slot of the slab until detach, so that detach knows all slots that may ever call back
- * (shut_down.c). Signals are never freed before their system, so wr_signals_each needs no lock.
+ * (system.c). Signals are never freed before their system, so wr_signals_each needs no lock.
  */
+#include "streams/signal.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/signal.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
 const char *wr_signal_text(int kind)
@@ -182,48 +184,174 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 	return wr_signal_recycle(signal);
 }
 
-static struct wr_signal *signals_reverse(struct wr_signal *list)
+/*
+ * --- the FIFO of refused entities (G2). An entry holds a live reference, which is dropped when the entry is
+ * removed: by a poke, by its entity, or at the end of the run ---
+ */
+
+static struct wr_refused **refused_find_locked(struct wr_signals *signals, uint32_t entity)
 {
-	struct wr_signal *reversed = NULL;
+	struct wr_refused **at = &signals->first;
 
-	while (list) {
-		struct wr_signal *next = list->next;
-
-		list->next = reversed;
-		reversed = list;
-		list = next;
-	}
-	return reversed;
+	while (*at && (*at)->entity != entity)
+		at = &(*at)->next;
+	return at;
 }
 
-/* If the system failed, another device may still be running the waits and the callback of this stream. */
-static void signal_stream_return(struct wr_system *system, struct wr_signal_stream *signal_stream)
+static void refused_unlink_locked(struct wr_signals *signals, struct wr_refused **at)
 {
-	if (wr_system_failed(system))
-		wr_signal_stream_detach(system, signal_stream);
+	struct wr_refused *gone = *at;
+
+	*at = gone->next;
+	if (!*at)
+		signals->end = at;
+	gone->next = signals->spare;
+	signals->spare = gone;
+}
+
+bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
+{
+	struct wr_refused **at = refused_find_locked(signals, entity);
+
+	if (!*at)
+		return false;
+	refused_unlink_locked(signals, at);
+	return true;
+}
+
+weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
+{
+	struct wr_refused *entry = signals->spare;
+
+	*entered = !*refused_find_locked(signals, entity);
+	if (!*entered)
+		return WEIR_E_BUSY;
+	if (entry)
+		signals->spare = entry->next;
 	else
-		wr_signal_stream_push(&system->signals, &system->signals.signal_streams, signal_stream);
+		entry = wr_alloc(1, sizeof *entry);
+	if (!entry)
+		return WEIR_E_NOMEM;
+	*entry = (struct wr_refused){.entity = entity, .device = device};
+	*signals->end = entry;
+	signals->end = &entry->next;
+	return WEIR_E_BUSY;
 }
 
-void wr_system_collect(struct wr_system *system)
+bool wr_signals_refuse(struct wr_system *system)
 {
-	struct wr_signal *list = signals_reverse(wr_exchange(&system->signals.fired, NULL));
-	bool expected = false;
+	wr_mutex_lock(&system->signals.lock);
+	bool any = system->signals.first != NULL;
+	wr_mutex_unlock(&system->signals.lock);
+	return any;
+}
 
-	while (list) {
-		struct wr_signal *signal = list;
-		weir_stream *stream = signal->entity == WR_NO_ENTITY ? signal->stream : NULL;
-		int device = signal->device;
+void wr_signal_leave(struct wr_system *system, uint32_t entity)
+{
+	struct wr_waker *waker = wr_system_enter(system);
+	bool left;
 
-		list = signal->next;
-		signal_stream_return(system, wr_signal_release(signal));
-		wr_signals_offer(system, device);
-		if (stream)
-			wr_stream_idle(stream);
-		expected |= stream != NULL;
+	wr_mutex_lock(&system->signals.lock);
+	left = wr_refused_leave_locked(&system->signals, entity);
+	wr_mutex_unlock(&system->signals.lock);
+	if (left && waker)
+		waker->drop(waker);
+	wr_system_leave(system);
+}
+
+static bool refused_take_locked(struct wr_signals *signals, int device, uint32_t *entity)
+{
+	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
+		if ((*at)->device == device) {
+			*entity = (*at)->entity;
+			refused_unlink_locked(signals, at);
+			return true;
+		}
+	return false;
+}
+
+static bool refused_take(struct wr_signals *signals, int device, uint32_t *entity)
+{
+	bool found;
+
+	wr_mutex_lock(&signals->lock);
+	found = refused_take_locked(signals, device, entity);
+	wr_mutex_unlock(&signals->lock);
+	return found;
+}
+
+void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most)
+{
+	uint32_t entity;
+
+	while (most-- && refused_take(&system->signals, device, &entity)) {
+		waker->poke(waker, entity);
+		waker->drop(waker);
 	}
-	if (expected)
-		wr_system_run_deferred_frees(system, false);
+}
+
+void wr_signals_offer(struct wr_system *system, int device)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_waker *waker = wr_system_enter(system);
+	uint32_t free;
+
+	wr_mutex_lock(&signals->lock);
+	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device]
+							     : 0;
+	wr_mutex_unlock(&signals->lock);
+	if (waker)
+		wr_refused_poke(system, waker, device, free);
+	wr_system_leave(system);
+}
+
+void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
+{
+	struct wr_signals *signals = &system->signals;
+	size_t n = 0;
+
+	wr_mutex_lock(&signals->lock);
+	for (; signals->first; n++)
+		refused_unlink_locked(signals, &signals->first);
+	wr_mutex_unlock(&signals->lock);
+	while (n--)
+		waker->drop(waker);
+}
+
+static void refused_free(struct wr_refused *entry)
+{
+	while (entry) {
+		struct wr_refused *next = entry->next;
+
+		wr_free(entry);
+		entry = next;
+	}
+}
+
+/* --- lists of signal streams --- */
+
+struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device)
+{
+	for (; *list; list = &(*list)->next) {
+		struct wr_signal_stream *signal_stream = *list;
+
+		if (signal_stream->device != device)
+			continue;
+		*list = signal_stream->next;
+		return signal_stream;
+	}
+	return NULL;
+}
+
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
+			   struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream)
+		return;
+	wr_mutex_lock(&signals->lock);
+	signal_stream->next = *list;
+	*list = signal_stream;
+	wr_mutex_unlock(&signals->lock);
 }
 
 /* --- queries --- */
@@ -284,10 +412,8 @@ void wr_signals_finish(struct wr_system *system)
 
 	if (!signals->outstanding)
 		return;
-	wr_signal_streams_free(system, signals->signal_streams);
-	wr_signal_streams_free(system, signals->draining);
-	wr_refused_free(signals->first);
-	wr_refused_free(signals->spare);
+	refused_free(signals->first);
+	refused_free(signals->spare);
 	wr_signals_each(system, free_fences, NULL);
 	while (page) {
 		struct wr_signals_page *older = page->older;

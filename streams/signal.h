@@ -1,6 +1,6 @@
 /*
- * The records of signals, for signal.c (their life), callback.c (arming), shut_down.c (ends without a
- * callback), signal_stream.c, refused.c, lost.c and poller.c (signals by flag).
+ * The records of signals, for signal.c (their life), callback.c (signals by host callback), poller.c (signals
+ * by flag), and for the files that end them: failure.c, watch.c (lost ones), system.c (the end of a run).
  *
  * One lock, signals->lock, guards the lists, the counts and the fields of signals. It is not held in a call
  * of the backend, nor while a waker pokes or drops; only `take` is called under it. Functions named
@@ -119,51 +119,34 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 /* Likewise, but the token was detached, and is released by its callback. */
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
+/* Takes a signal stream of the device from a list. Returns NULL if it has none. */
+struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device);
+/* Puts a signal stream, if any, into one of the lists. Thread: any. */
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
+			   struct wr_signal_stream *signal_stream);
+
 /* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last point is complete; once per point. Thread: the loop. */
 weir_status wr_signal_expect(weir_stream *stream);
-
-/* --- shut_down.c --- */
-/* Ends all tokens and pokes all refused entities. Thread: the one that fails the system. */
-void wr_signals_fail(struct wr_system *system, struct wr_waker *waker);
-/* The next three are called in this order by the thread that detaches. */
-void wr_signals_shut_down(struct wr_system *system);
-/* Returns true while a thread is inside a callback; called until it returns false. */
-bool wr_signals_inside(struct wr_system *system);
-void wr_signals_release_all(struct wr_system *system);
-
-/* --- signal_stream.c. Thread: any --- */
-/* Returns NULL if the list has none of this device. */
-struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device);
-/* NULL is fine, here and below. */
-void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
-			   struct wr_signal_stream *signal_stream);
-/* For when none is ready: returns one that is drained, or a new one. */
+/* For when none is ready: returns one that is drained, or a new one. Thread: any. */
 weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
-/* Records its event behind all that is on it. */
+/* Records its event behind all that is on it. Thread: any. */
 void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream);
-/* Records its event and puts it into the draining list. */
-void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream);
-void wr_signal_streams_free(struct wr_system *system, struct wr_signal_stream *signal_stream);
 /* Returns true if nothing is left on the draining list's streams. No thread may arm any more. */
 bool wr_signals_drained(struct wr_system *system);
+void wr_signal_streams_finish(struct wr_system *system);
 
-/* --- refused.c. Thread: any --- */
+/* --- signal.c: the FIFO of refused entities. Thread: any --- */
 /* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */
 weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
 /* Returns true if it was in the FIFO; the caller must drop its live reference then. */
 bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);
 /* Removes and pokes the oldest `most` refused entities of the device. */
 void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
-void wr_refused_free(struct wr_refused *entry);
 /* Pokes as many refused entities as the bound has free places. */
 void wr_signals_offer(struct wr_system *system, int device);
 bool wr_signals_refuse(struct wr_system *system); /* the FIFO is not empty */
 /* Empties the FIFO and drops its live references. */
 void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
-
-/* --- lost.c. Thread: the loop --- */
-weir_status wr_signals_look(struct wr_system *system, int64_t now);    /* finds lost callbacks */
-weir_status wr_flags_find_lost(struct wr_system *system, int64_t now); /* finds lost flag writes */
 
 #endif

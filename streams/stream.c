@@ -9,11 +9,15 @@
  * (wr_stream_drop_ref_if_complete). If that tick was merely slow, its record takes a new reference; its
  * worker holds one meanwhile. The bit makes a begun and a recorded point differ, so that a thread about to
  * drop the first does not drop the second.
+ *
+ * Calls of a program outside of ticks. On real threads they are the same as in a tick. A simulated world runs
+ * its fibers in its own order, so a call from outside is run as a fiber of the world, whose time goes on
+ * meanwhile. Native events and streams of the program exist with the cuda backend only.
  */
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "streams/outside.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
 /* --- the live reference --- */
@@ -83,19 +87,32 @@ bool wr_stream_idle(weir_stream *stream)
 	return !point || !wr_fence_query(stream->system, fence);
 }
 
-bool wr_stream_capturing(weir_stream *stream)
-{
-	const struct wr_system *system = stream->system;
-
-	return wr_load(&wr_load(&stream->root)->exposed) && system->backend->capturing &&
-	       system->backend->capturing(system->native, stream->spec.device, wr_load(&stream->native));
-}
-
 bool wr_stream_over(weir_stream *stream)
 {
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
 	return !fence.point || wr_fence_over(stream->system, fence);
+}
+
+uint64_t wr_stream_recorded(const weir_stream *stream)
+{
+	return wr_load(&((weir_stream *)stream)->submitted);
+}
+
+uint64_t wr_stream_take_items(weir_stream *stream)
+{
+	uint64_t items = stream->items;
+
+	stream->items = 0;
+	return items;
+}
+
+/* --- the native stream --- */
+
+bool wr_stream_capturing(weir_stream *stream)
+{
+	return wr_load(&wr_load(&stream->root)->exposed) &&
+	       wr_device_capturing(stream->system, stream->spec.device, wr_load(&stream->native));
 }
 
 /*
@@ -121,6 +138,11 @@ void *weir_stream_native(const weir_stream *stream)
 	return wr_load(&((weir_stream *)stream)->native);
 }
 
+void *wr_stream_handle(const weir_stream *stream)
+{
+	return stream->system->backend->native_streams ? wr_load(&((weir_stream *)stream)->native) : NULL;
+}
+
 int weir_stream_device(const weir_stream *stream)
 {
 	return stream->spec.device;
@@ -131,10 +153,100 @@ uint64_t weir_stream_id(const weir_stream *stream)
 	return wr_load(&((weir_stream *)stream)->id);
 }
 
+static void *queue_of(const weir_stream *stream)
+{
+	return wr_load(&((weir_stream *)stream)->native);
+}
+
+bool weir_stream_same(const weir_stream *a, const weir_stream *b)
+{
+	return a == b ||
+	       (a->system == b->system && a->spec.device == b->spec.device && queue_of(a) == queue_of(b));
+}
+
+/* --- calls from outside of a simulated world --- */
+
+struct outside_call {
+	weir_stream *stream;
+	const weir_kernel *kernel;
+	const void *from;
+	void *to;
+	size_t bytes;
+	weir_fence fence, *out;
+	weir_status status;
+};
+
+/* A broken world does not run the call, and has set the error text. */
+static weir_status call_in_world(struct outside_call *call, void (*fn)(void *arg))
+{
+	struct wr_system *system = call->stream->system;
+
+	call->status = WEIR_E_DEADLOCK;
+	wr_device_enter(system, fn, call);
+	return call->status;
+}
+
+static void launch_in_world(void *arg)
+{
+	struct outside_call *call = arg;
+
+	call->status = weir_stream_launch(call->stream, call->kernel, call->from, call->bytes);
+}
+
+static weir_status launch_from_outside(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
+				       size_t bytes)
+{
+	struct outside_call call = {.stream = stream, .kernel = kernel, .from = arguments, .bytes = bytes};
+
+	return call_in_world(&call, launch_in_world);
+}
+
+static void copy_in_world(void *arg)
+{
+	struct outside_call *call = arg;
+
+	call->status = weir_stream_copy(call->stream, call->to, call->from, call->bytes);
+}
+
+static weir_status copy_from_outside(weir_stream *stream, void *to, const void *from, size_t bytes)
+{
+	struct outside_call call = {.stream = stream, .to = to, .from = from, .bytes = bytes};
+
+	return call_in_world(&call, copy_in_world);
+}
+
+static void record_in_world(void *arg)
+{
+	struct outside_call *call = arg;
+
+	call->status = weir_stream_record(call->stream, call->out);
+}
+
+static weir_status record_from_outside(weir_stream *stream, weir_fence *out)
+{
+	struct outside_call call = {.stream = stream, .out = out};
+
+	return call_in_world(&call, record_in_world);
+}
+
+static void wait_in_world(void *arg)
+{
+	struct outside_call *call = arg;
+
+	call->status = weir_stream_wait(call->stream, call->fence);
+}
+
+static weir_status wait_from_outside(weir_stream *stream, weir_fence fence)
+{
+	struct outside_call call = {.stream = stream, .fence = fence};
+
+	return call_in_world(&call, wait_in_world);
+}
+
 /* --- work --- */
 
 /* Callers often pass on the NULL of a stream call that failed; the text includes that call's error. */
-weir_status wr_stream_missing(void)
+static weir_status fail_no_stream(void)
 {
 	const char *why = weir_last_error();
 
@@ -148,12 +260,12 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	struct wr_system *system;
 
 	if (!stream)
-		return wr_stream_missing();
+		return fail_no_stream();
 	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
 		return WEIR_E_INVALID;
 	system = stream->system;
-	if (wr_system_outside(system))
-		return wr_outside_launch(stream, kernel, arguments, bytes);
+	if (wr_device_outside(system))
+		return launch_from_outside(stream, kernel, arguments, bytes);
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
@@ -161,9 +273,8 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
 	stream->items++;
-	return wr_system_check(system,
-			       system->backend->launch(system->native, stream->spec.device,
-						       wr_load(&stream->native), kernel, arguments, bytes));
+	return wr_device_launch(system, stream->spec.device, wr_load(&stream->native), kernel, arguments,
+				bytes);
 }
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
@@ -171,30 +282,18 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	struct wr_system *system;
 
 	if (!stream)
-		return wr_stream_missing();
+		return fail_no_stream();
 	system = stream->system;
-	if (wr_system_outside(system))
-		return wr_outside_copy(stream, to, from, bytes);
+	if (wr_device_outside(system))
+		return copy_from_outside(stream, to, from, bytes);
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
 	stream->items++;
-	return wr_system_check(system, system->backend->copy(system->native, stream->spec.device,
-							     wr_load(&stream->native), to, from, bytes));
+	return wr_device_copy(system, stream->spec.device, wr_load(&stream->native), to, from, bytes);
 }
 
 /* --- fences --- */
-
-static void *queue_of(const weir_stream *stream)
-{
-	return wr_load(&((weir_stream *)stream)->native);
-}
-
-bool weir_stream_same(const weir_stream *a, const weir_stream *b)
-{
-	return a == b ||
-	       (a->system == b->system && a->spec.device == b->spec.device && queue_of(a) == queue_of(b));
-}
 
 /*
  * Returns true if the stream needs no wait: same queue, already complete, or waited for before.
@@ -216,10 +315,10 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	weir_status status;
 
 	if (!stream)
-		return wr_stream_missing();
+		return fail_no_stream();
 	system = stream->system;
-	if (wr_system_outside(system))
-		return wr_outside_wait(stream, fence);
+	if (wr_device_outside(system))
+		return wait_from_outside(stream, fence);
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = wr_fence_find(system, fence, &other);
@@ -227,9 +326,8 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 		return status;
 	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
 	stream->items++;
-	status = wr_system_check(system, system->backend->wait(system->native, stream->spec.device,
-							       wr_load(&stream->native),
-							       wr_stream_point(other, fence.point)->event));
+	status = wr_device_wait(system, stream->spec.device, wr_load(&stream->native),
+				wr_stream_point(other, fence.point)->event);
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
 	return status;
@@ -254,10 +352,10 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	weir_status status;
 
 	if (!stream)
-		return wr_stream_missing();
+		return fail_no_stream();
 	system = stream->system;
-	if (wr_system_outside(system))
-		return wr_outside_record(stream, out);
+	if (wr_device_outside(system))
+		return record_from_outside(stream, out);
 	point = wr_load(&stream->submitted) + 1;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -270,8 +368,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	wr_store(&place->point, point); /* before the event is reused: a query of the old point must see it */
 	wr_store(&place->flag_value, false);
 	wr_store_relaxed(&place->at, wr_now());
-	status = wr_system_check(system, system->backend->record(system->native, stream->spec.device,
-								 wr_load(&stream->native), place->event));
+	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), place->event);
 	if (status)
 		return status;
 	stream->items++;
@@ -282,4 +379,55 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	wr_system_added(system);
 	*out = (weir_fence){wr_load(&stream->id), point};
 	return WEIR_OK;
+}
+
+/* --- native events and streams of the program --- */
+
+static weir_status check_native(const struct wr_system *system, const char *what)
+{
+	if (system->backend->native_streams)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no native %s: use the cuda backend",
+		       system->backend->name, what);
+}
+
+weir_status weir_stream_wait_native(weir_stream *stream, void *event)
+{
+	struct wr_system *system;
+	weir_status status;
+
+	if (!stream)
+		return fail_no_stream();
+	system = stream->system;
+	if (wr_system_failed(system))
+		return wr_system_failure_status(system);
+	status = check_native(system, "events");
+	if (status)
+		return status;
+	if (!event)
+		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
+	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
+	return wr_device_wait(system, stream->spec.device, wr_load(&stream->native), event);
+}
+
+weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)
+{
+	struct wr_point *place;
+	weir_stream *stream;
+	weir_status status = check_native(system, "streams");
+
+	if (!status)
+		status = wr_device_check(system, device);
+	if (!status)
+		status = wr_fence_find(system, fence, &stream);
+	if (status || !stream || fence.point <= wr_load(&stream->completed))
+		return status;
+	place = wr_stream_point(stream, fence.point);
+	/*
+	 * If the event was recorded again the point was seen complete. If
+	 * that happens after this check, the wait also covers later work.
+	 */
+	if (wr_load(&place->point) != fence.point)
+		return WEIR_OK;
+	return wr_device_wait(system, device, native, place->event);
 }

@@ -1,5 +1,5 @@
 /*
- * The record of a stream, its points, events and fences; for event_ring.c, stream.c and fence.c.
+ * The record of a stream, its events and fences.
  *
  * The owner is the thread that enqueues on the stream now, mostly the worker of a tick. There is one at a
  * time, and each acquires what the one before wrote (with the entity, or when the stream is handed to it).
@@ -13,7 +13,7 @@
 #ifndef WR_STREAMS_STREAM_H
 #define WR_STREAMS_STREAM_H
 
-#include "streams/estimate.h"
+#include "streams/poller.h"
 #include "streams/streams.h"
 
 #define WR_EVENTS        256 /* that a new stream has */
@@ -99,7 +99,7 @@ struct weir_stream {
 	} flag_missed;
 };
 
-/* --- event_ring.c --- */
+/* --- fence.c. Thread: any, where nothing else is said --- */
 /* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
@@ -112,15 +112,6 @@ bool wr_stream_has_flag(weir_stream *stream, uint64_t point);
 /* The record for a new point. Returns NULL without memory, or if the device failed. Thread: owner. */
 struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point);
 
-/* --- stream.c. Thread: any --- */
-/* Drops its live reference if its last point was seen complete. */
-void wr_stream_drop_ref_if_complete(weir_stream *stream);
-/* Drops its live reference, complete or not: the run was cut short. */
-void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
-bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
-bool wr_stream_over(weir_stream *stream);      /* nothing recorded on it touches memory any more */
-
-/* --- fence.c. Thread: any --- */
 /*
  * Notes that the point, and so all before it, was seen complete.
  * Drops the stream's live reference if it was the last point.
@@ -131,7 +122,20 @@ void wr_stream_saw(weir_stream *stream, uint64_t point);
  * Fails: WEIR_E_INVALID: never recorded, or not in this system.
  */
 weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out);
+/*
+ * The stream at an index, which is below system->count or taken from
+ * a fence; NULL if there is none.
+ */
+weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Returns true if no work before the fence touches memory any more. */
 bool wr_fence_over(struct wr_system *system, weir_fence fence);
+
+/* --- stream.c. Thread: any --- */
+/* Drops its live reference if its last point was seen complete. */
+void wr_stream_drop_ref_if_complete(weir_stream *stream);
+/* Drops its live reference, complete or not: the run was cut short. */
+void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
+bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
+bool wr_stream_over(weir_stream *stream);      /* nothing recorded on it touches memory any more */
 
 #endif

@@ -3,7 +3,7 @@
  * is attached to a run.
  *
  * The waker is used by workers and the loop, which have left when a run detaches; by callbacks, which are
- * counted in their slots (shut_down.c); and by other threads that see work complete, counted in `inside`.
+ * counted in their slots; and by other threads that see work complete, counted in `inside`.
  * Detach drops the remaining live references, clears the waker, shuts down the tokens, and waits until both
  * counts are 0: from then on no thread touches the waker.
  */
@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
+#include "streams/failure.h"
 #include "streams/memory.h"
 
 #define DRAIN_TIMEOUT  2000000000 /* for work of a run that was cut short */
@@ -25,51 +27,14 @@
 static _Atomic uint64_t serials;
 static _Atomic(struct wr_system *) abandoned; /* systems leaked on purpose, reachable for leak checkers */
 
-/* --- waiting --- */
-
-struct sleep {
-	bool (*done)(void *arg);
-	void *arg;
-	int64_t until;
-};
-
-static void sleep_until_done(void *arg)
-{
-	struct sleep *sleep = arg;
-	int64_t pause = SHORTEST_SLEEP;
-
-	while (!sleep->done(sleep->arg)) {
-		int64_t left = sleep->until == WR_FOREVER ? WR_FOREVER : sleep->until - wr_now();
-
-		if (left <= 0)
-			return;
-		wr_thread_sleep(pause < left ? pause : left);
-		pause = pause * 2 < LONGEST_SLEEP ? pause * 2 : LONGEST_SLEEP;
-	}
-}
-
-static void run_where_it_may_block(struct wr_system *system, void (*fn)(void *), void *arg)
-{
-	if (system->backend->enter)
-		system->backend->enter(system->native, fn, arg);
-	else
-		fn(arg);
-}
-
-void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until)
-{
-	struct sleep sleep = {done, arg, until};
-
-	run_where_it_may_block(system, sleep_until_done, &sleep);
-}
-
 /* --- creation --- */
 
 static weir_status system_init(struct wr_system *system)
 {
 	weir_status status = wr_mutex_init(&system->lock);
 
-	system->devices = system->backend->devices(system->native);
+	system->on_failure = wr_failure_announce;
+	system->devices = wr_device_count(system);
 	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
 	wr_store(&system->resting, true);
 	if (!status)
@@ -90,6 +55,7 @@ static void system_free(void *arg)
 {
 	struct wr_system *system = arg;
 
+	wr_signal_streams_finish(system);
 	wr_signals_finish(system);
 	wr_table_finish(system);
 	wr_stream_pools_finish(system);
@@ -97,7 +63,7 @@ static void system_free(void *arg)
 	wr_flag_words_finish(system);
 	wr_poller_finish(&system->poller);
 	wr_memory_finish(system);
-	system->backend->close(system->native);
+	wr_device_close(system);
 	wr_deferred_frees_finish(system);
 	wr_mutex_finish(&system->lock);
 	wr_free(system);
@@ -111,14 +77,14 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
 
 	if (!system)
 		return WEIR_E_NOMEM;
-	status = wr_system_open_backend(system, options ? options : &defaults);
+	status = wr_device_open(system, options ? options : &defaults);
 	if (status) {
 		wr_free(system);
 		return status;
 	}
 	status = system_init(system);
 	if (status)
-		run_where_it_may_block(system, system_free, system);
+		wr_device_enter(system, system_free, system);
 	else
 		*out = system;
 	return status;
@@ -166,10 +132,9 @@ static void drain_and_free(void *arg)
 {
 	struct ending *ending = arg;
 	int64_t timeout = wr_load(&ending->system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
-	struct sleep sleep = {is_drained_for, ending, wr_time_add(wr_now(), timeout)};
 
 	close_all_streams(ending->system);
-	sleep_until_done(&sleep);
+	wr_system_sleep_until(ending->system, is_drained_for, ending, wr_time_add(wr_now(), timeout));
 	if (ending->drained)
 		system_free(ending->system);
 }
@@ -197,7 +162,7 @@ weir_status wr_system_destroy(struct wr_system *system)
 	if (!system)
 		return WEIR_OK;
 	assert(!wr_load(&system->waker));
-	run_where_it_may_block(system, drain_and_free, &ending);
+	wr_device_enter(system, drain_and_free, &ending);
 	return ending.drained ? WEIR_OK : system_abandon(system);
 }
 
@@ -220,27 +185,22 @@ int wr_system_devices(const struct wr_system *system)
 
 void wr_system_select(struct wr_system *system, int device)
 {
-	if (system->backend->select)
-		system->backend->select(system->native, device);
+	wr_device_select(system, device);
 }
 
-/* --- the run --- */
-
-struct wr_waker *wr_system_enter(struct wr_system *system)
-{
-	wr_fetch_add(&system->inside, 1);
-	return wr_load(&system->waker);
-}
-
-void wr_system_leave(struct wr_system *system)
-{
-	wr_fetch_sub(&system->inside, 1);
-}
+/* --- a run --- */
 
 void wr_system_attach(struct wr_system *system, struct wr_waker *waker)
 {
 	assert(!wr_load(&system->waker));
 	wr_store(&system->waker, waker);
+}
+
+void wr_system_run(struct wr_system *system, bool on)
+{
+	wr_store(&system->running, on);
+	if (on)
+		wr_store(&system->short_timeout, false); /* it belonged to the last run */
 }
 
 void wr_system_drop_all_refs(struct wr_system *system)
@@ -256,9 +216,64 @@ void wr_system_drop_all_refs(struct wr_system *system)
 	wr_system_leave(system);
 }
 
+/* --- the end of a run: signals end without their callbacks --- */
+
+static void signal_shut_down(struct wr_signal *signal, void *arg)
+{
+	struct wr_system *system = arg;
+	wr_token token = wr_load(&signal->token);
+
+	if (token && signal->by_flag && wr_token_end(token) != WR_TOKEN_GONE)
+		wr_store(&signal->ended, token);
+	if (!token || signal->by_flag || !wr_token_detach(token))
+		return;
+	wr_fetch_sub(&system->signals.pending, 1);
+	if (signal->signal_stream && !wr_device_lost(system))
+		wr_signal_stream_record(system, signal->signal_stream);
+}
+
+/* Separate from release_all, since the slots of detached tokens are asked for callbacks inside in between. */
+static void signals_shut_down(struct wr_system *system)
+{
+	wr_signals_each(system, signal_shut_down, system);
+}
+
+static void signal_is_inside(struct wr_signal *signal, void *arg)
+{
+	bool *inside = arg;
+
+	*inside |= signal->slot != WR_NO_SLOT && wr_slot_inside(signal->slot);
+}
+
+static bool signals_inside(struct wr_system *system)
+{
+	bool inside = false;
+
+	wr_signals_each(system, signal_is_inside, &inside);
+	return inside;
+}
+
+/* No thread is inside and the fired list was collected, so a token that is left was detached. */
+static void signal_recycle_at_end(struct wr_signal *signal, void *arg)
+{
+	struct wr_signals *signals = arg;
+	bool detached = wr_load(&signal->token) != 0;
+
+	if (!detached && signal->slot != WR_NO_SLOT)
+		wr_slot_give(signal->slot);
+	signal->slot = WR_NO_SLOT;
+	if (detached)
+		wr_signal_stream_push(signals, &signals->draining, wr_signal_recycle(signal));
+}
+
+static void signals_release_all(struct wr_system *system)
+{
+	wr_signals_each(system, signal_recycle_at_end, &system->signals);
+}
+
 static bool all_have_left(void *arg)
 {
-	return !wr_signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->inside);
+	return !signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->inside);
 }
 
 void wr_system_detach(struct wr_system *system)
@@ -267,9 +282,9 @@ void wr_system_detach(struct wr_system *system)
 		return;
 	wr_system_drop_all_refs(system);
 	wr_exchange(&system->waker, NULL);
-	wr_signals_shut_down(system);
+	signals_shut_down(system);
 	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 	wr_system_collect(system);
 	wr_flags_reap(system);
-	wr_signals_release_all(system);
+	signals_release_all(system);
 }

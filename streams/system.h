@@ -37,7 +37,10 @@ struct wr_system {
 	_Atomic bool resting;    /* the watch sleeps until something is added */
 	int64_t warned;          /* it was logged that too many streams are busy. Loop thread */
 
-	_Atomic bool failing, failed;     /* see failure.c */
+	_Atomic bool failing, failed; /* see device.c */
+	/* called once, by the thread that sets `failing`: writes the report, sets `failed`, ends all signals
+	 */
+	void (*on_failure)(struct wr_system *system, const char *what);
 	char failure[1024], accused[128]; /* written once, before `failed` */
 	_Atomic bool short_timeout;
 	struct wr_system *abandoned; /* next in the list of systems whose memory a hung device may touch */
@@ -54,39 +57,34 @@ struct wr_system {
 	} deferred_frees;
 };
 
-/* --- system.c --- */
+/* --- the waker of the run --- */
 /*
  * Threads other than a worker or the loop use the waker only between enter and leave; detach waits until all
  * have left. Returns NULL if no run is attached (leave must be called all the same). Thread: any.
  */
-struct wr_waker *wr_system_enter(struct wr_system *system);
-void wr_system_leave(struct wr_system *system);
-/*
- * Sleeps until done(arg), which is called from time to time, returns
- * true, or until `until`. Thread: any that may block, so no worker.
- */
-void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);
+static inline struct wr_waker *wr_system_enter(struct wr_system *system)
+{
+	wr_fetch_add(&system->inside, 1);
+	return wr_load(&system->waker);
+}
 
-/* --- backend.c. At creation; a backend that cannot be opened leaves nothing behind --- */
-weir_status wr_system_open_backend(struct wr_system *system, const struct wr_system_options *options);
-/*
- * For "auto", after cuda returned `status`: opens the host backend if there is no device (UNSUPPORTED). A
- * device that exists but cannot be used is an error, so that a run does not silently use the slow host.
- */
-weir_status wr_system_open_or_host(struct wr_system *system, weir_status status,
-				   const struct wr_system_options *options);
+static inline void wr_system_leave(struct wr_system *system)
+{
+	wr_fetch_sub(&system->inside, 1);
+}
 
-/* --- failure.c. Thread: any that holds no lock --- */
-/* Marks the device as lost (E2); `what` may be last_error. */
-void wr_system_fail(struct wr_system *system, const char *what);
-/* WEIR_E_DEVICE, with the text */
-weir_status wr_system_failure_status(struct wr_system *system);
-/* Returns the status of a backend call; WEIR_E_DEVICE fails the system. */
-weir_status wr_system_check(struct wr_system *system, weir_status status);
-bool wr_system_lost(struct wr_system *system); /* it failed, and nothing touches memory any more */
+/* Kicks the loop if the watch (watch.c) rests: there is something to watch. Thread: any. */
+static inline void wr_system_added(struct wr_system *system)
+{
+	struct wr_waker *waker;
 
-/* --- watch.c. Thread: any --- */
-void wr_system_added(struct wr_system *system); /* kicks if the watch rests */
+	if (!wr_load(&system->resting) || !wr_exchange(&system->resting, false))
+		return;
+	waker = wr_system_enter(system);
+	if (waker)
+		waker->kick(waker);
+	wr_system_leave(system);
+}
 
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);

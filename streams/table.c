@@ -15,14 +15,10 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
 #include "streams/system.h"
 
-weir_stream *wr_stream_at(struct wr_system *system, uint32_t index)
-{
-	struct wr_page *page = wr_load_acquire(&system->table[index / WR_PAGE]);
-
-	return page ? wr_load_acquire(&page->streams[index % WR_PAGE]) : NULL;
-}
+/* --- entering --- */
 
 static weir_status table_enter_locked(struct wr_system *system, weir_stream *stream)
 {
@@ -205,14 +201,6 @@ weir_stream *wr_table_count_in(weir_stream *stream)
 	return root;
 }
 
-weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
-{
-	weir_stream *stream =
-		id && (id & 0xffff) < wr_load(&system->count) ? wr_stream_at(system, id & 0xffff) : NULL;
-
-	return stream && wr_load(&stream->id) == id ? stream : NULL;
-}
-
 /*
  * The native stream of a closed wrapped stream belongs to the program again and may be gone. A sharer that is
  * not counted at its root any more has drained, and its root may have been reused.
@@ -245,16 +233,14 @@ void wr_table_count_out(weir_stream *root)
 
 /* --- closing --- */
 
-void wr_table_close(weir_stream *stream)
+bool wr_table_close(weir_stream *stream)
 {
-	struct wr_stream_pool *pool = stream->pool;
-
 	wr_store(&stream->owner, "a closed stream");
 	wr_fetch_add(&stream->system->lying, 1);
-	if (wr_exchange(&stream->closed, true)) /* from here on it may be reused */
-		wr_fetch_sub(&stream->system->lying, 1);
-	else if (pool)
-		wr_stream_pool_gave_back(pool);
+	if (!wr_exchange(&stream->closed, true)) /* from here on it may be reused */
+		return true;
+	wr_fetch_sub(&stream->system->lying, 1);
+	return false;
 }
 
 bool wr_table_close_unshared(weir_stream *stream)
@@ -273,6 +259,17 @@ bool wr_table_close_unshared(weir_stream *stream)
 }
 
 /* --- life --- */
+
+void wr_stream_free(weir_stream *stream)
+{
+	struct wr_system *system = stream->system;
+	void *native = wr_load(&stream->native);
+
+	wr_event_rings_free(stream);
+	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
+		wr_device_stream_destroy(system, native);
+	wr_free(stream);
+}
 
 weir_status wr_table_init(struct wr_system *system)
 {

@@ -26,11 +26,6 @@ struct wr_stream_kind {
 /* --- table.c. Thread: any; each takes system->lock, so the caller holds none --- */
 weir_status wr_table_init(struct wr_system *system);
 void wr_table_finish(struct wr_system *system); /* frees all streams */
-/*
- * The stream at an index, which is below system->count or taken from
- * a fence; NULL if there is none. Takes no lock.
- */
-weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Reopens a closed, drained stream of the kind under a new id, or returns NULL. May query the device. */
 weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner);
 /*
@@ -45,17 +40,18 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
 weir_stream *wr_table_count_in(weir_stream *stream);
 /* Likewise, by id. Returns NULL if the id was recycled, or the stream must not be shared. */
 weir_stream *wr_table_count_in_by_id(struct wr_system *system, uint64_t id);
-void wr_table_count_out(weir_stream *root);        /* undoes count_in */
-void wr_table_close(weir_stream *stream);          /* drained or not. Takes no lock */
+void wr_table_count_out(weir_stream *root); /* undoes count_in */
+/* Drained or not. Returns false if it was closed already. Takes no lock. */
+bool wr_table_close(weir_stream *stream);
+void wr_stream_free(weir_stream *stream);          /* drained or half-built */
 bool wr_table_close_unshared(weir_stream *stream); /* false: others share it, it is still open */
 
 /* --- open.c --- */
 /* wr_stream_open for a stream pool (or NULL), which counts the stream; close uncounts it. */
 weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec,
 			      struct wr_stream_pool *pool, const char *owner, weir_stream **out);
-void wr_stream_free(weir_stream *stream); /* drained or half-built */
 
-/* --- partition.c, pool.c --- */
+/* --- pool.c --- */
 void *wr_partition_native(const struct wr_partition *partition); /* the backend's; NULL for NULL */
 void wr_partitions_finish(struct wr_system *system);
 void wr_stream_pool_gave_back(struct wr_stream_pool *pool); /* uncounts a stream. Thread: any */

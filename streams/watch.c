@@ -5,12 +5,29 @@
  * If there is nothing to check it rests, and a thread that adds something kicks the loop. `resting` is set
  * before the last check, and it is read after something was added, both seq_cst: one of the two threads sees
  * the other.
+ *
+ * Lost callbacks. A callback is lost if the work that its signal waits for has been complete for a second,
+ * the signal has not fired, and an event recorded behind the callback is complete.
+ *
+ * Without the last condition the callback is only late: its enqueueing still blocks (F16), a user's long host
+ * function occupies the thread that makes the calls, all threads of the host backend are in long kernels, or
+ * the process was stopped (F36). Then the entity is poked in the callback's place, which is always correct,
+ * and nothing fails.
+ *
+ * Thread: the loop. It alone releases such signals, so a signal does not change while this file examines it.
+ *
+ * Lost flags. A flag is lost if it has not been written for a second although a later record of its stream is
+ * complete. Without a later record this cannot be decided; waiting entities are poked all the same, since the
+ * watch has seen the work complete.
  */
 #include <stdio.h>
 
 #include "base/bug.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "streams/device.h"
+#include "streams/signal.h"
 #include "streams/system.h"
 
 #define MS           1000000
@@ -18,18 +35,6 @@
 #define PERIOD       (50 * MS)
 #define OFFER_PERIOD (1 * MS)
 enum { HARDWARE_QUEUES = 32, NAMES = 8 };
-
-void wr_system_added(struct wr_system *system)
-{
-	struct wr_waker *waker;
-
-	if (!wr_load(&system->resting) || !wr_exchange(&system->resting, false))
-		return;
-	waker = wr_system_enter(system);
-	if (waker)
-		waker->kick(waker);
-	wr_system_leave(system);
-}
 
 /* --- streams --- */
 
@@ -108,18 +113,188 @@ static int64_t check_streams(struct wr_system *system, int64_t now)
 	return next;
 }
 
-/*
- * After a fault a query of any event returns the device's error, even if the event
- * is complete. One event of each stream is queried, since they may differ in device.
- */
-bool wr_system_check_health(struct wr_system *system)
-{
-	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
-		const struct wr_event_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
+/* --- lost callbacks --- */
 
-		wr_system_check(system, system->backend->query(system->native, ring->points[0].event));
+#define LOST_AFTER 1000000000
+
+static bool fences_complete(struct wr_system *system, const weir_fence *fences, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (wr_fence_query(system, fences[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Returns a copy of the fences of a signal that was armed long ago, else NULL. A copy, because the device is
+ * queried without the lock. The caller frees it with wr_free.
+ */
+static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
+{
+	struct wr_signals *signals = &signal->system->signals;
+	weir_fence *copy = NULL;
+
+	wr_mutex_lock(&signals->lock);
+	if (wr_load(&signal->token) && !signal->by_flag && now - signal->armed_at >= LOST_AFTER)
+		copy = wr_alloc(signal->count, sizeof *copy);
+	*n = copy ? signal->count : 0;
+	for (size_t i = 0; i < *n; i++)
+		copy[i] = signal->fences[i];
+	wr_mutex_unlock(&signals->lock);
+	return copy;
+}
+
+struct lost_search {
+	int64_t now;
+	bool lost;
+};
+
+static weir_status query_signal_stream(struct wr_signal *signal, wr_token token)
+{
+	struct wr_system *system = signal->system;
+	struct wr_signal_stream *signal_stream = signal->signal_stream;
+
+	if (signal->probed == token)
+		return wr_device_query(system, signal_stream->event);
+	if (!wr_device_record(system, signal_stream->device, signal_stream->native, signal_stream->event))
+		signal->probed = token;
+	return WEIR_E_BUSY;
+}
+
+/*
+ * For an inline callback: a complete record proves that the stream went past the callback if the record began
+ * after the enqueueing had returned. One record may be in progress when `submitted` is read here, so only a
+ * record after the next one counts. BUSY while there is none.
+ */
+static weir_status query_stream(struct wr_signal *signal, wr_token token)
+{
+	weir_stream *stream = signal->stream;
+	weir_fence last = {wr_load(&stream->id), wr_load(&stream->submitted)};
+
+	if (signal->probed != token) {
+		signal->probed = token;
+		signal->behind = last.point + 1;
 	}
-	return !wr_system_failed(system);
+	return last.point > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
+}
+
+static bool stream_went_past(struct wr_signal *signal, wr_token token)
+{
+	if (wr_load(&signal->enqueued) != token)
+		return false;
+	return signal->signal_stream ? !query_signal_stream(signal, token) : !query_stream(signal, token);
+}
+
+/* Returns true if an inline callback waits for other, unfinished work of its stream. */
+static bool signal_is_behind_work(const struct wr_signal *signal)
+{
+	weir_stream *stream = signal->stream;
+
+	return !signal->signal_stream && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
+}
+
+/* Pokes the entity, once per token. No warning if other work of the stream comes first. */
+static void signal_poke_late(struct wr_signal *signal, wr_token token, const char *producer)
+{
+	if (signal->late == token)
+		return;
+	signal->late = token;
+	if (!signal_is_behind_work(signal))
+		wr_log(WEIR_LOG_WARN,
+		       "the work of '%s' has been complete for 1 s, and its callback has not run "
+		       "yet: the thread that runs callbacks is busy, or too many streams are",
+		       producer);
+	if (signal->entity != WR_NO_ENTITY)
+		signal->waker->poke(signal->waker, signal->entity);
+}
+
+static void signal_decide(struct wr_signal *signal, struct lost_search *search, wr_token token,
+			  weir_fence fence)
+{
+	const char *producer = wr_fence_producer(signal->system, fence, NULL);
+	bool probed = signal->probed == token, past = stream_went_past(signal, token);
+
+	if (!wr_token_outstanding(token) || search->lost)
+		return;
+	search->lost = past;
+	if (past)
+		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s", producer);
+	else if (probed)
+		signal_poke_late(signal, token, producer);
+}
+
+static void signal_find_lost(struct wr_signal *signal, void *arg)
+{
+	struct lost_search *search = arg;
+	struct wr_system *system = signal->system;
+	wr_token token = wr_load(&signal->token);
+	size_t n;
+	weir_fence *fences =
+		token && wr_token_outstanding(token) ? copy_fences(signal, search->now, &n) : NULL;
+
+	if (!fences)
+		return;
+	if (!fences_complete(system, fences, n))
+		signal->complete_at = 0;
+	else if (!signal->complete_at)
+		signal->complete_at = search->now;
+	else if (search->now - signal->complete_at >= LOST_AFTER)
+		signal_decide(signal, search, token, fences[0]);
+	wr_free(fences);
+}
+
+static weir_status callbacks_find_lost(struct wr_system *system, int64_t now)
+{
+	struct lost_search search = {now, false};
+
+	if (wr_load(&system->signals.pending))
+		wr_signals_each(system, signal_find_lost, &search);
+	if (search.lost)
+		wr_system_fail(system, weir_last_error());
+	return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_OK;
+}
+
+/* --- lost flags --- */
+
+static bool flag_reached(weir_stream *stream, uint64_t point)
+{
+	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)point) >= 0;
+}
+
+static bool flag_is_lost(weir_stream *stream, int64_t now)
+{
+	uint64_t seen, point;
+	bool far;
+
+	if (!wr_load(&stream->word))
+		return false; /* until then flag_missed is the owner's */
+	seen = wr_load(&stream->completed);
+	point = stream->flag_missed.point;
+	far = seen > point && seen - point > WR_WORD_SPAN;
+	if (far || flag_reached(stream, point)) {
+		stream->flag_missed.point = wr_load(&stream->flag_value);
+		stream->flag_missed.since = 0;
+	} else if (seen > point && !stream->flag_missed.since) {
+		stream->flag_missed.since = now;
+	}
+	return stream->flag_missed.since && now - stream->flag_missed.since >= LOST_AFTER;
+}
+
+static weir_status flags_find_lost(struct wr_system *system, int64_t now)
+{
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (!flag_is_lost(stream, now))
+			continue;
+		wr_fail(WEIR_E_DEVICE,
+			"flag lost: the work of '%s' and later work have been complete for 1 s, its flag was "
+			"not written",
+			wr_load(&stream->owner));
+		wr_system_fail(system, weir_last_error());
+		return WEIR_E_DEVICE;
+	}
+	return WEIR_OK;
 }
 
 /* --- the watch --- */
@@ -149,8 +324,8 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	*next = check_all(system, now);
 	if (*next != WR_FOREVER)
 		wr_store(&system->resting, false);
-	return wr_flags_find_lost(system, now) ? wr_system_failure_status(system)
-					       : wr_signals_look(system, now);
+	return flags_find_lost(system, now) ? wr_system_failure_status(system)
+					    : callbacks_find_lost(system, now);
 }
 
 /* --- a drain (S7) --- */

@@ -62,4 +62,8 @@ weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_
 weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event);
 weir_status wr_host_event_query(struct wr_host_event *event);
 
+/* Implement alloc and release; self and device do not matter. */
+weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out);
+void wr_host_release(void *self, int device, void *memory);
+
 #endif

@@ -128,7 +128,7 @@ static weir_status host_write_flag(void *self, int device, void *stream, _Atomic
 	return wr_host_stream_write_flag(stream, word, value);
 }
 
-static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
+weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out)
 {
 	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
 
@@ -140,7 +140,7 @@ static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
 	return WEIR_OK;
 }
 
-static void host_release(void *self, int device, void *memory)
+void wr_host_release(void *self, int device, void *memory)
 {
 	(void)self;
 	(void)device;
@@ -171,7 +171,7 @@ const struct wr_backend wr_backend_host = {
 	.write_flag = host_write_flag,
 	.partitions_create = host_partitions_create,
 	.partition_destroy = host_partition_destroy,
-	.alloc = host_alloc,
-	.release = host_release,
+	.alloc = wr_host_alloc,
+	.release = wr_host_release,
 	.quiet = host_quiet,
 };

@@ -9,6 +9,8 @@ MAY_USE = {
     "sim": ["base"],
     "trace": ["base"],
     "streams": ["base", "sim", "trace"],
+    "streams/cuda": ["base", "streams"],
+    "streams/host": ["base", "sim", "streams"],
     "graphs": ["base", "trace", "streams"],
     "conditions": [],
     "operators": [],
@@ -17,7 +19,7 @@ MAY_USE = {
     "examples": [],
     "bench": [],
 }
-LIBRARY = ["base", "sim", "trace", "streams", "graphs", "conditions", "operators", "scheduler"]
+LIBRARY = ["base", "sim", "trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)

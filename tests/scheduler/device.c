@@ -7,7 +7,7 @@
 #include "scheduler/graph.h"
 #include "rig.h"
 #include "streams/backend.h"
-#include "streams/sim.h"
+#include "streams/host/sim.h"
 #include "streams/system.h"
 
 /* --- kernels of the tests --- */

@@ -4,7 +4,7 @@
 
 #include "rig.h"
 #include "streams/backend.h"
-#include "streams/sim.h"
+#include "streams/host/sim.h"
 #include "streams/system.h"
 
 /* --- E2, E3: the device fails --- */

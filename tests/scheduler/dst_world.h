@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "dst.h"
 #include "scheduler/scheduler.h"
-#include "streams/sim.h"
+#include "streams/host/sim.h"
 
 #define US 1000
 #define MS 1000000

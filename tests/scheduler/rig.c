@@ -6,7 +6,7 @@
 
 #include "sim/simulation.h"
 #include "scheduler/graph.h"
-#include "streams/sim.h"
+#include "streams/host/sim.h"
 
 _Thread_local const char *rig_backend = "sim";
 _Thread_local const char *rig_resources;

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
-#include "streams/estimate.h"
+#include "streams/poller.h"
 #include "streams/signal.h"
 #include "test.h"
 

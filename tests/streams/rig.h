@@ -6,7 +6,8 @@
 #define TESTS_STREAMS_RIG_H
 
 #include "base/atomic.h"
-#include "streams/sim.h"
+#include "streams/device.h"
+#include "streams/host/sim.h"
 #include "streams/system.h"
 
 enum { RIG_ENTITIES = 1024 };

@@ -558,11 +558,11 @@ static void e02_auto_takes_the_host_only_where_there_is_no_device(void **state)
 	struct wr_system system = {0};
 
 	(void)state;
-	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_DEVICE, &options), WEIR_E_DEVICE);
-	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_NOMEM, &options), WEIR_E_NOMEM);
-	assert_int_equal(wr_system_open_or_host(&system, WEIR_OK, &options), WEIR_OK);
+	assert_int_equal(wr_device_open_or_host(&system, WEIR_E_DEVICE, &options), WEIR_E_DEVICE);
+	assert_int_equal(wr_device_open_or_host(&system, WEIR_E_NOMEM, &options), WEIR_E_NOMEM);
+	assert_int_equal(wr_device_open_or_host(&system, WEIR_OK, &options), WEIR_OK);
 	assert_null(system.native);
-	assert_int_equal(wr_system_open_or_host(&system, WEIR_E_UNSUPPORTED, &options), WEIR_OK);
+	assert_int_equal(wr_device_open_or_host(&system, WEIR_E_UNSUPPORTED, &options), WEIR_OK);
 	assert_string_equal(system.where, "host");
 	system.backend->close(system.native);
 }

@@ -1,6 +1,6 @@
 /* The simulated backend's knobs, for tests: faults and delays. */
-#ifndef WR_STREAMS_SIM_H
-#define WR_STREAMS_SIM_H
+#ifndef WR_STREAMS_HOST_SIM_H
+#define WR_STREAMS_HOST_SIM_H
 
 #include "streams/streams.h"
 

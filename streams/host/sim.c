@@ -3,7 +3,7 @@
  * Each operation begins after a delay drawn from the seed; the seed also chooses among the operations that
  * are due. A kernel's host form runs on a worker; while it sleeps, in virtual time, other streams go on.
  */
-#include "streams/sim.h"
+#include "streams/host/sim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -304,12 +304,12 @@ static void sim_partition_destroy(void *self, void *partition)
 
 static weir_status sim_alloc(void *self, int number, size_t bytes, void **out)
 {
-	return wr_backend_host.alloc(self, number, bytes, out);
+	return wr_host_alloc(self, number, bytes, out);
 }
 
 static void sim_release(void *self, int number, void *memory)
 {
-	wr_backend_host.release(self, number, memory);
+	wr_host_release(self, number, memory);
 }
 
 static bool sim_quiet(void *self)
