@@ -13,7 +13,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/shown.h"
+#include "base/words.h"
 #include "base/status.h"
 #include "base/thread.h"
 

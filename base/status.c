@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/fiber.h"
-#include "base/shown.h"
+#include "base/words.h"
 
 static _Thread_local char of_thread[WR_ERROR_BYTES];
 
@@ -61,14 +61,11 @@ const char *weir_status_text(weir_status status)
 
 weir_status wr_fail_plainly(weir_status status, const char *name, const char *text)
 {
-	const char *const parts[] = {name, ": ", text};
-	char *out = wr_error_here();
-	size_t at = 0;
+	struct wr_words words = wr_words_in(wr_error_here(), WR_ERROR_BYTES);
 
-	for (size_t i = 0; i < 3; i++)
-		for (const char *from = parts[i]; *from && at < WR_ERROR_BYTES - 1; from++)
-			out[at++] = *from;
-	out[at] = 0;
+	wr_words_put(&words, name);
+	wr_words_put(&words, ": ");
+	wr_words_put(&words, text);
 	return status;
 }
 

@@ -3,8 +3,8 @@
  * reports all errors; a step itself fails only if memory runs out. Parts with errors stay zero; later steps
  * skip them.
  */
-#ifndef WR_GRAPHS_PLAN_BUILD_H
-#define WR_GRAPHS_PLAN_BUILD_H
+#ifndef WR_GRAPHS_BUILD_H
+#define WR_GRAPHS_BUILD_H
 
 #include "graphs/fields.h"
 #include "graphs/plan.h"
@@ -42,7 +42,6 @@ struct wr_build {
 	struct wr_plan *plan;
 	const weir_registry *registry;
 	struct wr_reports reports;
-	struct wr_names names;           /* of entities */
 	const struct wr_value *entities; /* of the tree; NULL: none */
 	struct wr_resource *resources;   /* in the order of the text */
 	size_t resource_count;

@@ -1,6 +1,6 @@
 /* The built-in kinds, defined in operators/table.c and conditions/table.c. Unsorted; NULL ends each list. */
-#ifndef WR_GRAPHS_PLAN_BUILTIN_H
-#define WR_GRAPHS_PLAN_BUILTIN_H
+#ifndef WR_GRAPHS_BUILTIN_H
+#define WR_GRAPHS_BUILTIN_H
 
 #include "weir.h"
 

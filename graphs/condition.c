@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/port_names.h"
 #include "graphs/registry.h"
 #include "graphs/values.h"

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/port_names.h"
 
 /* One item of the list while it is read. */
@@ -31,7 +31,7 @@ static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, co
 			      const char *name, const char *port, bool input)
 {
 	struct wr_end end = {WR_NOTHING, WR_NOTHING};
-	size_t entity = wr_names_find(&build->names, name);
+	size_t entity = wr_names_find(&build->plan->names, name);
 	int index;
 
 	if (entity == WR_NO_INDEX) {

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 #define NONE        UINT32_MAX
 #define NAMES_SHOWN 8

@@ -11,9 +11,10 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/json.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/plan.h"
-#include "graphs/text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 /* Makes a description whose root is null. */
 static weir_status description_make(weir_description **out, const char *file)
@@ -61,7 +62,7 @@ weir_status weir_description_parse(weir_description **out, const char *json, siz
 weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn, void *arg)
 {
 	struct wr_text text = {0};
-	weir_status status = wr_text_read(&text, path);
+	weir_status status = wr_file_read(&text, path);
 
 	if (!status)
 		status = description_parse(out, path, text.text ? text.text : "", text.length, fn, arg);

@@ -1,5 +1,5 @@
-#ifndef WR_GRAPHS_PLAN_DESCRIPTION_H
-#define WR_GRAPHS_PLAN_DESCRIPTION_H
+#ifndef WR_GRAPHS_DESCRIPTION_H
+#define WR_GRAPHS_DESCRIPTION_H
 
 #include "graphs/value.h"
 

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "graphs/description.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 static weir_status check_resource_name(const weir_description *description, const char *name)
 {

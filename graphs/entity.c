@@ -1,31 +1,41 @@
 /* The key "entities". */
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/port_names.h"
 #include "graphs/registry.h"
 #include "graphs/values.h"
 
-static weir_status enter_name(struct wr_build *build, struct wr_plan_entity *entity,
-			      const struct wr_value *name, const struct wr_at *at)
+/* Gives the entities their names before anything else is read, so that each can be found. */
+static weir_status enter_names(struct wr_plan *plan, const struct wr_value *entities)
 {
-	size_t index = (size_t)(entity - build->plan->entities);
-	size_t first;
+	for (size_t i = 0; i < plan->entity_count; i++) {
+		const struct wr_value *entity = &wr_value_at(entities, i)->value;
+		const struct wr_value *name =
+			entity->type == WR_OBJECT ? wr_value_find(entity, "name") : NULL;
 
-	at = &(struct wr_at){at, "name", 0};
-	if (!wr_name_ok(name->string)) {
-		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
-			  wr_shown(name->string).text);
-		return WEIR_OK;
+		if (!name || name->type != WR_STRING || !wr_name_ok(name->string))
+			continue; /* reported when the entity is read */
+		plan->entities[i].name = wr_strdup(name->string);
+		if (!plan->entities[i].name || wr_names_add(&plan->names, plan->entities[i].name, i))
+			return WEIR_E_NOMEM;
 	}
-	entity->name = wr_strdup(name->string);
-	if (!entity->name)
-		return WEIR_E_NOMEM;
-	first = wr_names_find(&build->names, entity->name);
-	if (first != WR_NO_INDEX)
-		wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
-			  "entity %zu has the name '%s' already: give this one another", first, entity->name);
-	return wr_names_add(&build->names, entity->name, index);
+	wr_names_sort(&plan->names);
+	return WEIR_OK;
+}
+
+static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
+		       const struct wr_value *name, const struct wr_at *up)
+{
+	struct wr_at at = {up, "name", 0};
+	size_t first = wr_names_find(&build->plan->names, name->string);
+
+	if (!wr_name_ok(name->string))
+		wr_report(&build->reports, WR_W_NAME, &at, name->place, WR_NAME_WRONG,
+			  wr_shown(name->string).text);
+	else if (first < (size_t)(entity - build->plan->entities))
+		wr_report(&build->reports, WR_W_DUPLICATE_NAME, &at, name->place,
+			  "entity %zu has the name '%s' already: give this one another", first, name->string);
 }
 
 static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
@@ -103,7 +113,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		return WEIR_OK;
 	wr_fields_read(&build->reports, at, value, "an entity", fields, found);
 	if (found[NAME])
-		status = enter_name(build, entity, found[NAME], at);
+		check_name(build, entity, found[NAME], at);
 	if (found[OPERATOR])
 		find_kind(build, entity, found[OPERATOR], at);
 	entity->max_in_flight = -1;
@@ -144,6 +154,7 @@ weir_status wr_build_entities(struct wr_build *build, const struct wr_value *ent
 		return WEIR_E_NOMEM;
 	build->plan->entity_count = count;
 	build->entities = entities;
+	status = enter_names(build->plan, entities);
 	for (size_t i = 0; i < count && !status; i++)
 		status = build_entity(build, &build->plan->entities[i], &wr_value_at(entities, i)->value,
 				      &(struct wr_at){&all, NULL, i});

@@ -3,8 +3,8 @@
  * the end, the number of a dropped one is not used again. docs/errors.md has cause and remedy of each; a test
  * compares the two.
  */
-#ifndef WR_GRAPHS_PLAN_ERRORS_H
-#define WR_GRAPHS_PLAN_ERRORS_H
+#ifndef WR_GRAPHS_ERRORS_H
+#define WR_GRAPHS_ERRORS_H
 
 #define WR_ERROR_TABLE(X)                                                                                    \
 	X(WR_W_SYNTAX, 1, "not JSON")                                                                        \

@@ -3,22 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs/nearest.h"
-#include "graphs/units.h"
+#include "base/nearest.h"
+#include "base/units.h"
 
 /* "a string or a list" */
 static struct wr_shown type_words(unsigned types)
 {
 	struct wr_shown words = {{0}};
-	size_t length = 0;
+	struct wr_words list = wr_words_in(words.text, sizeof(words.text));
 
 	if (types & WR_REAL) /* "a number" covers both */
 		types &= ~(unsigned)(WR_INTEGER);
-	for (unsigned type = WR_NULL; type <= WR_OBJECT && length < sizeof(words.text); type <<= 1) {
+	for (unsigned type = WR_NULL; type <= WR_OBJECT; type <<= 1) {
 		const char *word = type == WR_REAL ? "a number" : wr_type_text((enum wr_type)type);
 		if (types & type)
-			length += (size_t)snprintf(words.text + length, sizeof(words.text) - length, "%s%s",
-						   length ? " or " : "", word);
+			wr_words_add(&list, "%s%s", list.length ? " or " : "", word);
 	}
 	return words;
 }

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/text.h"
+#include "base/text.h"
 #include "graphs/values.h"
 
 void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line)
@@ -48,12 +48,11 @@ static struct wr_shown kinds_shown(unsigned kinds)
 {
 	static const char *const words[] = {"empty messages", "bytes", "tensors", "user pointers"};
 	struct wr_shown shown = {{0}};
-	size_t length = 0;
+	struct wr_words list = wr_words_in(shown.text, sizeof(shown.text));
 
 	for (unsigned i = 0; i < 4; i++)
 		if (kinds & 1u << i)
-			length += (size_t)snprintf(shown.text + length, sizeof(shown.text) - length, "%s%s",
-						   length ? " or " : "", words[i]);
+			wr_words_add(&list, "%s%s", list.length ? " or " : "", words[i]);
 	return shown;
 }
 

@@ -20,7 +20,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/text.h"
+#include "base/file.h"
 
 enum { BLOCK_BYTES = 8192, ALIGNED = 16 };
 
@@ -186,10 +186,10 @@ static weir_status check_depth(const char *text, size_t length, struct wr_report
 
 static weir_status check_size(size_t length, struct wr_reports *reports)
 {
-	if (length <= WR_TEXT_MAX)
+	if (length <= WR_FILE_MAX)
 		return WEIR_OK;
 	wr_report(reports, WR_W_TEXT_SIZE, NULL, (struct wr_place){1, 1},
-		  "the text has more than %zu MiB: split the graph", WR_TEXT_MAX >> 20);
+		  "the text has more than %zu MiB: split the graph", WR_FILE_MAX >> 20);
 	return WEIR_E_INVALID;
 }
 
@@ -304,7 +304,7 @@ static weir_status read_items(struct scan *scan, struct wr_value *out)
 	}
 	if (!status)
 		scan_step(scan);
-	return status;
+	return status || out->type == WR_ARRAY ? status : wr_value_sort(out);
 }
 
 /* The recursion is bounded by check_depth. */

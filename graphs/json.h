@@ -1,6 +1,6 @@
 /* Reads JSON text. */
-#ifndef WR_GRAPHS_PLAN_JSON_H
-#define WR_GRAPHS_PLAN_JSON_H
+#ifndef WR_GRAPHS_JSON_H
+#define WR_GRAPHS_JSON_H
 
 #include "graphs/report.h"
 

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graphs/build.h"
 #include "graphs/description.h"
-#include "graphs/text.h"
+#include "base/text.h"
 #include "graphs/values.h"
 
 /* Checks every object of the tree, known or not. The recursion is bounded by the depth of the tree. */
@@ -132,7 +132,6 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
 	if (!status)
 		status = delivered;
-	wr_names_finish(&build.names);
 	wr_names_finish(&build.resource_names);
 	wr_free(build.resources);
 	wr_free(build.origins);
@@ -181,6 +180,7 @@ void wr_plan_destroy(struct wr_plan *plan)
 	for (size_t i = 0; i < plan->entity_count; i++)
 		finish_entity(&plan->entities[i]);
 	wr_free(plan->entities);
+	wr_names_finish(&plan->names);
 	wr_free(plan->connections);
 	wr_free(plan->inlets);
 	wr_free(plan->outlets);

@@ -3,9 +3,10 @@
  * scheduler/graph.c builds the graph from it, weir_description_print prints it. Plain data; it owns its
  * memory (names, values) and borrows the tables of the kinds.
  */
-#ifndef WR_GRAPHS_PLAN_PLAN_H
-#define WR_GRAPHS_PLAN_PLAN_H
+#ifndef WR_GRAPHS_PLAN_H
+#define WR_GRAPHS_PLAN_H
 
+#include "base/names.h"
 #include "weir.h"
 
 struct wr_plan_input {
@@ -116,6 +117,7 @@ struct wr_plan {
 	int devices; /* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
 	size_t entity_count;
+	struct wr_names names;                  /* of the entities, sorted */
 	struct wr_plan_condition in_flight;     /* implied for every entity, beside its own list */
 	struct wr_plan_connection *connections; /* as in the text: "connection order" */
 	size_t connection_count;

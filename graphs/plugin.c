@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/registry.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 struct fd_path {
 	char path[32];

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/port_names.h"
 
 static bool works_on_device(const weir_operator *kind, const weir_port *port)
@@ -147,7 +147,7 @@ static void check_unconnected(struct wr_build *build, const struct wr_plan_entit
 
 	if (connections || port->flags & WEIR_PORT_OPTIONAL)
 		return;
-	if (!entity->name || wr_names_find(&build->names, entity->name) != index)
+	if (!entity->name || wr_names_find(&build->plan->names, entity->name) != index)
 		return; /* its name has an error, already reported, so nothing can be connected to it */
 	wr_report(&build->reports, WR_W_UNCONNECTED, &(struct wr_at){&all, NULL, index},
 		  wr_value_at(build->entities, index)->value.place,

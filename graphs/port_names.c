@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 
 size_t wr_port_count(const weir_port *ports)
 {

@@ -1,6 +1,6 @@
 /* The ports of an operator's table. */
-#ifndef WR_GRAPHS_PLAN_PORT_NAMES_H
-#define WR_GRAPHS_PLAN_PORT_NAMES_H
+#ifndef WR_GRAPHS_PORT_NAMES_H
+#define WR_GRAPHS_PORT_NAMES_H
 
 #include "graphs/report.h"
 

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/builtin.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 
 struct kind {
 	const char *name;

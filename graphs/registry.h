@@ -1,6 +1,6 @@
 /* The registry: operators and conditions by name. */
-#ifndef WR_GRAPHS_PLAN_REGISTRY_H
-#define WR_GRAPHS_PLAN_REGISTRY_H
+#ifndef WR_GRAPHS_REGISTRY_H
+#define WR_GRAPHS_REGISTRY_H
 
 #include "weir.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/shown.h"
+#include "base/words.h"
 #include "base/status.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 struct wr_report {
 	enum wr_error error;
@@ -69,7 +69,7 @@ static void keep_report(struct wr_reports *reports, enum wr_error error, const s
 	add_pointer(&pointer, at);
 	wr_text_vadd(&raw, format, list);
 	wr_text_bytes(&text, "", 0);
-	wr_text_shown(&text, raw.text ? raw.text : "");
+	wr_text_escaped(&text, raw.text ? raw.text : "");
 	text.status = text.status ? text.status : raw.status;
 	wr_text_finish(&raw);
 	if (!pointer.status && !text.status &&

@@ -1,7 +1,7 @@
 /* Reports: errors and warnings about a description, collected first, then delivered in the order of the text.
  */
-#ifndef WR_GRAPHS_PLAN_REPORT_H
-#define WR_GRAPHS_PLAN_REPORT_H
+#ifndef WR_GRAPHS_REPORT_H
+#define WR_GRAPHS_REPORT_H
 
 #include "graphs/errors.h"
 #include "graphs/value.h"

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/nearest.h"
-#include "graphs/text.h"
+#include "base/nearest.h"
+#include "base/text.h"
 
 #define STREAMS_MAX 65536 /* of one pool */
 
@@ -112,7 +112,8 @@ static weir_status add_to_plan(struct wr_build *build, struct wr_resource *resou
 	return WEIR_OK;
 }
 
-static weir_status enter_resource(struct wr_build *build, const struct wr_member *member,
+/* `again`: an earlier resource has the same name, which was reported. */
+static weir_status enter_resource(struct wr_build *build, const struct wr_member *member, bool again,
 				  const struct wr_at *at)
 {
 	struct wr_resource *resource = &build->resources[build->resource_count];
@@ -122,8 +123,7 @@ static weir_status enter_resource(struct wr_build *build, const struct wr_member
 		wr_report(&build->reports, WR_W_NAME, at, member->place, WR_NAME_WRONG,
 			  wr_shown(member->key).text);
 	*resource = (struct wr_resource){.member = member, .context = WR_NO_CONTEXT, .pool = WR_NO_POOL};
-	/* The later of duplicate keys was reported and cannot be named: do not warn that it is unused. */
-	resource->used = wr_names_find(&build->resource_names, member->key) != WR_NO_INDEX;
+	resource->used = again; /* it cannot be named: do not warn that it is unused */
 	resource->type = read_type(build, member, at);
 	status = add_to_plan(build, resource);
 	return status ? status : wr_names_add(&build->resource_names, member->key, build->resource_count++);
@@ -358,8 +358,10 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 		const struct wr_member *member = wr_value_at(resources, i);
 		struct wr_at at = {&all, member->key, 0};
 		if (member->value.type == WR_OBJECT || !wr_is_comment(&build->reports, &at, member))
-			status = enter_resource(build, member, &at);
+			status = enter_resource(build, member, wr_value_index(resources, member->key) < i,
+						&at);
 	}
+	wr_names_sort(&build->resource_names);
 	if (!status)
 		status = read_resources_of(build, WR_GREEN_CONTEXT_POOL, &all);
 	if (!status)

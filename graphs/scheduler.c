@@ -1,7 +1,7 @@
 /* The key "scheduler": defaults for weir_scheduler_create; its options in C override them. */
 #include "base/memory.h"
 #include "graphs/build.h"
-#include "graphs/units.h"
+#include "base/units.h"
 #include "streams/streams.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/units.h"
+#include "base/units.h"
 #include "graphs/values.h"
 
 /* --- words --- */

@@ -1,9 +1,9 @@
 /* Printing a plan: what text, JSON and DOT share. */
-#ifndef WR_GRAPHS_PLAN_SHOW_H
-#define WR_GRAPHS_PLAN_SHOW_H
+#ifndef WR_GRAPHS_SHOW_H
+#define WR_GRAPHS_SHOW_H
 
 #include "graphs/plan.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 struct wr_setting;
 

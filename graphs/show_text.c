@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "graphs/show.h"
-#include "graphs/units.h"
+#include "base/units.h"
 #include "graphs/values.h"
 #include "streams/streams.h"
 

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "graphs/port_names.h"
 #include "graphs/registry.h"
-#include "graphs/text.h"
+#include "base/text.h"
 #include "graphs/values.h"
 
 /* The table that is checked, for its errors. */

@@ -1,6 +1,6 @@
 /* Gives each entity its stream pool, and warns about odd uses of resources. */
 #include "graphs/build.h"
-#include "graphs/text.h"
+#include "base/text.h"
 
 #define ANY_TYPE (1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT)
 

@@ -4,12 +4,12 @@
 
 #include "base/memory.h"
 
-#define FEW 8 /* up to this many members are searched without a table */
+#define FEW 8 /* up to this many members are searched one by one */
 
 struct wr_items {
 	struct wr_member *list;
 	size_t count, room;
-	struct wr_names names; /* of objects with more than FEW members */
+	struct wr_names names; /* of objects with more than FEW members, once they are sorted */
 };
 
 weir_status wr_value_container(struct wr_value *value, enum wr_type type)
@@ -34,15 +34,18 @@ weir_status wr_value_string(struct wr_value *value, const char *string)
 	return WEIR_OK;
 }
 
-/* Enters members that are not in the table yet: the last one or, if the table is empty, all. */
-static weir_status enter_names(struct wr_items *items)
+weir_status wr_value_sort(struct wr_value *object)
 {
+	struct wr_items *items = object->items;
 	weir_status status = WEIR_OK;
 
-	if (items->count <= FEW)
-		return WEIR_OK;
-	for (size_t i = items->names.count ? items->count - 1 : 0; i < items->count && !status; i++)
+	wr_names_finish(&items->names);
+	for (size_t i = 0; items->count > FEW && i < items->count && !status; i++)
 		status = wr_names_add(&items->names, items->list[i].key, i);
+	wr_names_sort(&items->names);
+	if (status)
+		wr_names_finish(
+			&items->names); /* incomplete: without it the members are searched one by one */
 	return status;
 }
 
@@ -55,17 +58,27 @@ weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place pla
 	if (status)
 		return status;
 	items->list[items->count++] = (struct wr_member){key, place, *value};
-	status = key ? enter_names(items) : WEIR_OK;
-	if (status) {
-		items->list[--items->count] = (struct wr_member){0};
-		wr_names_finish(&items->names); /* incomplete; the next call fills it anew */
-	}
-	return status;
+	return WEIR_OK;
 }
 
 weir_status wr_value_append(struct wr_value *array, const struct wr_value *item)
 {
 	return wr_value_add(array, NULL, (struct wr_place){0}, item);
+}
+
+/* Adds a member whose key is new, and keeps the members sorted. Takes the key and the value on WEIR_OK. */
+static weir_status add_sorted(struct wr_value *object, char *key, const struct wr_value *value)
+{
+	struct wr_items *items = object->items;
+	weir_status status = wr_value_add(object, key, (struct wr_place){0}, value);
+
+	if (status)
+		return status;
+	status = items->names.count ? wr_names_insert(&items->names, key, items->count - 1)
+				    : wr_value_sort(object);
+	if (status)
+		items->list[--items->count] = (struct wr_member){0};
+	return status;
 }
 
 weir_status wr_value_set(struct wr_value *object, const char *key, const struct wr_value *value)
@@ -82,7 +95,7 @@ weir_status wr_value_set(struct wr_value *object, const char *key, const struct 
 	copy = wr_strdup(key);
 	if (!copy)
 		return WEIR_E_NOMEM;
-	status = wr_value_add(object, copy, (struct wr_place){0}, value);
+	status = add_sorted(object, copy, value);
 	if (status)
 		wr_free(copy);
 	return status;

@@ -2,10 +2,10 @@
  * Values: a JSON text as a tree. Each value has its place in the text, {0, 0} if it was made by calls. An
  * object keeps its members in the order of the text, duplicate keys included: the check reports them.
  */
-#ifndef WR_GRAPHS_PLAN_VALUE_H
-#define WR_GRAPHS_PLAN_VALUE_H
+#ifndef WR_GRAPHS_VALUE_H
+#define WR_GRAPHS_VALUE_H
 
-#include "graphs/names.h"
+#include "base/names.h"
 
 enum wr_type { /* a mask, so that a field may take several */
 	       WR_NULL = 1,
@@ -47,8 +47,11 @@ weir_status wr_value_string(struct wr_value *value, const char *string);
 weir_status wr_value_append(struct wr_value *array, const struct wr_value *item);
 weir_status wr_value_set(struct wr_value *object, const char *key,
 			 const struct wr_value *value); /* replaces the old one */
+/* Adds a member, without a look at those that are there; after the last one, wr_value_sort lets keys be found
+ * fast. */
 weir_status wr_value_add(struct wr_value *object, char *key, struct wr_place place,
 			 const struct wr_value *value);
+weir_status wr_value_sort(struct wr_value *object);
 void wr_value_finish(struct wr_value *value);
 void wr_value_forget_places(struct wr_value *value);
 

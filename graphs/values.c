@@ -7,9 +7,9 @@
 #include "base/status.h"
 #include "graphs/fields.h"
 #include "graphs/json.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/port_names.h"
-#include "graphs/units.h"
+#include "base/units.h"
 
 /* One parameter while it is read. */
 struct reading {
@@ -390,4 +390,15 @@ unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 		declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
 
 	return i < setting->port_count ? setting->ports[i] : 0;
+}
+
+weir_status weir_duration_read(const char *text, int64_t *out)
+{
+	int64_t ns;
+	const char *wrong = wr_duration_read(text, &ns);
+
+	if (wrong)
+		return wr_fail(WEIR_E_INVALID, WR_DURATION_WRONG, wr_shown(text).text, wrong);
+	*out = ns;
+	return WEIR_OK;
 }

@@ -1,6 +1,6 @@
 /* The parameter values of one operator or condition, read by weir_values_... */
-#ifndef WR_GRAPHS_PLAN_VALUES_H
-#define WR_GRAPHS_PLAN_VALUES_H
+#ifndef WR_GRAPHS_VALUES_H
+#define WR_GRAPHS_VALUES_H
 
 #include "base/atomic.h"
 #include "graphs/report.h"

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/text.h"
+#include "base/text.h"
 #include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/standstill.h"
@@ -108,7 +108,7 @@ static const char *add_waiting(struct report *report, weir_entity *entity)
 	if (!wr_entity_waits_outside(entity, &condition, &why))
 		return report->last;
 	wr_text_add(&report->text, "%s%s (%s: ", report->last ? ", " : "", entity->plan->name, condition);
-	wr_text_shown(&report->text, why ? why : "not ready");
+	wr_text_escaped(&report->text, why ? why : "not ready");
 	wr_text_add(&report->text, ")");
 	return entity->plan->name;
 }

@@ -110,9 +110,8 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 weir_status wr_entity_make(weir_graph *graph, uint32_t id)
 {
 	const struct wr_plan_entity *plan = &graph->plan->entities[id];
-	weir_status status = wr_entity_fill(&graph->entities[id], graph, id, plan);
 
-	return status ? status : wr_names_add(&graph->names, plan->name, id);
+	return wr_entity_fill(&graph->entities[id], graph, id, plan);
 }
 
 void wr_entity_finish(weir_entity *entity)

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "base/shown.h"
+#include "base/words.h"
 #include "base/status.h"
 #include "scheduler/ask.h"
 

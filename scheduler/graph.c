@@ -29,7 +29,7 @@ weir_entity *wr_graph_at(const weir_graph *graph, size_t id)
 
 weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
 {
-	size_t i = wr_names_find(&graph->names, name);
+	size_t i = wr_names_find(&graph->plan->names, name);
 
 	return i == WR_NO_INDEX ? NULL : &graph->entities[i];
 }
@@ -162,7 +162,6 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	if (!status && !graph->leaks)
 		wr_pool_destroy(graph->pool); /* else leaked, with what the GPU may touch (E4) */
 	wr_free(graph->entities);
-	wr_names_finish(&graph->names);
 	wr_free(graph->backend);
 	wr_plan_destroy(graph->plan);
 	wr_free(graph);

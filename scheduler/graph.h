@@ -3,7 +3,6 @@
 #define WR_GRAPHS_GRAPH_H
 
 #include "scheduler/entity.h"
-#include "graphs/names.h"
 
 struct wr_sim;
 
@@ -27,7 +26,6 @@ struct weir_graph {
 	char *backend;                 /* as requested */
 	weir_entity *entities;
 	size_t entity_count;
-	struct wr_names names;       /* of the entities */
 	struct wr_finisher **hidden; /* entities of outlets; their ids follow the plan's (finisher.h) */
 	size_t hidden_count, hidden_room;
 	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */

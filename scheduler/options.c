@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "graphs/text.h"
+#include "base/text.h"
 #include "scheduler/scheduler.h"
 
 #define DRAIN_NS 5000000000
@@ -114,7 +114,7 @@ weir_status wr_root_open(weir_scheduler *scheduler)
 	if (!scheduler->root_path)
 		return WEIR_E_NOMEM;
 	scheduler->root = open(scheduler->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	probe = scheduler->root < 0 ? -1 : wr_open_beneath(scheduler->root, ".", O_PATH | O_CLOEXEC, 0);
+	probe = scheduler->root < 0 ? -1 : wr_file_open_beneath(scheduler->root, ".", O_PATH | O_CLOEXEC, 0);
 	if (probe < 0)
 		return fail_root(path);
 	close(probe);
@@ -146,5 +146,6 @@ int weir_context_open(weir_context *context, const char *path, int flags, unsign
 
 	if (!scheduler || !scheduler->root_path)
 		return open(path, flags | O_CLOEXEC, mode);
-	return wr_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC, mode);
+	return wr_file_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC,
+				    mode);
 }

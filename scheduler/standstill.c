@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/shown.h"
+#include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
 #include "scheduler/standstill.h"

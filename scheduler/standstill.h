@@ -6,7 +6,7 @@
 #ifndef WR_SCHEDULER_STANDSTILL_H
 #define WR_SCHEDULER_STANDSTILL_H
 
-#include "graphs/text.h"
+#include "base/text.h"
 #include "scheduler/scheduler.h"
 
 /* One thing that an entity waits for. */

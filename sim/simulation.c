@@ -7,6 +7,7 @@
 
 #include "base/bug.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "sim/fiber.h"
 
 enum { SPURIOUS_IN = 16 };       /* one of so many waits on a condition variable wakes up spuriously */
@@ -189,46 +190,44 @@ void wr_sim_destroy(struct wr_sim *sim)
 	wr_world_close();
 }
 
-static size_t text_put(char *text, size_t at, const char *format, const char *a, const char *b)
-{
-	int length = at < WR_ERROR_BYTES ? snprintf(text + at, WR_ERROR_BYTES - at, format, a, b) : 0;
-
-	return at + (length > 0 ? (size_t)length : 0);
-}
-
-static size_t text_put_fiber(char *text, size_t at, const struct wr_fiber *fiber)
+static void add_fiber(struct wr_words *words, const struct wr_fiber *fiber)
 {
 	const struct wr_fiber *other;
 
 	switch (fiber->what) {
 	case WR_FOR_NOTHING:
-		return text_put(text, at, "; %s can run%s", fiber->name, "");
+		wr_words_add(words, "; %s can run", fiber->name);
+		break;
 	case WR_FOR_TIME:
-		return text_put(text, at, "; %s sleeps%s", fiber->name,
-				fiber->until == WR_FOREVER ? " for ever" : "");
+		wr_words_add(words, "; %s sleeps%s", fiber->name,
+			     fiber->until == WR_FOREVER ? " for ever" : "");
+		break;
 	case WR_FOR_MUTEX:
 		other = ((const struct wr_mutex *)fiber->object)->owner;
-		return text_put(text, at, "; %s waits for a mutex held by %s", fiber->name,
-				other ? other->name : "no fiber");
+		wr_words_add(words, "; %s waits for a mutex held by %s", fiber->name,
+			     other ? other->name : "no fiber");
+		break;
 	case WR_FOR_COND:
-		return text_put(text, at, "; %s waits on a condition variable%s", fiber->name, "");
+		wr_words_add(words, "; %s waits on a condition variable", fiber->name);
+		break;
 	case WR_FOR_TOKEN:
-		return text_put(text, at, "; %s is parked%s", fiber->name, "");
+		wr_words_add(words, "; %s is parked", fiber->name);
+		break;
 	case WR_FOR_END:
 		other = fiber->object;
-		return text_put(text, at, "; %s waits for the end of %s", fiber->name, other->name);
+		wr_words_add(words, "; %s waits for the end of %s", fiber->name, other->name);
+		break;
 	}
-	return at;
 }
 
 static weir_status fail_broken(const struct wr_sim *sim)
 {
-	char text[WR_ERROR_BYTES] = "";
-	size_t at = 0;
+	char text[WR_ERROR_BYTES];
+	struct wr_words words = wr_words_in(text, sizeof(text));
 
 	for (size_t i = 0; i < sim->fiber_count; i++)
 		if (!sim->fibers[i]->done)
-			at = text_put_fiber(text, at, sim->fibers[i]);
+			add_fiber(&words, sim->fibers[i]);
 	if (sim->broken == WEIR_E_DEADLOCK)
 		return wr_fail(sim->broken, "no fiber can ever run again%s", text);
 	return wr_fail(sim->broken, "%s still runs after %" PRIu64 " switching points%s",

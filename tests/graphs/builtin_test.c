@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "graphs/registry.h"
-#include "graphs/text.h"
+#include "base/file.h"
 #include "kinds.h"
 
 static void built_in_tables_pass_the_check_of_plugins(void **state)
@@ -55,7 +55,7 @@ static void every_graph_in_the_docs_is_right(void **state)
 	int graphs = 0;
 
 	(void)state;
-	assert_int_equal(wr_text_read(&docs, "../../docs/graph-format.md"), WEIR_OK);
+	assert_int_equal(wr_file_read(&docs, "../../docs/graph-format.md"), WEIR_OK);
 	for (char *at = docs.text, *end; (at = strstr(at, "\n\t{\n")); at = end, graphs++) {
 		weir_description *description = NULL;
 		weir_status status;

@@ -10,7 +10,7 @@
 #include "graphs/errors.h"
 #include "graphs/json.h"
 #include "graphs/plan.h"
-#include "graphs/text.h"
+#include "base/file.h"
 #include "kinds.h"
 
 static weir_description *read_text(const char *text)
@@ -109,7 +109,7 @@ static void f80_a_text_too_large_is_refused_before_it_is_looked_at(void **state)
 	struct last last = {0};
 
 	(void)state; /* only the first byte exists */
-	assert_int_equal(weir_description_parse(&description, "{", WR_TEXT_MAX + 1, note, &last),
+	assert_int_equal(weir_description_parse(&description, "{", WR_FILE_MAX + 1, note, &last),
 			 WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_null(description);
@@ -123,7 +123,7 @@ static void f80_a_file_too_large_is_not_read(void **state)
 	int fd = mkstemp(path);
 
 	(void)state;
-	assert_int_equal(ftruncate(fd, (off_t)WR_TEXT_MAX + 1), 0);
+	assert_int_equal(ftruncate(fd, (off_t)WR_FILE_MAX + 1), 0);
 	assert_int_equal(weir_description_read(&description, path, note, &last), WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_non_null(strstr(weir_last_error(), "(W002)"));

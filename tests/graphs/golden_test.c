@@ -9,7 +9,7 @@
 
 #include "graphs/description.h"
 #include "graphs/errors.h"
-#include "graphs/text.h"
+#include "base/file.h"
 #include "kinds.h"
 
 static bool seen[100];
@@ -101,7 +101,7 @@ static void compare(const char *path, struct wr_text *said)
 		fwrite(said->text, 1, said->length, file);
 		fclose(file);
 	}
-	assert_int_equal(wr_text_read(&expected, path), WEIR_OK);
+	assert_int_equal(wr_file_read(&expected, path), WEIR_OK);
 	assert_string_equal(said->text, expected.text);
 	wr_text_finish(&expected);
 }
@@ -113,7 +113,7 @@ static void says_what_is_expected(void **state)
 	weir_status status;
 
 	snprintf(path, sizeof(path), "bad/%s/graph.json", (const char *)*state);
-	assert_int_equal(wr_text_read(&golden.source, path), WEIR_OK);
+	assert_int_equal(wr_file_read(&golden.source, path), WEIR_OK);
 	status = weir_description_read(&golden.description, path, collect, &golden);
 	if (!status)
 		status = weir_description_check(golden.description, NULL, collect, &golden);

@@ -3,10 +3,10 @@
 
 #include "base/memory.h"
 #include "graphs/description.h"
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 #include "graphs/plan.h"
-#include "graphs/text.h"
-#include "graphs/units.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "kinds.h"
 #include "streams/streams.h"
 

@@ -1,9 +1,7 @@
-#include "graphs/units.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/status.h"
 
 struct unit {
 	const char *name;
@@ -181,17 +179,6 @@ const char *wr_period_read(const char *text, int64_t *out)
 	if (frequency)
 		return frequency_period(&number, frequency->factor, out);
 	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
-}
-
-weir_status weir_duration_read(const char *text, int64_t *out)
-{
-	int64_t ns;
-	const char *wrong = wr_duration_read(text, &ns);
-
-	if (wrong)
-		return wr_fail(WEIR_E_INVALID, WR_DURATION_WRONG, wr_shown(text).text, wrong);
-	*out = ns;
-	return WEIR_OK;
 }
 
 const char *wr_size_read(const char *text, int64_t *out)

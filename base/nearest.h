@@ -1,8 +1,8 @@
 /* "Did you mean": the nearest of some names or, if none is near, a list of them. */
-#ifndef WR_GRAPHS_PLAN_NEAREST_H
-#define WR_GRAPHS_PLAN_NEAREST_H
+#ifndef WR_BASE_NEAREST_H
+#define WR_BASE_NEAREST_H
 
-#include "graphs/text.h"
+#include "base/words.h"
 
 struct wr_nearest {
 	const char *wanted, *best; /* best: NULL while none is near */

@@ -1,4 +1,4 @@
-#include "graphs/nearest.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static unsigned edit_distance(const char *a, const char *b, size_t length)
 /* Terms of Holoscan and GXF with their names here; `ours` NULL: there is none, and `why`. */
 static const struct {
 	const char *theirs, *ours, *why;
-} words[] = {
+} terms[] = {
 	{"dev_id", "device", NULL},
 	{"stream_flags", "flags", NULL},
 	{"stream_priority", "priority", NULL},
@@ -69,21 +69,21 @@ static const struct {
 	{"queue_id", NULL, "an any-size port has one queue per connection"},
 };
 
-static size_t word_of(const char *wanted)
+static size_t term_of(const char *wanted)
 {
 	size_t i = 0;
 
-	while (i < sizeof words / sizeof words[0] && strcmp(words[i].theirs, wanted))
+	while (i < sizeof terms / sizeof terms[0] && strcmp(terms[i].theirs, wanted))
 		i++;
 	return i;
 }
 
 /* Returns true if the candidate is our name of the wanted Holoscan or GXF term. */
-static bool is_word_for(const char *wanted, const char *candidate)
+static bool is_term_for(const char *wanted, const char *candidate)
 {
-	size_t i = word_of(wanted);
+	size_t i = term_of(wanted);
 
-	return i < sizeof words / sizeof words[0] && words[i].ours && !strcmp(words[i].ours, candidate);
+	return i < sizeof terms / sizeof terms[0] && terms[i].ours && !strcmp(terms[i].ours, candidate);
 }
 
 /* Accepts edits of a third of the word, two in a short word, but never of the whole word. */
@@ -93,7 +93,7 @@ void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 	size_t most = wanted < 6 ? 2 : wanted / 3;
 	unsigned here;
 
-	if (length && is_word_for(nearest->wanted, candidate)) {
+	if (length && is_term_for(nearest->wanted, candidate)) {
 		nearest->best = candidate;
 		nearest->distance = 0;
 		return;
@@ -112,10 +112,10 @@ void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest)
 {
 	struct wr_shown hint = {{0}};
-	size_t i = word_of(nearest->wanted);
+	size_t i = term_of(nearest->wanted);
 
-	if (i < sizeof words / sizeof words[0] && words[i].why)
-		snprintf(hint.text, sizeof(hint.text), " (%s)", words[i].why);
+	if (i < sizeof terms / sizeof terms[0] && terms[i].why)
+		snprintf(hint.text, sizeof(hint.text), " (%s)", terms[i].why);
 	else if (nearest->best)
 		snprintf(hint.text, sizeof(hint.text), " (did you mean '%.64s'?)", nearest->best);
 	return hint;
@@ -123,12 +123,13 @@ struct wr_shown wr_nearest_hint(const struct wr_nearest *nearest)
 
 void wr_offer_add(struct wr_offer *offer, const char *name)
 {
-	bool first = !offer->length;
+	struct wr_words list = {offer->text, sizeof(offer->text), offer->length};
 
-	if (offer->length < sizeof(offer->text))
-		offer->length += (size_t)snprintf(
-			offer->text + offer->length, sizeof(offer->text) - offer->length, "%s%s%s%s",
-			first ? " (" : ", ", first ? offer->what : "", first ? "s: " : "", name);
+	if (offer->length)
+		wr_words_add(&list, ", %s", name);
+	else
+		wr_words_add(&list, " (%ss: %s", offer->what, name);
+	offer->length = list.length;
 }
 
 const char *wr_offer_hint(struct wr_offer *offer, const struct wr_nearest *nearest)

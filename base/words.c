@@ -1,12 +1,39 @@
 /*
- * Foreign text in a line of output: characters that could move a terminal's cursor, change its title, reverse
+ * In foreign text characters that could move a terminal's cursor, change its title, reverse
  * the order of characters or be invisible are written as escapes. A backslash is not escaped, so escaping a
  * text twice does not change it.
  */
-#include "base/shown.h"
+#include "base/words.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+struct wr_words wr_words_in(char *buffer, size_t room)
+{
+	*buffer = '\0';
+	return (struct wr_words){.text = buffer, .room = room};
+}
+
+void wr_words_add(struct wr_words *words, const char *format, ...)
+{
+	size_t room = words->room - words->length;
+	va_list list;
+	int length;
+
+	va_start(list, format);
+	length = vsnprintf(words->text + words->length, room, format, list);
+	va_end(list);
+	if (length > 0)
+		words->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+void wr_words_put(struct wr_words *words, const char *text)
+{
+	while (*text && words->length + 1 < words->room)
+		words->text[words->length++] = *text++;
+	words->text[words->length] = '\0';
+}
 
 /* Returns the length of the character that begins here; 0 if it is not UTF-8. */
 static size_t utf8_decode(const unsigned char *at, uint32_t *code)
@@ -55,7 +82,7 @@ size_t wr_shown_step(char out[8], const char **text)
 	return length;
 }
 
-size_t weir_text_shown(char *out, size_t room, const char **text)
+size_t wr_shown_part(char *out, size_t room, const char **text)
 {
 	size_t length = 0;
 	char one[8];
@@ -78,11 +105,36 @@ size_t weir_text_shown(char *out, size_t room, const char **text)
 void wr_shown_cut(char *out, size_t room, const char *text)
 {
 	const char *rest = text;
-	size_t length = weir_text_shown(out, room, &rest);
+	size_t length = wr_shown_part(out, room, &rest);
 
 	if (!*rest)
 		return;
 	rest = text;
-	length = weir_text_shown(out, room - strlen("..."), &rest);
+	length = wr_shown_part(out, room - strlen("..."), &rest);
 	memcpy(out + length, "...", sizeof("..."));
+}
+
+struct wr_shown wr_shown(const char *string)
+{
+	struct wr_shown shown;
+
+	wr_shown_cut(shown.text, sizeof shown.text, string);
+	return shown;
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool wr_name_ok(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (!length || length > 64 || !is_letter(*name))
+		return false;
+	for (; *name; name++)
+		if (!is_letter(*name) && !(*name >= '0' && *name <= '9') && *name != '-')
+			return false;
+	return true;
 }

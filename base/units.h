@@ -1,8 +1,8 @@
-/* Durations and sizes with units: "10ms", "60Hz", "16MiB". */
-#ifndef WR_GRAPHS_PLAN_UNITS_H
-#define WR_GRAPHS_PLAN_UNITS_H
+/* Durations and sizes with units, in graph files and on the command line: "10ms", "60Hz", "16MiB". */
+#ifndef WR_BASE_UNITS_H
+#define WR_BASE_UNITS_H
 
-#include "graphs/text.h"
+#include "base/words.h"
 
 /*
  * Gives nanoseconds or bytes. Returns NULL, or a literal that says what is wrong with the text. A period may

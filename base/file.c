@@ -1,0 +1,79 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "base/words.h"
+
+int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode)
+{
+	struct open_how how = {
+		.flags = (unsigned)flags,
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd;
+
+	do
+		fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+	while (fd < 0 && errno == EAGAIN); /* a folder of the path was renamed meanwhile */
+	return (int)fd;
+}
+
+static weir_status read_all(struct wr_text *text, int fd)
+{
+	while (text->length <= WR_FILE_MAX) {
+		size_t want = WR_FILE_MAX + 1 - text->length;
+		ssize_t got;
+
+		if (want > 65536)
+			want = 65536;
+		if (!wr_text_reserve(text, want))
+			return text->status;
+		got = read(fd, text->text + text->length, want);
+		if (got < 0 && errno != EINTR)
+			return WEIR_E_IO;
+		if (got == 0)
+			break;
+		if (got > 0)
+			text->length += (size_t)got;
+		text->text[text->length] = '\0';
+	}
+	return WEIR_OK;
+}
+
+/* Returns true, with its size, for a regular file that is too large to be read. */
+static bool is_too_large(int fd, size_t *bytes)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size <= (off_t)WR_FILE_MAX)
+		return false;
+	*bytes = (size_t)status.st_size;
+	return true;
+}
+
+weir_status wr_file_read(struct wr_text *out, const char *path)
+{
+	struct wr_text text = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	weir_status status = fd < 0 ? WEIR_E_IO : WEIR_OK;
+
+	if (!status && !is_too_large(fd, &text.length))
+		status = read_all(&text, fd);
+	if (status == WEIR_E_IO)
+		wr_fail(WEIR_E_IO, "%s: cannot be read: %s", wr_shown(path).text, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (status)
+		wr_text_finish(&text);
+	else
+		*out = text;
+	return status;
+}

@@ -1,0 +1,22 @@
+/* Files: reading a whole one, and opening one that must lie beneath a folder, whatever links there are. */
+#ifndef WR_BASE_FILE_H
+#define WR_BASE_FILE_H
+
+#include "base/text.h"
+
+#define WR_FILE_MAX ((size_t)256 << 20) /* bytes that are read */
+
+/*
+ * Gives the text of a file or pipe. If it is larger than WR_FILE_MAX, so is `length`, and the text is
+ * incomplete or NULL. Fails: WEIR_E_IO, WEIR_E_NOMEM.
+ */
+weir_status wr_file_read(struct wr_text *out, const char *path);
+
+/*
+ * As openat, but no part of the path ("..", a link's target, an absolute path) may lead out of the folder.
+ * The kernel checks this while it resolves the path, so there is no race. Returns the descriptor, or -1 with
+ * errno: EXDEV if the path leads out of the folder, ENOSYS before Linux 5.6.
+ */
+int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode);
+
+#endif
