@@ -7,6 +7,10 @@
  * Otherwise one unmet condition is chosen and its sources are armed. The order of preference: a condition
  * that only a poke can change (no source could help before that poke), an external one, fences (those of
  * several conditions are joined to one signal), the latest time.
+ *
+ * Implied gates (C8): messages of a host port reach compute only when they are finished. A gate belongs to
+ * its port. It requires no number of messages and is asked after the front was closed, before content
+ * conditions. If no message with fences was pushed in this run, no gate is asked (weir_entity.looks).
  */
 #include "scheduler/ask.h"
 
@@ -236,6 +240,40 @@ static void entity_close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
+/* --- implied gates --- */
+
+enum { FENCES = 64 }; /* of one port in one wait; further fences are waited for when these are complete */
+
+bool wr_gate_ask(weir_view *view, unsigned input)
+{
+	weir_verdict *verdict = &view->entity->verdict;
+	weir_fence fences[FENCES];
+	size_t pending = weir_view_pending(view, input, fences, FENCES);
+
+	wr_verdict_clear(verdict);
+	if (pending)
+		weir_verdict_wait(verdict, "waits for device work");
+	for (size_t i = 0; i < pending && i < FENCES; i++)
+		weir_verdict_fence(verdict, fences[i]);
+	return pending;
+}
+
+/*
+ * Returns true if the condition names a port and no port that it names has a waiting gate. A condition that
+ * names no port may read any of them, so it waits for all gates.
+ */
+static bool gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition)
+{
+	bool names = false, waits = false;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		bool here = wr_condition_names(condition->plan, i, true);
+		names |= here;
+		waits |= here && entity->inputs[i].gate_waits;
+	}
+	return names && !waits;
+}
+
 /* Returns true if some gate waits. */
 static bool ask_gates(weir_view *view, struct sum *sum)
 {
@@ -260,7 +298,7 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 	bool met = true;
 
 	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++)
-		if (wr_gate_lets_ask(entity, &entity->conditions[i]))
+		if (gate_lets_ask(entity, &entity->conditions[i]))
 			met = ask_phase(view, i, i + 1, sum);
 	return met;
 }

@@ -1,6 +1,6 @@
 /* Asking one condition: used by reviews (ask.c) and by explanations (explain.c). */
-#ifndef WR_GRAPHS_ASK_H
-#define WR_GRAPHS_ASK_H
+#ifndef WR_SCHEDULER_ASK_H
+#define WR_SCHEDULER_ASK_H
 
 #include "scheduler/graph.h"
 
@@ -37,11 +37,6 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 
 /* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);
-/*
- * Returns true if the condition names a port and no port that it names has a waiting gate. A condition that
- * names no port may read any of them, so it waits for all gates.
- */
-bool wr_gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition);
 
 /*
  * Adds a fence to the list, which keeps the latest per stream. Returns the new length. A fence without room

@@ -2,8 +2,8 @@
  * Connections: a queue from an entity or an inlet to an entity or an outlet. One end belongs to the sender's
  * owner, the other to the receiver's (scheduler/queue.h marks the fields of each).
  */
-#ifndef WR_GRAPHS_CONNECTION_H
-#define WR_GRAPHS_CONNECTION_H
+#ifndef WR_SCHEDULER_CONNECTION_H
+#define WR_SCHEDULER_CONNECTION_H
 
 #include "base/thread.h"
 #include "scheduler/message.h"

@@ -1,5 +1,10 @@
-/* The calls for an operator in start, compute and stop. Thread: owner. */
+/*
+ * The context of a tick: the calls for an operator in start, compute and stop, and the messages that a tick
+ * received, made and emitted, until they are dropped. context_streams.c has the calls about streams. Thread:
+ * owner.
+ */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/graph.h"
@@ -221,4 +226,57 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 	wr_vfail(WEIR_E_FAILED, format, list);
 	va_end(list);
 	return WEIR_E_FAILED;
+}
+
+/* --- dropping the messages of a tick --- */
+
+void wr_context_release_made(weir_context *context)
+{
+	for (size_t i = 0; i < context->made_count; i++)
+		weir_message_unref(context->made[i]);
+	context->made_count = 0;
+}
+
+void wr_entity_release(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		for (size_t k = 0; k < input->taken_count; k++)
+			weir_message_unref(input->taken[k].message);
+		input->taken_count = 0;
+	}
+	if (entity->context.made_count)
+		wr_context_release_made(&entity->context);
+}
+
+void wr_entity_discard(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			weir_message_unref(entity->outputs[i].emitted[k]);
+		entity->outputs[i].emitted_count = 0;
+	}
+}
+
+/*
+ * Without the fence it is unknown when the device is done with the payloads. So they are kept and the run
+ * ends; the fence is tried again at the next stop function or run, at the latest when the graph is destroyed.
+ */
+weir_status wr_entity_settle(weir_entity *entity)
+{
+	weir_status status = wr_entity_fence(entity);
+
+	if (status == WEIR_E_NOMEM) {
+		if (!entity->fences_pending)
+			wr_log(WEIR_LOG_WARN,
+			       "%s: no memory for a fence: the messages of its last tick "
+			       "are kept",
+			       entity->plan->name);
+		entity->fences_pending = true;
+		return status;
+	}
+	entity->fences_pending = false;
+	wr_entity_discard(entity);
+	wr_entity_release(entity);
+	return status;
 }

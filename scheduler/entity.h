@@ -9,15 +9,15 @@
  * through view.c, explain.c reports why they do not hold, context.c and context_streams.c implement the calls
  * that an operator makes, tick_end.c fences the work of a tick. The scheduler pokes and ticks.
  */
-#ifndef WR_GRAPHS_ENTITY_H
-#define WR_GRAPHS_ENTITY_H
+#ifndef WR_SCHEDULER_ENTITY_H
+#define WR_SCHEDULER_ENTITY_H
 
 #include "base/atomic.h"
 #include "scheduler/connection.h"
 #include "scheduler/fan_in.h"
 #include "scheduler/flight.h"
 #include "scheduler/message.h"
-#include "scheduler/own_streams.h"
+#include "scheduler/entity_streams.h"
 #include "graphs/plan.h"
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
@@ -185,6 +185,8 @@ weir_status wr_entity_make(weir_graph *graph, uint32_t id);
 weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 			   const struct wr_plan_entity *plan);
 void wr_entity_finish(weir_entity *entity);
+/* Before a run, see entity.c. Fails: WEIR_E_NOMEM, what a condition's start returns. */
+weir_status wr_entity_reset(weir_entity *entity);
 
 /*
  * Asks all conditions (C2, C4) and closes the fronts when all gathering ones hold. The answer stays in

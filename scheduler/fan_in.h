@@ -13,8 +13,8 @@
  * the order in which they became non-empty and are served in turn, so none starves. Ports with few
  * connections have no set, since their walk is cheaper.
  */
-#ifndef WR_GRAPHS_FAN_IN_H
-#define WR_GRAPHS_FAN_IN_H
+#ifndef WR_SCHEDULER_FAN_IN_H
+#define WR_SCHEDULER_FAN_IN_H
 
 #include "base/atomic.h"
 #include "base/bug.h"

@@ -7,8 +7,8 @@
  * Its id is larger than those of the plan's entities. It cannot be found by name and is in no list of
  * counters; nor is its connection, which has no sender, since room and closing belong to the outlet.
  */
-#ifndef WR_GRAPHS_FINISHER_H
-#define WR_GRAPHS_FINISHER_H
+#ifndef WR_SCHEDULER_FINISHER_H
+#define WR_SCHEDULER_FINISHER_H
 
 #include "scheduler/graph.h"
 

@@ -2,8 +2,8 @@
  * The ticks of an entity that used the device, and which of them are not known to be complete (T8). They are
  * numbered from 1 in each run. Thread, for all functions: the entity's owner.
  */
-#ifndef WR_GRAPHS_FLIGHT_H
-#define WR_GRAPHS_FLIGHT_H
+#ifndef WR_SCHEDULER_FLIGHT_H
+#define WR_SCHEDULER_FLIGHT_H
 
 #include "streams/streams.h"
 

@@ -11,11 +11,6 @@
 #include "base/status.h"
 #include "scheduler/finisher.h"
 
-struct wr_pool *wr_graph_pool(weir_graph *graph)
-{
-	return graph->pool;
-}
-
 size_t wr_graph_all(const weir_graph *graph)
 {
 	return graph->entity_count + graph->hidden_count;
@@ -166,6 +161,136 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	wr_plan_destroy(graph->plan);
 	wr_free(graph);
 	return status;
+}
+
+/* --- before and after a run --- */
+
+static bool port_lacks_connection(size_t connections, const weir_port *port)
+{
+	return !connections && !(port->flags & WEIR_PORT_OPTIONAL);
+}
+
+static weir_status check_connected(const weir_entity *entity)
+{
+	const char *name = entity->plan->name;
+
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const weir_port *port = entity->inputs[i].plan->port;
+		if (port_lacks_connection(entity->inputs[i].count, port))
+			return wr_fail(WEIR_E_INVALID,
+				       "%s.%s: nothing is connected to this input; "
+				       "connect it or give it an inlet",
+				       name, port->name);
+	}
+	for (size_t i = 0; i < entity->output_count; i++) {
+		const weir_port *port = entity->outputs[i].plan->port;
+		if (port_lacks_connection(entity->outputs[i].count, port))
+			return wr_fail(WEIR_E_INVALID,
+				       "%s.%s: this output is connected to nothing; "
+				       "connect it or give it an outlet",
+				       name, port->name);
+	}
+	return WEIR_OK;
+}
+
+static weir_status blame_entity(weir_graph *graph, const weir_entity *entity, weir_status status)
+{
+	graph->blamed = status ? entity : NULL;
+	return status;
+}
+
+static bool has_inlet(const weir_graph *graph, const struct wr_plan_end *end)
+{
+	for (const weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		if (inlet->connection->receiver == &graph->entities[end->entity] &&
+		    inlet->connection->input == end->port)
+			return true;
+	return false;
+}
+
+static bool has_outlet(const weir_graph *graph, const struct wr_plan_end *end)
+{
+	for (const weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
+		if (outlet->connection->sender == &graph->entities[end->entity] &&
+		    outlet->connection->output == end->port)
+			return true;
+	return false;
+}
+
+static weir_status refuse_end(weir_graph *graph, const struct wr_plan_end *end, const char *port,
+			      const char *what, const char *remedy)
+{
+	const weir_entity *entity = &graph->entities[end->entity];
+
+	return blame_entity(graph, entity,
+			    wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s",
+				    entity->plan->name, port, what, remedy));
+}
+
+/*
+ * The program must make the inlets and outlets that the plan names, or the run would never end or lose its
+ * results.
+ */
+static weir_status check_named(weir_graph *graph)
+{
+	const struct wr_plan *plan = graph->plan;
+
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		if (!has_inlet(graph, &plan->inlets[i]))
+			return refuse_end(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name,
+					  "inlet", "feed it (weir_graph_inlet)");
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		if (!has_outlet(graph, &plan->outlets[i]))
+			return refuse_end(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name,
+					  "outlet", "take from it (weir_graph_outlet)");
+	return WEIR_OK;
+}
+
+weir_status wr_graph_ready(weir_graph *graph)
+{
+	weir_status status = check_named(graph);
+
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		status = blame_entity(graph, &graph->entities[i], check_connected(&graph->entities[i]));
+	return status;
+}
+
+void wr_graph_forget_queued(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t k = 0; k < graph->entities[i].input_count; k++)
+			if (graph->entities[i].inputs[k].set)
+				wr_fan_in_forget(graph->entities[i].inputs[k].set);
+}
+
+weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
+{
+	weir_status status = WEIR_OK;
+
+	wr_graph_forget_queued(graph);
+	for (size_t i = 0; i < graph->entity_count; i++) /* before the first message of the run */
+		wr_store(&graph->entities[i].looks, 0);
+	for (size_t i = 0; !status && i < graph->connection_count; i++)
+		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
+	for (size_t i = 0; !status && i < graph->hidden_count; i++) /* the outlet's queue counts these */
+		status = wr_connection_reset(graph->hidden[i]->connection, graph->pool, &(size_t){0});
+	for (size_t i = 0; !status && i < wr_graph_all(graph); i++)
+		status = blame_entity(graph, wr_graph_at(graph, i), wr_entity_reset(wr_graph_at(graph, i)));
+	return status;
+}
+
+void wr_graph_close_streams(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!graph->entities[i].fences_pending && !graph->entities[i].stop_owed)
+			wr_entity_close_streams(&graph->entities[i]);
+}
+
+void wr_graph_forget_told(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t k = 0; k < graph->entities[i].condition_count; k++)
+			wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
 }
 
 /* --- signals of conditions and gates --- */

@@ -1,6 +1,6 @@
 /* A graph: its plan, entities, connections, messages, and the system opened for it. */
-#ifndef WR_GRAPHS_GRAPH_H
-#define WR_GRAPHS_GRAPH_H
+#ifndef WR_SCHEDULER_GRAPH_H
+#define WR_SCHEDULER_GRAPH_H
 
 #include "scheduler/entity.h"
 
@@ -36,7 +36,6 @@ struct weir_graph {
 	struct wr_kept *kept;      /* destroyed schedulers: a late poke may still read one */
 };
 
-struct wr_pool *wr_graph_pool(weir_graph *graph);
 /* All entities that the scheduler runs: those of the plan, then the hidden ones. */
 size_t wr_graph_all(const weir_graph *graph);
 weir_entity *wr_graph_at(const weir_graph *graph, size_t id);
@@ -74,12 +73,6 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 weir_status wr_graph_check_released(weir_graph *graph);
 /* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
 weir_status wr_graph_destroy_system(weir_graph *graph);
-/*
- * Creates the stream pools and partitions of the plan in the graph's system. Fails as their creators do,
- * naming the resource; the caller then destroys the system.
- */
-weir_status wr_resources_make(weir_graph *graph);
-void wr_resources_forget(weir_graph *graph); /* after the system was destroyed */
 /* The pool that the entity takes its streams from; NULL: none. */
 struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);
 /* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */

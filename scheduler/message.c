@@ -1,6 +1,6 @@
 /*
- * References of messages, their getters, and their release. message_make.c makes messages, message_fences.c
- * keeps their fences.
+ * A message: its references, the fences of its payload, its release. payload.c makes messages, pool.c keeps
+ * the free ones.
  *
  * The last unref has three cases. Without anything to release the message goes to the worker's cache, in a
  * few instructions. A payload that the GPU does not use is released at once. A payload with a use set goes to
@@ -11,8 +11,15 @@
  * destroy after the run, takes the message from the deferred-free list and runs the destructor. If there is
  * nothing to wait for, or no system, the list refuses the message and the destructor runs at once, on the
  * thread that dropped the last reference, which need not be a worker.
+ *
+ * Fences. The producers are the GPU work that writes the payload; the use set is all GPU work that uses it,
+ * producers and readers (T4). Both keep the latest fence per stream, which covers the earlier ones, since a
+ * stream is in order. Several holders may add fences at the same time (receivers of a fan-out), so a one-word
+ * lock is held for a few stores. A single holder needs none.
  */
 #include "scheduler/pool.h"
+
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -35,22 +42,7 @@ weir_message *weir_message_ref(weir_message *message)
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
 static void message_recycle(weir_message *message)
 {
-	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;
-
-	switch ((enum wr_payload)message->payload) {
-	case WR_PAYLOAD_NONE:
-	case WR_PAYLOAD_INLINE:
-		break;
-	case WR_PAYLOAD_OWN:
-		wr_free(message->data);
-		break;
-	case WR_PAYLOAD_SYSTEM:
-		wr_system_free(message->system, device, message->data, message->size);
-		break;
-	case WR_PAYLOAD_DESTROY:
-		message->destroy(message->arg);
-		break;
-	}
+	wr_payload_free(message);
 	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
@@ -133,6 +125,221 @@ void weir_message_unref(weir_message *message)
 		wr_pool_put(message->pool, message);
 	else
 		message_release(message);
+}
+
+/* --- fences --- */
+
+/*
+ * The highest bit of the timeline value marks a producer's fence whose stream is not carried: receivers get
+ * the fence, but not its stream. Timeline values never get that large, and the bit is never visible outside
+ * of this file.
+ */
+#define BARE (UINT64_C(1) << 63)
+
+/* Returns false without locking if the caller is the only holder. */
+static bool message_lock_shared(weir_message *message)
+{
+	if (wr_message_held_once(message))
+		return false;
+	while (wr_exchange(&message->lock, 1))
+		wr_thread_yield();
+	return true;
+}
+
+static void message_unlock_shared(weir_message *message, bool locked)
+{
+	if (locked)
+		wr_store_release(&message->lock, 0);
+}
+
+static weir_status fences_grow(struct wr_fences *fences)
+{
+	weir_fence *items = wr_alloc((size_t)fences->room * 2, sizeof(*items));
+
+	if (!items)
+		return WEIR_E_NOMEM;
+	memcpy(items, fences->items, fences->room * sizeof(*items));
+	if (fences->room > WR_FEW)
+		wr_free(fences->items);
+	fences->items = items;
+	fences->room *= 2;
+	return WEIR_OK;
+}
+
+/* `bare`: BARE or 0. The entry stays BARE only if all fences of its stream were. */
+static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
+{
+	uint32_t count = wr_read(&fences->count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (fences->items[i].stream == fence.stream) {
+			uint64_t kept = fences->items[i].point, point = kept & ~BARE;
+			point = point < fence.point ? fence.point : point;
+			fences->items[i].point = point | (kept & bare);
+			return WEIR_OK;
+		}
+	if (count == fences->room && fences_grow(fences))
+		return WEIR_E_NOMEM;
+	fences->items[count] = (weir_fence){fence.stream, fence.point | bare};
+	wr_store_release(&fences->count, count + 1);
+	return WEIR_OK;
+}
+
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
+{
+	weir_status status;
+	bool locked;
+
+	if (fence.stream == 0) /* no fence: counts as complete */
+		return WEIR_OK;
+	locked = message_lock_shared(message);
+	status = fences_keep_latest(&message->uses, fence, 0);
+	if (!status && part != WR_USED)
+		status = fences_keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
+	message_unlock_shared(message, locked);
+	return status;
+}
+
+static weir_status refuse_foreign_fence(weir_fence fence)
+{
+	return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
+		       (unsigned long long)fence.stream);
+}
+
+/*
+ * Queries the fence first: an invalid one would never complete and keep the payload for ever; a complete one
+ * needs no entry.
+ */
+static weir_status message_add_pending_fence(weir_message *message, weir_fence fence, enum wr_part part)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	weir_status status;
+
+	if (fence.stream == 0)
+		return WEIR_OK;
+	if (!system)
+		return refuse_foreign_fence(fence);
+	status = wr_fence_query(system, fence);
+	if (status == WEIR_OK || status == WEIR_E_INVALID)
+		return status;
+	return wr_message_add_fence(message, fence, part);
+}
+
+weir_status weir_message_use(weir_message *message, weir_fence fence)
+{
+	return message_add_pending_fence(message, fence, WR_USED);
+}
+
+weir_status weir_message_produced(weir_message *message, weir_fence fence)
+{
+	if (wr_message_delivered(message))
+		return wr_fail(WEIR_E_INVALID, "call weir_message_produced on a message before it is pushed "
+					       "or emitted: others may read it by now");
+	return message_add_pending_fence(message, fence, WR_PRODUCED);
+}
+
+bool wr_message_has_fences(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
+}
+
+static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_fence *out, size_t room)
+{
+	uint32_t all = wr_read(&self->producers.count);
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < all; i++) {
+		weir_fence fence = self->producers.items[i];
+		if (fence.point & skipped)
+			continue;
+		if (count < room)
+			out[count] = (weir_fence){fence.stream, fence.point & ~BARE};
+		count++;
+	}
+	return count;
+}
+
+static __attribute__((noinline)) size_t copy_producers_locking(weir_message *self, uint64_t skipped,
+							       weir_fence *out, size_t room)
+{
+	bool locked = message_lock_shared(self);
+	size_t count = copy_producers(self, skipped, out, room);
+
+	message_unlock_shared(self, locked);
+	return count;
+}
+
+/* The producers' fences; `skipped`: BARE to leave those out, else 0. */
+static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fence *out, size_t room)
+{
+	weir_message *self = (weir_message *)message;
+
+	if (!wr_message_has_fences(message))
+		return 0;
+	return wr_message_held_once(self) ? copy_producers(self, skipped, out, room)
+					  : copy_producers_locking(self, skipped, out, room);
+}
+
+size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	return copy_fences(message, 0, out, room);
+}
+
+size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
+{
+	return copy_fences(message, BARE, out, room);
+}
+
+size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
+{
+	return wr_message_fences(message, out, room);
+}
+
+/* --- writing in place --- */
+
+static bool producers_cover(const weir_message *message, weir_fence use)
+{
+	uint32_t count = wr_read(&((weir_message *)message)->producers.count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (message->producers.items[i].stream == use.stream)
+			return (message->producers.items[i].point & ~BARE) >= use.point;
+	return false;
+}
+
+/* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */
+static bool message_still_read(const weir_message *message)
+{
+	struct wr_system *system = wr_pool_system(message->pool);
+	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
+
+	for (uint32_t i = 0; system && i < count; i++) {
+		weir_fence use = message->uses.items[i];
+		if (!producers_cover(message, use) && wr_fence_query(system, use))
+			return true;
+	}
+	return false;
+}
+
+/* True licenses a write in place, so the message counts as not delivered from now on. */
+bool weir_message_unique(const weir_message *message)
+{
+	if (!wr_message_held_once(message) || message_still_read(message))
+		return false;
+	if (wr_message_delivered(message))
+		wr_store_relaxed(&((weir_message *)message)->delivered, false);
+	return true;
+}
+
+void wr_message_deliver(weir_message *message)
+{
+	if (!wr_message_delivered(message))
+		wr_store_relaxed(&message->delivered, true);
+}
+
+bool wr_message_delivered(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->delivered);
 }
 
 /* --- getters --- */

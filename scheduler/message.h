@@ -1,6 +1,6 @@
 /* Messages: pooled and reference-counted, with a payload and its fences (T4). */
-#ifndef WR_GRAPHS_MESSAGE_H
-#define WR_GRAPHS_MESSAGE_H
+#ifndef WR_SCHEDULER_MESSAGE_H
+#define WR_SCHEDULER_MESSAGE_H
 
 #include "base/atomic.h"
 #include "streams/streams.h"
@@ -35,9 +35,6 @@ void wr_pool_destroy(struct wr_pool *pool); /* asserts that no message is alive 
 weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by);
 /* Allocates until at least `messages` are free, so that the steady state calls no malloc. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
-
-/* In scheduler/graph.c. */
-struct wr_pool *wr_graph_pool(weir_graph *graph);
 
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes);

@@ -1,6 +1,5 @@
 /*
- * The layout of messages and their pool. In the library only graphs/message*.c and scheduler/pool.c include
- * it.
+ * The layout of messages and their pool. In the library only message.c, payload.c and pool.c include it.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
@@ -8,8 +7,8 @@
  * its size under the lock, so a worker that only makes messages, or only frees them, takes the lock once in
  * 32. The shared array has room for all messages: a release cannot fail.
  */
-#ifndef WR_GRAPHS_POOL_H
-#define WR_GRAPHS_POOL_H
+#ifndef WR_SCHEDULER_POOL_H
+#define WR_SCHEDULER_POOL_H
 
 #include "base/thread.h"
 #include "scheduler/message.h"
@@ -93,6 +92,9 @@ static inline bool wr_message_held_once(const weir_message *message)
 {
 	return wr_load_acquire(&((weir_message *)message)->references) == 1;
 }
+
+/* Frees the payload. The message has no reference left and the GPU does not use it; no lock is held. */
+void wr_payload_free(weir_message *message);
 
 /* Returns NULL without memory. `cache` may be NULL. */
 weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);

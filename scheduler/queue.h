@@ -6,8 +6,8 @@
  * at a time: the owner of the sender (or the holder of the inlet's lock), the owner of the receiver (or the
  * holder of the outlet's lock).
  */
-#ifndef WR_GRAPHS_QUEUE_H
-#define WR_GRAPHS_QUEUE_H
+#ifndef WR_SCHEDULER_QUEUE_H
+#define WR_SCHEDULER_QUEUE_H
 
 #include "base/bug.h"
 #include "base/thread.h"

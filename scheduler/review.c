@@ -7,10 +7,167 @@
  * IDLE only by CAS, after a review that did not end in a tick. It goes back to QUEUED by exchange after a
  * row of ticks: after 8, when a timer is due, or when the next tick would drop a message. Each exchange
  * acquires what the pokers published.
+ *
+ * What a parked entity waits for, beside pokes: a time, a signal for its fences, something from outside.
+ * While its verdict names any of these, the entity holds one live reference for its current wait (S4). Only
+ * its owner sets and clears it, here. A cancelled timer or signal holds no reference: if it fires, the poke
+ * is useless.
  */
+#include <string.h>
+
 #include "base/bug.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
+
+/* --- the wait of a parked entity --- */
+
+static void wait_set_held(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
+{
+	if (held && !wait->held) /* the worker has its own, so the count is not 0 */
+		wr_live_take(&scheduler->live);
+	if (!held && wait->held)
+		wr_drop_live(scheduler);
+	wait->held = held;
+}
+
+static bool same_fence(weir_fence a, weir_fence b)
+{
+	return a.stream == b.stream && a.point == b.point;
+}
+
+/*
+ * Returns true if the armed token fires when the last of the verdict's fences completes: it covers all of
+ * them, and its other fences are complete. So a new token is armed when the set gains a fence, not each time
+ * one of many completes (G2). A token that has fired is of no use, even if a fence is not yet seen complete:
+ * it will not fire again.
+ */
+static bool token_covers_verdict(struct wr_system *system, const struct wr_wait *wait,
+				 const weir_verdict *verdict)
+{
+	size_t found = 0;
+
+	if (!wr_signal_pending(wait->token))
+		return false;
+	for (size_t i = 0; i < wait->fence_count; i++) {
+		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
+			found++; /* both sets are in the order of the fronts */
+		else if (!wr_fence_seen(system, wait->fences[i]))
+			return false;
+	}
+	return found == verdict->fence_count;
+}
+
+static void cancel_token(weir_scheduler *scheduler, struct wr_wait *wait)
+{
+	if (wait->token)
+		wr_signal_cancel(scheduler->graph->system, wait->token);
+	wait->token = 0;
+	wait->fence_count = 0;
+}
+
+static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
+{
+	cancel_token(scheduler, &entity->wait);
+	if (entity->wait.refused)
+		wr_signal_leave(scheduler->graph->system, entity->id);
+	entity->wait.refused = false;
+}
+
+/*
+ * Arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a callback on
+ * their common stream (callback_inline). What these two do not support is armed by callback, which takes any
+ * fence.
+ */
+static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_system *system = scheduler->graph->system;
+	const weir_verdict *verdict = &entity->verdict;
+	const weir_fence *fences = verdict->fences;
+	size_t count = verdict->fence_count;
+	wr_token *token = &entity->wait.token;
+	weir_status status = WEIR_E_UNSUPPORTED;
+
+	if (verdict->signal == WR_SIGNAL_FLAG)
+		status = wr_flag_arm(system, entity->id, fences, count, token);
+	else if (verdict->signal == WR_SIGNAL_INLINE)
+		status = wr_signal_inline(system, entity->id, fences, count, token);
+	if (!status && verdict->signal == WR_SIGNAL_FLAG)
+		wr_wake_poller(scheduler);
+	if (status == WEIR_E_UNSUPPORTED)
+		status = wr_signal_arm(system, entity->id, fences, count, token);
+	return status;
+}
+
+static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
+{
+	struct wr_wait *wait = &entity->wait;
+	const weir_verdict *verdict = &entity->verdict;
+	weir_status status;
+
+	if (token_covers_verdict(scheduler->graph->system, wait, verdict))
+		return WEIR_OK;
+	/* A refused entity keeps its place in the FIFO until it has a token: a poke must not cost it (G2). */
+	cancel_token(scheduler, wait);
+	if (WR_BUG(OWN_FENCE_NOT_ARMED) && !entity->fronts_closed)
+		return WEIR_OK;
+	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
+	if (status)
+		return status;
+	status = arm_by_kind(scheduler, entity);
+	if (status == WEIR_E_INVALID)
+		return wr_entity_refuse_fence(entity);
+	if (status == WEIR_E_BUSY) {
+		wait->refused = true;
+		return WEIR_OK;
+	}
+	if (status)
+		return status;
+	wait->refused = false;
+	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
+	wait->fence_count = verdict->fence_count;
+	wr_trace_arm(scheduler->trace, entity->id, wait->token);
+	return WEIR_OK;
+}
+
+static inline bool verdict_arms(const weir_verdict *verdict)
+{
+	return verdict->external || verdict->fence_count || verdict->at != INT64_MAX;
+}
+
+/* Arms what the verdict names. */
+static void wait_arm(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	const weir_verdict *verdict = &entity->verdict;
+	weir_status status = WEIR_OK;
+
+	wait_set_held(scheduler, &entity->wait, verdict_arms(verdict));
+	if (verdict->fence_count)
+		status = arm_signal(scheduler, entity);
+	else if (entity->wait.token || entity->wait.refused)
+		cancel_signal(scheduler, entity);
+	if (verdict->at != INT64_MAX)
+		wr_timers_request(scheduler, entity, verdict->at);
+	if (status)
+		wr_fail_run(scheduler, entity, status);
+}
+
+/* The entity ticks or becomes DONE: cancels what an earlier review armed. */
+static void wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (entity->wait.token || entity->wait.refused)
+		cancel_signal(scheduler, entity);
+	if (entity->wait.held)
+		wait_set_held(scheduler, &entity->wait, false);
+}
+
+static inline bool wait_armed(const struct wr_wait *wait)
+{
+	return wait->held || wait->token || wait->refused;
+}
+
+/* --- the review --- */
 
 enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 
@@ -45,8 +202,8 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 	case WR_WAIT:
 		if (entity->verdict.stands)
 			return fail_past_time(scheduler, entity);
-		if (wr_wait_armed(&entity->wait) || wr_verdict_arms(&entity->verdict))
-			wr_wait_arm(worker, entity);
+		if (wait_armed(&entity->wait) || verdict_arms(&entity->verdict))
+			wait_arm(worker, entity);
 		return STEP_PARK;
 	case WR_NEVER:
 	case WR_SILENT: /* answers of a single condition, never of an entity */
@@ -99,6 +256,8 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 	while (!wr_live_closed(&worker->scheduler->live)) {
 		switch (review_entity(worker, entity)) {
 		case STEP_TICK:
+			if (wait_armed(&entity->wait))
+				wait_disarm(worker->scheduler, entity);
 			if (wr_tick(worker, entity))
 				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
@@ -111,6 +270,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 				return;
 			break;
 		case STEP_DONE:
+			wait_disarm(worker->scheduler, entity);
 			wr_entity_end(worker, entity);
 			return;
 		case STEP_LEAVE:

@@ -3,8 +3,8 @@
  * model-check it: change a rule only together with its model.
  *
  * The path of an entity: poke.c wakes it (also on behalf of streams/), ready.c queues it, worker.c pops it,
- * review.c decides what it does, tick.c runs it, deliver.c pushes what it emitted, park.c arms what it waits
- * for, done.c ends it. The path of a run: control.c holds the caller's calls, start.c begins the run, turn.c
+ * review.c decides what it does and arms what it waits for, tick.c runs it, delivers what it emitted and ends
+ * it. The path of a run: control.c holds the caller's calls, start.c begins the run, turn.c
  * is the loop thread's side (timers, stopping, the device, quiescence), end.c ends the run and determines its
  * outcome. run.c is what any thread may do to a run: fail it, stop it.
  */
@@ -191,19 +191,10 @@ void wr_worker_died(void *worker); /* its thread exited within compute: fails th
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
 
-/* --- tick.c --- */
+/* --- tick.c; the entity's wait is disarmed --- */
 weir_status wr_tick(struct wr_worker *worker, weir_entity *entity);
 
-/* --- deliver.c --- */
-/* Pushes what the tick has emitted. Delivers all of it and returns the first failure. */
-weir_status wr_deliver(struct wr_worker *worker, weir_entity *entity);
-
-/* --- park.c --- */
-void wr_wait_arm(struct wr_worker *worker, weir_entity *entity); /* arms what the verdict names */
-/* The entity ticks or is DONE: cancels its wait. */
-void wr_wait_disarm(struct wr_worker *worker, weir_entity *entity);
-
-/* --- done.c --- */
+/* The entity becomes DONE (S5). */
 void wr_entity_end(struct wr_worker *worker, weir_entity *entity);
 
 /* --- timers.c, loop thread --- */
@@ -222,8 +213,6 @@ void wr_loop_main(void *scheduler);
 weir_status wr_start_run(weir_scheduler *scheduler);
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_finish_run(weir_scheduler *scheduler);
-/* Names to the trace the streams that the entity took since the last call. */
-void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_release_leftovers(weir_scheduler *scheduler);
 
@@ -302,17 +291,6 @@ static inline bool wr_due_holds(weir_scheduler *scheduler)
 static inline bool wr_run_ended(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->phase) == WR_ENDED;
-}
-
-/* Returns true if an earlier review armed something. */
-static inline bool wr_wait_armed(const struct wr_wait *wait)
-{
-	return wait->held || wait->token || wait->refused;
-}
-
-static inline bool wr_verdict_arms(const weir_verdict *verdict)
-{
-	return verdict->external || verdict->fence_count || verdict->at != INT64_MAX;
 }
 
 #endif

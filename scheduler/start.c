@@ -134,26 +134,6 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
-/* The entity's current stream gets the entity's name; a stream that it allocated also gets its own name. */
-static void trace_stream(weir_scheduler *scheduler, const weir_entity *entity,
-			 const struct wr_own_stream *own)
-{
-	char name[160];
-
-	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "",
-		 own->name ? own->name : "");
-	wr_trace_stream(scheduler->trace, wr_stream_handle(own->stream), name);
-}
-
-void wr_trace_new_streams(weir_scheduler *scheduler, weir_entity *entity)
-{
-	struct wr_own_streams *own = &entity->own;
-
-	for (; own->named < own->count; own->named++)
-		if (!own->items[own->named].of && own->named + 1 != own->default_stream)
-			trace_stream(scheduler, entity, &own->items[own->named]);
-}
-
 static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
@@ -195,7 +175,7 @@ static weir_status start_operators(weir_scheduler *scheduler)
 		if (status)
 			add_entity_name(status, graph->blamed = &graph->entities[i]);
 		else
-			wr_trace_new_streams(scheduler, &graph->entities[i]);
+			wr_entity_trace_streams(&graph->entities[i], scheduler->trace);
 	}
 	return status;
 }

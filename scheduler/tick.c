@@ -1,11 +1,23 @@
 /*
- * One tick: takes the inputs (which frees room and pokes their senders), runs compute, fences the streams
- * that it used, calls the conditions' `ticked`, delivers the outputs (deliver.c) and only then drops the
- * references to the inputs (T4).
+ * A tick, and the end of an entity. A tick takes the inputs (which frees room and pokes their senders), runs
+ * compute, fences the streams that it used, calls the conditions' `ticked`, delivers the outputs and only
+ * then drops the references to the inputs (T4).
+ *
+ * Delivery pushes each emitted message to all connections of its output and pokes the receiver after each
+ * push. The references for all connections are taken before the first push (T4). Before a push to a receiver
+ * that is gated by flag, a write of the flag is enqueued right after the message's fence (G4). A receiver
+ * that is DONE when it is poked does not touch its queue again: from then on the sender owns the queue (S5),
+ * and what is pushed there counts as closed.
+ *
+ * The end (S5): the entity closes its outputs after its last push, drops its input messages and leaves by CAS
+ * RUNNING -> DONE; if it was poked meanwhile, it drops its inputs again and retries. Then it pokes its
+ * neighbours: receivers see `closed`, senders see `gone`.
  */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "sim/simulation.h"
 #include "base/status.h"
+#include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 
 #define SIM_TICK_NS  2000  /* the longest simulated compute */
@@ -97,7 +109,7 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
 	status = entity->compute(context, entity->operator_state);
 	if (worker->scheduler->trace)
-		wr_trace_new_streams(worker->scheduler, entity);
+		wr_entity_trace_streams(entity, worker->scheduler->trace);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	context->computing = false;
 	return status ? wr_settle_failure(status, "compute") : WEIR_OK;
@@ -143,19 +155,189 @@ static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entit
 	return status;
 }
 
+/* --- delivery --- */
+
+static weir_status fail_full_queue(const struct wr_connection *connection, weir_message *message)
+{
+	const weir_entity *receiver = connection->receiver;
+	struct wr_queue_counters *counters = &((struct wr_connection *)connection)->queue.counters;
+
+	wr_count(&counters->pushed, 1); /* counted as pushed and dropped, so the counts add up (E5) */
+	wr_count(&counters->dropped, 1);
+	weir_message_unref(message);
+	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'",
+		       receiver->plan->name, receiver->inputs[connection->input].plan->port->name,
+		       connection->queue.capacity,
+		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
+}
+
+#define FLAGS 8 /* fences of one message; a message with more is armed by callback */
+
+/*
+ * The receiver is gated by flag: lets the device write the flag of each stream right after the message's
+ * fence. The receiver's review arms them; fences without a flag it arms by callback.
+ */
+static void write_flags(weir_entity *sender, const weir_message *message)
+{
+	weir_fence fences[FLAGS];
+	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FLAGS) : 0;
+
+	for (size_t i = 0; i < count && count <= FLAGS; i++) {
+		weir_stream *stream = wr_entity_stream_of(sender, fences[i]);
+		if (stream)
+			wr_flag_write(stream);
+	}
+}
+
+static void take_over_queue(struct wr_connection *connection)
+{
+	wr_queue_take_back(&connection->queue);
+	connection->taken_over = true;
+}
+
+/*
+ * Ends the sender's row of ticks (S2) if its next message would drop one that the receiver, queued or idle,
+ * has not yet been able to look at: the receiver runs first.
+ */
+static void end_row_if_full(struct wr_worker *worker, struct wr_connection *connection, uint32_t receiver)
+{
+	struct wr_queue *queue = &connection->queue;
+
+	if (receiver == WR_IDLE)
+		worker->row_woke = connection->receiver; /* so it is in this worker's own queue */
+	if (receiver & WR_RUNNING || wr_queue_newest_room(queue, wr_read(&queue->tail)))
+		return;
+	worker->row = WR_TICKS_MAX;
+	worker->row_yields |= receiver == WR_POKED && worker->row_woke != connection->receiver;
+}
+
+static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
+				 weir_message *message)
+{
+	/* Seeded bug: as if the push's relaxed store became visible only after this load. */
+	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;
+	enum wr_pushed pushed;
+	uint32_t before;
+
+	if (connection->flagged)
+		write_flags(connection->sender, message);
+	pushed = wr_connection_push(connection, message);
+
+	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
+	switch (pushed) {
+	case WR_PUSHED:
+		before = skip ? WR_POKED : wr_poke_fetch(worker, connection->receiver);
+		if (before & WR_DONE)
+			take_over_queue(connection);
+		else if (connection->queue.policy != WEIR_BLOCK)
+			end_row_if_full(worker, connection, before);
+		return WEIR_OK;
+	case WR_PUSH_DROPPED:
+		wr_trace_drop(worker->scheduler->trace, connection->queue.id);
+		end_row_if_full(worker, connection, wr_load(&connection->receiver->state));
+		return WEIR_OK;
+	case WR_PUSH_FULL:
+	case WR_PUSH_FAULT:
+		break;
+	}
+	return fail_full_queue(connection, message);
+}
+
+/*
+ * The receiver is DONE and the sender knows it: counts the message as pushed and taken back, so that all
+ * connections of an output have the same count (E5).
+ */
+static void push_to_done(struct wr_connection *connection, weir_message *message)
+{
+	wr_count(&connection->queue.counters.pushed, 1);
+	wr_count(&connection->queue.counters.taken_back, 1);
+	weir_message_unref(message);
+}
+
+/* Fences of the message are signalled to the outlet's finisher, as to any other receiver. */
+static void push_to_outlet(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
+{
+	const struct wr_finisher *finisher = connection->outlet->finisher;
+
+	if (finisher && finisher->connection->flagged)
+		write_flags(connection->sender, message);
+	wr_outlet_push(worker, connection->outlet, message);
+}
+
+/* From now on the receivers' implied gates are asked (C8). */
+__attribute__((noinline)) static void announce_fences(const struct wr_output *output)
+{
+	for (size_t i = 0; i < output->count; i++)
+		wr_connection_announce(output->connections[i]);
+}
+
+static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
+{
+	weir_status status = WEIR_OK;
+	bool fenced = wr_message_has_fences(message);
+
+	wr_message_deliver(message);
+	if (fenced && !WR_BUG(GATE_AFTER_PUSH))
+		announce_fences(output);
+	if (output->count > 1) /* all before the first push (T4) */
+		wr_message_ref_many(message, (uint32_t)output->count - 1);
+	for (size_t i = 0; i < output->count; i++) {
+		struct wr_connection *connection = output->connections[i];
+		weir_status one = WEIR_OK;
+		if (connection->taken_over)
+			push_to_done(connection, message);
+		else if (connection->outlet)
+			push_to_outlet(worker, connection, message);
+		else
+			one = push_and_poke(worker, connection, message);
+		status = status ? status : one;
+	}
+	if (fenced && WR_BUG(GATE_AFTER_PUSH))
+		announce_fences(output);
+	return status;
+}
+
+static weir_status entity_deliver(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < entity->output_count; i++) {
+		struct wr_output *output = &entity->outputs[i];
+		size_t count = output->emitted_count;
+		output->emitted_count = 0;
+		wr_count(&entity->counters.emitted, count);
+		if (!output->count)
+			wr_count(&entity->counters.unconnected, count);
+		else
+			output->total += count;
+		for (size_t k = 0; k < count; k++) {
+			weir_status one = WEIR_OK;
+			if (output->count)
+				one = deliver_message(worker, output, output->emitted[k]);
+			else
+				weir_message_unref(output->emitted[k]);
+			status = status ? status : one;
+		}
+	}
+	return status;
+}
+
+/* --- the tick --- */
+
 weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
-	if (wr_wait_armed(&entity->wait))
-		wr_wait_disarm(worker, entity);
 	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (!status && entity->own.count) {
 		status = wr_entity_fence(entity);
-		if (!status)
+		if (!status) {
+			/* Before delivery, so that a single receiver is the only holder. */
+			wr_context_release_made(&entity->context);
 			status = wr_entity_note_flight(entity);
+		}
 	}
 	if (status) {
 		status = fail_tick(scheduler, entity, status);
@@ -166,10 +348,89 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	entity->context.tick++;
 	if (entity->wants_ticked)
 		call_ticked(entity);
-	status = wr_deliver(worker, entity);
+	status = entity_deliver(worker, entity);
 	wr_entity_release(entity);
 	worker->local.context = NULL;
 	if (status)
 		wr_fail_run(scheduler, entity, status);
 	return status;
+}
+
+/* --- the end of an entity --- */
+
+static void close_outputs(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			wr_connection_close(entity->outputs[i].connections[k]);
+}
+
+static void drop_inputs(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			wr_queue_drop(&entity->inputs[i].connections[k]->queue);
+}
+
+/* Before the CAS to DONE: a thread that pushes without pause could make that CAS fail for ever. */
+static void end_inlets(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			if (entity->inputs[i].connections[k]->inlet)
+				wr_inlet_end(entity->inputs[i].connections[k]->inlet);
+}
+
+static void set_done(weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	drop_inputs(entity);
+	while (!wr_cas(&entity->state, &running, WR_DONE)) {
+		wr_exchange(&entity->state, WR_RUNNING);
+		drop_inputs(entity);
+		running = WR_RUNNING;
+	}
+}
+
+static void poke_receivers(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].count; k++) {
+			struct wr_connection *connection = entity->outputs[i].connections[k];
+			if (connection->outlet)
+				wr_outlet_done(worker, connection->outlet);
+			else
+				wr_poke_by_worker(worker, connection->receiver);
+		}
+	}
+}
+
+static void poke_senders(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_connection *connection = entity->inputs[i].connections[k];
+			wr_store(&connection->gone, true);
+			if (!connection->sender)
+				continue; /* an inlet: end_inlets() has closed it */
+			wr_fetch_sub(&connection->sender->listeners, 1);
+			wr_poke_by_worker(worker, connection->sender);
+		}
+	}
+}
+
+void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	close_outputs(entity);
+	end_inlets(entity);
+	wr_trace_retire(scheduler->trace, entity->id);
+	set_done(entity);
+	poke_receivers(worker, entity);
+	poke_senders(worker, entity);
+	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
+	if (wr_fetch_sub(&scheduler->undone, 1) == 1)
+		wr_loop_kick(&scheduler->loop);
 }

@@ -21,8 +21,11 @@ SOUND = {
     "docs/a.md": "# A thing\n\n[here](#a-thing)\n\n```c example\n#include <weir.h>\n```\n",
     "tests/house/ids.txt": "C4 bound\n-F50 later\n",
     "tests/base/c.c": "static void c04_what_arrives_later_waits(void **state)\n{\n}\n",
+    "a/0.c": "void f1(void);\nvoid f0(void)\n{\n\tf1();\n}\n",
+    "a/1.c": "void f0(void);\nvoid f1(void)\n{\n\tf0();\n}\n",
     "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
 }
+CIRCLE = {f"a/{i}.c": f"void f{(i + 1) % 5}(void);\nvoid f{i}(void)\n{{\n\tf{(i + 1) % 5}();\n}}\n" for i in range(5)}
 LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
 # check, files to change, text that the report must contain
 BROKEN = [
@@ -58,6 +61,7 @@ BROKEN = [
     ("ids", {"tests/base/c.c": "/* c04_what_arrives */\n"}, "C4 bound: claimed"),
     ("exports", {"yes.c": SOUND["yes.c"].replace("weir_yes", "weir_none")}, "weir_yes: declared"),
     ("exports", {"yes.c": SOUND["yes.c"] + "int weir_more(void)\n{\n\treturn 1;\n}\n"}, "weir_more: exported"),
+    ("circles", CIRCLE, "circle of 5 files: a/0.c a/1.c a/2.c a/3.c a/4.c"),
     ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
     ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
     ("papers", {"docs/a.md": "words\n\n```c example\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
@@ -73,6 +77,11 @@ def command(check, root, compiler):
     if check == "exports":
         subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", root / "yes.so", root / "yes.c"], check=True)
         return script + [root / "include/weir.h", root / "yes.so"]
+    if check == "circles":
+        for path in root.glob("a/*.c"):
+            (root / "objects/a").mkdir(parents=True, exist_ok=True)
+            subprocess.run([compiler, "-c", "-o", root / f"objects/a/{path.name}.o", path], check=True)
+        return script + [root, root / "objects"]
     if check == "papers":
         return script + [root, compiler]
     return script + [root / "tests" if check == "ids" else root]

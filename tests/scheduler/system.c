@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "scheduler/graph.h"
 
 void work_for(struct wr_local *local, unsigned index, const struct wr_pool *pool)
 {
@@ -16,12 +17,10 @@ void be_foreign(void)
 
 weir_graph *graph_of(struct wr_pool *pool)
 {
-	return (weir_graph *)(void *)pool;
-}
+	static weir_graph graph;
 
-struct wr_pool *wr_graph_pool(weir_graph *graph)
-{
-	return (struct wr_pool *)(void *)graph;
+	graph.pool = pool;
+	return &graph;
 }
 
 int wr_system_devices(const struct wr_system *system)

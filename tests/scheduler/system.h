@@ -29,7 +29,7 @@ void work_for(struct wr_local *local, unsigned index, const struct wr_pool *pool
 void be_foreign(void);
 /* Completes all fences from now on, and releases the entries of the list, as a worker would. */
 void complete(struct wr_system *system);
-/* The graph whose pool is this one (wr_graph_pool). */
+/* A graph whose pool is this one. The same graph in every call. */
 weir_graph *graph_of(struct wr_pool *pool);
 
 #endif

@@ -6,10 +6,12 @@
  * They are taken at first use and released when the operator has stopped. Thread, for all functions: the
  * entity's owner.
  */
-#ifndef WR_GRAPHS_OWN_STREAMS_H
-#define WR_GRAPHS_OWN_STREAMS_H
+#ifndef WR_SCHEDULER_ENTITY_STREAMS_H
+#define WR_SCHEDULER_ENTITY_STREAMS_H
 
 #include "streams/streams.h"
+
+struct wr_trace;
 
 #define WR_NO_OWN SIZE_MAX
 
@@ -60,12 +62,12 @@ weir_status wr_own_default(weir_entity *entity, size_t *out); /* the default str
 weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out);
 /* Makes items[own] the internal stream, of this tick or for the run. */
 void wr_own_set_internal(weir_entity *entity, size_t own, bool for_run, bool carried);
-/* Returns true if there may be work on it that `last` does not cover. */
-bool wr_own_has_unfenced_work(const struct wr_own_stream *own);
 /* Records a fence for others to wait for; the end of the tick still fences the same work. */
 weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out);
 /* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_idle(weir_entity *entity);
 void wr_entity_close_streams(weir_entity *entity);
+/* Names to the trace the streams that the entity took since the last call. */
+void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
 
 #endif

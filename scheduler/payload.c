@@ -1,12 +1,122 @@
 /*
- * Makes messages: takes one from the pool and adds the payload and, for a tensor, a copy of its description.
+ * The payload of a message: makes messages with bytes, a tensor or the caller's memory as payload, and frees
+ * the payload. Tensors are described in DLPack's terms; the message keeps a copy of the description.
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
+#include "scheduler/graph.h"
 #include "scheduler/pool.h"
-#include "scheduler/tensor.h"
+
+/* --- tensors: strides and bytes of a shape and type --- */
+
+enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4 };
+
+static bool known_type(const weir_tensor *tensor)
+{
+	switch (tensor->bits) {
+	case 8:
+		return tensor->code == CODE_INT || tensor->code == CODE_UINT;
+	case 16:
+		return tensor->code <= CODE_FLOAT || tensor->code == CODE_BFLOAT;
+	case 32:
+	case 64:
+		return tensor->code <= CODE_FLOAT;
+	}
+	return false;
+}
+
+/* *out = a * b + c, all of them not negative. Returns false on overflow. */
+static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
+{
+	if (a != 0 && b > (INT64_MAX - c) / a)
+		return false;
+	*out = a * b + c;
+	return true;
+}
+
+static weir_status refuse_too_large(void)
+{
+	return wr_fail(WEIR_E_INVALID, "tensor: shape times element size does not fit in 63 bits");
+}
+
+static weir_status check_tensor(const weir_tensor *tensor, bool dense)
+{
+	weir_status status = wr_struct_check("weir_tensor", tensor->size, sizeof(*tensor));
+
+	if (status)
+		return status;
+	if (!known_type(tensor))
+		return wr_fail(WEIR_E_INVALID,
+			       "tensor: no type of code %d with %d bits "
+			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",
+			       tensor->code, tensor->bits);
+	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS)
+		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d",
+			       (int)tensor->dimensions, WEIR_DIMENSIONS);
+	if (tensor->dimensions > 0 && !tensor->shape)
+		return wr_fail(WEIR_E_INVALID, "tensor: shape is NULL for %d dimensions",
+			       (int)tensor->dimensions);
+	for (int i = 0; i < tensor->dimensions; i++) {
+		if (tensor->shape[i] < 0)
+			return wr_fail(WEIR_E_INVALID, "tensor: shape[%d] is %lld, must not be negative", i,
+				       (long long)tensor->shape[i]);
+		if (!dense && tensor->strides[i] < 0)
+			return wr_fail(WEIR_E_INVALID,
+				       "tensor: strides[%d] is %lld; data must point to "
+				       "the lowest address",
+				       i, (long long)tensor->strides[i]);
+	}
+	return WEIR_OK;
+}
+
+/* An extent of 0 counts as 1, so that the strides of an empty tensor stay meaningful. */
+static bool dense_strides(const weir_tensor *tensor, int64_t *strides)
+{
+	int64_t step = 1;
+
+	for (int i = tensor->dimensions - 1; i >= 0; i--) {
+		strides[i] = step;
+		if (!multiply_add(step, tensor->shape[i] ? tensor->shape[i] : 1, 0, &step))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Checks type and shape, but not data, device and size. Writes one stride per dimension: those of the tensor,
+ * or dense row-major ones if it has none or `dense` is set. *bytes: from the first to the last element.
+ * Fails: WEIR_E_INVALID, naming the field.
+ */
+static weir_status measure_tensor(const weir_tensor *tensor, bool dense, int64_t *strides, size_t *bytes)
+{
+	int64_t last = 0, size, element = tensor->bits / 8 * (tensor->lanes ? tensor->lanes : 1);
+	bool empty = false;
+	weir_status status;
+
+	dense = dense || !tensor->strides;
+	status = check_tensor(tensor, dense);
+	if (status)
+		return status;
+	if (dense && !dense_strides(tensor, strides))
+		return refuse_too_large();
+	for (int i = 0; i < tensor->dimensions; i++) {
+		if (!dense)
+			strides[i] = tensor->strides[i];
+		if (tensor->shape[i] == 0)
+			empty = true;
+		else if (!multiply_add(strides[i], tensor->shape[i] - 1, last, &last))
+			return refuse_too_large();
+	}
+	if (!multiply_add(last, element, element, &size))
+		return refuse_too_large();
+	*bytes = empty ? 0 : (size_t)size;
+	return WEIR_OK;
+}
+
+/* --- making and freeing --- */
 
 static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 {
@@ -46,6 +156,26 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 	if (status)
 		message->payload = WR_PAYLOAD_NONE;
 	return status;
+}
+
+void wr_payload_free(weir_message *message)
+{
+	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;
+
+	switch ((enum wr_payload)message->payload) {
+	case WR_PAYLOAD_NONE:
+	case WR_PAYLOAD_INLINE:
+		break;
+	case WR_PAYLOAD_OWN:
+		wr_free(message->data);
+		break;
+	case WR_PAYLOAD_SYSTEM:
+		wr_system_free(message->system, device, message->data, message->size);
+		break;
+	case WR_PAYLOAD_DESTROY:
+		message->destroy(message->arg);
+		break;
+	}
 }
 
 /* Stores a new message in *out, or returns it to the pool if status is a failure. */
@@ -106,7 +236,7 @@ weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const we
 	int64_t strides[WEIR_DIMENSIONS];
 	size_t bytes;
 	weir_message *message;
-	weir_status status = wr_tensor_measure(like, true, strides, &bytes);
+	weir_status status = measure_tensor(like, true, strides, &bytes);
 
 	if (status)
 		return status;
@@ -144,7 +274,7 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 	int64_t strides[WEIR_DIMENSIONS];
 	size_t bytes;
 	weir_message *message;
-	weir_status status = wr_tensor_measure(tensor, false, strides, &bytes);
+	weir_status status = measure_tensor(tensor, false, strides, &bytes);
 
 	if (!status)
 		status = check_wrapped(pool, tensor, bytes);
@@ -175,26 +305,26 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 
 weir_status weir_message_empty(weir_message **out, weir_graph *graph)
 {
-	return wr_message_empty(out, wr_graph_pool(graph));
+	return wr_message_empty(out, graph->pool);
 }
 
 weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes)
 {
-	return wr_message_bytes(out, wr_graph_pool(graph), bytes);
+	return wr_message_bytes(out, graph->pool, bytes);
 }
 
 weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like)
 {
-	return wr_message_tensor(out, wr_graph_pool(graph), like, like->device);
+	return wr_message_tensor(out, graph->pool, like, like->device);
 }
 
 weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
 			      void (*destroy)(void *), void *arg)
 {
-	return wr_message_wrap(out, wr_graph_pool(graph), tensor, destroy, arg);
+	return wr_message_wrap(out, graph->pool, tensor, destroy, arg);
 }
 
 weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *))
 {
-	return wr_message_user(out, wr_graph_pool(graph), pointer, destroy);
+	return wr_message_user(out, graph->pool, pointer, destroy);
 }
