@@ -1,7 +1,7 @@
 """What the docs quote is what the command prints: runs every block of Markdown marked `console`.
 
-A line `$ COMMAND` of a block is run in a folder that has the examples and on machines with a GPU without it; the lines
-up to the next one are what it prints on stdout and stderr. A quoted line `...` stands for any lines. Figures with a
+A line `$ COMMAND` of a block, with the lines `> ...` that follow it, is run in a folder that has the examples, without a
+GPU; the lines up to the next one are what it prints on stdout and stderr. A quoted line `...` stands for any lines. Figures with a
 unit, the most ticks in flight and the number of blanks may differ. Arguments: the command.
 """
 import os
@@ -33,6 +33,8 @@ def sessions(text):
                 if found:
                     yield found
                 found = (number, line[2:], [])
+            elif line.startswith("> ") and found and not found[2]:
+                found = (found[0], f"{found[1]}\n{line[2:]}", [])
             else:
                 assert found, f"line {number}: a console block begins with `$ COMMAND`"
                 found[2].append(line)
