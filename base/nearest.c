@@ -37,10 +37,13 @@ static unsigned edit_distance(const char *a, const char *b, size_t length)
 	return row[length];
 }
 
-/* Terms of Holoscan and GXF with their names here; `ours` NULL: there is none, and `why`. */
+/* Terms of Holoscan and GXF, and former names, with their names here; `ours` NULL: there is none, and `why`.
+ */
 static const struct {
 	const char *theirs, *ours, *why;
 } terms[] = {
+	{"initial", "initial_messages", NULL},
+	{"spin", "worker_spin", NULL},
 	{"dev_id", "device", NULL},
 	{"stream_flags", "flags", NULL},
 	{"stream_priority", "priority", NULL},

@@ -88,7 +88,7 @@ void wr_text_finish(struct wr_text *text)
 	*text = (struct wr_text){0};
 }
 
-size_t weir_text_shown(char *out, size_t room, const char **text)
+size_t weir_text_escape(const char **text, size_t room, char *out)
 {
 	return wr_shown_part(out, room, text);
 }

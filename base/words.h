@@ -27,7 +27,7 @@ void wr_words_put(struct wr_words *words, const char *text);
  * *text past it. Returns the number of bytes written to out, at most 6.
  */
 size_t wr_shown_step(char out[8], const char **text);
-/* weir_text_shown. */
+/* weir_text_escape. */
 size_t wr_shown_part(char *out, size_t room, const char **text);
 /* Escapes all of text, or as much as fits followed by "...". room is at least 16. */
 void wr_shown_cut(char *out, size_t room, const char *text);

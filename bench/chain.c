@@ -50,7 +50,7 @@ static weir_status source_compute(weir_context *context, void *state)
 {
 	struct source *self = state;
 	weir_message *message;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	if (status)
 		return status;
@@ -121,7 +121,7 @@ static void describe(weir_description *description, size_t entities, unsigned ca
 		snprintf(name, sizeof name, "e%zu", i);
 		snprintf(to, sizeof to, "%s.in", name);
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", i);
-		check(weir_description_add(description, name, kind), "add");
+		check(weir_description_add_entity(description, name, kind), "add");
 		if (i) {
 			check(weir_description_put(description, pointer, value), "put");
 			check(weir_description_connect(description, from, to), "connect");
@@ -142,8 +142,8 @@ static void chain_open(struct chain *chain, size_t entities, unsigned capacity, 
 	check(weir_registry_add_operator(chain->registry, &sink), "sink");
 	check(weir_description_create(&chain->description), "description");
 	describe(chain->description, entities, capacity);
-	check(weir_graph_create(&chain->graph, chain->registry, chain->description), "graph");
-	check(weir_scheduler_create(&chain->scheduler, chain->graph, &options), "scheduler");
+	check(weir_graph_create(chain->registry, chain->description, &chain->graph), "graph");
+	check(weir_scheduler_create(chain->graph, &options, &chain->scheduler), "scheduler");
 }
 
 static double chain_run(struct chain *chain, uint64_t messages, size_t entities)

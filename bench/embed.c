@@ -56,12 +56,12 @@ static void make_rig(struct rig *rig, size_t count, struct event_base *base)
 	must(rig->samples ? WEIR_OK : WEIR_E_NOMEM, "samples");
 	must(weir_registry_create(&rig->registry), "registry");
 	must(weir_registry_add_operator(rig->registry, &echo), "echo");
-	must(weir_description_parse(&description, json, strlen(json), NULL, NULL), "graph");
-	must(weir_graph_create(&rig->graph, rig->registry, description), "graph");
+	must(weir_description_parse(json, strlen(json), NULL, NULL, &description), "graph");
+	must(weir_graph_create(rig->registry, description, &rig->graph), "graph");
 	weir_description_destroy(description);
-	must(weir_graph_inlet(rig->graph, "echo.in", &rig->in), "inlet");
-	must(weir_graph_outlet(rig->graph, "echo.out", 1, 0, &rig->out), "outlet");
-	must(weir_scheduler_create(&rig->scheduler, rig->graph, &options), "scheduler");
+	must(weir_graph_add_inlet(rig->graph, "echo.in", &rig->in), "inlet");
+	must(weir_graph_add_outlet(rig->graph, "echo.out", 1, 0, &rig->out), "outlet");
+	must(weir_scheduler_create(rig->graph, &options, &rig->scheduler), "scheduler");
 	must(weir_scheduler_start(rig->scheduler), "start");
 }
 
@@ -69,7 +69,7 @@ static void push(struct rig *rig)
 {
 	weir_message *message = NULL;
 
-	must(weir_message_empty(&message, rig->graph), "message");
+	must(weir_message_create_empty(rig->graph, &message), "message");
 	rig->begun = now();
 	must(weir_inlet_push(rig->in, message, 0), "push");
 }
@@ -87,7 +87,7 @@ static void wait_in_take(struct rig *rig)
 	while (rig->count < rig->wanted) {
 		weir_message *result = NULL;
 		push(rig);
-		must(weir_outlet_take(rig->out, &result, -1), "take");
+		must(weir_outlet_take(rig->out, -1, &result), "take");
 		note(rig, result);
 	}
 	weir_inlet_close(rig->in);
@@ -97,7 +97,7 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
 {
 	struct rig *rig = arg;
 	weir_message *result = NULL;
-	weir_status status = weir_outlet_take(rig->out, &result, 0);
+	weir_status status = weir_outlet_take(rig->out, 0, &result);
 
 	(void)fd;
 	(void)what;

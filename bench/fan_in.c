@@ -33,7 +33,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 static weir_status send_compute(weir_context *context, void *state)
 {
 	weir_message *message;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	if (status)
 		return status;
@@ -77,7 +77,7 @@ static void add_receiver(weir_description *description, size_t index, size_t num
 
 	snprintf(name, sizeof name, "r%zu", number);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", index);
-	must(weir_description_add(description, name, "receive"), "receiver");
+	must(weir_description_add_entity(description, name, "receive"), "receiver");
 	must(weir_description_put(description, pointer, capacity), "capacity");
 }
 
@@ -88,7 +88,7 @@ static void add_sender(weir_description *description, size_t number, size_t to)
 	snprintf(name, sizeof name, "s%zu", number);
 	snprintf(from_port, sizeof from_port, "s%zu.out", number);
 	snprintf(to_port, sizeof to_port, "r%zu.in", to);
-	must(weir_description_add(description, name, "send"), "sender");
+	must(weir_description_add_entity(description, name, "send"), "sender");
 	must(weir_description_connect(description, from_port, to_port), "connection");
 }
 
@@ -111,9 +111,9 @@ static void make(struct graph *graph, size_t senders, bool pairs)
 	must(weir_registry_add_operator(graph->registry, &receiver), "receive");
 	must(weir_description_create(&description), "description");
 	describe(description, senders, pairs);
-	must(weir_graph_create(&graph->graph, graph->registry, description), "graph");
+	must(weir_graph_create(graph->registry, description, &graph->graph), "graph");
 	weir_description_destroy(description);
-	must(weir_scheduler_create(&graph->scheduler, graph->graph, &options), "scheduler");
+	must(weir_scheduler_create(graph->graph, &options, &graph->scheduler), "scheduler");
 }
 
 static void destroy(struct graph *graph)

@@ -64,9 +64,9 @@ static struct result run(const char *text, const char *entity, unsigned workers,
 	weir_graph *graph = NULL;
 	struct result result;
 
-	check(weir_description_parse(&description, text, strlen(text), NULL, NULL), "parse");
-	check(weir_graph_create(&graph, NULL, description), "create");
-	check(weir_scheduler_create(&scheduler, graph, &options), "scheduler");
+	check(weir_description_parse(text, strlen(text), NULL, NULL, &description), "parse");
+	check(weir_graph_create(NULL, description, &graph), "create");
+	check(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
 	check(weir_scheduler_start(scheduler), "start");
 	check(weir_scheduler_wait(scheduler, -1, &outcome), "run");
 	result = counts_of(scheduler, entity);

@@ -14,7 +14,7 @@
 #define US        INT64_C(1000)
 #define MS        INT64_C(1000000)
 #define SECOND    INT64_C(1000000000)
-#define SPIN_NS   (50 * MS) /* workers that spin do so for this long: scheduler option spin_ns */
+#define SPIN_NS   (50 * MS) /* workers that spin do so for this long: scheduler option worker_spin_ns */
 #define KERNEL_NS (50 * US)
 
 /* --- the command line and the machine: ready.c --- */
@@ -89,7 +89,7 @@ struct ready_rig {
 };
 struct ready_run {
 	const char *signal; /* NULL: the default */
-	int64_t spin_ns;
+	int64_t worker_spin_ns;
 	unsigned workers;
 	unsigned inlets; /* into "p0.in", "p1.in", ... */
 };

@@ -53,15 +53,15 @@ static double plain_kernels(void)
  * From the first launch to the gated compute behind the last kernel. signal NULL: ungated, to the end of
  * the run, which waits for the last kernel.
  */
-static double through_weir(const char *signal, int64_t spin_ns)
+static double through_weir(const char *signal, int64_t worker_spin_ns)
 {
-	const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = 2};
+	const struct ready_run run = {.signal = signal, .worker_spin_ns = worker_spin_ns, .workers = 2};
 	struct ready_rig rig;
 	double us = NAN;
 	char json[64];
 
 	ready_watch(60 + (double)kernels() * 1e-4, "%s%s", signal ? signal : "not gated",
-		    spin_ns ? ", spinning" : "");
+		    worker_spin_ns ? ", spinning" : "");
 	ready_rig_begin(&rig);
 	ready_rig_add(&rig, "p0", "ready_source", -1, SHORT_NS);
 	snprintf(json, sizeof json, "{\"type\": \"count\", \"count\": %" PRId64 "}", kernels());
@@ -110,14 +110,14 @@ void ready_part_producer(void)
 /* --- d: waiting --- */
 
 /* The share of a core that the process uses while it waits for kernels of 100 ms, one after the other. */
-static double cores_waiting(const char *signal, int64_t spin_ns)
+static double cores_waiting(const char *signal, int64_t worker_spin_ns)
 {
-	const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = 2};
+	const struct ready_run run = {.signal = signal, .worker_spin_ns = worker_spin_ns, .workers = 2};
 	double cores = NAN;
 	struct ready_rig rig;
 	int64_t begin, cpu;
 
-	ready_watch(30 + ready_settings.seconds, "%s%s", signal, spin_ns ? ", spinning" : "");
+	ready_watch(30 + ready_settings.seconds, "%s%s", signal, worker_spin_ns ? ", spinning" : "");
 	ready_rig_begin(&rig);
 	ready_rig_add(&rig, "p0", "ready_source", -1, LONG_NS);
 	ready_rig_add(&rig, "g0", "ready_gated", -1, 0);

@@ -193,19 +193,21 @@ static void measure(const struct point *point, struct result *result)
 		result->entry = entry_latency();
 }
 
-static struct point point_of(const char *signal, int64_t spin_ns)
+static struct point point_of(const char *signal, int64_t worker_spin_ns)
 {
 	return (struct point){
-		.run = {.signal = signal, .spin_ns = spin_ns, .workers = ready_settings.workers},
+		.run = {.signal = signal,
+			.worker_spin_ns = worker_spin_ns,
+			.workers = ready_settings.workers},
 		.lines = 1,
 		.kernel_ns = KERNEL_NS,
 		.for_ns = ready_point_ns(),
 	};
 }
 
-static const char *workers_word(int64_t spin_ns)
+static const char *workers_word(int64_t worker_spin_ns)
 {
-	return spin_ns ? "spinning" : "sleeping";
+	return worker_spin_ns ? "spinning" : "sleeping";
 }
 
 static double larger(double a, double b)
@@ -236,10 +238,10 @@ static void print_entry(const struct result *result)
 	printf("\n");
 }
 
-static void pushed(const char *signal, int64_t spin_ns, unsigned lines, struct row *row)
+static void pushed(const char *signal, int64_t worker_spin_ns, unsigned lines, struct row *row)
 {
 	for (size_t gap = 0; gap < READY_GAPS; gap++) {
-		struct point point = point_of(signal, spin_ns);
+		struct point point = point_of(signal, worker_spin_ns);
 
 		point.lines = lines;
 		point.run.inlets = lines;
@@ -248,9 +250,9 @@ static void pushed(const char *signal, int64_t spin_ns, unsigned lines, struct r
 		if (point.gap_ns > 10 * MS)
 			point.for_ns *= lines == 1 ? 7 : 2; /* a hundred frames */
 		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal,
-			    workers_word(spin_ns), lines, ready_gap_names[gap]);
+			    workers_word(worker_spin_ns), lines, ready_gap_names[gap]);
 		measure(&point, &row->at[gap]);
-		printf("%-16s%-9s%8u %8s", signal, workers_word(spin_ns), lines, ready_gap_names[gap]);
+		printf("%-16s%-9s%8u %8s", signal, workers_word(worker_spin_ns), lines, ready_gap_names[gap]);
 		ready_print_stats(&row->at[gap].ready);
 		printf("\n");
 		print_entry(&row->at[gap]);
@@ -383,7 +385,7 @@ void ready_part_latency(void)
 
 /* --- f --- */
 
-static void measure_beside(const char *signal, int64_t spin_ns)
+static void measure_beside(const char *signal, int64_t worker_spin_ns)
 {
 	static const unsigned busy[] = {0, 1, 8, 24};
 	double alone = NAN;
@@ -391,20 +393,20 @@ static void measure_beside(const char *signal, int64_t spin_ns)
 	char figure[72];
 
 	for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
-		struct point point = point_of(signal, spin_ns);
+		struct point point = point_of(signal, worker_spin_ns);
 
 		point.run.inlets = 1;
 		point.gap_ns = MS;
 		point.busy = busy[i];
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal, workers_word(spin_ns),
-			    busy[i]);
+		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal,
+			    workers_word(worker_spin_ns), busy[i]);
 		measure(&point, &result);
 		alone = i ? alone : result.ready.p50;
-		printf("%-16s%-9s%8u %8s", signal, workers_word(spin_ns), busy[i], "1 ms");
+		printf("%-16s%-9s%8u %8s", signal, workers_word(worker_spin_ns), busy[i], "1 ms");
 		ready_print_stats(&result.ready);
 		printf("%10.2f\n", result.ready.p50 / alone);
 		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal,
-			 workers_word(spin_ns), busy[i]);
+			 workers_word(worker_spin_ns), busy[i]);
 		if (i)
 			ready_aim_most(figure, result.ready.p50 / alone, 2, "times");
 	}

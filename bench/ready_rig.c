@@ -68,7 +68,7 @@ static weir_status launch(weir_context *context, const struct stage *self, weir_
 static weir_status emit_empty(weir_context *context)
 {
 	weir_message *message;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	return status ? status : weir_context_emit(context, 0, message);
 }
@@ -123,12 +123,12 @@ static weir_status return_compute(weir_context *context, void *state)
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "line",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "-1",
 	 .help = "whose frames"},
 	{.size = sizeof(weir_parameter),
 	 .name = "duration",
-	 .type = WEIR_DURATION,
+	 .type = WEIR_TYPE_DURATION,
 	 .fallback = "0",
 	 .help = "of its kernel"},
 	{.name = NULL},
@@ -195,7 +195,7 @@ void ready_rig_add(struct ready_rig *rig, const char *name, const char *kind, in
 {
 	char value[32];
 
-	if (rig->status || !record(rig, weir_description_add(rig->description, name, kind)))
+	if (rig->status || !record(rig, weir_description_add_entity(rig->description, name, kind)))
 		return;
 	rig->entities++;
 	snprintf(value, sizeof value, "%d", line);
@@ -224,7 +224,8 @@ void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, 
 		record(rig, weir_description_connect(rig->description, from, to));
 		return;
 	}
-	snprintf(json, sizeof json, "{\"from\": \"%s\", \"to\": \"%s\", \"initial\": %u}", from, to, initial);
+	snprintf(json, sizeof json, "{\"from\": \"%s\", \"to\": \"%s\", \"initial_messages\": %u}", from, to,
+		 initial);
 	ready_rig_put(rig, "/connections/-", json);
 }
 
@@ -234,7 +235,7 @@ static void make_inlets(struct ready_rig *rig, unsigned count)
 
 	for (unsigned i = 0; i < count && !rig->status; i++) {
 		snprintf(port, sizeof port, "p%u.in", i);
-		record(rig, weir_graph_inlet(rig->graph, port, &rig->inlets[i]));
+		record(rig, weir_graph_add_inlet(rig->graph, port, &rig->inlets[i]));
 	}
 }
 
@@ -245,13 +246,13 @@ bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run)
 		.workers = run->workers,
 		.backend = ready_settings.backend,
 		.signal = run->signal,
-		.spin_ns = run->spin_ns,
+		.worker_spin_ns = run->worker_spin_ns,
 	};
 
 	if (!rig->status)
-		record(rig, weir_graph_create(&rig->graph, rig->registry, rig->description));
+		record(rig, weir_graph_create(rig->registry, rig->description, &rig->graph));
 	make_inlets(rig, run->inlets);
-	return !rig->status && record(rig, weir_scheduler_create(&rig->scheduler, rig->graph, &options));
+	return !rig->status && record(rig, weir_scheduler_create(rig->graph, &options, &rig->scheduler));
 }
 
 bool ready_rig_start(struct ready_rig *rig)
@@ -277,7 +278,7 @@ bool ready_rig_pass(struct ready_rig *rig, int64_t ns)
 void ready_rig_push(struct ready_rig *rig, unsigned inlet)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_empty(&message, rig->graph);
+	weir_status status = weir_message_create_empty(rig->graph, &message);
 
 	if (!status)
 		status = weir_inlet_push(rig->inlets[inlet], message, 0);

@@ -254,16 +254,17 @@ static struct rate stages(enum form form, const struct ready_run *run)
 static const unsigned workers[] = {1, 2, 4, 16};
 
 /* Returns the best rate that needs no more than two cores. */
-static struct rate with_workers(enum form form, const char *signal, int64_t spin_ns)
+static struct rate with_workers(enum form form, const char *signal, int64_t worker_spin_ns)
 {
 	struct rate best = {NAN, NAN};
 
 	for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
-		const struct ready_run run = {.signal = signal, .spin_ns = spin_ns, .workers = workers[i]};
+		const struct ready_run run = {
+			.signal = signal, .worker_spin_ns = worker_spin_ns, .workers = workers[i]};
 		struct rate rate = stages(form, &run);
 
-		print_rate(forms[form], signal ? signal : "", spin_ns ? "spinning" : "sleeping", workers[i],
-			   rate.frames, rate.cores);
+		print_rate(forms[form], signal ? signal : "", worker_spin_ns ? "spinning" : "sleeping",
+			   workers[i], rate.frames, rate.cores);
 		if (rate.cores <= 2 && !(rate.frames <= best.frames))
 			best = rate;
 	}

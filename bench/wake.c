@@ -117,7 +117,7 @@ static void make_message(void *arg)
 {
 	struct run *run = arg;
 
-	must(weir_message_empty(&run->message, run->graph), "message");
+	must(weir_message_create_empty(run->graph, &run->message), "message");
 }
 
 static void go_by_push(void *arg)
@@ -136,11 +136,11 @@ static void run_begin(struct run *run, int workers)
 
 	must(weir_registry_create(&run->registry), "registry");
 	must(weir_registry_add_operator(run->registry, &stamp), "operator");
-	must(weir_description_parse(&description, json, strlen(json), NULL, NULL), "graph");
-	must(weir_graph_create(&run->graph, run->registry, description), "graph");
+	must(weir_description_parse(json, strlen(json), NULL, NULL, &description), "graph");
+	must(weir_graph_create(run->registry, description, &run->graph), "graph");
 	weir_description_destroy(description);
-	must(weir_graph_inlet(run->graph, "stamp.in", &run->in), "inlet");
-	must(weir_scheduler_create(&run->scheduler, run->graph, &options), "scheduler");
+	must(weir_graph_add_inlet(run->graph, "stamp.in", &run->in), "inlet");
+	must(weir_scheduler_create(run->graph, &options, &run->scheduler), "scheduler");
 	must(weir_scheduler_start(run->scheduler), "start");
 }
 

@@ -79,7 +79,7 @@ void cli_say(const char *format, ...) WEIR_PRINTF(1, 2);
 void cli_say_error(weir_status status, const char *path);
 void cli_say_for(const char *command); /* borrows the name */
 /*
- * Prints text from a file, a plugin or the command line, with control characters escaped (weir_text_shown).
+ * Prints text from a file, a plugin or the command line, with control characters escaped (weir_text_escape).
  */
 void cli_put(FILE *to, const char *text);
 int cli_code_of(weir_status status);

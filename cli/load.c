@@ -60,7 +60,7 @@ static void print_set(const char *set)
 	fputs(": ", stderr);
 }
 
-static void print_place(const weir_report *report)
+static void print_place(const weir_diagnostic *report)
 {
 	cli_put(stderr, report->file ? report->file : "");
 	if (report->line)
@@ -69,7 +69,7 @@ static void print_place(const weir_report *report)
 		fputs(": ", stderr);
 }
 
-static void print_report(const weir_report *report, void *arg)
+static void print_report(const weir_diagnostic *report, void *arg)
 {
 	struct cli_graph *graph = arg;
 	const char *pointer = report->pointer ? report->pointer : "";
@@ -89,7 +89,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 
 	if (graph->interruptible)
 		cli_signals_reading(true);
-	status = weir_description_read(&graph->description, options->argument, print_report, graph);
+	status = weir_description_read(options->argument, print_report, graph, &graph->description);
 	if (graph->interruptible)
 		cli_signals_reading(false);
 

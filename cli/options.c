@@ -100,12 +100,12 @@ static bool take_signal(struct cli_options *options, const char *value)
 static bool take_duration(struct cli_options *options, const char *value)
 {
 	options->limited = true;
-	return !weir_duration_read(value, &options->duration_ns);
+	return !weir_duration_parse(value, &options->duration_ns);
 }
 
 static bool take_explain_after(struct cli_options *options, const char *value)
 {
-	return !weir_duration_read(value, &options->explain_after_ns) && options->explain_after_ns > 0;
+	return !weir_duration_parse(value, &options->explain_after_ns) && options->explain_after_ns > 0;
 }
 
 static bool take_root(struct cli_options *options, const char *value)
@@ -123,14 +123,14 @@ static bool take_quiet(struct cli_options *options, const char *value)
 static bool take_json(struct cli_options *options, const char *value)
 {
 	(void)value;
-	options->format = WEIR_AS_JSON;
+	options->format = WEIR_FORMAT_JSON;
 	return true;
 }
 
 static bool take_dot(struct cli_options *options, const char *value)
 {
 	(void)value;
-	options->format = WEIR_AS_DOT;
+	options->format = WEIR_FORMAT_DOT;
 	return true;
 }
 

@@ -7,27 +7,27 @@
 static const char *type_of(weir_parameter_type type)
 {
 	switch (type) {
-	case WEIR_BOOL:
+	case WEIR_TYPE_BOOL:
 		return "true or false";
-	case WEIR_INT:
+	case WEIR_TYPE_INT:
 		return "integer";
-	case WEIR_NUMBER:
+	case WEIR_TYPE_NUMBER:
 		return "number";
-	case WEIR_STRING:
+	case WEIR_TYPE_STRING:
 		return "string";
-	case WEIR_DURATION:
+	case WEIR_TYPE_DURATION:
 		return "duration";
-	case WEIR_SIZE:
+	case WEIR_TYPE_SIZE:
 		return "size";
-	case WEIR_CHOICE:
+	case WEIR_TYPE_CHOICE:
 		return "one of";
-	case WEIR_INPUT:
+	case WEIR_TYPE_INPUT:
 		return "input port";
-	case WEIR_OUTPUT:
+	case WEIR_TYPE_OUTPUT:
 		return "output port";
-	case WEIR_INPUTS:
+	case WEIR_TYPE_INPUTS:
 		return "input ports";
-	case WEIR_OUTPUTS:
+	case WEIR_TYPE_OUTPUTS:
 		return "output ports";
 	}
 	return "?";
@@ -44,9 +44,9 @@ static const struct unit sizes[] = {
 /* Prints the value in the largest unit that gives a whole number. */
 static void print_bound(weir_parameter_type type, int64_t value)
 {
-	const struct unit *unit = type == WEIR_DURATION ? durations : sizes;
+	const struct unit *unit = type == WEIR_TYPE_DURATION ? durations : sizes;
 
-	if (type != WEIR_DURATION && type != WEIR_SIZE) {
+	if (type != WEIR_TYPE_DURATION && type != WEIR_TYPE_SIZE) {
 		printf("%lld", (long long)value);
 		return;
 	}
@@ -76,7 +76,7 @@ static void print_choices(const char *choices)
 
 	putchar(' ');
 	while (*choices) {
-		weir_text_shown(shown, sizeof shown, &choices);
+		weir_text_escape(&choices, sizeof shown, shown);
 		for (const char *at = shown; *at; at++)
 			if (*at == '|')
 				fputs(", ", stdout);
@@ -154,13 +154,13 @@ static uint32_t or_one(uint32_t value)
 static const char *policy_name(weir_policy policy)
 {
 	switch (policy) {
-	case WEIR_BLOCK:
+	case WEIR_POLICY_BLOCK:
 		return "block";
-	case WEIR_POP:
+	case WEIR_POLICY_POP:
 		return "pop";
-	case WEIR_REJECT:
+	case WEIR_POLICY_REJECT:
 		return "reject";
-	case WEIR_FAULT:
+	case WEIR_POLICY_FAULT:
 		return "fault";
 	}
 	return "?";
@@ -176,7 +176,7 @@ static void print_inputs(const weir_operator *kind)
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
 		print_kinds_of_messages(port->kinds);
-		if (port->take == WEIR_ALL)
+		if (port->take == WEIR_TAKE_ALL)
 			printf("; capacity %u, takes all", or_one(port->capacity));
 		else
 			printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
@@ -239,9 +239,9 @@ void cli_page_condition(const weir_registry *registry, size_t i)
 	const weir_condition *kind = weir_registry_condition(registry, i);
 
 	print_title(kind->name, kind->help);
-	printf("\n%s condition: %s\n", kind->phase == WEIR_CONTENT ? "content" : "gathering",
-	       kind->phase == WEIR_CONTENT ? "looks into the messages that the next tick receives"
-					   : "asked before the messages of the next tick are chosen");
+	printf("\n%s condition: %s\n", kind->phase == WEIR_PHASE_CONTENT ? "content" : "gathering",
+	       kind->phase == WEIR_PHASE_CONTENT ? "looks into the messages that the next tick receives"
+						 : "asked before the messages of the next tick are chosen");
 	print_parameters(kind->parameters);
 	print_keys(kind);
 }

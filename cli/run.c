@@ -43,9 +43,9 @@ static int make(struct run *run, const struct cli_options *options)
 	code = cli_graph_load(&run->source, options);
 	if (code)
 		return code;
-	status = weir_graph_create(&run->graph, run->source.registry, run->source.description);
+	status = weir_graph_create(run->source.registry, run->source.description, &run->graph);
 	if (!status)
-		status = weir_scheduler_create(&run->scheduler, run->graph, &settings);
+		status = weir_scheduler_create(run->graph, &settings, &run->scheduler);
 	if (status)
 		say_failure(status, options->argument);
 	else if (options->seeded && !options->quiet &&

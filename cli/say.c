@@ -15,7 +15,7 @@ void cli_put(FILE *to, const char *text)
 	char shown[256];
 
 	while (*text) {
-		weir_text_shown(shown, sizeof shown, &text);
+		weir_text_escape(&text, sizeof shown, shown);
 		fputs(shown, to);
 	}
 }

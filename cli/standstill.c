@@ -26,7 +26,7 @@ static void print_why(const char *since, weir_scheduler *scheduler)
 {
 	char *text = NULL;
 
-	if (weir_scheduler_why(scheduler, &text))
+	if (weir_scheduler_explain_line(scheduler, &text))
 		cli_say("%s", weir_last_error());
 	else
 		cli_say("%s%s", since, *text ? text : "nothing waits");

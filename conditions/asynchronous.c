@@ -30,6 +30,6 @@ const weir_condition wr_asynchronous = {
 	.size = sizeof(weir_condition),
 	.name = "asynchronous",
 	.help = "state set from outside; EVENT_WAITING keeps the run from ending, WAIT does not",
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.ask = asynchronous_ask,
 };

@@ -8,7 +8,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "enable_tick",
-		.type = WEIR_BOOL,
+		.type = WEIR_TYPE_BOOL,
 		.fallback = "true",
 		.help = "whether the entity may tick until weir_entity_enable says otherwise",
 	},
@@ -58,7 +58,7 @@ const weir_condition wr_boolean = {
 	.help = "ready while enabled; set from outside (weir_entity_enable), any number of times",
 	.state_size = sizeof(struct boolean),
 	.parameters = parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = boolean_start,
 	.ask = boolean_ask,
 };

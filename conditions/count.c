@@ -8,7 +8,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "count",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "1",
 		.help = "number of ticks; negative: unlimited",
 	},
@@ -49,7 +49,7 @@ const weir_condition wr_count = {
 	.help = "that many ticks, then never again",
 	.state_size = sizeof(struct count),
 	.parameters = parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = count_start,
 	.ask = count_ask,
 	.ticked = count_ticked,

@@ -20,7 +20,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "port",
-		.type = WEIR_INPUTS,
+		.type = WEIR_TYPE_INPUTS,
 		.help = "the input port, or a list of ports, whose messages must be finished",
 	},
 	{.name = NULL},
@@ -42,7 +42,7 @@ static weir_status cuda_stream_start(void *state, const weir_values *values)
 static size_t wait_for_port(unsigned port, const weir_view *view, weir_verdict *verdict)
 {
 	weir_fence fences[FENCES];
-	size_t pending = weir_view_pending(view, port, fences, FENCES);
+	size_t pending = weir_view_pending(view, port, FENCES, fences);
 
 	if (pending > FENCES)
 		pending = FENCES;
@@ -70,7 +70,7 @@ const weir_condition wr_cuda_stream = {
 	.help = "the device work behind the messages of the next tick has finished, on all streams",
 	.state_size = sizeof(struct cuda_stream),
 	.parameters = parameters,
-	.phase = WEIR_CONTENT,
+	.phase = WEIR_PHASE_CONTENT,
 	.start = cuda_stream_start,
 	.ask = cuda_stream_ask,
 };

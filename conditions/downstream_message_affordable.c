@@ -9,13 +9,13 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "port",
-		.type = WEIR_OUTPUT,
+		.type = WEIR_TYPE_OUTPUT,
 		.help = "the output port",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "min_size",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "0",
 		.max = UINT32_MAX,
 		.help = "room needed, in messages, in every queue that blocks; 0: as many as a tick may emit",
@@ -50,7 +50,7 @@ const weir_condition wr_downstream_message_affordable = {
 	.help = "every receiver of the output has room; the default of each output",
 	.state_size = sizeof(struct downstream),
 	.parameters = parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = downstream_start,
 	.ask = downstream_ask,
 };

@@ -24,7 +24,7 @@ static void in_flight_ask(const void *state, const weir_view *view, weir_verdict
 	}
 	tick = weir_view_device_ticks(view) - most + half;
 	tick -= tick % half;
-	pending = weir_view_tick_pending(view, tick, fences, FENCES);
+	pending = weir_view_tick_pending(view, tick, FENCES, fences);
 	if (!pending) {
 		weir_verdict_ready(verdict);
 		return;
@@ -38,6 +38,6 @@ const weir_condition wr_in_flight = {
 	.size = sizeof(weir_condition),
 	.name = "in_flight",
 	.help = "fewer than max_in_flight of its ticks are on the device; the default of each entity",
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.ask = in_flight_ask,
 };

@@ -9,13 +9,13 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "port",
-		.type = WEIR_INPUT,
+		.type = WEIR_TYPE_INPUT,
 		.help = "the input port",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "min_size",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "0",
 		.max = UINT32_MAX,
 		.help = "messages that must be queued (any-size port: in every queue); 0: as many as a tick "
@@ -63,7 +63,7 @@ const weir_condition wr_message_available = {
 	.help = "enough messages wait at the input; the default of each input",
 	.state_size = sizeof(struct message_available),
 	.parameters = parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = message_available_start,
 	.ask = message_available_ask,
 };

@@ -29,7 +29,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "period",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.min = 1,
 		.max = INT64_MAX,
 		.help = "time from tick to tick: \"10ms\" or \"60Hz\"",
@@ -37,7 +37,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "policy",
-		.type = WEIR_CHOICE,
+		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"catch_up_missed_ticks\"",
 		.choices = "catch_up_missed_ticks|min_time_between_ticks|no_catch_up_missed_ticks",
 		.help = "what happens to ticks that came too late",
@@ -45,7 +45,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "offset",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.fallback = "-1",
 		.min = -1,
 		.max = INT64_MAX,
@@ -120,7 +120,7 @@ static void periodic_ticked(void *state, const weir_view *view)
 	self->begun = true;
 	lost = missed_ticks(self, began);
 	if (lost)
-		weir_view_count_lost(view, lost);
+		weir_view_add_lost(view, lost);
 	self->at = next_due(self, began);
 }
 
@@ -130,7 +130,7 @@ const weir_condition wr_periodic = {
 	.help = "one tick per period, on a grid",
 	.state_size = sizeof(struct periodic),
 	.parameters = parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = periodic_start,
 	.ask = periodic_ask,
 	.ticked = periodic_ticked,

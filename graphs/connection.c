@@ -12,7 +12,7 @@ struct item {
 	size_t index;
 	struct wr_at at;
 	struct wr_end from;
-	uint32_t initial;
+	uint32_t initial_messages;
 	struct wr_place initial_place;
 };
 
@@ -88,7 +88,7 @@ static weir_status enter_connection(struct wr_build *build, const struct item *i
 	if (status)
 		return status;
 	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
-								  to.entity, to.port, item->initial};
+								  to.entity, to.port, item->initial_messages};
 	build->origins[i] = (struct wr_connection_origin){item->index, to_index, place, item->initial_place};
 	build->plan->connection_count++;
 	build->plan->entities[item->from.entity].outputs[item->from.port].connections++;
@@ -148,14 +148,14 @@ static weir_status read_object(struct wr_build *build, struct item *item, const 
 	enum { FROM, TO, INITIAL, KEYS = 6 };
 	static const struct wr_field fields[KEYS] = {{"from", WR_STRING, true},
 						     {"to", WR_STRING | WR_ARRAY, true},
-						     {"initial", WR_INTEGER, false}};
+						     {"initial_messages", WR_INTEGER, false}};
 	const struct wr_value *found[KEYS];
 
 	wr_fields_read(&build->reports, &item->at, object, "a connection", fields, found);
 	if (found[INITIAL]) {
-		item->initial =
-			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "initial", 0},
-						   found[INITIAL], 0, WR_PORT_CAPACITY_MAX, 0);
+		item->initial_messages = (uint32_t)wr_field_integer(
+			&build->reports, &(struct wr_at){&item->at, "initial_messages", 0}, found[INITIAL], 0,
+			WR_PORT_CAPACITY_MAX, 0);
 		item->initial_place = found[INITIAL]->place;
 	}
 	if (found[FROM])

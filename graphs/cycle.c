@@ -56,7 +56,7 @@ static weir_status search_alloc(struct search *search)
 /* Self connections have an error of their own and are not cycles here. */
 static bool is_searched(const struct search *search, const struct wr_plan_connection *c)
 {
-	return c->from != c->to && !(search->without_initial && c->initial);
+	return c->from != c->to && !(search->without_initial && c->initial_messages);
 }
 
 static void search_fill(struct search *search)
@@ -246,8 +246,9 @@ static weir_status check_parts(struct wr_build *build, struct search *search, co
 		if (parts[i].size < 2)
 			continue;
 		if (search->without_initial)
-			status = report_cycle(build, search, parts[i].first, WR_W_CYCLE,
-					      "can never start: give one of its connections \"initial\": 1");
+			status = report_cycle(
+				build, search, parts[i].first, WR_W_CYCLE,
+				"can never start: give one of its connections \"initial_messages\": 1");
 		else
 			status = warn_endless(build, search, &parts[i]);
 	}

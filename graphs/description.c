@@ -34,7 +34,7 @@ static weir_status description_make(weir_description **out, const char *file)
 }
 
 static weir_status description_parse(weir_description **out, const char *file, const char *json,
-				     size_t length, weir_report_fn *fn, void *arg)
+				     size_t length, weir_diagnostic_fn *fn, void *arg)
 {
 	struct wr_reports reports = {.file = file};
 	weir_description *description = NULL;
@@ -53,13 +53,13 @@ static weir_status description_parse(weir_description **out, const char *file, c
 	return status;
 }
 
-weir_status weir_description_parse(weir_description **out, const char *json, size_t length,
-				   weir_report_fn *fn, void *arg)
+weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn, void *arg,
+				   weir_description **out)
 {
 	return description_parse(out, NULL, json, length, fn, arg);
 }
 
-weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn, void *arg)
+weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg, weir_description **out)
 {
 	struct wr_text text = {0};
 	weir_status status = wr_file_read(&text, path);
@@ -110,7 +110,8 @@ static weir_status append_to_list(weir_description *description, const char *lis
 	return status;
 }
 
-weir_status weir_description_add(weir_description *description, const char *entity, const char *operator_name)
+weir_status weir_description_add_entity(weir_description *description, const char *entity,
+					const char *operator_name)
 {
 	struct wr_text item = {0};
 
@@ -361,7 +362,7 @@ weir_status weir_description_set(weir_description *description, const char *assi
 }
 
 weir_status weir_description_check(const weir_description *description, const weir_registry *registry,
-				   weir_report_fn *fn, void *arg)
+				   weir_diagnostic_fn *fn, void *arg)
 {
 	struct wr_plan *plan = NULL;
 	weir_status status = wr_plan_create(&plan, registry, description, false, fn, arg);

@@ -36,10 +36,11 @@ static weir_status put_resource(weir_description *description, const char *name,
 
 static weir_status check_stream_pool(const char *name, const weir_stream_pool *pool)
 {
-	if (pool->flags & ~(unsigned)WEIR_STREAM_BLOCKING)
-		return wr_fail(WEIR_E_INVALID,
-			       "stream pool '%s': unknown flags 0x%x: only WEIR_STREAM_BLOCKING is defined",
-			       name, pool->flags);
+	if (pool->flags & ~(unsigned)WEIR_STREAM_POOL_BLOCKING)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"stream pool '%s': unknown flags 0x%x: only WEIR_STREAM_POOL_BLOCKING is defined",
+			name, pool->flags);
 	if (pool->max_size && pool->reserved_size != UINT32_MAX && pool->reserved_size > pool->max_size)
 		return wr_fail(WEIR_E_INVALID,
 			       "stream pool '%s': reserved_size is %u, but max_size is %u: raise max_size",
@@ -53,7 +54,7 @@ static void add_stream_pool(struct wr_text *item, const weir_stream_pool *pool)
 		    pool->max_size);
 	if (pool->device || !pool->green_context) /* left out if 0: the device is then the context's */
 		wr_text_add(item, ", \"device\": %d", pool->device);
-	if (pool->flags & WEIR_STREAM_BLOCKING)
+	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
 		wr_text_add(item, ", \"flags\": \"blocking\"");
 	if (pool->reserved_size)
 		wr_text_add(item, ", \"reserved_size\": %u",
@@ -98,12 +99,12 @@ static weir_status check_context_pool(const char *name, const weir_green_context
 				WEIR_E_INVALID,
 				"green context pool '%s': partition %zu has size %u: it must be at least %u",
 				name, i, pool->sms_per_partition[i], least);
-	if (pool->default_context > pool->num_partitions)
-		return wr_fail(WEIR_E_INVALID,
-			       "green context pool '%s': default_context is %u, but there are %zu "
-			       "partitions, counted "
-			       "from 1",
-			       name, pool->default_context, pool->num_partitions);
+	if (pool->default_context < -1 || pool->default_context >= (int64_t)pool->num_partitions)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"green context pool '%s': default_context %d is out of range: write -1 for the "
+			"remainder, or a partition from 0 to %zu",
+			name, pool->default_context, pool->num_partitions - 1);
 	return WEIR_OK;
 }
 
@@ -113,7 +114,7 @@ static void add_context_pool(struct wr_text *item, const weir_green_context_pool
 		    pool->device);
 	for (size_t i = 0; i < pool->num_partitions; i++)
 		wr_text_add(item, "%s%u", i ? ", " : "", pool->sms_per_partition[i]);
-	wr_text_add(item, "], \"default_context_index\": %lld", (long long)pool->default_context - 1);
+	wr_text_add(item, "], \"default_context_index\": %d", pool->default_context);
 	if (pool->min_sm_size)
 		wr_text_add(item, ", \"min_sm_size\": %u", pool->min_sm_size);
 	wr_text_add(item, "%s}", pool->is_default ? ", \"default\": true" : "");
@@ -142,7 +143,7 @@ weir_status weir_description_add_green_context(weir_description *description, co
 	struct wr_text item = {0};
 	weir_status status = check_resource_name(description, name);
 
-	if (!status && index < -1 && index != WEIR_REMAINDER)
+	if (!status && index < -1 && index != WEIR_PARTITION_REMAINDER)
 		status = wr_fail(WEIR_E_INVALID,
 				 "green context '%s': index %d is out of range: write -1 for the pool's "
 				 "default, or a partition from 0",
@@ -151,7 +152,7 @@ weir_status weir_description_add_green_context(weir_description *description, co
 		return status;
 	wr_text_add(&item, "{\"type\": \"green_context\", \"pool\": ");
 	wr_text_string(&item, pool);
-	if (index == WEIR_REMAINDER)
+	if (index == WEIR_PARTITION_REMAINDER)
 		wr_text_add(&item, ", \"index\": \"remainder\"}");
 	else
 		wr_text_add(&item, ", \"index\": %d}", index);

@@ -11,7 +11,7 @@ void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t 
 {
 	const struct wr_connection_origin *origin = &build->origins[connection];
 	struct wr_at all = {NULL, "connections", 0}, item = {&all, NULL, origin->item}, to = {&item, "to", 0};
-	struct wr_at listed = {&to, NULL, origin->to}, initial = {&item, "initial", 0};
+	struct wr_at listed = {&to, NULL, origin->to}, initial = {&item, "initial_messages", 0};
 	const struct wr_at *at = origin->to == WR_ORIGIN_PAIR     ? &item
 				 : origin->to == WR_ORIGIN_STRING ? &to
 								  : &listed;
@@ -65,10 +65,10 @@ static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_o
 		wr_build_report_connection(build, WR_W_KINDS, i,
 					   "sends %s, but the input takes %s: put an operator between them",
 					   kinds_shown(given).text, kinds_shown(taken).text);
-	else if (build->plan->connections[i].initial && taken && !(taken & WEIR_EMPTY))
+	else if (build->plan->connections[i].initial_messages && taken && !(taken & WEIR_KIND_EMPTY))
 		wr_build_report_connection(build, WR_W_KINDS, i,
 					   "initial messages are empty, but the input takes %s: put "
-					   "\"initial\" on another connection",
+					   "\"initial_messages\" on another connection",
 					   kinds_shown(taken).text);
 }
 
@@ -101,17 +101,17 @@ static void check_connection(struct wr_build *build, size_t i)
 			build, WR_W_SELF_CONNECTION, i,
 			"an entity cannot be connected to itself: put another one between");
 	check_kinds(build, i, output, input);
-	if (c->initial > input->capacity)
+	if (c->initial_messages > input->capacity)
 		wr_build_report_connection(
 			build, WR_W_INITIAL, i,
-			"%u initial messages do not fit into the capacity %u: raise the capacity", c->initial,
-			input->capacity);
-	if (input->policy == WEIR_BLOCK && output->max_emits > input->capacity)
+			"%u initial messages do not fit into the capacity %u: raise the capacity",
+			c->initial_messages, input->capacity);
+	if (input->policy == WEIR_POLICY_BLOCK && output->max_emits > input->capacity)
 		wr_build_report_connection(
 			build, WR_W_MAX_EMITS, i,
 			"one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
 			output->max_emits, input->capacity);
-	if (input->policy == WEIR_BLOCK)
+	if (input->policy == WEIR_POLICY_BLOCK)
 		check_wanted_room(build, i, input->capacity);
 }
 
@@ -135,7 +135,7 @@ static void check_input_size(struct wr_build *build, const struct condition_plac
 			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; "
 			  "raise the capacity",
 			  (long long)size, input->capacity, input->port->name);
-	else if (input->take != WEIR_ALL && size > input->take)
+	else if (input->take != WEIR_TAKE_ALL && size > input->take)
 		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
 			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it "
 			  "\"all\")",
@@ -158,7 +158,8 @@ static void check_condition(struct wr_build *build, uint32_t entity,
 {
 	const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 
-	for (size_t i = 0; size && size->parameter->type == WEIR_INT && i < condition->values->count; i++) {
+	for (size_t i = 0; size && size->parameter->type == WEIR_TYPE_INT && i < condition->values->count;
+	     i++) {
 		const struct wr_setting *port = &condition->values->settings[i];
 		for (size_t k = 0; k < port->port_count; k++)
 			if (wr_parameter_is_input(port->parameter))

@@ -120,7 +120,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 }
 
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
-			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg)
 {
 	struct wr_build build = {

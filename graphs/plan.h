@@ -11,7 +11,7 @@
 
 struct wr_plan_input {
 	const weir_port *port;
-	uint32_t capacity, take; /* take: WEIR_ALL, or n */
+	uint32_t capacity, take; /* take: WEIR_TAKE_ALL, or n */
 	weir_policy policy;
 	uint32_t connections;  /* connections to this port; inlets are not counted */
 	bool device;           /* device port: its messages are ordered on the device, no gate by default */
@@ -42,7 +42,7 @@ struct wr_plan_condition {
 struct wr_plan_stream_pool {
 	char *name; /* an implied one: "default", or "default of <green context>" */
 	int device, priority;
-	unsigned flags;                   /* WEIR_STREAM_BLOCKING */
+	unsigned flags;                   /* WEIR_STREAM_POOL_BLOCKING */
 	uint32_t reserved_size, max_size; /* max_size 0: unbounded */
 	uint32_t green_context;           /* index, or WR_NO_CONTEXT */
 	bool implied;                     /* not in the description */
@@ -86,7 +86,7 @@ struct wr_plan_entity {
 
 struct wr_plan_connection {
 	uint32_t from, output, to, input; /* indices */
-	uint32_t initial;
+	uint32_t initial_messages;
 };
 
 /* A port for which the description declares an inlet or an outlet. */
@@ -97,7 +97,7 @@ struct wr_plan_end {
 struct wr_plan_scheduler {
 	unsigned workers; /* 0: not given */
 	int signal;       /* enum wr_signal_kind; -1: not given */
-	int64_t drain_ns, deadlock_grace_ns, max_duration_ns, spin_ns;
+	int64_t drain_ns, deadlock_grace_ns, max_duration_ns, worker_spin_ns;
 	bool has_drain, has_grace, has_duration, has_spin;
 	char *backend; /* NULL: not given */
 	uint64_t seed;
@@ -134,7 +134,7 @@ struct wr_plan {
  * may still add inlets and outlets, so they are checked when the graph is run.
  */
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
-			   const weir_description *description, bool open_ports, weir_report_fn *fn,
+			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
 /* The port of the i-th inlet, or outlet, that the text names. */

@@ -49,7 +49,7 @@ static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const 
 		return (uint32_t)wr_field_integer(&build->reports, at, take, 1, WR_PORT_CAPACITY_MAX,
 						  fallback);
 	if (!strcmp(take->string, "all"))
-		return WEIR_ALL;
+		return WEIR_TAKE_ALL;
 	wr_report(&build->reports, WR_W_CHOICE, at, take->place,
 		  "'%s' is not a valid take: write a number or \"all\"", wr_shown(take->string).text);
 	return fallback;
@@ -81,7 +81,7 @@ static void build_input(struct wr_build *build, struct wr_plan_input *input, con
 		input->line = found[GATE]->place.line;
 		input->column = found[GATE]->place.column;
 	}
-	if (input->take != WEIR_ALL && input->take > input->capacity)
+	if (input->take != WEIR_TAKE_ALL && input->take > input->capacity)
 		wr_report(
 			&build->reports, WR_W_TAKE, &(struct wr_at){at, found[TAKE] ? "take" : "capacity", 0},
 			found[TAKE] ? found[TAKE]->place : found[CAPACITY]->place,

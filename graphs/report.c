@@ -118,11 +118,11 @@ static int by_place(const void *left, const void *right)
 }
 
 static void deliver_report(const struct wr_reports *reports, const struct wr_report *report,
-			   weir_report_fn *fn, void *arg)
+			   weir_diagnostic_fn *fn, void *arg)
 {
-	weir_report public = {sizeof(public),  (int)report->error,       reports->file,
-			      report->pointer, report->place.line,       report->place.column,
-			      report->text,    is_warning(report->error)};
+	weir_diagnostic public = {sizeof(public),  (int)report->error,       reports->file,
+				  report->pointer, report->place.line,       report->place.column,
+				  report->text,    is_warning(report->error)};
 
 	fn(&public, arg);
 }
@@ -162,7 +162,7 @@ static void reports_finish(struct wr_reports *reports)
 	*reports = (struct wr_reports){.file = reports->file};
 }
 
-weir_status wr_reports_deliver(struct wr_reports *reports, weir_report_fn *fn, void *arg)
+weir_status wr_reports_deliver(struct wr_reports *reports, weir_diagnostic_fn *fn, void *arg)
 {
 	weir_status status = reports->status;
 

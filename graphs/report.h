@@ -30,6 +30,6 @@ void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_
  * Passes all reports to fn (may be NULL), sorted by place, and frees them. Returns WEIR_E_INVALID if there
  * was an error (last_error has the first one), WEIR_E_NOMEM if memory ran out, else WEIR_OK.
  */
-weir_status wr_reports_deliver(struct wr_reports *reports, weir_report_fn *fn, void *arg);
+weir_status wr_reports_deliver(struct wr_reports *reports, weir_diagnostic_fn *fn, void *arg);
 
 #endif

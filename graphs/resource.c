@@ -160,7 +160,7 @@ static void check_in_context(struct wr_build *build, struct wr_plan_stream_pool 
 {
 	int there = context_device(build->plan, pool->green_context);
 
-	if (pool->flags & WEIR_STREAM_BLOCKING)
+	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
 		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "flags", 0}, flags->place,
 			  "streams of a green context are always non_blocking: remove \"flags\"");
 	if (there >= 0 && device && device->integer != there)
@@ -210,7 +210,7 @@ static weir_status read_stream_pool(struct wr_build *build, struct wr_resource *
 	if (found[FLAGS])
 		flags = wr_field_choice(&build->reports, &(struct wr_at){at, "flags", 0}, found[FLAGS],
 					"non_blocking|blocking");
-	pool->flags = flags == 1 ? WEIR_STREAM_BLOCKING : 0;
+	pool->flags = flags == 1 ? WEIR_STREAM_POOL_BLOCKING : 0;
 	read_pool_sizes(build, pool, found[RESERVED], found[MAX], at);
 	status = find_context(build, found[CONTEXT], at, &pool->green_context);
 	if (!status && pool->green_context != WR_NO_CONTEXT)

@@ -27,7 +27,7 @@ static const struct wr_field fields[KEYS] = {
 	[DRAIN] = {"drain", WR_INTEGER | WR_STRING, false},
 	[GRACE] = {"deadlock_grace", WR_INTEGER | WR_STRING, false},
 	[DURATION] = {"max_duration", WR_INTEGER | WR_STRING, false},
-	[SPIN] = {"spin", WR_INTEGER | WR_STRING, false},
+	[SPIN] = {"worker_spin", WR_INTEGER | WR_STRING, false},
 	[DEVICE_MEMORY] = {"device_memory", WR_INTEGER | WR_STRING, false},
 	[HOST_MEMORY] = {"host_memory", WR_INTEGER | WR_STRING, false},
 	[IN_FLIGHT] = {"max_in_flight", WR_INTEGER, false},
@@ -99,7 +99,7 @@ weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *sc
 	plan->has_drain = read_duration(&reading, DRAIN, 0, &plan->drain_ns);
 	plan->has_grace = read_duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
 	plan->has_duration = read_duration(&reading, DURATION, 0, &plan->max_duration_ns);
-	plan->has_spin = read_duration(&reading, SPIN, 0, &plan->spin_ns);
+	plan->has_spin = read_duration(&reading, SPIN, 0, &plan->worker_spin_ns);
 	plan->has_seed = found[SEED];
 	plan->seed = (uint64_t)read_integer(&reading, SEED, 0, INT64_MAX);
 	plan->max_in_flight = found[IN_FLIGHT] ? read_integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;

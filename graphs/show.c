@@ -22,7 +22,7 @@ const char *wr_policy_text(weir_policy policy)
 
 const char *wr_stream_flags_text(unsigned flags)
 {
-	return flags & WEIR_STREAM_BLOCKING ? "blocking" : "non_blocking";
+	return flags & WEIR_STREAM_POOL_BLOCKING ? "blocking" : "non_blocking";
 }
 
 const char *wr_plan_output_name(const struct wr_plan *plan, const struct wr_plan_connection *c)
@@ -66,7 +66,8 @@ static const char *port_name(const struct wr_plan_entity *entity, const struct w
 static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 		      const struct wr_setting *setting)
 {
-	bool list = setting->parameter->type == WEIR_INPUTS || setting->parameter->type == WEIR_OUTPUTS;
+	bool list =
+		setting->parameter->type == WEIR_TYPE_INPUTS || setting->parameter->type == WEIR_TYPE_OUTPUTS;
 
 	if (list)
 		wr_text_add(text, "[");
@@ -88,31 +89,31 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		     const struct wr_setting *setting, bool people)
 {
 	switch (setting->parameter->type) {
-	case WEIR_BOOL:
+	case WEIR_TYPE_BOOL:
 		wr_text_add(text, "%s", setting->integer ? "true" : "false");
 		break;
-	case WEIR_NUMBER:
+	case WEIR_TYPE_NUMBER:
 		wr_text_real(text, setting->number);
 		break;
-	case WEIR_STRING:
-	case WEIR_CHOICE:
+	case WEIR_TYPE_STRING:
+	case WEIR_TYPE_CHOICE:
 		wr_text_string(text, setting->string);
 		break;
-	case WEIR_INPUT:
-	case WEIR_OUTPUT:
-	case WEIR_INPUTS:
-	case WEIR_OUTPUTS:
+	case WEIR_TYPE_INPUT:
+	case WEIR_TYPE_OUTPUT:
+	case WEIR_TYPE_INPUTS:
+	case WEIR_TYPE_OUTPUTS:
 		add_ports(text, entity, setting);
 		break;
-	case WEIR_DURATION:
+	case WEIR_TYPE_DURATION:
 		if (people)
 			wr_text_add(text, "%s", wr_duration_shown(setting->integer).text);
 		else
 			wr_show_duration(text, setting->integer);
 		break;
-	case WEIR_INT:
-	case WEIR_SIZE:
-		if (people && setting->parameter->type == WEIR_SIZE)
+	case WEIR_TYPE_INT:
+	case WEIR_TYPE_SIZE:
+		if (people && setting->parameter->type == WEIR_TYPE_SIZE)
 			wr_text_add(text, "%s", wr_size_shown(setting->integer).text);
 		else
 			wr_text_add(text, "%" PRId64, setting->integer);
@@ -153,9 +154,9 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
 	wr_text_add(text, "  \"%s\" -> \"%s\" [taillabel=\"%s\", headlabel=\"%s\"",
 		    plan->entities[c->from].name, plan->entities[c->to].name, wr_plan_output_name(plan, c),
 		    wr_plan_input_name(plan, c));
-	if (input->capacity > 1 || input->policy != WEIR_BLOCK)
+	if (input->capacity > 1 || input->policy != WEIR_POLICY_BLOCK)
 		wr_text_add(text, ", label=\"%s %u\"", wr_policy_text(input->policy), input->capacity);
-	wr_text_add(text, "%s];\n", c->initial ? ", style=dashed" : "");
+	wr_text_add(text, "%s];\n", c->initial_messages ? ", style=dashed" : "");
 }
 
 /* Inlets and outlets: each needs a node of its own, hence a unique name. */
@@ -202,13 +203,13 @@ static void add_dot(struct wr_text *text, const struct wr_plan *plan)
 static void add_plan(struct wr_text *text, const struct wr_plan *plan, weir_format format)
 {
 	switch (format) {
-	case WEIR_AS_TEXT:
+	case WEIR_FORMAT_TEXT:
 		wr_show_text(text, plan);
 		break;
-	case WEIR_AS_JSON:
+	case WEIR_FORMAT_JSON:
 		wr_show_json(text, plan);
 		break;
-	case WEIR_AS_DOT:
+	case WEIR_FORMAT_DOT:
 		add_dot(text, plan);
 		break;
 	}

@@ -42,7 +42,7 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	if (scheduler->has_duration)
 		json_duration(text, "max_duration", scheduler->max_duration_ns);
 	if (scheduler->has_spin)
-		json_duration(text, "spin", scheduler->spin_ns);
+		json_duration(text, "worker_spin", scheduler->worker_spin_ns);
 	wr_text_add(text, "\"device_memory\": %" PRId64 ", \"host_memory\": %" PRId64 "},\n",
 		    scheduler->device_memory, scheduler->host_memory);
 }
@@ -63,7 +63,7 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 		const struct wr_plan_input *input = &entity->inputs[i];
 		wr_text_add(text, "%s\"%s\": {\"capacity\": %u, ", before, input->port->name,
 			    input->capacity);
-		if (input->take == WEIR_ALL)
+		if (input->take == WEIR_TAKE_ALL)
 			wr_text_add(text, "\"take\": \"all\", ");
 		else
 			wr_text_add(text, "\"take\": %u, ", input->take);
@@ -195,9 +195,10 @@ static void json_connection(struct wr_text *text, const struct wr_plan *plan,
 {
 	const char *from = plan->entities[c->from].name, *to = plan->entities[c->to].name;
 
-	if (c->initial)
-		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial\": %u}", from,
-			    wr_plan_output_name(plan, c), to, wr_plan_input_name(plan, c), c->initial);
+	if (c->initial_messages)
+		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial_messages\": %u}",
+			    from, wr_plan_output_name(plan, c), to, wr_plan_input_name(plan, c),
+			    c->initial_messages);
 	else
 		wr_text_add(text, "    [\"%s.%s\", \"%s.%s\"]", from, wr_plan_output_name(plan, c), to,
 			    wr_plan_input_name(plan, c));

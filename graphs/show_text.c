@@ -38,7 +38,7 @@ static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	text_in_flight(text, scheduler->max_in_flight < 0 ? WR_IN_FLIGHT : scheduler->max_in_flight);
 	text_duration(text, "deadlock_grace", scheduler->has_grace, scheduler->deadlock_grace_ns);
 	text_duration(text, "max_duration", scheduler->has_duration, scheduler->max_duration_ns);
-	text_duration(text, "spin", scheduler->has_spin, scheduler->spin_ns);
+	text_duration(text, "worker_spin", scheduler->has_spin, scheduler->worker_spin_ns);
 	wr_text_add(text, ", device_memory %s", wr_size_shown(scheduler->device_memory).text);
 	wr_text_add(text, ", host_memory %s\n", wr_size_shown(scheduler->host_memory).text);
 }
@@ -66,7 +66,7 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_plan_input *input = &entity->inputs[i];
 		wr_text_add(text, "  input %s: capacity %u, take ", input->port->name, input->capacity);
-		if (input->take == WEIR_ALL)
+		if (input->take == WEIR_TAKE_ALL)
 			wr_text_add(text, "all, %s", wr_policy_text(input->policy));
 		else
 			wr_text_add(text, "%u, %s", input->take, wr_policy_text(input->policy));
@@ -257,8 +257,8 @@ void wr_show_text(struct wr_text *text, const struct wr_plan *plan)
 		wr_text_add(text, "%s.%s -> %s.%s", plan->entities[c->from].name,
 			    wr_plan_output_name(plan, c), plan->entities[c->to].name,
 			    wr_plan_input_name(plan, c));
-		if (c->initial)
-			wr_text_add(text, " (%u initial)", c->initial);
+		if (c->initial_messages)
+			wr_text_add(text, " (%u initial)", c->initial_messages);
 		wr_text_add(text, "\n");
 	}
 	text_ends(text, plan);

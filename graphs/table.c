@@ -26,9 +26,9 @@ static weir_status check_input(const struct subject *subject, const weir_port *p
 
 	if (capacity > WR_PORT_CAPACITY_MAX)
 		return table_error(subject, port->name, "has a capacity of more than 65536");
-	if (take != WEIR_ALL && take > capacity)
+	if (take != WEIR_TAKE_ALL && take > capacity)
 		return table_error(subject, port->name, "has a take larger than its capacity");
-	if (port->policy > WEIR_FAULT)
+	if (port->policy > WEIR_POLICY_FAULT)
 		return table_error(subject, port->name, "has an unknown policy");
 	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
 		return table_error(subject, port->name,
@@ -82,9 +82,9 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 		return "is not a valid parameter name";
 	if (is_twice(parameters, parameter))
 		return "appears twice";
-	if (parameter->type < WEIR_BOOL || parameter->type > WEIR_OUTPUTS)
+	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_OUTPUTS)
 		return "has an unknown type";
-	if (parameter->type == WEIR_CHOICE && (!parameter->choices || !*parameter->choices))
+	if (parameter->type == WEIR_TYPE_CHOICE && (!parameter->choices || !*parameter->choices))
 		return "has no choices";
 	if (parameter->min > parameter->max)
 		return "has a minimum above its maximum";
@@ -103,7 +103,7 @@ static weir_status check_fallback(const struct subject *subject, const weir_para
 	weir_values *values = NULL;
 	weir_status status;
 
-	if (!parameter->fallback || parameter->type >= WEIR_INPUT)
+	if (!parameter->fallback || parameter->type >= WEIR_TYPE_INPUT)
 		return WEIR_OK;
 	status = wr_values_create(&values, &source, &reports);
 	wr_values_destroy(values);
@@ -181,7 +181,7 @@ weir_status wr_condition_check(const weir_condition *table)
 		status = check_state(&subject, table->state_size);
 	if (!status)
 		status = check_parameters(&subject, table->parameters, true);
-	if (!status && table->phase != WEIR_GATHERING && table->phase != WEIR_CONTENT)
+	if (!status && table->phase != WEIR_PHASE_GATHERING && table->phase != WEIR_PHASE_CONTENT)
 		status = table_error(&subject, table->name, "has an unknown phase");
 	if (!status && !table->ask)
 		status = table_error(&subject, table->name, "has no function ask: set it");

@@ -21,34 +21,34 @@ struct reading {
 
 bool wr_parameter_is_input(const weir_parameter *parameter)
 {
-	return parameter->type == WEIR_INPUT || parameter->type == WEIR_INPUTS;
+	return parameter->type == WEIR_TYPE_INPUT || parameter->type == WEIR_TYPE_INPUTS;
 }
 
 bool wr_parameter_is_output(const weir_parameter *parameter)
 {
-	return parameter->type == WEIR_OUTPUT || parameter->type == WEIR_OUTPUTS;
+	return parameter->type == WEIR_TYPE_OUTPUT || parameter->type == WEIR_TYPE_OUTPUTS;
 }
 
 /* The JSON types that a parameter of this type may have. */
 static unsigned json_types(weir_parameter_type type)
 {
 	switch (type) {
-	case WEIR_BOOL:
+	case WEIR_TYPE_BOOL:
 		return WR_BOOL;
-	case WEIR_INT:
+	case WEIR_TYPE_INT:
 		return WR_INTEGER;
-	case WEIR_NUMBER:
+	case WEIR_TYPE_NUMBER:
 		return WR_INTEGER | WR_REAL;
-	case WEIR_DURATION:
-	case WEIR_SIZE:
+	case WEIR_TYPE_DURATION:
+	case WEIR_TYPE_SIZE:
 		return WR_INTEGER | WR_STRING;
-	case WEIR_STRING:
-	case WEIR_CHOICE:
-	case WEIR_INPUT:
-	case WEIR_OUTPUT:
+	case WEIR_TYPE_STRING:
+	case WEIR_TYPE_CHOICE:
+	case WEIR_TYPE_INPUT:
+	case WEIR_TYPE_OUTPUT:
 		return WR_STRING;
-	case WEIR_INPUTS:
-	case WEIR_OUTPUTS:
+	case WEIR_TYPE_INPUTS:
+	case WEIR_TYPE_OUTPUTS:
 		return WR_STRING | WR_ARRAY;
 	}
 	return 0;
@@ -58,9 +58,9 @@ static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
 {
 	struct wr_shown shown;
 
-	if (type == WEIR_DURATION && value > 0)
+	if (type == WEIR_TYPE_DURATION && value > 0)
 		return wr_duration_shown(value);
-	if (type == WEIR_SIZE && value > 0)
+	if (type == WEIR_TYPE_SIZE && value > 0)
 		return wr_size_shown(value);
 	snprintf(shown.text, sizeof(shown.text), "%lld", (long long)value);
 	return shown;
@@ -70,7 +70,7 @@ static void check_bounds(const struct reading *reading, struct wr_place place, i
 {
 	const weir_parameter *parameter = reading->setting->parameter;
 	bool open = !parameter->min && !parameter->max;
-	int64_t min = open && parameter->type == WEIR_INT ? INT64_MIN : parameter->min;
+	int64_t min = open && parameter->type == WEIR_TYPE_INT ? INT64_MIN : parameter->min;
 	int64_t max = open ? INT64_MAX : parameter->max;
 
 	if (value >= min && value <= max)
@@ -115,7 +115,7 @@ static weir_status copy_string(const struct reading *reading, const struct wr_va
 {
 	const weir_parameter *parameter = reading->setting->parameter;
 
-	if (parameter->type == WEIR_CHOICE &&
+	if (parameter->type == WEIR_TYPE_CHOICE &&
 	    wr_field_choice(reading->reports, reading->at, value, parameter->choices) < 0)
 		return WEIR_OK;
 	reading->setting->string = wr_strdup(value->string);
@@ -165,26 +165,26 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 	if (!wr_type_check(reading->reports, reading->at, value, json_types(setting->parameter->type)))
 		return WEIR_OK;
 	switch (setting->parameter->type) {
-	case WEIR_BOOL:
+	case WEIR_TYPE_BOOL:
 		setting->integer = value->boolean;
 		return WEIR_OK;
-	case WEIR_NUMBER:
+	case WEIR_TYPE_NUMBER:
 		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
 		return WEIR_OK;
-	case WEIR_DURATION:
+	case WEIR_TYPE_DURATION:
 		read_duration(reading, value);
 		return WEIR_OK;
-	case WEIR_INT:
-	case WEIR_SIZE:
+	case WEIR_TYPE_INT:
+	case WEIR_TYPE_SIZE:
 		read_quantity(reading, value);
 		return WEIR_OK;
-	case WEIR_STRING:
-	case WEIR_CHOICE:
+	case WEIR_TYPE_STRING:
+	case WEIR_TYPE_CHOICE:
 		return copy_string(reading, value);
-	case WEIR_INPUT:
-	case WEIR_OUTPUT:
-	case WEIR_INPUTS:
-	case WEIR_OUTPUTS:
+	case WEIR_TYPE_INPUT:
+	case WEIR_TYPE_OUTPUT:
+	case WEIR_TYPE_INPUTS:
+	case WEIR_TYPE_OUTPUTS:
 		return read_ports(reading, value);
 	}
 	return WEIR_OK;
@@ -301,17 +301,17 @@ const struct wr_setting *wr_values_setting(const weir_values *values, const char
 /* --- reading values --- */
 
 static const char *const getters[] = {
-	[WEIR_BOOL] = "weir_values_bool",
-	[WEIR_INT] = "weir_values_int",
-	[WEIR_NUMBER] = "weir_values_number",
-	[WEIR_STRING] = "weir_values_string",
-	[WEIR_DURATION] = "weir_values_int",
-	[WEIR_SIZE] = "weir_values_int",
-	[WEIR_CHOICE] = "weir_values_string",
-	[WEIR_INPUT] = "weir_values_int",
-	[WEIR_OUTPUT] = "weir_values_int",
-	[WEIR_INPUTS] = "weir_values_count and weir_values_at",
-	[WEIR_OUTPUTS] = "weir_values_count and weir_values_at",
+	[WEIR_TYPE_BOOL] = "weir_values_bool",
+	[WEIR_TYPE_INT] = "weir_values_int",
+	[WEIR_TYPE_NUMBER] = "weir_values_number",
+	[WEIR_TYPE_STRING] = "weir_values_string",
+	[WEIR_TYPE_DURATION] = "weir_values_int",
+	[WEIR_TYPE_SIZE] = "weir_values_int",
+	[WEIR_TYPE_CHOICE] = "weir_values_string",
+	[WEIR_TYPE_INPUT] = "weir_values_int",
+	[WEIR_TYPE_OUTPUT] = "weir_values_int",
+	[WEIR_TYPE_INPUTS] = "weir_values_count and weir_values_at",
+	[WEIR_TYPE_OUTPUTS] = "weir_values_count and weir_values_at",
 };
 
 /* An error in the kind's code: wr_values_judge fails its start. Only the first request is recorded. */
@@ -354,45 +354,46 @@ static const struct wr_setting *declared_setting(const weir_values *values, cons
 
 bool weir_values_bool(const weir_values *values, const char *name)
 {
-	return declared_setting(values, name, 1u << WEIR_BOOL)->integer != 0;
+	return declared_setting(values, name, 1u << WEIR_TYPE_BOOL)->integer != 0;
 }
 
 int64_t weir_values_int(const weir_values *values, const char *name)
 {
 	const struct wr_setting *setting =
 		declared_setting(values, name,
-				 1u << WEIR_INT | 1u << WEIR_DURATION | 1u << WEIR_SIZE | 1u << WEIR_INPUT |
-					 1u << WEIR_OUTPUT);
+				 1u << WEIR_TYPE_INT | 1u << WEIR_TYPE_DURATION | 1u << WEIR_TYPE_SIZE |
+					 1u << WEIR_TYPE_INPUT | 1u << WEIR_TYPE_OUTPUT);
 
 	return setting->port_count ? setting->ports[0] : setting->integer;
 }
 
 double weir_values_number(const weir_values *values, const char *name)
 {
-	return declared_setting(values, name, 1u << WEIR_NUMBER)->number;
+	return declared_setting(values, name, 1u << WEIR_TYPE_NUMBER)->number;
 }
 
 const char *weir_values_string(const weir_values *values, const char *name)
 {
-	const char *string = declared_setting(values, name, 1u << WEIR_STRING | 1u << WEIR_CHOICE)->string;
+	const char *string =
+		declared_setting(values, name, 1u << WEIR_TYPE_STRING | 1u << WEIR_TYPE_CHOICE)->string;
 
 	return string ? string : "";
 }
 
 size_t weir_values_count(const weir_values *values, const char *name)
 {
-	return declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS)->port_count;
+	return declared_setting(values, name, 1u << WEIR_TYPE_INPUTS | 1u << WEIR_TYPE_OUTPUTS)->port_count;
 }
 
 unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 {
 	const struct wr_setting *setting =
-		declared_setting(values, name, 1u << WEIR_INPUTS | 1u << WEIR_OUTPUTS);
+		declared_setting(values, name, 1u << WEIR_TYPE_INPUTS | 1u << WEIR_TYPE_OUTPUTS);
 
 	return i < setting->port_count ? setting->ports[i] : 0;
 }
 
-weir_status weir_duration_read(const char *text, int64_t *out)
+weir_status weir_duration_parse(const char *text, int64_t *out)
 {
 	int64_t ns;
 	const char *wrong = wr_duration_read(text, &ns);

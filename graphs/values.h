@@ -48,7 +48,7 @@ void wr_values_destroy(weir_values *values); /* NULL is fine */
 weir_status wr_values_judge(const weir_values *values);
 const struct wr_setting *wr_values_setting(const weir_values *values,
 					   const char *name); /* NULL: no such parameter */
-bool wr_parameter_is_input(const weir_parameter *parameter);  /* WEIR_INPUT, WEIR_INPUTS */
+bool wr_parameter_is_input(const weir_parameter *parameter);  /* WEIR_TYPE_INPUT, WEIR_TYPE_INPUTS */
 bool wr_parameter_is_output(const weir_parameter *parameter);
 
 #endif

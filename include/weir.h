@@ -4,8 +4,21 @@
  * This header is the reference manual. Its order: status, kinds (operators, conditions), registry,
  * description, graph, messages, streams, what an operator may call, inlets and outlets, running, counts.
  *
+ * Names: a type is weir_<noun>, a function weir_<noun>_<what>, a constant WEIR_<KIND>_<what>. A function that
+ * makes something is named by a verb, the same verb for the same kind of making:
+ *   create   makes an object; the caller owns it and destroys (a message: unrefs) it
+ *   open     makes an object from a file; read, parse: from a file, from a text
+ *   wrap     makes an object around something of the caller's, which must outlive it
+ *   add      puts something new into the object, which owns it
+ *   record   gives a fence, print and explain give a text
+ * A getter has no verb: it is named by what it returns, which belongs to its parent.
+ *
+ * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
+ * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
+ * default can be named, it is -1.
+ *
  * Words used below:
- *   gives, **out    the caller owns the result and destroys it
+ *   gives, *out     the caller owns the result and destroys it
  *   takes           the library owns the argument after the call
  *   borrows         the callee uses it during the call only, or for as long as the comment says
  *   getter          the returned object belongs to its parent
@@ -14,9 +27,10 @@
  *
  * Time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t. A struct that the
  * caller fills begins with `size` (its sizeof); a struct without it is refused by name. Zero is the default
- * of every other field. A function that returns weir_status returns a negative one on failure, leaves **out
- * untouched, and sets weir_last_error(). A pointer may be NULL only where the comment says so. Passing the
- * NULL of a stream call that failed makes the next call fail with the same error.
+ * of every other field, except of an index, whose zero is the first. A function that returns weir_status
+ * returns a negative one on failure, leaves **out untouched, and sets weir_last_error(). A pointer may be
+ * NULL only where the comment says so. Passing the NULL of a stream call that failed makes the next call fail
+ * with the same error.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -41,7 +55,7 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION "0.1.0"
-#define WEIR_ABI     2u /* incremented when a change of the tables below breaks older plugins */
+#define WEIR_ABI     3u /* incremented when a change of the tables below breaks older plugins */
 
 /* ---------------------------------------------------------------------------------------------- status -- */
 
@@ -77,7 +91,7 @@ WEIR_API const char *weir_last_error(void);
  * where the next call continues. weir's errors, reports, outcomes and explanations are escaped already; file
  * names that the caller passed in are not. Thread: any.
  */
-WEIR_API size_t weir_text_shown(char *out, size_t room, const char **text);
+WEIR_API size_t weir_text_escape(const char **text, size_t room, char *out);
 /* The WEIR_VERSION that the running library was built with. */
 WEIR_API const char *weir_version(void);
 
@@ -115,23 +129,23 @@ typedef struct weir_values weir_values;
  * A point in a stream: a plain value that may outlive its stream. {0, 0} is no fence and counts as complete.
  */
 typedef struct {
-	uint64_t stream, point;
+	uint64_t stream, value;
 } weir_fence;
 
 /* ------------------------------------------------------------------------ kinds: parameters and values -- */
 
 typedef enum {
-	WEIR_BOOL = 1,
-	WEIR_INT,
-	WEIR_NUMBER,
-	WEIR_STRING,
-	WEIR_DURATION, /* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
-	WEIR_SIZE,     /* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
-	WEIR_CHOICE,   /* one of `choices`: read with weir_values_string */
-	WEIR_INPUT,    /* the name of an input port of the entity: weir_values_int gives its index */
-	WEIR_OUTPUT,   /* the name of an output port */
-	WEIR_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
-	WEIR_OUTPUTS,
+	WEIR_TYPE_BOOL = 1,
+	WEIR_TYPE_INT,
+	WEIR_TYPE_NUMBER,
+	WEIR_TYPE_STRING,
+	WEIR_TYPE_DURATION, /* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
+	WEIR_TYPE_SIZE,     /* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
+	WEIR_TYPE_CHOICE,   /* one of `choices`: read with weir_values_string */
+	WEIR_TYPE_INPUT,    /* the name of an input port of the entity: weir_values_int gives its index */
+	WEIR_TYPE_OUTPUT,   /* the name of an output port */
+	WEIR_TYPE_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
+	WEIR_TYPE_OUTPUTS,
 } weir_parameter_type;
 
 /* One parameter of an operator or a condition. */
@@ -143,8 +157,8 @@ typedef struct {
 				 `true`); NULL: the parameter is required */
 	const char *help;     /* one line: what it means, its unit */
 	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
-				 that is not negative, or for WEIR_INT any */
-	const char *choices;  /* WEIR_CHOICE: "pop|reject|fault" */
+				 that is not negative, or for WEIR_TYPE_INT any */
+	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault" */
 } weir_parameter;
 
 /*
@@ -157,7 +171,7 @@ WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
 WEIR_API double weir_values_number(const weir_values *values, const char *name);
 /* Borrowed while the graph lives. */
 WEIR_API const char *weir_values_string(const weir_values *values, const char *name);
-/* WEIR_INPUTS, WEIR_OUTPUTS. */
+/* WEIR_TYPE_INPUTS, WEIR_TYPE_OUTPUTS. */
 WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
 /* Index of the i-th port. */
 WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
@@ -166,16 +180,16 @@ WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, si
  * Parses a duration as graph files write it ("10ms", "1.5s", "5min"): gives ns. Thread: any. Fails:
  * WEIR_E_INVALID.
  */
-WEIR_API weir_status weir_duration_read(const char *text, int64_t *out);
+WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
 
 /* ------------------------------------------------------------------------------------ kinds: operators -- */
 
 /* Flags of a port. */
 enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
 /* Kinds of messages, as a mask; 0 = any. */
-enum { WEIR_EMPTY = 1, WEIR_BYTES = 2, WEIR_TENSOR = 4, WEIR_USER = 8 };
-typedef enum { WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT } weir_policy;
-#define WEIR_ALL UINT32_MAX /* take: all messages that are queued */
+enum { WEIR_KIND_EMPTY = 1, WEIR_KIND_BYTES = 2, WEIR_KIND_TENSOR = 4, WEIR_KIND_USER = 8 };
+typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLICY_FAULT } weir_policy;
+#define WEIR_TAKE_ALL UINT32_MAX /* take: all messages that are queued */
 
 /*
  * A port. OPTIONAL: may stay unconnected. Messages emitted on an unconnected output are dropped and counted;
@@ -196,7 +210,7 @@ typedef struct {
 	unsigned kinds;     /* mask of accepted kinds. Refused: a connection between ports with no
 			       kind in common and, in a run, a message of another kind */
 	uint32_t capacity;  /* inputs: messages per connection; 0 = 1; at most 65536 */
-	uint32_t take;      /* inputs: messages that one tick receives; 0 = 1; WEIR_ALL */
+	uint32_t take;      /* inputs: messages that one tick receives; 0 = 1; WEIR_TAKE_ALL */
 	uint32_t max_emits; /* outputs: messages that one tick may emit; 0 = 1 */
 	weir_policy policy; /* inputs: what happens when a queue is full */
 	const char *help;
@@ -239,7 +253,7 @@ typedef struct {
 
 /* ----------------------------------------------------------------------------------- kinds: conditions -- */
 
-typedef enum { WEIR_GATHERING, WEIR_CONTENT } weir_phase;
+typedef enum { WEIR_PHASE_GATHERING, WEIR_PHASE_CONTENT } weir_phase;
 
 /*
  * What weir_entity_tell told a condition. NOTHING until the first tell in this run or before its start.
@@ -268,7 +282,7 @@ typedef struct {
 	size_t size;
 	const char *name, *help;
 	size_t state_size;
-	const weir_parameter *parameters; /* those of type WEIR_INPUT(S)/WEIR_OUTPUT(S) name the
+	const weir_parameter *parameters; /* those of type WEIR_TYPE_INPUT(S)/WEIR_TYPE_OUTPUT(S) name the
 					     ports that the condition is about */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
@@ -292,12 +306,12 @@ WEIR_API int64_t weir_view_began(const weir_view *view);
 /* When the run began, on the same clock. */
 WEIR_API int64_t weir_view_started(const weir_view *view);
 /* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
-WEIR_API void weir_view_count_lost(const weir_view *view, uint64_t ticks);
+WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
 /* Messages in all queues of the port: inbox + front. */
 WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
 /* Messages in the port's least filled queue. */
 WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
-/* Messages a tick needs: the port's take, 1 for WEIR_ALL. */
+/* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL. */
 WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
@@ -332,7 +346,7 @@ WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
  * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
  * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
  */
-WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room);
+WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out);
 
 /* Content conditions only: the number of messages in the port's front, which the next tick receives. */
 WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
@@ -340,7 +354,7 @@ WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned i
 /*
  * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
  */
-WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room);
+WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out);
 
 /*
  * The verdict: each ask gives exactly one of ready, never, wait; several wait calls add up their wake
@@ -415,20 +429,21 @@ typedef struct {
 	unsigned line, column;      /* from 1; 0: not read from a text */
 	const char *text;           /* one line: what is wrong and the remedy */
 	bool warning;
-} weir_report;
-typedef void weir_report_fn(const weir_report *report, void *arg); /* borrows the report for the call */
+} weir_diagnostic;
+typedef void weir_diagnostic_fn(const weir_diagnostic *report,
+				void *arg); /* borrows the report for the call */
 
 /*
  * Syntax errors are reported to fn as well (it may be NULL); weir_last_error() returns the first one. Fails:
  * WEIR_E_IO, WEIR_E_INVALID, WEIR_E_NOMEM.
  */
-WEIR_API weir_status weir_description_read(weir_description **out, const char *path, weir_report_fn *fn,
-					   void *arg);
-WEIR_API weir_status weir_description_parse(weir_description **out, const char *json, size_t length,
-					    weir_report_fn *fn, void *arg);
+WEIR_API weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg,
+					   weir_description **out);
+WEIR_API weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn,
+					    void *arg, weir_description **out);
 WEIR_API weir_status weir_description_create(weir_description **out);
-WEIR_API weir_status weir_description_add(weir_description *description, const char *entity,
-					  const char *operator_name);
+WEIR_API weir_status weir_description_add_entity(weir_description *description, const char *entity,
+						 const char *operator_name);
 /* "blur.out", "write.in". */
 WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
 					      const char *to);
@@ -438,7 +453,7 @@ WEIR_API weir_status weir_description_connect(weir_description *description, con
  * into partitions; the remainder is one more partition. A green context names one of them.
  */
 enum {
-	WEIR_STREAM_BLOCKING = 1
+	WEIR_STREAM_POOL_BLOCKING = 1
 }; /* flags of a stream pool: its streams and CUDA's
       legacy default stream wait for each other */
 typedef struct {
@@ -459,18 +474,20 @@ typedef struct {
 	unsigned flags; /* must be 0 */
 	const uint32_t *sms_per_partition;
 	size_t num_partitions;
-	uint32_t min_sm_size;     /* the least size of a partition; 0: 2 */
-	uint32_t default_context; /* the pool's default partition, counted from 1; 0: the
-				     remainder, or the last one if nothing remains */
-	bool is_default;          /* entities that name no pool and no
-				     context use its default context */
+	uint32_t min_sm_size; /* the least size of a partition; 0: 2 */
+	int default_context;  /* index of the pool's default partition; -1: the
+				 remainder, or the last one if nothing remains */
+	bool is_default;      /* entities that name no pool and no
+				 context use its default context */
 } weir_green_context_pool;
 WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
 						      const weir_stream_pool *pool);
 WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
 							     const weir_green_context_pool *pool);
-#define WEIR_REMAINDER (-2)
-/* index: of a partition; -1: the pool's default; WEIR_REMAINDER: what the listed partitions leave. */
+#define WEIR_PARTITION_REMAINDER (-2)
+/* index: of a partition, from 0; -1: the pool's default; WEIR_PARTITION_REMAINDER: what the listed partitions
+ * leave.
+ */
 WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
 							const char *pool, int index);
 /* Lets the entity use the resource; one call per resource. */
@@ -491,8 +508,8 @@ WEIR_API weir_status weir_description_set(weir_description *description, const c
  * Checks all that can be checked without running. Reports all errors and warnings, in the order of the text.
  */
 WEIR_API weir_status weir_description_check(const weir_description *description,
-					    const weir_registry *registry, weir_report_fn *fn, void *arg);
-typedef enum { WEIR_AS_TEXT, WEIR_AS_JSON, WEIR_AS_DOT } weir_format;
+					    const weir_registry *registry, weir_diagnostic_fn *fn, void *arg);
+typedef enum { WEIR_FORMAT_TEXT, WEIR_FORMAT_JSON, WEIR_FORMAT_DOT } weir_format;
 /*
  * Gives the resolved graph, defaults filled in, as text that ends with a newline; free it with
  * weir_text_free.
@@ -508,10 +525,10 @@ WEIR_API void weir_description_destroy(weir_description *description);
  * Borrows the registry while the graph lives; copies what it needs of the description. Fails: WEIR_E_INVALID
  * (weir_last_error() has the first error), WEIR_E_NOMEM.
  */
-WEIR_API weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
-				       const weir_description *description);
+WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir_description *description,
+				       weir_graph **out);
 /* Read + create with the built-ins. */
-WEIR_API weir_status weir_graph_open(weir_graph **out, const char *path);
+WEIR_API weir_status weir_graph_open(const char *path, weir_graph **out);
 /* Getter; NULL if there is no entity of that name. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
@@ -542,19 +559,19 @@ WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
 /*
- * A tensor in DLPack's terms. strides: in elements; NULL: dense and row-major. device: WEIR_HOST or a GPU's
- * index.
+ * A tensor in DLPack's terms. strides: in elements; NULL: dense and row-major. device: WEIR_DEVICE_HOST or a
+ * GPU's index.
  */
 typedef struct {
 	size_t size;
 	void *data;
-	int32_t device, dimensions; /* at most WEIR_DIMENSIONS */
+	int32_t device, dimensions; /* at most WEIR_DIMENSIONS_MAX */
 	const int64_t *shape, *strides;
 	uint8_t code, bits; /* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
 	uint16_t lanes;     /* 0 = 1 */
 } weir_tensor;
-#define WEIR_DIMENSIONS 8
-#define WEIR_HOST       (-1)
+#define WEIR_DIMENSIONS_MAX 8
+#define WEIR_DEVICE_HOST    (-1)
 
 /*
  * A message is a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. It is
@@ -562,24 +579,25 @@ typedef struct {
  * must not outlive it. Creating one: Thread: any, but not while a scheduler is being created for the graph,
  * since that may replace a failed backend.
  */
-WEIR_API weir_status weir_message_empty(weir_message **out, weir_graph *graph);
+WEIR_API weir_status weir_message_create_empty(weir_graph *graph, weir_message **out);
 /* Bytes of host memory, not cleared; fill them through weir_message_data. */
-WEIR_API weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes);
+WEIR_API weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out);
 /*
  * Gives a dense tensor with the shape, type and device of `like` (data and strides are ignored). The memory
- * comes from a pool and is not cleared. Before a scheduler was created only WEIR_HOST works. Fails:
+ * comes from a pool and is not cleared. Before a scheduler was created only WEIR_DEVICE_HOST works. Fails:
  * WEIR_E_NOMEM, WEIR_E_INVALID (no such device, bad shape).
  */
-WEIR_API weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like);
+WEIR_API weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like,
+						weir_message **out);
 /*
  * Wraps the caller's memory. destroy(arg) runs once, when host and GPU no longer use it: on a worker, on the
  * caller's thread that drops the last reference, or, for messages left by a run or a graph, on the thread
  * that ends it. It never runs on the driver's thread.
  */
-WEIR_API weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
-				       void (*destroy)(void *arg), void *arg);
-WEIR_API weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer,
-				       void (*destroy)(void *pointer));
+WEIR_API weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor,
+					      void (*destroy)(void *arg), void *arg, weir_message **out);
+WEIR_API weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *pointer),
+					    weir_message **out);
 WEIR_API weir_message *weir_message_ref(weir_message *message); /* returns it */
 /* NULL is allowed. An unref too many is detected where possible and fails the run. */
 WEIR_API void weir_message_unref(weir_message *message);
@@ -589,7 +607,7 @@ WEIR_API void weir_message_unref(weir_message *message);
  * a true answer weir counts the caller as a producer of the payload.
  */
 WEIR_API bool weir_message_unique(const weir_message *message);
-/* WEIR_EMPTY, WEIR_BYTES, WEIR_TENSOR or WEIR_USER. */
+/* WEIR_KIND_EMPTY, WEIR_KIND_BYTES, WEIR_KIND_TENSOR or WEIR_KIND_USER. */
 WEIR_API unsigned weir_message_kind(const weir_message *message);
 /* Getter; NULL if the payload is not a tensor. */
 WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);
@@ -601,7 +619,7 @@ WEIR_API size_t weir_message_size(const weir_message *message);
  * Declares that the work before `fence` reads the payload, so that the payload outlives that work. Needed for
  * streams whose use weir does not see.
  */
-WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
+WEIR_API weir_status weir_message_add_reader(weir_message *message, weir_fence fence);
 /*
  * For a program outside of ticks: declares that the work before `fence` produces the payload, so that the
  * program need not wait before the push. Gates and device waits of the receivers wait for the fence, and the
@@ -609,9 +627,9 @@ WEIR_API weir_status weir_message_use(weir_message *message, weir_fence fence);
  * knows what they enqueue on its own streams. Fails: WEIR_E_INVALID: the fence was never recorded, or the
  * message was pushed or emitted and weir_message_unique has not returned true since.
  */
-WEIR_API weir_status weir_message_produced(weir_message *message, weir_fence fence);
+WEIR_API weir_status weir_message_add_producer(weir_message *message, weir_fence fence);
 /* The fences of the work that produces the payload: returns how many, writes at most `room` of them. */
-WEIR_API size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room);
+WEIR_API size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out);
 
 /* ------------------------------------------------------------------------------------- streams, fences -- */
 
@@ -646,12 +664,12 @@ WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);
  * Makes a stream of the caller known to weir (native NULL: CUDA's legacy default stream of that device). The
  * native stream must outlive the graph or be unwrapped first. The wrapped one may be passed to set_stream and
  * synchronize_streams below and so travel with messages. Work that the caller enqueues on it outside of a
- * tick is not fenced automatically: record it and pass the fence to weir_message_use. Needs a scheduler.
- * Fails: WEIR_E_UNSUPPORTED without CUDA. After the native stream was destroyed, unwrapping it between runs
- * is the only legal call: CUDA cannot detect a destroyed stream, so any other use is undefined (an error or a
- * crash).
+ * tick is not fenced automatically: record it and pass the fence to weir_message_add_reader. Needs a
+ * scheduler. Fails: WEIR_E_UNSUPPORTED without CUDA. After the native stream was destroyed, unwrapping it
+ * between runs is the only legal call: CUDA cannot detect a destroyed stream, so any other use is undefined
+ * (an error or a crash).
  */
-WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native);
+WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *native, weir_stream **out);
 /*
  * Ends weir's use of the native stream. NULL is allowed. Fails: WEIR_E_BUSY: a run is on, or work recorded on
  * the stream is not complete.
@@ -659,12 +677,12 @@ WEIR_API weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int 
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 /*
  * Gives a stream for a program outside of ticks, on every backend: to launch, copy, wait and record, one
- * thread at a time. Pass its fences to weir_message_produced and weir_message_use. The graph owns the stream,
- * which lives as long as the graph stays on its backend (on `sim`: as long as the scheduler); create one and
- * keep it. On `sim` each call advances the simulated time, inside or outside of a run. Needs a scheduler.
- * Fails: WEIR_E_INVALID: no such device, or called on a worker.
+ * thread at a time. Pass its fences to weir_message_add_producer and weir_message_add_reader. The graph owns
+ * the stream, which lives as long as the graph stays on its backend (on `sim`: as long as the scheduler);
+ * create one and keep it. On `sim` each call advances the simulated time, inside or outside of a run. Needs a
+ * scheduler. Fails: WEIR_E_INVALID: no such device, or called on a worker.
  */
-WEIR_API weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out);
+WEIR_API weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **out);
 /*
  * Makes later work of the stream wait, on the device, for the caller's cudaEvent_t. Source:
  * cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED without CUDA.
@@ -686,7 +704,7 @@ WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_
 /*
  * Makes later work of the caller's cudaStream_t (NULL: the legacy default stream) wait, on the device, for
  * the fence; does nothing if it is complete. Lets the taker of an early outlet continue without a wait on the
- * host; it declares its reading by weir_message_use. Source: cudaStreamWaitEvent. Thread: any. Fails:
+ * host; it declares its reading by weir_message_add_reader. Source: cudaStreamWaitEvent. Thread: any. Fails:
  * WEIR_E_UNSUPPORTED without CUDA; else as weir_fence_query.
  */
 WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
@@ -757,8 +775,8 @@ WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned
  * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If it runs out of
  * memory, the tick fails when it ends.
  */
-WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i,
-					     weir_stream **out, size_t room);
+WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
+					     weir_stream **out);
 /*
  * Gives another stream of the entity's pool: taken at the first call with that name, kept for the run,
  * carried by no message. Also in start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED: the
@@ -795,8 +813,8 @@ WEIR_API int weir_context_device(const weir_context *context);
  * memory. It lives at least until the work of this tick is complete, even if it is unref'd right after a
  * launch; so it can serve as a temporary.
  */
-WEIR_API weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
-					weir_message **out);
+WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+						weir_message **out);
 /* Makes this tick the entity's last one, e.g. when a source has no more data. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /*
@@ -825,9 +843,9 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
  * soon as they are emitted; wait for their weir_message_fences before you touch the payload.
  */
 enum { WEIR_OUTLET_EARLY = 1 }; /* flags of an outlet */
-WEIR_API weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out);
-WEIR_API weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
-				       weir_outlet **out);
+WEIR_API weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out);
+WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t capacity,
+					   unsigned flags, weir_outlet **out);
 /*
  * Pushes a message; takes it on OK only. timeout 0: does not wait for room; negative: waits without limit.
  * Thread: any. Fails: WEIR_E_BUSY: no room and timeout 0, or a full `fault` queue. WEIR_E_TIMEOUT.
@@ -841,7 +859,7 @@ WEIR_API void weir_inlet_close(weir_inlet *inlet); /* no more messages in this r
  * Gives a message. timeout 0: does not wait; negative: waits without limit. Thread: any but a worker. Fails:
  * WEIR_E_TIMEOUT. WEIR_E_CLOSED: the outlet is empty, and the run has ended or the sender is done.
  */
-WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns);
+WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out);
 /*
  * A descriptor for the program's own loop. It is readable while a take would return at once, with a message
  * or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable before the
@@ -856,7 +874,7 @@ WEIR_API int weir_outlet_fd(weir_outlet *outlet);
  * and on the loop's thread, possibly on several at once. NULL: no function. Fails: WEIR_E_BUSY while a run is
  * on.
  */
-WEIR_API weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
+WEIR_API weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
 
 /* --------------------------------------------------------------------------------------------- running -- */
 
@@ -874,7 +892,7 @@ enum {
 	WEIR_GIVEN_DRAIN = 2,
 	WEIR_GIVEN_DEADLOCK_GRACE = 4,
 	WEIR_GIVEN_MAX_DURATION = 8,
-	WEIR_GIVEN_SPIN = 16
+	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
 typedef struct {
@@ -889,8 +907,8 @@ typedef struct {
 				      0: 5 s; negative: no time at all */
 	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
 	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
-	int64_t spin_ns;           /* how long an idle worker spins while GPU signals are
-				      outstanding; 0: not at all */
+	int64_t worker_spin_ns;    /* how long an idle worker spins while GPU signals are
+			       outstanding; 0: not at all */
 	void *event_base;          /* the caller's libevent base instead of weir's loop thread;
 				      the base's thread also calls start, wait and destroy.
 				      weir keeps one event in the base from start to the end of
@@ -945,8 +963,8 @@ typedef struct {
  * Creates a scheduler for the graph; NULL options: all defaults. Fails: WEIR_E_BUSY: the graph has a
  * scheduler; WEIR_E_DEVICE: the backend is not available here; WEIR_E_INVALID, WEIR_E_NOMEM, WEIR_E_IO.
  */
-WEIR_API weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
-					   const weir_scheduler_options *options);
+WEIR_API weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
+					   weir_scheduler **out);
 /* start, then wait; returns the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
 /*
@@ -977,7 +995,7 @@ WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
 WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
 /*
  * Returns true if a run is on and ending: it drains, or it was cut short and waits for work in progress.
- * weir_scheduler_why names what delays the end. Thread: any.
+ * weir_scheduler_explain_line names what delays the end. Thread: any.
  */
 WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
 /* "cuda: NVIDIA H100", "host", "sim: seed 7". */
@@ -998,7 +1016,7 @@ WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn 
  * behind them, then inlets that keep the run open. "": no entity waits. Free it with weir_text_free. Thread:
  * any but a worker. Fails: WEIR_E_NOMEM.
  */
-WEIR_API weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out);
+WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out);
 
 typedef struct {
 	size_t size;

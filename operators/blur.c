@@ -93,7 +93,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "radius",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "2",
 		.min = 0,
 		.max = RADIUS_MAX,
@@ -106,7 +106,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device",
 	},
 	{.name = NULL},
@@ -116,7 +116,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "the blurred image, of the same size",
 	},
 	{.name = NULL},
@@ -139,7 +139,7 @@ static weir_status blur(weir_context *context, void *state, weir_message *messag
 	weir_status status = wr_image_on_device(context, message, &box.image);
 
 	if (!status)
-		status = weir_context_alloc(context, weir_message_tensor(message), false, &out);
+		status = weir_context_create_tensor(context, weir_message_tensor(message), false, &out);
 	if (status)
 		return status;
 	box.from = weir_message_data(message);

@@ -9,7 +9,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "duration",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.fallback = "\"10ms\"",
 		.help = "time that each message keeps its worker busy",
 	},

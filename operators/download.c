@@ -5,7 +5,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "a tensor on the device",
 	},
 	{.name = NULL},
@@ -15,7 +15,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "its copy in pinned host memory",
 	},
 	{.name = NULL},

@@ -8,7 +8,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "bytes",
-		.type = WEIR_SIZE,
+		.type = WEIR_TYPE_SIZE,
 		.fallback = "0",
 		.max = INT64_C(1) << 40,
 		.help = "size of each message; 0: empty messages",
@@ -20,7 +20,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_EMPTY | WEIR_BYTES,
+		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES,
 		.help = "one message a tick",
 	},
 	{.name = NULL},
@@ -47,8 +47,8 @@ static weir_status compute(weir_context *context, void *state)
 	const struct ping *self = state;
 	weir_graph *graph = weir_context_graph(context);
 	weir_message *message = NULL;
-	weir_status status = self->bytes ? weir_message_bytes(&message, graph, self->bytes)
-					 : weir_message_empty(&message, graph);
+	weir_status status = self->bytes ? weir_message_create_bytes(graph, self->bytes, &message)
+					 : weir_message_create_empty(graph, &message);
 
 	if (status)
 		return status;

@@ -25,14 +25,14 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "path",
-		.type = WEIR_STRING,
+		.type = WEIR_TYPE_STRING,
 		.help = "a PNG file, or a folder whose *.png are read in the order of their names; "
 			"at most 32768 x 32768 pixels",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "repeat",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "1",
 		.min = 0,
 		.max = INT32_MAX,
@@ -45,7 +45,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1, 3 or 4 channels] in pinned host memory",
 	},
 	{.name = NULL},
@@ -142,14 +142,14 @@ static weir_status alloc(weir_context *context, struct wr_image image, weir_mess
 	const int64_t shape[] = {image.height, image.width, image.channels};
 	const weir_tensor like = {
 		.size = sizeof(weir_tensor),
-		.device = WEIR_HOST,
+		.device = WEIR_DEVICE_HOST,
 		.dimensions = 3,
 		.shape = shape,
 		.code = 1,
 		.bits = 8,
 	};
 
-	return weir_context_alloc(context, &like, true, out);
+	return weir_context_create_tensor(context, &like, true, out);
 }
 
 static weir_status read_picture(weir_context *context, struct wr_picture *picture, const char *file)

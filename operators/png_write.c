@@ -25,21 +25,21 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "directory",
-		.type = WEIR_STRING,
+		.type = WEIR_TYPE_STRING,
 		.fallback = "\"out\"",
 		.help = "the folder to write to; created if missing",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "prefix",
-		.type = WEIR_STRING,
+		.type = WEIR_TYPE_STRING,
 		.fallback = "\"frame\"",
 		.help = "prefix of the files' names: frame000000.png, frame000001.png, ...",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "compression",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "3",
 		.min = 0,
 		.max = 9,
@@ -48,7 +48,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "every",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "1",
 		.min = 1,
 		.max = INT64_MAX,
@@ -61,7 +61,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1 to 4 channels] in host memory, finished",
 	},
 	{.name = NULL},

@@ -17,7 +17,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "every",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "1",
 		.min = 1,
 		.max = INT64_MAX,
@@ -26,7 +26,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "quiet",
-		.type = WEIR_BOOL,
+		.type = WEIR_TYPE_BOOL,
 		.fallback = "false",
 		.help = "prints nothing",
 	},
@@ -81,7 +81,7 @@ static bool unfinished(weir_context *context, const weir_message *message)
 {
 	enum { ROOM = 16 };
 	weir_fence fences[ROOM];
-	size_t count = weir_message_fences(message, fences, ROOM);
+	size_t count = weir_message_fences(message, ROOM, fences);
 
 	if (count > ROOM)
 		return true;
@@ -95,7 +95,7 @@ static void add_payload(weir_context *context, char *line, size_t room, const we
 {
 	const weir_tensor *tensor = weir_message_tensor(message);
 
-	if (tensor && tensor->device != WEIR_HOST)
+	if (tensor && tensor->device != WEIR_DEVICE_HOST)
 		return;
 	if (unfinished(context, message))
 		snprintf(line + strlen(line), room - strlen(line), ", not finished on the device");
@@ -111,11 +111,11 @@ static void describe(weir_context *context, char *line, size_t room, const weir_
 
 	snprintf(line, room, "%s: tick %" PRIu64 ": %s", weir_entity_name(weir_context_entity(context)),
 		 weir_context_tick(context),
-		 tensor               ? wr_tensor_text(tensor, text)
-		 : kind == WEIR_BYTES ? "bytes"
-		 : kind == WEIR_USER  ? "user"
-				      : "empty");
-	if (tensor || kind == WEIR_BYTES)
+		 tensor                    ? wr_tensor_text(tensor, text)
+		 : kind == WEIR_KIND_BYTES ? "bytes"
+		 : kind == WEIR_KIND_USER  ? "user"
+					   : "empty");
+	if (tensor || kind == WEIR_KIND_BYTES)
 		add_payload(context, line, room, message);
 }
 

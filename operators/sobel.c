@@ -24,7 +24,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device",
 	},
 	{.name = NULL},
@@ -34,7 +34,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "its edges, one channel",
 	},
 	{.name = NULL},
@@ -51,7 +51,7 @@ static weir_status alloc_edges(weir_context *context, struct wr_image image, wei
 		.bits = 8,
 	};
 
-	return weir_context_alloc(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, false, out);
 }
 
 static weir_status sobel(weir_context *context, void *state, weir_message *message)

@@ -30,14 +30,14 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "duration",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.fallback = "\"1ms\"",
 		.help = "duration of the device work of each tick",
 	},
 	{
 		.size = sizeof(weir_parameter),
 		.name = "fault",
-		.type = WEIR_BOOL,
+		.type = WEIR_TYPE_BOOL,
 		.fallback = "false",
 		.help = "the device faults at the end of the work",
 	},
@@ -59,7 +59,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.flags = WEIR_PORT_OPTIONAL,
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint64 [2] on the device, written by the work: the tick, the duration",
 	},
 	{.name = NULL},
@@ -101,7 +101,7 @@ static weir_status compute(weir_context *context, void *state)
 
 	if (!stream)
 		return WEIR_E_DEVICE; /* weir_last_error has the reason */
-	status = weir_context_alloc(context, &like, false, &out);
+	status = weir_context_create_tensor(context, &like, false, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

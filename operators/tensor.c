@@ -17,7 +17,7 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 	for (int32_t i = 0; i < tensor->dimensions && at < WR_TENSOR_TEXT; i++)
 		at += (size_t)snprintf(text + at, WR_TENSOR_TEXT - at, "%s%" PRId64, i ? ", " : "",
 				       tensor->shape[i]);
-	if (at < WR_TENSOR_TEXT && tensor->device == WEIR_HOST)
+	if (at < WR_TENSOR_TEXT && tensor->device == WEIR_DEVICE_HOST)
 		snprintf(text + at, WR_TENSOR_TEXT - at, "] in host memory");
 	else if (at < WR_TENSOR_TEXT)
 		snprintf(text + at, WR_TENSOR_TEXT - at, "] on device %d", tensor->device);
@@ -67,7 +67,7 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 {
 	char text[WR_TENSOR_TEXT];
 
-	if (tensor->device == WEIR_HOST)
+	if (tensor->device == WEIR_DEVICE_HOST)
 		return WEIR_OK;
 	return weir_context_fail(context, "input 'in' is %s: put a 'download' before it",
 				 wr_tensor_text(tensor, text));
@@ -76,7 +76,8 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor)
 {
 	int device = weir_context_device(context);
-	const char *also = tensor->device == WEIR_HOST ? "" : ", with a stream pool of the same device";
+	const char *also =
+		tensor->device == WEIR_DEVICE_HOST ? "" : ", with a stream pool of the same device";
 	char text[WR_TENSOR_TEXT];
 
 	if (tensor->device == device)
@@ -98,7 +99,7 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 {
 	enum { ROOM = 16 };
 	weir_fence fences[ROOM];
-	size_t count = weir_message_fences(message, fences, ROOM);
+	size_t count = weir_message_fences(message, ROOM, fences);
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < count && i < ROOM && !status; i++)
@@ -123,7 +124,7 @@ static weir_status check_copy(weir_context *context, const weir_tensor *tensor, 
 					 wr_tensor_text(tensor, text));
 	if (!to_host || tensor->device == weir_context_device(context))
 		return WEIR_OK;
-	if (tensor->device == WEIR_HOST)
+	if (tensor->device == WEIR_DEVICE_HOST)
 		return weir_context_fail(context,
 					 "input 'in' is %s already: connect its receivers to its producer",
 					 wr_tensor_text(tensor, text));
@@ -155,7 +156,7 @@ weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_ho
 	stream = weir_context_stream(context);
 	if (!stream)
 		return WEIR_E_DEVICE; /* weir_last_error has the reason */
-	status = weir_context_alloc(context, tensor, to_host, &copy);
+	status = weir_context_create_tensor(context, tensor, to_host, &copy);
 	if (status)
 		return status;
 	status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),

@@ -5,7 +5,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "a tensor in host memory or on any device",
 	},
 	{.name = NULL},
@@ -15,7 +15,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "its copy on the device; a tensor that is there already is passed on",
 	},
 	{.name = NULL},

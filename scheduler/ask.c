@@ -248,7 +248,7 @@ bool wr_gate_ask(weir_view *view, unsigned input)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 	weir_fence fences[FENCES];
-	size_t pending = weir_view_pending(view, input, fences, FENCES);
+	size_t pending = weir_view_pending(view, input, FENCES, fences);
 
 	wr_verdict_clear(verdict);
 	if (pending)
@@ -391,7 +391,7 @@ static inline bool queue_has_room(struct wr_queue *queue, size_t need)
 {
 	uint64_t tail = wr_read(&queue->tail);
 
-	return queue->policy != WEIR_BLOCK || tail - queue->head_seen + need <= queue->capacity ||
+	return queue->policy != WEIR_POLICY_BLOCK || tail - queue->head_seen + need <= queue->capacity ||
 	       wr_queue_newest_room(queue, tail) >= need;
 }
 

@@ -73,7 +73,7 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 			     uint32_t input, uint32_t capacity, struct wr_connection **out)
 {
 	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
-	weir_policy policy = receiver ? receiver->inputs[input].plan->policy : WEIR_BLOCK;
+	weir_policy policy = receiver ? receiver->inputs[input].plan->policy : WEIR_POLICY_BLOCK;
 	weir_status status;
 
 	if (!connection)
@@ -134,7 +134,7 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 	*discarded += wr_queue_reset(&connection->queue);
 	connection->taken_over = false;
 	wr_store(&connection->gone, false);
-	for (uint32_t i = 0; !status && i < connection->initial; i++) {
+	for (uint32_t i = 0; !status && i < connection->initial_messages; i++) {
 		weir_message *message = NULL;
 		status = wr_message_empty(&message, pool);
 		if (!status)

@@ -43,7 +43,7 @@ struct wr_connection {
 	weir_entity *sender, *receiver; /* NULL: that end is an inlet or an outlet */
 	weir_inlet *inlet;
 	weir_outlet *outlet;
-	uint32_t output, input, initial;
+	uint32_t output, input, initial_messages;
 	char *from, *to;                 /* "blur.out", "write.in"; "inlet", "outlet" */
 	bool flagged;                    /* the receiver waits for its messages by completion flag */
 	_Atomic bool gone;               /* the receiver is DONE; stored after its state, before the poke */

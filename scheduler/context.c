@@ -79,11 +79,11 @@ const char *weir_context_sender(const weir_context *context, unsigned input, siz
 static const char *kind_word(unsigned kind)
 {
 	switch (kind) {
-	case WEIR_EMPTY:
+	case WEIR_KIND_EMPTY:
 		return "an empty message";
-	case WEIR_BYTES:
+	case WEIR_KIND_BYTES:
 		return "bytes";
-	case WEIR_TENSOR:
+	case WEIR_KIND_TENSOR:
 		return "a tensor";
 	default:
 		return "a user's pointer";
@@ -192,11 +192,11 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	return WEIR_OK;
 }
 
-weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
-			       weir_message **out)
+weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+				       weir_message **out)
 {
 	const weir_entity *entity = context->entity;
-	int device = on_host ? WEIR_HOST : entity->plan->device;
+	int device = on_host ? WEIR_DEVICE_HOST : entity->plan->device;
 	weir_message *message = NULL;
 	weir_status status =
 		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);

@@ -284,8 +284,8 @@ static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 	return !status;
 }
 
-size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, weir_stream **out,
-				    size_t room)
+size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
+				    weir_stream **out)
 {
 	weir_entity *entity = context->entity;
 	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;

@@ -242,7 +242,7 @@ static weir_status check_output_counts(const weir_entity *entity, const struct w
 
 	for (size_t i = 0; i < output->count; i++) {
 		struct wr_connection *connection = output->connections[i];
-		pushed += wr_read(&connection->queue.counters.pushed) - connection->initial;
+		pushed += wr_read(&connection->queue.counters.pushed) - connection->initial_messages;
 	}
 	if (pushed == output->total * output->count)
 		return WEIR_OK;
@@ -333,7 +333,7 @@ static void stop_operators(weir_scheduler *scheduler)
 static void wait_for_streams(weir_entity *entity, int64_t until)
 {
 	for (size_t i = 0; i < entity->own.count; i++)
-		if (entity->own.items[i].last.point)
+		if (entity->own.items[i].last.value)
 			(void)wr_fence_wait(entity->graph->system, entity->own.items[i].last, until);
 }
 

@@ -22,7 +22,7 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 	entity->input_count = plan->input_count;
 	for (size_t i = 0; i < plan->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool all = plan->inputs[i].take == WEIR_ALL;
+		bool all = plan->inputs[i].take == WEIR_TAKE_ALL;
 		input->plan = &plan->inputs[i];
 		input->take = all ? SIZE_MAX : plan->inputs[i].take;
 		input->need = all ? 1 : plan->inputs[i].take;
@@ -68,7 +68,7 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 	entity->condition_count++;
 	entity->wants_ticked |= plan->kind->ticked != NULL;
 	entity->timed |= plan->kind->ticked && !(plan->kind->flags & WEIR_CONDITION_TIMELESS);
-	if (plan->kind->phase == WEIR_GATHERING) {
+	if (plan->kind->phase == WEIR_PHASE_GATHERING) {
 		entity->gathering_count++;
 	} else {
 		entity->has_content = true;
@@ -89,7 +89,7 @@ static weir_status make_conditions(weir_entity *entity, const struct wr_plan_ent
 		status = add_condition(entity, &entity->graph->plan->in_flight);
 		entity->in_flight = entity->condition_count ? &entity->conditions[0] : NULL;
 	}
-	for (int phase = WEIR_GATHERING; phase <= WEIR_CONTENT; phase++)
+	for (int phase = WEIR_PHASE_GATHERING; phase <= WEIR_PHASE_CONTENT; phase++)
 		for (size_t i = 0; !status && i < count; i++)
 			if ((int)plan->conditions[i].kind->phase == phase)
 				status = add_condition(entity, &plan->conditions[i]);
@@ -321,7 +321,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 		input->next_served = 0;
 		fed |= input->count > 0;
 		for (size_t k = 0; k < input->count; k++)
-			rooted |= input->connections[k]->initial > 0;
+			rooted |= input->connections[k]->initial_messages > 0;
 		status = alloc_taken(input);
 		if (!status)
 			status = reset_set(input);

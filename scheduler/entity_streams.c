@@ -172,7 +172,7 @@ weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
 static bool has_unfenced_work(const struct wr_own_stream *own)
 {
 	return own->used || wr_stream_dirty(own->stream) ||
-	       wr_stream_recorded(own->stream) != own->last.point;
+	       wr_stream_recorded(own->stream) != own->last.value;
 }
 
 weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out)
@@ -370,7 +370,7 @@ weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
 {
 	for (size_t i = 0; i < entity->own.count; i++) {
 		const struct wr_own_stream *own = &entity->own.items[i];
-		if (own->ended && own->last.stream == fence.stream && own->last.point == fence.point)
+		if (own->ended && own->last.stream == fence.stream && own->last.value == fence.value)
 			return own->stream;
 	}
 	return NULL;

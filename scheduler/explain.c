@@ -77,11 +77,11 @@ static const char *condition_text(const weir_entity *entity, const struct wr_pla
 
 	for (; parameter && parameter->name; parameter++) {
 		const weir_port *port = NULL;
-		if (parameter->type == WEIR_INPUT)
+		if (parameter->type == WEIR_TYPE_INPUT)
 			port = entity->inputs[weir_values_int(values, parameter->name)].plan->port;
-		else if (parameter->type == WEIR_OUTPUT)
+		else if (parameter->type == WEIR_TYPE_OUTPUT)
 			port = entity->outputs[weir_values_int(values, parameter->name)].plan->port;
-		else if (parameter->type == WEIR_INPUTS)
+		else if (parameter->type == WEIR_TYPE_INPUTS)
 			port = entity->inputs[weir_values_at(values, parameter->name, 0)].plan->port;
 		if (port) {
 			snprintf(text, room, "%s on %s", plan->name, port->name);

@@ -38,7 +38,7 @@ static weir_status make_plan(struct wr_finisher *finisher, const char *port, uin
 	finisher->input = (struct wr_plan_input){.port = outlet_ports,
 						 .capacity = capacity,
 						 .take = 1,
-						 .policy = WEIR_REJECT,
+						 .policy = WEIR_POLICY_REJECT,
 						 .connections = 1};
 	finisher->plan = (struct wr_plan_entity){.kind = &outlet_operator,
 						 .stream_pool = WR_NO_POOL,

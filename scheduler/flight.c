@@ -80,7 +80,7 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	return pending;
 }
 
-size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, weir_fence *out, size_t room)
+size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out)
 {
 	weir_entity *entity = view->entity;
 	size_t pending;
@@ -187,7 +187,7 @@ static void update_most_in_flight(weir_entity *entity)
 
 	if (now <= most)
 		return;
-	if (now > GUESSED && !weir_view_tick_pending(&view, flight->done + (now + 1) / 2, NULL, 0))
+	if (now > GUESSED && !weir_view_tick_pending(&view, flight->done + (now + 1) / 2, 0, NULL))
 		now = flight->ticks - flight->done;
 	if (now > most)
 		wr_store_relaxed(&entity->counters.most_in_flight, now);

@@ -57,13 +57,13 @@ static weir_status make_connections(weir_graph *graph)
 		status = wr_graph_connect(graph, sender, plan->output, receiver, plan->input, capacity,
 					  &connection);
 		if (!status)
-			connection->initial = plan->initial;
+			connection->initial_messages = plan->initial_messages;
 	}
 	return status;
 }
 
-weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
-			      const weir_description *description)
+weir_status weir_graph_create(const weir_registry *registry, const weir_description *description,
+			      weir_graph **out)
 {
 	weir_graph *graph = wr_alloc(1, sizeof *graph);
 	weir_status status;
@@ -85,13 +85,13 @@ weir_status weir_graph_create(weir_graph **out, const weir_registry *registry,
 	return WEIR_OK;
 }
 
-weir_status weir_graph_open(weir_graph **out, const char *path)
+weir_status weir_graph_open(const char *path, weir_graph **out)
 {
 	weir_description *description = NULL;
-	weir_status status = weir_description_read(&description, path, NULL, NULL);
+	weir_status status = weir_description_read(path, NULL, NULL, &description);
 
 	if (!status)
-		status = weir_graph_create(out, NULL, description);
+		status = weir_graph_create(NULL, description, out);
 	weir_description_destroy(description);
 	return status;
 }
@@ -238,11 +238,11 @@ static weir_status check_named(weir_graph *graph)
 	for (size_t i = 0; i < plan->inlet_count; i++)
 		if (!has_inlet(graph, &plan->inlets[i]))
 			return refuse_end(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name,
-					  "inlet", "feed it (weir_graph_inlet)");
+					  "inlet", "feed it (weir_graph_add_inlet)");
 	for (size_t i = 0; i < plan->outlet_count; i++)
 		if (!has_outlet(graph, &plan->outlets[i]))
 			return refuse_end(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name,
-					  "outlet", "take from it (weir_graph_outlet)");
+					  "outlet", "take from it (weir_graph_add_outlet)");
 	return WEIR_OK;
 }
 
@@ -307,7 +307,7 @@ static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_conditi
 	const weir_values *values = condition->values;
 
 	for (; parameter && parameter->name; parameter++) {
-		if (parameter->type != WEIR_INPUTS)
+		if (parameter->type != WEIR_TYPE_INPUTS)
 			continue;
 		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
 			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)]);
@@ -336,7 +336,7 @@ static void bind_entity(weir_entity *entity, int signal)
 		/* Never inline: the callback would be enqueued behind all ticks in flight: too late. */
 		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
 			condition->signal = WR_SIGNAL_CALLBACK;
-		if (condition->plan->kind->phase != WEIR_CONTENT || condition->signal != WR_SIGNAL_FLAG)
+		if (condition->plan->kind->phase != WEIR_PHASE_CONTENT || condition->signal != WR_SIGNAL_FLAG)
 			continue;
 		entity->flagged = true;
 		mark_ports_flagged(entity, condition->plan);

@@ -9,7 +9,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/world.h"
 
-weir_status weir_graph_inlet(weir_graph *graph, const char *port, weir_inlet **out)
+weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out)
 {
 	weir_entity *receiver;
 	uint32_t input;
@@ -112,7 +112,7 @@ static bool is_full_locked(weir_inlet *inlet)
 {
 	struct wr_queue *queue = &inlet->connection->queue;
 
-	return inlet->open && queue->policy == WEIR_BLOCK && !wr_queue_room(queue);
+	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
 }
 
 /* Increments `waiting`, then looks for room again (see wr_inlet_room). Returns false on a timeout. */
@@ -144,7 +144,7 @@ static weir_status check_fault_locked(const weir_inlet *inlet)
 	struct wr_connection *connection = inlet->connection;
 	struct wr_queue *queue = &connection->queue;
 
-	if (queue->policy != WEIR_FAULT || wr_queue_newest_room(queue, wr_read(&queue->tail)))
+	if (queue->policy != WEIR_POLICY_FAULT || wr_queue_newest_room(queue, wr_read(&queue->tail)))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
 		       connection->receiver->inputs[connection->input].plan->port->name);

@@ -173,14 +173,14 @@ static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence
 
 	for (uint32_t i = 0; i < count; i++)
 		if (fences->items[i].stream == fence.stream) {
-			uint64_t kept = fences->items[i].point, point = kept & ~BARE;
-			point = point < fence.point ? fence.point : point;
-			fences->items[i].point = point | (kept & bare);
+			uint64_t kept = fences->items[i].value, point = kept & ~BARE;
+			point = point < fence.value ? fence.value : point;
+			fences->items[i].value = point | (kept & bare);
 			return WEIR_OK;
 		}
 	if (count == fences->room && fences_grow(fences))
 		return WEIR_E_NOMEM;
-	fences->items[count] = (weir_fence){fence.stream, fence.point | bare};
+	fences->items[count] = (weir_fence){fence.stream, fence.value | bare};
 	wr_store_release(&fences->count, count + 1);
 	return WEIR_OK;
 }
@@ -225,16 +225,17 @@ static weir_status message_add_pending_fence(weir_message *message, weir_fence f
 	return wr_message_add_fence(message, fence, part);
 }
 
-weir_status weir_message_use(weir_message *message, weir_fence fence)
+weir_status weir_message_add_reader(weir_message *message, weir_fence fence)
 {
 	return message_add_pending_fence(message, fence, WR_USED);
 }
 
-weir_status weir_message_produced(weir_message *message, weir_fence fence)
+weir_status weir_message_add_producer(weir_message *message, weir_fence fence)
 {
 	if (wr_message_delivered(message))
-		return wr_fail(WEIR_E_INVALID, "call weir_message_produced on a message before it is pushed "
-					       "or emitted: others may read it by now");
+		return wr_fail(WEIR_E_INVALID,
+			       "call weir_message_add_producer on a message before it is pushed "
+			       "or emitted: others may read it by now");
 	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
@@ -250,10 +251,10 @@ static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_f
 
 	for (uint32_t i = 0; i < all; i++) {
 		weir_fence fence = self->producers.items[i];
-		if (fence.point & skipped)
+		if (fence.value & skipped)
 			continue;
 		if (count < room)
-			out[count] = (weir_fence){fence.stream, fence.point & ~BARE};
+			out[count] = (weir_fence){fence.stream, fence.value & ~BARE};
 		count++;
 	}
 	return count;
@@ -290,7 +291,7 @@ size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t r
 	return copy_fences(message, BARE, out, room);
 }
 
-size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
+size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out)
 {
 	return wr_message_fences(message, out, room);
 }
@@ -303,7 +304,7 @@ static bool producers_cover(const weir_message *message, weir_fence use)
 
 	for (uint32_t i = 0; i < count; i++)
 		if (message->producers.items[i].stream == use.stream)
-			return (message->producers.items[i].point & ~BARE) >= use.point;
+			return (message->producers.items[i].value & ~BARE) >= use.value;
 	return false;
 }
 
@@ -361,7 +362,7 @@ unsigned weir_message_kind(const weir_message *message)
 
 const weir_tensor *weir_message_tensor(const weir_message *message)
 {
-	return message->kind == WEIR_TENSOR ? &message->of.tensor : NULL;
+	return message->kind == WEIR_KIND_TENSOR ? &message->of.tensor : NULL;
 }
 
 void *weir_message_data(const weir_message *message)
@@ -371,5 +372,5 @@ void *weir_message_data(const weir_message *message)
 
 size_t weir_message_size(const weir_message *message)
 {
-	return message->kind & (WEIR_BYTES | WEIR_TENSOR) ? message->size : 0;
+	return message->kind & (WEIR_KIND_BYTES | WEIR_KIND_TENSOR) ? message->size : 0;
 }

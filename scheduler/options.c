@@ -74,8 +74,8 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 		own->deadlock_grace_ns = plan->deadlock_grace_ns;
 	if (not_given(own, own->max_duration_ns, WEIR_GIVEN_MAX_DURATION) && plan->has_duration)
 		own->max_duration_ns = plan->max_duration_ns;
-	if (not_given(own, own->spin_ns, WEIR_GIVEN_SPIN) && plan->has_spin)
-		own->spin_ns = plan->spin_ns;
+	if (not_given(own, own->worker_spin_ns, WEIR_GIVEN_WORKER_SPIN) && plan->has_spin)
+		own->worker_spin_ns = plan->worker_spin_ns;
 	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
 		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: use at most %d", own->max_in_flight,
 			       WR_IN_FLIGHT_MAX);

@@ -22,7 +22,7 @@
 
 static weir_status finisher_compute(weir_context *context, void *state);
 
-/* Checks the arguments of weir_graph_outlet(). *capacity: 0 is replaced by the plan's, or by 1. */
+/* Checks the arguments of weir_graph_add_outlet(). *capacity: 0 is replaced by the plan's, or by 1. */
 static weir_status check_outlet(const weir_graph *graph, const char *port, const struct wr_output *output,
 				unsigned flags, uint32_t *capacity)
 {
@@ -43,8 +43,8 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 	return WEIR_OK;
 }
 
-weir_status weir_graph_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
-			      weir_outlet **out)
+weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t capacity, unsigned flags,
+				  weir_outlet **out)
 {
 	struct wr_finisher *finisher = NULL;
 	weir_entity *sender;
@@ -167,7 +167,7 @@ int weir_outlet_fd(weir_outlet *outlet)
 	return request.fd;
 }
 
-weir_status weir_outlet_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
+weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
 {
 	weir_scheduler *scheduler = outlet->graph->scheduler;
 
@@ -346,7 +346,7 @@ static void take_inside(void *arg)
 	taking->status = outlet_take(taking->outlet, taking->out, taking->timeout_ns);
 }
 
-weir_status weir_outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
+weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out)
 {
 	struct taking taking = {outlet, out, timeout_ns, WEIR_OK};
 	weir_status status;

@@ -53,9 +53,9 @@ static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 			       "tensor: no type of code %d with %d bits "
 			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",
 			       tensor->code, tensor->bits);
-	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS)
+	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS_MAX)
 		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d",
-			       (int)tensor->dimensions, WEIR_DIMENSIONS);
+			       (int)tensor->dimensions, WEIR_DIMENSIONS_MAX);
 	if (tensor->dimensions > 0 && !tensor->shape)
 		return wr_fail(WEIR_E_INVALID, "tensor: shape is NULL for %d dimensions",
 			       (int)tensor->dimensions);
@@ -142,10 +142,10 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 		status = wr_system_alloc(system, device, bytes, &message->data);
 		message->system = system;
 		message->payload = WR_PAYLOAD_SYSTEM;
-	} else if (device != WEIR_HOST) {
+	} else if (device != WEIR_DEVICE_HOST) {
 		status = wr_fail(WEIR_E_INVALID,
 				 "tensor: no device %d before a scheduler was created: "
-				 "use WEIR_HOST",
+				 "use WEIR_DEVICE_HOST",
 				 device);
 	} else {
 		message->data = wr_alloc_aligned(WR_LINE, bytes);
@@ -160,7 +160,7 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 
 void wr_payload_free(weir_message *message)
 {
-	int device = message->kind == WEIR_TENSOR ? message->of.tensor.device : WEIR_HOST;
+	int device = message->kind == WEIR_KIND_TENSOR ? message->of.tensor.device : WEIR_DEVICE_HOST;
 
 	switch ((enum wr_payload)message->payload) {
 	case WR_PAYLOAD_NONE:
@@ -190,7 +190,7 @@ static weir_status message_hand_out(weir_message **out, weir_message *message, w
 
 weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 {
-	weir_message *message = message_new(pool, WEIR_EMPTY);
+	weir_message *message = message_new(pool, WEIR_KIND_EMPTY);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -200,12 +200,12 @@ weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 
 weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes)
 {
-	weir_message *message = message_new(pool, WEIR_BYTES);
+	weir_message *message = message_new(pool, WEIR_KIND_BYTES);
 
 	if (!message)
 		return WEIR_E_NOMEM;
 	if (bytes > WR_SMALL)
-		return message_hand_out(out, message, allocate_payload(message, WEIR_HOST, bytes));
+		return message_hand_out(out, message, allocate_payload(message, WEIR_DEVICE_HOST, bytes));
 	message->payload = WR_PAYLOAD_INLINE;
 	message->data = message->small;
 	message->size = bytes;
@@ -233,14 +233,14 @@ static void message_describe(weir_message *message, const weir_tensor *tensor, i
 
 weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device)
 {
-	int64_t strides[WEIR_DIMENSIONS];
+	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
 	weir_message *message;
 	weir_status status = measure_tensor(like, true, strides, &bytes);
 
 	if (status)
 		return status;
-	message = message_new(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_KIND_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->size = 0;
@@ -256,7 +256,7 @@ static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor
 
 	if (!tensor->data && bytes > 0)
 		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
-	if (tensor->device < WEIR_HOST || (system && tensor->device >= wr_system_devices(system)))
+	if (tensor->device < WEIR_DEVICE_HOST || (system && tensor->device >= wr_system_devices(system)))
 		return wr_fail(WEIR_E_INVALID, "tensor: there is no device %d", (int)tensor->device);
 	return WEIR_OK;
 }
@@ -271,7 +271,7 @@ static void message_set_destroy(weir_message *message, void (*destroy)(void *), 
 weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
 			    void (*destroy)(void *), void *arg)
 {
-	int64_t strides[WEIR_DIMENSIONS];
+	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
 	weir_message *message;
 	weir_status status = measure_tensor(tensor, false, strides, &bytes);
@@ -280,7 +280,7 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 		status = check_wrapped(pool, tensor, bytes);
 	if (status)
 		return status;
-	message = message_new(pool, WEIR_TENSOR);
+	message = message_new(pool, WEIR_KIND_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = tensor->data;
@@ -292,7 +292,7 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 
 weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
 {
-	weir_message *message = message_new(pool, WEIR_USER);
+	weir_message *message = message_new(pool, WEIR_KIND_USER);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -303,28 +303,29 @@ weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *poin
 
 /* --- public calls --- */
 
-weir_status weir_message_empty(weir_message **out, weir_graph *graph)
+weir_status weir_message_create_empty(weir_graph *graph, weir_message **out)
 {
 	return wr_message_empty(out, graph->pool);
 }
 
-weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes)
+weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out)
 {
 	return wr_message_bytes(out, graph->pool, bytes);
 }
 
-weir_status weir_message_tensor_new(weir_message **out, weir_graph *graph, const weir_tensor *like)
+weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
 {
 	return wr_message_tensor(out, graph->pool, like, like->device);
 }
 
-weir_status weir_message_wrap(weir_message **out, weir_graph *graph, const weir_tensor *tensor,
-			      void (*destroy)(void *), void *arg)
+weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *),
+				     void *arg, weir_message **out)
 {
 	return wr_message_wrap(out, graph->pool, tensor, destroy, arg);
 }
 
-weir_status weir_message_user(weir_message **out, weir_graph *graph, void *pointer, void (*destroy)(void *))
+weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *),
+				   weir_message **out)
 {
 	return wr_message_user(out, graph->pool, pointer, destroy);
 }

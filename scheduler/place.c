@@ -333,7 +333,7 @@ static weir_status refuse_fence(const weir_graph *graph)
 
 weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 {
-	if (!fence.stream && !fence.point)
+	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (!graph->system)
 		return refuse_fence(graph);
@@ -347,14 +347,14 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID,
 			       "a worker must not wait for a fence: gate the entity with cuda_stream");
-	if (!fence.stream && !fence.point)
+	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (!graph->system)
 		return refuse_fence(graph);
 	return wr_fence_wait(graph->system, fence, until);
 }
 
-weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, void *native)
+weir_status weir_stream_wrap(weir_graph *graph, int device, void *native, weir_stream **out)
 {
 	if (!graph->system)
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before wrapping a stream",
@@ -364,7 +364,7 @@ weir_status weir_stream_wrap(weir_stream **out, weir_graph *graph, int device, v
 
 weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native)
 {
-	if (!fence.stream && !fence.point)
+	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (!graph->system)
 		return refuse_fence(graph);
@@ -388,13 +388,13 @@ static void open_stream_inside(void *arg)
 	open_call->status = wr_stream_open(open_call->graph->system, &spec, "the program", open_call->out);
 }
 
-weir_status weir_graph_stream(weir_graph *graph, int device, weir_stream **out)
+weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **out)
 {
 	struct open_call open_call = {graph, device, out, WEIR_OK};
 	weir_status status = WEIR_OK;
 
 	if (wr_thread_local())
-		return wr_fail(WEIR_E_INVALID, "weir_graph_stream must not be called on a worker: "
+		return wr_fail(WEIR_E_INVALID, "weir_graph_add_stream must not be called on a worker: "
 					       "call weir_context_allocate_stream");
 	if (!graph->system)
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",

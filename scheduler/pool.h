@@ -45,7 +45,7 @@ struct weir_message {
 	_Atomic uint32_t lock;
 	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
 	struct wr_pool *pool;
-	uint8_t kind, payload;  /* WEIR_EMPTY, ...; enum wr_payload */
+	uint8_t kind, payload;  /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
 	void *data;
 
@@ -59,7 +59,7 @@ struct weir_message {
 		unsigned char small[WR_SMALL];
 		struct {
 			weir_tensor tensor;
-			int64_t shape[WEIR_DIMENSIONS], strides[WEIR_DIMENSIONS];
+			int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 		} of;
 	};
 	weir_fence few_producers[WR_FEW];

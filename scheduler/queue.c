@@ -26,7 +26,7 @@ _Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiv
 
 static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 {
-	uint32_t need = capacity + (policy == WEIR_POP), n = 1;
+	uint32_t need = capacity + (policy == WEIR_POLICY_POP), n = 1;
 
 #ifdef WR_SEAM
 	need = 2 * capacity + 1; /* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
@@ -44,7 +44,7 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 		return wr_fail(WEIR_E_INVALID, "capacity is %u, must be 1 to %u", capacity, WR_CAPACITY_MAX);
 	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
 	queue->mask = slots_for(capacity, policy) - 1;
-	if (policy == WEIR_POP)
+	if (policy == WEIR_POLICY_POP)
 		status = wr_mutex_init(&queue->lock);
 	if (status)
 		return status;
@@ -138,9 +138,9 @@ static void count_dropped(struct wr_queue *queue)
 
 enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message)
 {
-	if (queue->policy == WEIR_BLOCK)
+	if (queue->policy == WEIR_POLICY_BLOCK)
 		return WR_PUSH_FULL;
-	if (queue->policy == WEIR_FAULT)
+	if (queue->policy == WEIR_POLICY_FAULT)
 		return WR_PUSH_FAULT;
 	count_dropped(queue);
 	weir_message_unref(message);
@@ -203,7 +203,7 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 		*left = queue_push_evicting(queue, (struct wr_slot){.message = message});
 		return WR_PUSHED;
 	}
-	if (queue->policy == WEIR_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
+	if (queue->policy == WEIR_POLICY_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
 		count_dropped(queue);
 		*left = message;
 		return WR_PUSH_DROPPED;

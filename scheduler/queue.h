@@ -103,7 +103,7 @@ void wr_queue_swap_with_newest(struct wr_queue *queue); /* seeded bug READY_NOT_
 
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
 {
-	return queue->policy == WEIR_POP;
+	return queue->policy == WEIR_POLICY_POP;
 }
 
 static inline void wr_queue_lock(struct wr_queue *queue)
@@ -150,7 +150,8 @@ static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_m
 
 static inline size_t wr_queue_room(struct wr_queue *queue)
 {
-	return queue->policy == WEIR_BLOCK ? wr_queue_newest_room(queue, wr_read(&queue->tail)) : SIZE_MAX;
+	return queue->policy == WEIR_POLICY_BLOCK ? wr_queue_newest_room(queue, wr_read(&queue->tail))
+						  : SIZE_MAX;
 }
 
 static inline bool wr_queue_closed(struct wr_queue *queue)

@@ -33,7 +33,7 @@ static void wait_set_held(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 
 static bool same_fence(weir_fence a, weir_fence b)
 {
-	return a.stream == b.stream && a.point == b.point;
+	return a.stream == b.stream && a.value == b.value;
 }
 
 /*

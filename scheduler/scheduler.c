@@ -89,8 +89,8 @@ static void on_event(void *arg)
 	wr_turn(arg);
 }
 
-weir_status weir_scheduler_create(weir_scheduler **out, weir_graph *graph,
-				  const weir_scheduler_options *options)
+weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
+				  weir_scheduler **out)
 {
 	struct call call = {0};
 	weir_scheduler *scheduler;

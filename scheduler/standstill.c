@@ -134,7 +134,7 @@ static size_t wanted_by(const weir_entity *entity, const char *condition, const 
 		if (strncmp(condition, plan->name, length) || (condition[length] && condition[length] != ' '))
 			continue;
 		for (; parameter && parameter->name; parameter++)
-			if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_INT &&
+			if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_TYPE_INT &&
 			    weir_values_int(plan->values, "min_size") > 0)
 				return (size_t)weir_values_int(plan->values, "min_size");
 	}

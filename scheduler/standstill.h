@@ -1,6 +1,6 @@
 /*
  * Why a run stands still: what each entity that is not DONE waits for, and which entity could change that.
- * Collected once, then printed as one line (deadlock, weir_scheduler_why) or reported call by call
+ * Collected once, then printed as one line (deadlock, weir_scheduler_explain_line) or reported call by call
  * (weir_scheduler_explain), root causes first.
  */
 #ifndef WR_SCHEDULER_STANDSTILL_H

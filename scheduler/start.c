@@ -78,9 +78,10 @@ static weir_status reserve_devices(weir_graph *graph)
 	weir_status status = WEIR_OK;
 
 	if (memory)
-		status = wr_system_reserve(graph->system, WEIR_HOST, (size_t)plan->scheduler.host_memory);
+		status = wr_system_reserve(graph->system, WEIR_DEVICE_HOST,
+					   (size_t)plan->scheduler.host_memory);
 	else if (!graph->world) /* no gain in virtual time */
-		status = wr_system_open_arena(graph->system, WEIR_HOST);
+		status = wr_system_open_arena(graph->system, WEIR_DEVICE_HOST);
 	for (int device = 0; !status && device < wr_system_devices(graph->system); device++) {
 		if (!uses_device(plan, device))
 			continue;

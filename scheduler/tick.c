@@ -27,7 +27,7 @@
 static bool poke_blocked_sender(struct wr_worker *worker, struct wr_connection *connection,
 				bool fast_last_tick)
 {
-	if (connection->queue.policy != WEIR_BLOCK)
+	if (connection->queue.policy != WEIR_POLICY_BLOCK)
 		return false;
 	if (!connection->sender)
 		wr_inlet_room(connection->inlet);
@@ -168,7 +168,7 @@ static weir_status fail_full_queue(const struct wr_connection *connection, weir_
 	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'",
 		       receiver->plan->name, receiver->inputs[connection->input].plan->port->name,
 		       connection->queue.capacity,
-		       connection->queue.policy == WEIR_FAULT ? "fault" : "block");
+		       connection->queue.policy == WEIR_POLICY_FAULT ? "fault" : "block");
 }
 
 #define FLAGS 8 /* fences of one message; a message with more is armed by callback */
@@ -229,7 +229,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 		before = skip ? WR_POKED : wr_poke_fetch(worker, connection->receiver);
 		if (before & WR_DONE)
 			take_over_queue(connection);
-		else if (connection->queue.policy != WEIR_BLOCK)
+		else if (connection->queue.policy != WEIR_POLICY_BLOCK)
 			end_row_if_full(worker, connection, before);
 		return WEIR_OK;
 	case WR_PUSH_DROPPED:

@@ -29,7 +29,7 @@ int64_t weir_view_started(const weir_view *view)
 	return view->entity->graph->started_at;
 }
 
-void weir_view_count_lost(const weir_view *view, uint64_t ticks)
+void weir_view_add_lost(const weir_view *view, uint64_t ticks)
 {
 	wr_count(&view->entity->counters.lost, ticks);
 }
@@ -246,7 +246,7 @@ size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fenc
 {
 	for (size_t i = 0; i < count; i++) {
 		if (out[i].stream == fence.stream) {
-			out[i].point = fence.point > out[i].point ? fence.point : out[i].point;
+			out[i].value = fence.value > out[i].value ? fence.value : out[i].value;
 			return count;
 		}
 	}
@@ -277,7 +277,7 @@ static size_t add_pending_fences(const weir_view *view, const weir_message *mess
 	return count;
 }
 
-size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
+size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
 {
 	size_t count = 0;
 

@@ -87,7 +87,7 @@ static void print_circle(struct wr_standstill *s, size_t begin, struct wr_text *
 			    full->connection->to);
 	else
 		wr_text_add(text, "; each waits for a message from the next: give one of these connections "
-				  "\"initial\" messages");
+				  "\"initial_messages\"");
 }
 
 /*
@@ -228,7 +228,7 @@ static void why_inside(void *arg)
 	wr_standstill_finish(&standstill);
 }
 
-weir_status weir_scheduler_why(weir_scheduler *scheduler, char **out)
+weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 {
 	struct asking asking = {.scheduler = scheduler};
 	weir_status status = WEIR_OK;

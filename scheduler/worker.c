@@ -87,7 +87,7 @@ static bool spin_until_work(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	int64_t now = wr_now(), since = 0;
-	int64_t until = wr_time_add(now, scheduler->options.spin_ns);
+	int64_t until = wr_time_add(now, scheduler->options.worker_spin_ns);
 	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
 	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
@@ -110,7 +110,7 @@ static bool worker_spin(struct wr_worker *worker)
 	struct wr_system *system = scheduler->graph->system;
 	bool found;
 
-	if (scheduler->options.spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
+	if (scheduler->options.worker_spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
 	    wr_exchange(&scheduler->standby, true))
 		return false;
 	worker->wakes_skipped = true;
@@ -164,8 +164,8 @@ static void poller_sleep(struct wr_worker *worker, int64_t next, int64_t spin_un
 static void poll_until_work(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	int64_t spin_ns = scheduler->options.spin_ns, begin = wr_now(), since = 0;
-	int64_t spin_until = spin_ns > 0 ? wr_time_add(begin, spin_ns) : INT64_MIN;
+	int64_t worker_spin_ns = scheduler->options.worker_spin_ns, begin = wr_now(), since = 0;
+	int64_t spin_until = worker_spin_ns > 0 ? wr_time_add(begin, worker_spin_ns) : INT64_MIN;
 
 	for (;;) {
 		uint64_t version = wr_flags_version(scheduler->graph->system);

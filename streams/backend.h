@@ -51,7 +51,7 @@ struct wr_backend {
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
 	bool (*capturing)(void *self, int device, void *stream); /* NULL: never */
 	/*
-	 * Writes a completion flag: `word` (in memory of alloc(WEIR_HOST)) is
+	 * Writes a completion flag: `word` (in memory of alloc(WEIR_DEVICE_HOST)) is
 	 * set to value once all earlier work of the stream is complete.
 	 */
 	weir_status (*write_flag)(void *self, int device, void *stream, _Atomic uint32_t *word,
@@ -70,7 +70,7 @@ struct wr_backend {
 	/* sets the calling thread's current device; NULL: the backend has no such notion */
 	void (*select)(void *self, int device);
 
-	/* device WEIR_HOST: pinned host memory. Aligned to 256 bytes */
+	/* device WEIR_DEVICE_HOST: pinned host memory. Aligned to 256 bytes */
 	weir_status (*alloc)(void *self, int device, size_t bytes, void **out);
 	void (*release)(void *self, int device, void *memory);
 

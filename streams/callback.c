@@ -242,9 +242,9 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (!status && stream && fences[i].point > wr_load(&stream->completed))
+		if (!status && stream && fences[i].value > wr_load(&stream->completed))
 			status = wr_device_wait(system, signal_stream->device, signal_stream->native,
-						wr_stream_point(stream, fences[i].point)->event);
+						wr_stream_point(stream, fences[i].value)->event);
 	}
 	return status;
 }
@@ -367,7 +367,7 @@ static weir_status find_common_stream(struct wr_system *system, const weir_fence
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].point <= wr_load(&stream->completed))
+		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
 			continue;
 		if (*out && !weir_stream_same(*out, stream)) {
 			*out = NULL;
@@ -438,12 +438,12 @@ weir_status wr_signal_expect(weir_stream *stream)
 	wr_token token;
 	weir_status status;
 
-	if (!waker || stream->expected == fence.point)
+	if (!waker || stream->expected == fence.value)
 		return WEIR_OK;
 	order_claim(&system->signals, &order, waker, &dropped);
 	status = arm_on_signal_stream(system, waker, &order, &token);
 	if (!status)
-		stream->expected = fence.point;
+		stream->expected = fence.value;
 	return status;
 }
 

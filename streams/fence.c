@@ -101,17 +101,17 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	weir_stream *stream;
 
 	*out = NULL;
-	if (!fence.stream && !fence.point)
+	if (!fence.stream && !fence.value)
 		return WEIR_OK;
-	if (!fence.point || !fence_is_ours(system, fence))
+	if (!fence.value || !fence_is_ours(system, fence))
 		return wr_fail(WEIR_E_INVALID, "fence {%#llx, %llu} was never recorded in this graph",
-			       (unsigned long long)fence.stream, (unsigned long long)fence.point);
+			       (unsigned long long)fence.stream, (unsigned long long)fence.value);
 	stream = wr_stream_at(system, fence_index(fence));
 	if (wr_load(&stream->id) != fence.stream)
 		return WEIR_OK; /* the id was recycled, and a stream is drained before that */
-	if (fence.point > wr_load(&stream->submitted))
+	if (fence.value > wr_load(&stream->submitted))
 		return wr_fail(WEIR_E_INVALID, "timeline value %llu of the stream of '%s' was never recorded",
-			       (unsigned long long)fence.point, wr_load(&stream->owner));
+			       (unsigned long long)fence.value, wr_load(&stream->owner));
 	*out = stream;
 	return WEIR_OK;
 }
@@ -174,9 +174,9 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 	weir_stream *stream;
 	weir_status status = wr_fence_find(system, fence, &stream);
 
-	if (status || !stream || fence.point <= wr_load(&stream->completed))
+	if (status || !stream || fence.value <= wr_load(&stream->completed))
 		return status;
-	return stream_query(stream, fence.point);
+	return stream_query(stream, fence.value);
 }
 
 bool wr_fence_seen(struct wr_system *system, weir_fence fence)
@@ -184,7 +184,7 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
 	weir_stream *stream;
 
 	return !wr_fence_find(system, fence, &stream) &&
-	       (!stream || fence.point <= wr_load(&stream->completed));
+	       (!stream || fence.value <= wr_load(&stream->completed));
 }
 
 /*
@@ -202,8 +202,8 @@ bool wr_fence_over(struct wr_system *system, weir_fence fence)
 		return !status || status == WEIR_E_INVALID;
 	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
 		return true;
-	place = wr_stream_point(stream, fence.point);
-	return wr_load(&place->point) != fence.point || !wr_device_query(system, place->event);
+	place = wr_stream_point(stream, fence.value);
+	return wr_load(&place->point) != fence.value || !wr_device_query(system, place->event);
 }
 
 /* --- a place for a new value --- */
@@ -306,8 +306,8 @@ const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_
 		*age_ns = 0;
 	if (wr_fence_find(system, fence, &stream) || !stream)
 		return "?";
-	place = wr_stream_point(stream, fence.point);
-	if (age_ns && wr_load(&place->point) == fence.point)
+	place = wr_stream_point(stream, fence.value);
+	if (age_ns && wr_load(&place->point) == fence.value)
 		*age_ns = wr_now() - wr_load_relaxed(&place->at);
 	return wr_load(&stream->owner);
 }

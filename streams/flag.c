@@ -29,7 +29,7 @@ static weir_status words_add_page(struct wr_system *system)
 
 	if (!page)
 		return WEIR_E_NOMEM;
-	status = wr_device_alloc(system, WEIR_HOST, WR_WORDS * sizeof *page->at, &memory);
+	status = wr_device_alloc(system, WEIR_DEVICE_HOST, WR_WORDS * sizeof *page->at, &memory);
 	if (status) {
 		wr_free(page);
 		return status;
@@ -169,7 +169,7 @@ void wr_flag_words_finish(struct wr_system *system)
 	while (words->pages) {
 		struct wr_words_page *older = words->pages->older;
 
-		wr_device_release(system, WEIR_HOST, words->pages->at);
+		wr_device_release(system, WEIR_DEVICE_HOST, words->pages->at);
 		wr_free(words->pages);
 		words->pages = older;
 	}

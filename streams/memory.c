@@ -187,7 +187,7 @@ static weir_status check_size(struct wr_system *system, int device, size_t bytes
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (device < WEIR_HOST || device >= system->devices)
+	if (device < WEIR_DEVICE_HOST || device >= system->devices)
 		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
 	*class = class_of(bytes);
 	return *class < WR_MEMORY_CLASSES ? WEIR_OK : wr_fail(WEIR_E_NOMEM, "no %zu bytes of memory", bytes);
@@ -297,7 +297,7 @@ void wr_memory_finish(struct wr_system *system)
 {
 	if (!system->arenas)
 		return;
-	for (int device = WEIR_HOST; device < system->devices; device++)
+	for (int device = WEIR_DEVICE_HOST; device < system->devices; device++)
 		arena_finish(system, device);
 	wr_free(system->arenas);
 }

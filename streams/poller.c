@@ -139,9 +139,9 @@ static weir_status check_flags(struct wr_system *system, const weir_fence *fence
 		weir_stream *stream;
 
 		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].point <= wr_load(&stream->completed))
+		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
 			continue;
-		status = wr_stream_has_flag(stream, fences[i].point) ? WEIR_OK : WEIR_E_UNSUPPORTED;
+		status = wr_stream_has_flag(stream, fences[i].value) ? WEIR_OK : WEIR_E_UNSUPPORTED;
 	}
 	return status;
 }
@@ -265,14 +265,14 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 		weir_stream *stream;
 
 		if (wr_fence_find(signal->system, fence, &stream) || !stream ||
-		    fence.point <= wr_load(&stream->completed))
+		    fence.value <= wr_load(&stream->completed))
 			continue;
 		flag->fence = i;
 		flag->stream = stream;
 		flag->word = wr_load(&stream->word);
-		flag->point = fence.point;
-		flag->target = (uint32_t)fence.point;
-		flag->made = point_recorded_at(stream, fence.point);
+		flag->point = fence.value;
+		flag->target = (uint32_t)fence.value;
+		flag->made = point_recorded_at(stream, fence.value);
 		flag->pending_at = pending_at;
 		expect_completion(flag);
 		return true;

@@ -58,7 +58,7 @@ static void note_complete(const struct wr_signal *signal)
 
 		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream &&
 		    stream->spec.device == signal_stream->device)
-			wr_stream_saw(stream, signal->fences[i].point);
+			wr_stream_saw(stream, signal->fences[i].value);
 	}
 }
 

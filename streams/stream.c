@@ -91,7 +91,7 @@ bool wr_stream_over(weir_stream *stream)
 {
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
-	return !fence.point || wr_fence_over(stream->system, fence);
+	return !fence.value || wr_fence_over(stream->system, fence);
 }
 
 uint64_t wr_stream_recorded(const weir_stream *stream)
@@ -304,8 +304,8 @@ static bool is_ordered(weir_stream *stream, weir_fence fence, const weir_stream 
 	const weir_fence *waited = &stream->waited[other->index % WR_WAITED];
 
 	return weir_stream_same(stream, other) ||
-	       fence.point <= wr_load(&((weir_stream *)other)->completed) ||
-	       (waited->stream == fence.stream && waited->point >= fence.point);
+	       fence.value <= wr_load(&((weir_stream *)other)->completed) ||
+	       (waited->stream == fence.stream && waited->value >= fence.value);
 }
 
 weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
@@ -327,7 +327,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
 	stream->items++;
 	status = wr_device_wait(system, stream->spec.device, wr_load(&stream->native),
-				wr_stream_point(other, fence.point)->event);
+				wr_stream_point(other, fence.value)->event);
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
 	return status;
@@ -420,14 +420,14 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 		status = wr_device_check(system, device);
 	if (!status)
 		status = wr_fence_find(system, fence, &stream);
-	if (status || !stream || fence.point <= wr_load(&stream->completed))
+	if (status || !stream || fence.value <= wr_load(&stream->completed))
 		return status;
-	place = wr_stream_point(stream, fence.point);
+	place = wr_stream_point(stream, fence.value);
 	/*
 	 * If the event was recorded again the point was seen complete. If
 	 * that happens after this check, the wait also covers later work.
 	 */
-	if (wr_load(&place->point) != fence.point)
+	if (wr_load(&place->point) != fence.value)
 		return WEIR_OK;
 	return wr_device_wait(system, device, native, place->event);
 }

@@ -142,7 +142,7 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 /* --- streams --- */
 struct wr_stream_spec {
 	int device;
-	unsigned flags; /* WEIR_STREAM_BLOCKING */
+	unsigned flags; /* WEIR_STREAM_POOL_BLOCKING */
 	int priority;
 	struct wr_partition *partition; /* NULL: the whole device */
 };
@@ -246,7 +246,7 @@ const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_
 /* --- memory --- */
 /*
  * Pooled: freed blocks are reused; the backend's allocator is called only if none fits (after the deferred
- * frees were run). If that fails, a larger free block serves. WEIR_HOST is pinned host memory. Fails:
+ * frees were run). If that fails, a larger free block serves. WEIR_DEVICE_HOST is pinned host memory. Fails:
  * WEIR_E_NOMEM; WEIR_E_INVALID: no such device.
  */
 weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);

@@ -173,9 +173,9 @@ static weir_status query_stream(struct wr_signal *signal, wr_token token)
 
 	if (signal->probed != token) {
 		signal->probed = token;
-		signal->behind = last.point + 1;
+		signal->behind = last.value + 1;
 	}
-	return last.point > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
+	return last.value > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
 }
 
 static bool stream_went_past(struct wr_signal *signal, wr_token token)
@@ -351,7 +351,7 @@ static bool stream_progressed(weir_stream *stream)
 
 	if (before >= stream->drain_until)
 		return false;
-	if (next.point <= stream->drain_until)
+	if (next.value <= stream->drain_until)
 		(void)wr_fence_query(stream->system, next);
 	stream->drained = wr_load(&stream->completed);
 	return stream->drained > before;

@@ -43,14 +43,14 @@ def declare(path):
     out = c.POINTER(c.c_void_p)
     texts = {"weir_last_error": [], "weir_version": [], "weir_scheduler_where": [c.c_void_p]}
     calls = {
-        "weir_graph_open": [out, c.c_char_p],
-        "weir_graph_outlet": [c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint, out],
+        "weir_graph_open": [c.c_char_p, out],
+        "weir_graph_add_outlet": [c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint, out],
         "weir_graph_destroy": [c.c_void_p],
-        "weir_scheduler_create": [out, c.c_void_p, c.POINTER(Options)],
+        "weir_scheduler_create": [c.c_void_p, c.POINTER(Options), out],
         "weir_scheduler_start": [c.c_void_p],
         "weir_scheduler_wait": [c.c_void_p, c.c_int64, c.c_void_p],
         "weir_scheduler_destroy": [c.c_void_p],
-        "weir_outlet_take": [c.c_void_p, out, c.c_int64],
+        "weir_outlet_take": [c.c_void_p, c.c_int64, out],
     }
     for name, arguments in {**texts, **calls}.items():
         getattr(weir, name).argtypes = arguments
@@ -80,7 +80,7 @@ def results(weir, outlet):
     """Yields results until the sender is done or the run has ended."""
     message = c.c_void_p()
     while True:
-        status = weir.weir_outlet_take(outlet, c.byref(message), -1)  # -1: no limit; ctypes releases the GIL meanwhile
+        status = weir.weir_outlet_take(outlet, -1, c.byref(message))  # -1: no limit; ctypes releases the GIL meanwhile
         if status == E_CLOSED:
             return
         checked(weir, status)
@@ -94,9 +94,9 @@ def run(weir, path, port, backend):
     graph, outlet, scheduler = c.c_void_p(), c.c_void_p(), c.c_void_p()
     options = Options(c.sizeof(Options), 0, backend.encode() if backend else None)
     try:
-        checked(weir, weir.weir_graph_open(c.byref(graph), path.encode()))
-        checked(weir, weir.weir_graph_outlet(graph, port.encode(), 0, 0, c.byref(outlet)))
-        checked(weir, weir.weir_scheduler_create(c.byref(scheduler), graph, c.byref(options)))
+        checked(weir, weir.weir_graph_open(path.encode(), c.byref(graph)))
+        checked(weir, weir.weir_graph_add_outlet(graph, port.encode(), 0, 0, c.byref(outlet)))
+        checked(weir, weir.weir_scheduler_create(graph, c.byref(options), c.byref(scheduler)))
         checked(weir, weir.weir_scheduler_start(scheduler))
         for shape, data in results(weir, outlet):
             print(f"{'x'.join(map(str, shape))}: {100 * sum(data) / len(data) / 255:.1f} % edges")

@@ -24,7 +24,7 @@ public:
 		const auto *end = begin + std::accumulate(picture.shape, picture.shape + picture.dimensions, int64_t{1},
 							  [](int64_t a, int64_t b) { return a * b; });
 
-		if (picture.code != 1 || picture.bits != 8 || picture.device != WEIR_HOST)
+		if (picture.code != 1 || picture.bits != 8 || picture.device != WEIR_DEVICE_HOST)
 			throw std::invalid_argument("input 'in' expects a tensor of uint8 in host memory");
 		all_ += end - begin;
 		for (; begin < end; begin++)
@@ -75,13 +75,13 @@ weir_status add(weir_registry *registry)
 {
 	parameters[0].size = sizeof(weir_parameter);
 	parameters[0].name = "least";
-	parameters[0].type = WEIR_INT;
+	parameters[0].type = WEIR_TYPE_INT;
 	parameters[0].fallback = "128";
 	parameters[0].max = 255;
 	parameters[0].help = "a byte of this value is bright";
 	inputs[0].size = sizeof(weir_port);
 	inputs[0].name = "in";
-	inputs[0].kinds = WEIR_TENSOR;
+	inputs[0].kinds = WEIR_KIND_TENSOR;
 	inputs[0].help = "uint8, any dense shape, in host memory";
 	bright.size = sizeof bright;
 	bright.name = "bright";

@@ -65,7 +65,7 @@ weir_status compute(weir_context *context, void *)
 		return weir_context_fail(
 			context,
 			"input 'in' expects a tensor of uint8 on the device: put an 'upload' before it");
-	status = weir_context_alloc(context, picture, false, &to);
+	status = weir_context_create_tensor(context, picture, false, &to);
 	if (!status)
 		status = launch(context, from, to, stream);
 	if (!status)
@@ -82,7 +82,7 @@ weir_status add(weir_registry *registry)
 	inputs[0].size = outputs[0].size = sizeof(weir_port);
 	inputs[0].name = "in";
 	outputs[0].name = "out";
-	inputs[0].kinds = outputs[0].kinds = WEIR_TENSOR;
+	inputs[0].kinds = outputs[0].kinds = WEIR_KIND_TENSOR;
 	inputs[0].help = "uint8, any dense shape, on the device";
 	outputs[0].help = "its negative";
 	table.size = sizeof table;

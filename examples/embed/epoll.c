@@ -42,15 +42,15 @@ static weir_status make_graph(struct program *self)
 	if (!status)
 		status = weir_registry_add_operator(self->registry, &square);
 	if (!status)
-		status = weir_description_parse(&description, json, strlen(json), NULL, NULL);
+		status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
 	if (!status)
-		status = weir_graph_create(&self->graph, self->registry, description);
+		status = weir_graph_create(self->registry, description, &self->graph);
 	weir_description_destroy(description);
 	if (!status)
-		status = weir_graph_inlet(self->graph, "square.in", &self->in);
+		status = weir_graph_add_inlet(self->graph, "square.in", &self->in);
 	for (int i = 0; !status && i < 2; i++)
-		status =
-			weir_graph_outlet(self->graph, self->results[i].name, 4, 0, &self->results[i].outlet);
+		status = weir_graph_add_outlet(self->graph, self->results[i].name, 4, 0,
+					       &self->results[i].outlet);
 	return status;
 }
 
@@ -59,7 +59,8 @@ static void push(struct program *self)
 {
 	weir_message *message = NULL;
 
-	while (self->pushed < NUMBERS && !weir_message_bytes(&message, self->graph, sizeof self->pushed)) {
+	while (self->pushed < NUMBERS &&
+	       !weir_message_create_bytes(self->graph, sizeof self->pushed, &message)) {
 		memcpy(weir_message_data(message), &self->pushed, sizeof self->pushed);
 		if (weir_inlet_push(self->in, message, 0)) {
 			weir_message_unref(message);
@@ -83,7 +84,7 @@ static void take(struct program *self, struct result *result)
 	weir_message *message = NULL;
 	weir_status status;
 
-	while (!(status = weir_outlet_take(result->outlet, &message, 0))) {
+	while (!(status = weir_outlet_take(result->outlet, 0, &message))) {
 		check(self, result, message);
 		weir_message_unref(message);
 	}
@@ -130,7 +131,7 @@ int main(void)
 	weir_status status = make_graph(&self);
 
 	if (!status)
-		status = weir_scheduler_create(&self.scheduler, self.graph, &options);
+		status = weir_scheduler_create(self.graph, &options, &self.scheduler);
 	if (!status)
 		status = weir_scheduler_start(self.scheduler);
 	if (!status)

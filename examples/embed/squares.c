@@ -7,11 +7,15 @@
 /* --- the operator --- */
 
 static const weir_port inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_BYTES, .capacity = 4, .help = "an int64"},
+	{.size = sizeof(weir_port),
+	 .name = "in",
+	 .kinds = WEIR_KIND_BYTES,
+	 .capacity = 4,
+	 .help = "an int64"},
 	{.name = NULL},
 };
 static const weir_port outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_BYTES, .help = "its square, an int64"},
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_BYTES, .help = "its square, an int64"},
 	{.name = NULL},
 };
 
@@ -26,7 +30,7 @@ static weir_status compute(weir_context *context, void *state)
 		return weir_context_fail(context, "%zu bytes are no int64", weir_message_size(from));
 	memcpy(&n, weir_message_data(from), sizeof n);
 	n *= n;
-	status = weir_message_bytes(&to, weir_context_graph(context), sizeof n);
+	status = weir_message_create_bytes(weir_context_graph(context), sizeof n, &to);
 	if (status)
 		return status;
 	memcpy(weir_message_data(to), &n, sizeof n);
@@ -55,14 +59,14 @@ static weir_status make_graph(struct squares *self)
 	if (!status)
 		status = weir_registry_add_operator(self->registry, &square);
 	if (!status)
-		status = weir_description_parse(&description, json, strlen(json), NULL, NULL);
+		status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
 	if (!status)
-		status = weir_graph_create(&self->graph, self->registry, description);
+		status = weir_graph_create(self->registry, description, &self->graph);
 	weir_description_destroy(description); /* the graph keeps nothing of it */
 	if (!status)
-		status = weir_graph_inlet(self->graph, "square.in", &self->in);
+		status = weir_graph_add_inlet(self->graph, "square.in", &self->in);
 	if (!status)
-		status = weir_graph_outlet(self->graph, "square.out", 4, 0, &self->out);
+		status = weir_graph_add_outlet(self->graph, "square.out", 4, 0, &self->out);
 	return status;
 }
 
@@ -73,7 +77,7 @@ weir_status squares_open(struct squares *self, int64_t count, const weir_schedul
 	*self = (struct squares){.count = count};
 	status = make_graph(self);
 	if (!status)
-		status = weir_scheduler_create(&self->scheduler, self->graph, options);
+		status = weir_scheduler_create(self->graph, options, &self->scheduler);
 	return status ? status : weir_scheduler_start(self->scheduler);
 }
 
@@ -84,7 +88,8 @@ static bool push(struct squares *self)
 {
 	weir_message *message = NULL;
 
-	if (self->pushed == self->count || weir_message_bytes(&message, self->graph, sizeof self->pushed))
+	if (self->pushed == self->count ||
+	    weir_message_create_bytes(self->graph, sizeof self->pushed, &message))
 		return false;
 	memcpy(weir_message_data(message), &self->pushed, sizeof self->pushed);
 	if (weir_inlet_push(self->in, message, 0)) { /* takes the message only on success */
@@ -99,7 +104,7 @@ static bool push(struct squares *self)
 static weir_status take(struct squares *self)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(self->out, &message, 0);
+	weir_status status = weir_outlet_take(self->out, 0, &message);
 	int64_t n;
 
 	if (status)

@@ -41,7 +41,7 @@ static const weir_parameter note_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "blocks",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "4096",
 		.min = 1,
 		.max = 1 << 20,
@@ -50,7 +50,7 @@ static const weir_parameter note_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "duration",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.fallback = "\"20us\"",
 		.help = "how long each block runs",
 	},
@@ -61,7 +61,7 @@ static const weir_port note_outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint32 [blocks] in host memory, written by the device: the multiprocessor of each "
 			"block",
 	},
@@ -96,7 +96,7 @@ static weir_status note_compute(weir_context *context, void *state)
 
 	if (!stream)
 		return weir_context_fail(context, "no stream: %s", weir_last_error());
-	status = weir_context_alloc(context, &like, true, &out);
+	status = weir_context_create_tensor(context, &like, true, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);
@@ -136,7 +136,7 @@ static const weir_parameter compare_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "most",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "8",
 		.min = 1,
 		.max = NUMBERS,
@@ -149,11 +149,11 @@ static const weir_port compare_inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "left",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "numbers from note",
 	},
-	{.size = sizeof(weir_port), .name = "right", .kinds = WEIR_TENSOR, .help = "likewise"},
-	{.size = sizeof(weir_port), .name = "rest", .kinds = WEIR_TENSOR, .help = "likewise"},
+	{.size = sizeof(weir_port), .name = "right", .kinds = WEIR_KIND_TENSOR, .help = "likewise"},
+	{.size = sizeof(weir_port), .name = "rest", .kinds = WEIR_KIND_TENSOR, .help = "likewise"},
 	{.name = NULL},
 };
 
@@ -174,7 +174,7 @@ static weir_status collect(weir_context *context, struct compare *self, unsigned
 	const weir_tensor *tensor = weir_message_tensor(message);
 	const uint32_t *numbers = weir_message_data(message);
 
-	if (!tensor || tensor->device != WEIR_HOST || tensor->dimensions != 1 || tensor->code != 1 ||
+	if (!tensor || tensor->device != WEIR_DEVICE_HOST || tensor->dimensions != 1 || tensor->code != 1 ||
 	    tensor->bits != 32)
 		return weir_context_fail(context, "input '%s' expects uint32 numbers in host memory",
 					 input_names[input]);

@@ -11,10 +11,10 @@ int main(int argc, char **argv)
 {
 	weir_graph *graph = NULL;
 	weir_scheduler *scheduler = NULL;
-	weir_status status = weir_graph_open(&graph, argc > 1 ? argv[1] : "ping.json");
+	weir_status status = weir_graph_open(argc > 1 ? argv[1] : "ping.json", &graph);
 
 	if (!status)
-		status = weir_scheduler_create(&scheduler, graph, NULL); /* NULL: all defaults */
+		status = weir_scheduler_create(graph, NULL, &scheduler); /* NULL: all defaults */
 	if (!status)
 		status = weir_scheduler_run(scheduler);
 	if (status)

@@ -17,7 +17,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "constant",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "100",
 		.max = 1 << 20,
 		.help = "the constant to add",
@@ -28,13 +28,13 @@ static const weir_parameter parameters[] = {
 static const weir_port inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "float32 [side, side] on the device"},
 	{.name = NULL},
 };
 
 static const weir_port outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "in plus the constant"},
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR, .help = "in plus the constant"},
 	{.name = NULL},
 };
 
@@ -123,7 +123,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status && cudaStreamGetFlags(npp.hStream, &npp.nStreamFlags) != cudaSuccess)
 		status = weir_context_fail(context, "cudaStreamGetFlags failed");
 	if (!status)
-		status = weir_context_alloc(context, tensor, false, &to);
+		status = weir_context_create_tensor(context, tensor, false, &to);
 	if (!status)
 		status = add_constant(context, self, &npp, weir_message_data(from), weir_message_data(to),
 				      (int)tensor->shape[0]);

@@ -42,7 +42,7 @@ static const weir_parameter frames_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "side",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "128",
 		.min = 1,
 		.max = 1024,
@@ -54,7 +54,7 @@ static const weir_parameter frames_parameters[] = {
 static const weir_port frames_outputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "out",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "float32 [side, side] in host memory"},
 	{.name = NULL},
 };
@@ -80,7 +80,7 @@ static weir_status frames_compute(weir_context *context, void *state)
 		.bits = 32,
 	};
 	weir_message *out = NULL;
-	weir_status status = weir_context_alloc(context, &like, true, &out);
+	weir_status status = weir_context_create_tensor(context, &like, true, &out);
 	float *to;
 
 	if (status)
@@ -116,13 +116,13 @@ static const weir_parameter compare_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "expect",
-		.type = WEIR_CHOICE,
+		.type = WEIR_TYPE_CHOICE,
 		.choices = "square|sum",
 		.help = "the matrix times itself, or the matrix plus a constant",
 	},
 	{.size = sizeof(weir_parameter),
 	 .name = "constant",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "0",
 	 .help = "the constant that was added"},
 	{.name = NULL},
@@ -132,7 +132,7 @@ static const weir_port compare_inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "in host memory",
 	},
 	{.name = NULL},
@@ -168,7 +168,7 @@ static weir_status compare_compute(weir_context *context, void *state)
 	const weir_message *in = weir_context_message(context, 0, 0);
 	const float *found = weir_message_data(in);
 	int64_t tick = (int64_t)weir_context_tick(context), side;
-	weir_status status = frames_check(context, weir_message_tensor(in), WEIR_HOST);
+	weir_status status = frames_check(context, weir_message_tensor(in), WEIR_DEVICE_HOST);
 
 	if (status)
 		return status;

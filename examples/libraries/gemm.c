@@ -22,13 +22,13 @@ struct gemm {
 static const weir_port inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "float32 [side, side] on the device"},
 	{.name = NULL},
 };
 
 static const weir_port outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "in times in"},
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR, .help = "in times in"},
 	{.name = NULL},
 };
 
@@ -127,7 +127,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status)
 		status = frames_check(context, tensor, weir_stream_device(stream));
 	if (!status)
-		status = weir_context_alloc(context, tensor, false, &to);
+		status = weir_context_create_tensor(context, tensor, false, &to);
 	if (!status)
 		status = square(context, self, native, weir_message_data(from), weir_message_data(to),
 				(int)tensor->shape[0]);

@@ -37,7 +37,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "percent",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "100",
 		.max = 10000,
 		.help = "brightness: 100 changes nothing",
@@ -48,13 +48,16 @@ static const weir_parameter parameters[] = {
 static const weir_port inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "uint8, any dense shape, on the device"},
 	{.name = NULL},
 };
 
 static const weir_port outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR, .help = "the same shape, scaled"},
+	{.size = sizeof(weir_port),
+	 .name = "out",
+	 .kinds = WEIR_KIND_TENSOR,
+	 .help = "the same shape, scaled"},
 	{.name = NULL},
 };
 
@@ -90,7 +93,7 @@ static weir_status compute(weir_context *context, void *state)
 		return weir_context_fail(context, "no stream: %s", weir_last_error());
 	status = check(context, weir_message_tensor(from), weir_stream_device(stream));
 	if (!status)
-		status = weir_context_alloc(context, weir_message_tensor(from), false, &to);
+		status = weir_context_create_tensor(context, weir_message_tensor(from), false, &to);
 	if (status)
 		return status;
 	work.from = weir_message_data(from);

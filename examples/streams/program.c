@@ -46,7 +46,7 @@ static weir_status add_entities(weir_description *graph)
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < ENTITIES && !status; i++)
-		status = weir_description_add(graph, entities[i].name, entities[i].operator_name);
+		status = weir_description_add_entity(graph, entities[i].name, entities[i].operator_name);
 	for (size_t i = 0; i < sizeof parameters / sizeof *parameters && !status; i++)
 		status = weir_description_set(graph, parameters[i]);
 	for (size_t i = 0; i < sizeof conditions / sizeof *conditions && !status; i++)
@@ -92,7 +92,7 @@ static weir_status make_graph(weir_graph **out, const weir_registry *registry, b
 	if (!status && default_stream)
 		status = use_default_stream(description);
 	if (!status)
-		status = weir_graph_create(out, registry, description);
+		status = weir_graph_create(registry, description, out);
 	weir_description_destroy(description); /* the graph keeps nothing of it */
 	return status;
 }
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = make_graph(&graph, registry, default_stream);
 	if (!status)
-		status = weir_scheduler_create(&scheduler, graph, &options);
+		status = weir_scheduler_create(graph, &options, &scheduler);
 	if (!status)
 		status = weir_scheduler_run(scheduler);
 	if (status)

@@ -75,7 +75,7 @@ static const weir_parameter numbers_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "stream",
-		.type = WEIR_STRING,
+		.type = WEIR_TYPE_STRING,
 		.fallback = "\"numbers\"",
 		.help = "name under which it takes its stream from the pool; "
 			"\"\": its internal stream",
@@ -83,7 +83,7 @@ static const weir_parameter numbers_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "count",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "65536",
 		.min = 1,
 		.max = 1 << 20,
@@ -92,7 +92,7 @@ static const weir_parameter numbers_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "first",
-		.type = WEIR_INT,
+		.type = WEIR_TYPE_INT,
 		.fallback = "1",
 		.max = 1 << 20,
 		.help = "number i of frame n is first + n + i",
@@ -100,7 +100,7 @@ static const weir_parameter numbers_parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "duration",
-		.type = WEIR_DURATION,
+		.type = WEIR_TYPE_DURATION,
 		.fallback = "\"1ms\"",
 		.help = "how long the kernel runs before it writes: a reader that does not wait finds "
 			"other numbers",
@@ -111,7 +111,7 @@ static const weir_parameter numbers_parameters[] = {
 static const weir_port numbers_outputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "out",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "float32 [count] on the device"},
 	{.name = NULL},
 };
@@ -160,7 +160,7 @@ static weir_status numbers_compute(weir_context *context, void *state)
 	weir_status status = choose_stream(context, self->stream, &stream);
 
 	if (!status)
-		status = weir_context_alloc(context, &like, false, &out);
+		status = weir_context_create_tensor(context, &like, false, &out);
 	if (status)
 		return status;
 	work.first = (float)(self->first + (int64_t)weir_context_tick(context));
@@ -194,7 +194,7 @@ struct combine {
 static const weir_parameter combine_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "a",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "3",
 	 .max = 8,
 	 .help = "a factor"},
@@ -204,9 +204,9 @@ static const weir_parameter combine_parameters[] = {
 static const weir_port combine_inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in1",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .help = "float32 [count] on the device"},
-	{.size = sizeof(weir_port), .name = "in2", .kinds = WEIR_TENSOR, .help = "likewise"},
+	{.size = sizeof(weir_port), .name = "in2", .kinds = WEIR_KIND_TENSOR, .help = "likewise"},
 	{.name = NULL},
 };
 
@@ -214,7 +214,7 @@ static const weir_port combine_outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "a * in1 + in2, last number first, in host memory",
 	},
 	{.name = NULL},
@@ -252,8 +252,8 @@ static weir_status print_streams(weir_context *context, weir_stream *own)
 	weir_stream *streams[3] = {NULL, NULL, own};
 	int different = 0;
 
-	if (!weir_context_receive_streams(context, IN1, 0, &streams[0], 1) ||
-	    !weir_context_receive_streams(context, IN2, 0, &streams[1], 1))
+	if (!weir_context_receive_streams(context, IN1, 0, 1, &streams[0]) ||
+	    !weir_context_receive_streams(context, IN2, 0, 1, &streams[1]))
 		return weir_context_fail(context, "the messages of in1 and in2 carry no streams");
 	for (int i = 0; i < 3; i++) {
 		bool is_new = true;
@@ -273,10 +273,10 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, struct sc
 {
 	struct reverse second = {.count = first->count};
 	weir_message *sums = NULL;
-	weir_status status = weir_context_alloc(context, like, false, &sums);
+	weir_status status = weir_context_create_tensor(context, like, false, &sums);
 
 	if (!status)
-		status = weir_context_alloc(context, like, true, out);
+		status = weir_context_create_tensor(context, like, true, out);
 	if (!status) {
 		second.from = first->to = weir_message_data(sums);
 		second.to = weir_message_data(*out);
@@ -340,16 +340,16 @@ struct check {
 static const weir_parameter check_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "a",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "3",
 	 .help = "as in combine"},
 	{.size = sizeof(weir_parameter),
 	 .name = "first1",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .help = "`first` of the source of in1"},
 	{.size = sizeof(weir_parameter),
 	 .name = "first2",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .help = "`first` of the source of in2"},
 	{.name = NULL},
 };
@@ -358,7 +358,7 @@ static const weir_port check_inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.kinds = WEIR_TENSOR,
+		.kinds = WEIR_KIND_TENSOR,
 		.help = "numbers from combine",
 	},
 	{.name = NULL},
@@ -391,7 +391,7 @@ static weir_status check_compute(weir_context *context, void *state)
 	const float *found = weir_message_data(in);
 	int64_t frame = (int64_t)weir_context_tick(context), count;
 
-	if (!are_numbers(tensor) || tensor->device != WEIR_HOST)
+	if (!are_numbers(tensor) || tensor->device != WEIR_DEVICE_HOST)
 		return weir_context_fail(context, "input 'in' expects float32 numbers in host memory");
 	count = tensor->shape[0];
 	for (int64_t i = 0; i < count; i++)

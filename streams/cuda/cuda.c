@@ -109,7 +109,7 @@ static int cuda_devices(void *self)
 static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
 				      void **out)
 {
-	unsigned native = flags & WEIR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
+	unsigned native = flags & WEIR_STREAM_POOL_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
 	struct wr_cuda *cuda = self;
 	weir_status status = wr_cuda_ready(cuda, device);
 	cudaStream_t stream = NULL;
@@ -266,7 +266,7 @@ static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
 	if (status)
 		return status;
 	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
-	if (device == WEIR_HOST)
+	if (device == WEIR_DEVICE_HOST)
 		status = wr_cuda_check(cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
 				       "cudaHostAlloc");
 	else
@@ -282,7 +282,7 @@ static void cuda_release(void *self, int device, void *memory)
 	if (wr_cuda_lost(self))
 		return;
 	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
-	if (device == WEIR_HOST)
+	if (device == WEIR_DEVICE_HOST)
 		cudaFreeHost(memory);
 	else
 		cudaFree(memory);

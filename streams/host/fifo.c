@@ -150,14 +150,14 @@ weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags
 	struct wr_host_pool *pool = partition ? partition : fifo->device[device];
 	weir_status status;
 
-	if (partition && flags & WEIR_STREAM_BLOCKING)
+	if (partition && flags & WEIR_STREAM_POOL_BLOCKING)
 		return wr_fail(
 			WEIR_E_INVALID,
 			"the streams of a green context are always non-blocking: remove flag 'blocking'");
 	status = wr_host_pool_start(pool);
 	if (status)
 		return status;
-	if (!(flags & WEIR_STREAM_BLOCKING))
+	if (!(flags & WEIR_STREAM_POOL_BLOCKING))
 		return stream_make(pool, out);
 	*out = &pool->standing;
 	return WEIR_OK;

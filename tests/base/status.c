@@ -55,7 +55,7 @@ static void xa07_what_steers_a_terminal_is_shown_as_escapes(void **state)
 		const char *text = cases[i][0];
 		char shown[64];
 
-		assert_int_equal(weir_text_shown(shown, sizeof shown, &text), strlen(cases[i][1]));
+		assert_int_equal(weir_text_escape(&text, sizeof shown, shown), strlen(cases[i][1]));
 		assert_string_equal(shown, cases[i][1]);
 		assert_int_equal(*text, 0);
 	}
@@ -67,8 +67,8 @@ static void xa07_a_text_is_shown_piece_by_piece(void **state)
 	char shown[16];
 
 	(void)state;
-	assert_int_equal(weir_text_shown(shown, sizeof shown, &text), 12); /* not a part of \u009b */
-	assert_int_equal(weir_text_shown(shown, sizeof shown, &text), 8);
+	assert_int_equal(weir_text_escape(&text, sizeof shown, shown), 12); /* not a part of \u009b */
+	assert_int_equal(weir_text_escape(&text, sizeof shown, shown), 8);
 	assert_string_equal(shown, "\\u009bmn");
 }
 

@@ -36,7 +36,7 @@ static weir_status source_start(weir_context *context, void *state, const weir_v
 static weir_status source_compute(weir_context *context, void *state)
 {
 	weir_message *message;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	if (status)
 		return status;
@@ -116,7 +116,7 @@ static void add(weir_description *description, size_t index, const char *operato
 	char name[32], pointer[80], value[16];
 
 	snprintf(name, sizeof name, "e%zu", index);
-	check(weir_description_add(description, name, operator_name), "add");
+	check(weir_description_add_entity(description, name, operator_name), "add");
 	if (strcmp(operator_name, "hand_on") && strcmp(operator_name, "count_in"))
 		return;
 	snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", index);
@@ -181,7 +181,7 @@ static void run(weir_graph *graph)
 	weir_outcome outcome = {.size = sizeof outcome};
 	weir_scheduler *scheduler;
 
-	check(weir_scheduler_create(&scheduler, graph, &options), "scheduler");
+	check(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
 	check(weir_scheduler_start(scheduler), "start");
 	check(weir_scheduler_wait(scheduler, -1, &outcome), "wait");
 	check(weir_scheduler_destroy(scheduler), "destroy");
@@ -199,7 +199,7 @@ static void run_shape(size_t shape, size_t size, unsigned capacity)
 		check(weir_registry_add_operator(registry, &operators[i]), operators[i].name);
 	check(weir_description_create(&description), "description");
 	shapes[shape].describe(description, size, capacity);
-	check(weir_graph_create(&graph, registry, description), "graph");
+	check(weir_graph_create(registry, description, &graph), "graph");
 	run(graph);
 	check(weir_graph_destroy(graph), "destroy");
 	weir_description_destroy(description);

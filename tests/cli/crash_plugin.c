@@ -9,7 +9,7 @@
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "way",
-	 .type = WEIR_CHOICE,
+	 .type = WEIR_TYPE_CHOICE,
 	 .choices = "read|abort|divide|overflow|late|exit|thread|cancel",
 	 .help = "how it ends"},
 	{.name = NULL},

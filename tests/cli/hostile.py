@@ -127,7 +127,7 @@ def times_have_one_grammar(weir):
         assert process.run(weir, "check", endless(max_duration=good)).returncode == 0, good
     for bad in (".5s", "60Hz", "5", "1e3s", "5 s"):
         assert process.run(weir, "run", file, "--duration", bad).returncode == 2, bad
-        for key in ("max_duration", "drain", "deadlock_grace", "spin"):
+        for key in ("max_duration", "drain", "deadlock_grace", "worker_spin"):
             ended = process.run(weir, "check", endless(**{key: bad}))
             assert ended.returncode == 3 and "W012" in ended.stderr, (key, bad, ended)
 
@@ -138,10 +138,10 @@ def a_word_in_capitals_has_a_hint(weir):
         assert f"(did you mean '{word.lower()}'?)" in ended.stderr, ended
 
 
-def words_of_other_projects_have_a_hint(weir):
+def words_of_other_projects_and_former_ones_have_a_hint(weir):
     graph = {
         "weir": 1,
-        "scheduler": {"pin_cores": [0], "stop_on_deadlock": True, "worker_thread_number": 2},
+        "scheduler": {"pin_cores": [0], "stop_on_deadlock": True, "worker_thread_number": 2, "spin": 0},
         "resources": {"pool": {"type": "CudaStreamPool"}, "other": {"type": "stream_pool", "dev_id": 0}},
         "entities": [
             {
@@ -150,12 +150,15 @@ def words_of_other_projects_have_a_hint(weir):
                 "conditions": [{"type": "CudaStreamCondition"}, {"type": "message_available", "receiver": "in"}],
             }
         ],
+        "connections": [{"from": "a.out", "to": "a.in", "initial": 1}],
     }
     said = process.run(weir, "check", write("words.json", graph)).stderr
     for hint in (
         "'pin_cores' (pin the threads with taskset)",
         "'stop_on_deadlock' (a deadlock always ends the run;",
         "'worker_thread_number' (did you mean 'workers'?)",
+        "'spin' (did you mean 'worker_spin'?)",
+        "'initial' (did you mean 'initial_messages'?)",
         "'CudaStreamPool' is not one of",
         "(did you mean 'stream_pool'?)",
         "'dev_id' (did you mean 'device'?)",
@@ -187,7 +190,7 @@ process.main(
         a_pipe_without_a_writer_can_be_left,
         times_have_one_grammar,
         a_word_in_capitals_has_a_hint,
-        words_of_other_projects_have_a_hint,
+        words_of_other_projects_and_former_ones_have_a_hint,
         plugins_load_without_proc,
     ]
 )

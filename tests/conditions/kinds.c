@@ -293,7 +293,7 @@ TEST(g03_no_fence_pending_is_ready_at_once)
 	GIVEN(wr_cuda_stream, "port=0");
 
 	assert_int_equal(rig_ask(&rig), READY);
-	assert_int_equal(wr_cuda_stream.phase, WEIR_CONTENT); /* C4 */
+	assert_int_equal(wr_cuda_stream.phase, WEIR_PHASE_CONTENT); /* C4 */
 }
 
 TEST(f70_waits_for_all_fences_of_every_port_named_and_of_no_other)
@@ -307,7 +307,7 @@ TEST(f70_waits_for_all_fences_of_every_port_named_and_of_no_other)
 	assert_int_equal(rig_ask(&rig), WAIT);
 	assert_int_equal(rig.verdict.fences, 5);
 	assert_int_equal(rig.verdict.last.stream, 7);
-	assert_int_equal(rig.verdict.last.point, 9);
+	assert_int_equal(rig.verdict.last.value, 9);
 	assert_false(rig.verdict.external);
 }
 

@@ -74,7 +74,7 @@ int64_t weir_view_started(const weir_view *view)
 	return view->started;
 }
 
-void weir_view_count_lost(const weir_view *view, uint64_t ticks)
+void weir_view_add_lost(const weir_view *view, uint64_t ticks)
 {
 	((weir_view *)(uintptr_t)view)->lost += ticks;
 }
@@ -140,7 +140,7 @@ weir_told weir_view_told(const weir_view *view)
 	return view->told;
 }
 
-size_t weir_view_pending(const weir_view *view, unsigned input, weir_fence *out, size_t room)
+size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
 {
 	const struct rig_port *port = &view->ports[input];
 

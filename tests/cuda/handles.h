@@ -84,7 +84,7 @@ struct handles_rig {
 	weir_status status;
 	char why[512];
 	unsigned workers; /* 0: 4 */
-	int64_t spin_ns;
+	int64_t worker_spin_ns;
 	bool hung;
 	bool broken; /* the run may end with an error */
 };

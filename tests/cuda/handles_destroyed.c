@@ -15,7 +15,7 @@ static bool wrap_new(struct handles_rig *rig)
 	return handles_called(
 		       cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, cudaStreamNonBlocking),
 		       "cudaStreamCreate") &&
-	       handles_is(!weir_stream_wrap(&handles_stream, rig->graph, 0, handles_native), "wrap: %s",
+	       handles_is(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream), "wrap: %s",
 			  weir_last_error());
 }
 

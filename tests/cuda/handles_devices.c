@@ -144,7 +144,7 @@ static void f70_t06_a_wrapped_stream_of_the_second_device(void)
 	handles_put(&rig, "/entities/1/resources", "[\"first\"]");
 	handles_put(&rig, "/entities/1/parameters/copy", "true");
 	if (well && handles_open(&rig) &&
-	    handles_is(!weir_stream_wrap(&handles_stream, rig.graph, 1, handles_native), "wrap: %s",
+	    handles_is(!weir_stream_wrap(rig.graph, 1, handles_native, &handles_stream), "wrap: %s",
 		       weir_last_error())) {
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
 		handles_is(!weir_stream_unwrap(handles_stream), "unwrap: %s", weir_last_error());

@@ -16,7 +16,7 @@ static weir_status numbers_on(weir_context *context, weir_message **out)
 	static const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_alloc(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, false, out);
 }
 
 static weir_status emit_launched(weir_context *context, weir_stream *stream, const weir_kernel *kernel,
@@ -109,8 +109,9 @@ static weir_status sum_start(weir_context *context, void *state, const weir_valu
 	return WEIR_OK;
 }
 
-static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
-static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
+static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_KIND_TENSOR},
+				{.name = NULL}};
+static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
 static const weir_operator tone = {.size = sizeof tone,
 				   .name = "tone",
 				   .help = "a ramp",
@@ -164,14 +165,14 @@ static void any_ask(const void *state, const weir_view *view, weir_verdict *verd
 }
 
 static const weir_parameter any_parameters[] = {
-	{.size = sizeof *any_parameters, .name = "input", .type = WEIR_INPUT, .help = "the port"},
+	{.size = sizeof *any_parameters, .name = "input", .type = WEIR_TYPE_INPUT, .help = "the port"},
 	{.name = NULL}};
 static const weir_condition any = {.size = sizeof any,
 				   .name = "any",
 				   .help = "there is a message",
 				   .state_size = sizeof(struct any),
 				   .parameters = any_parameters,
-				   .phase = WEIR_GATHERING,
+				   .phase = WEIR_PHASE_GATHERING,
 				   .start = any_start,
 				   .ask = any_ask};
 
@@ -248,7 +249,7 @@ static void xa04_behind_a_stream_that_was_not_joined(void)
 static bool frame_is_right(weir_outlet *outlet, uint32_t frame)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(outlet, &message, 10 * SECOND);
+	weir_status status = weir_outlet_take(outlet, 10 * SECOND, &message);
 	const uint32_t *found = status ? NULL : weir_message_data(message);
 	bool right = handles_is(!status, "frame %u: %s", frame, weir_last_error());
 
@@ -270,9 +271,9 @@ static void xa03_taken_from_an_outlet(void)
 	bool right;
 
 	begin(&rig, "gain", false);
-	right = handles_is(!rig.status && !weir_graph_create(&rig.graph, rig.registry, rig.description) &&
-				   !weir_graph_outlet(rig.graph, "fetch.out", 2, 0, &outlet) &&
-				   !weir_scheduler_create(&rig.scheduler, rig.graph, &options),
+	right = handles_is(!rig.status && !weir_graph_create(rig.registry, rig.description, &rig.graph) &&
+				   !weir_graph_add_outlet(rig.graph, "fetch.out", 2, 0, &outlet) &&
+				   !weir_scheduler_create(rig.graph, &options, &rig.scheduler),
 			   "opened: %s", weir_last_error());
 	for (unsigned run = 0; right && run < handles_settings.runs; run++) {
 		right = handles_start(&rig);

@@ -113,7 +113,7 @@ static weir_status look(weir_context *context, weir_stream *stream)
 static weir_status look_at_received(weir_context *context)
 {
 	weir_stream *streams[4];
-	size_t count = weir_context_receive_streams(context, 0, 0, streams, 4);
+	size_t count = weir_context_receive_streams(context, 0, 0, 4, streams);
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < count && i < 4 && !status && handles_settings.cuda; i++)
@@ -132,44 +132,44 @@ struct fill {
 static const weir_parameter fill_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "on",
-	 .type = WEIR_CHOICE,
+	 .type = WEIR_TYPE_CHOICE,
 	 .fallback = "\"internal\"",
 	 .choices = "internal|wrapped|default|named",
 	 .help = "its stream"},
 	{.size = sizeof(weir_parameter),
 	 .name = "how",
-	 .type = WEIR_CHOICE,
+	 .type = WEIR_TYPE_CHOICE,
 	 .fallback = "\"native\"",
 	 .choices = "native|weir|elsewhere|capture|open",
 	 .help = "by whose launch; on another stream, so that this one is only fenced; by a graph; by one "
 		 "left open"},
 	{.size = sizeof(weir_parameter),
 	 .name = "carry",
-	 .type = WEIR_BOOL,
+	 .type = WEIR_TYPE_BOOL,
 	 .fallback = "true",
 	 .help = "set_stream"},
 	{.size = sizeof(weir_parameter),
 	 .name = "count",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "16384",
 	 .min = 1,
 	 .max = 1 << 24,
 	 .help = "numbers"},
 	{.size = sizeof(weir_parameter),
 	 .name = "duration",
-	 .type = WEIR_DURATION,
+	 .type = WEIR_TYPE_DURATION,
 	 .fallback = "\"1ms\"",
 	 .help = "before they are written"},
 	{.size = sizeof(weir_parameter),
 	 .name = "broken",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "-1",
 	 .min = -1,
 	 .max = 1 << 24,
 	 .help = "destroys the wrapped native stream in this tick"},
 	{.name = NULL},
 };
-static const weir_port out_port[] = {{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_TENSOR},
+static const weir_port out_port[] = {{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR},
 				     {.name = NULL}};
 
 static weir_status fill_start(weir_context *context, void *state, const weir_values *values)
@@ -212,7 +212,7 @@ static weir_status numbers(weir_context *context, int64_t count, bool on_host, w
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_alloc(context, &like, on_host, out);
+	return weir_context_create_tensor(context, &like, on_host, out);
 }
 
 /*
@@ -325,24 +325,24 @@ struct triple {
 static const weir_parameter triple_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "copy",
-	 .type = WEIR_BOOL,
+	 .type = WEIR_TYPE_BOOL,
 	 .fallback = "false",
 	 .help = "copies the numbers to its device first"},
 	{.size = sizeof(weir_parameter),
 	 .name = "looks",
-	 .type = WEIR_BOOL,
+	 .type = WEIR_TYPE_BOOL,
 	 .fallback = "true",
 	 .help = "asks for the native handles of the streams that came: then they are fenced here, too"},
 	{.size = sizeof(weir_parameter),
 	 .name = "sync",
-	 .type = WEIR_CHOICE,
+	 .type = WEIR_TYPE_CHOICE,
 	 .fallback = "\"no\"",
 	 .choices = "no|to_default|from_default",
 	 .help = "to: sync_to_default, and works on the default stream; from: has its own one come after "
 		 "that"},
 	{.name = NULL},
 };
-static const weir_port in_port[] = {{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR},
+static const weir_port in_port[] = {{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_KIND_TENSOR},
 				    {.name = NULL}};
 
 static weir_status triple_start(weir_context *context, void *state, const weir_values *values)
@@ -434,10 +434,10 @@ static const weir_operator triple = {
 /* --- compare --- */
 
 static const weir_port compare_inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_TENSOR, .capacity = 4},
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_KIND_TENSOR, .capacity = 4},
 	{.size = sizeof(weir_port),
 	 .name = "also",
-	 .kinds = WEIR_TENSOR,
+	 .kinds = WEIR_KIND_TENSOR,
 	 .capacity = 4,
 	 .flags = WEIR_PORT_OPTIONAL},
 	{.name = NULL},
@@ -486,12 +486,12 @@ struct implicit {
 static const weir_parameter implicit_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "default_first",
-	 .type = WEIR_BOOL,
+	 .type = WEIR_TYPE_BOOL,
 	 .fallback = "true",
 	 .help = "or its own"},
 	{.size = sizeof(weir_parameter),
 	 .name = "sync",
-	 .type = WEIR_BOOL,
+	 .type = WEIR_TYPE_BOOL,
 	 .fallback = "false",
 	 .help = "synchronize_streams between them"},
 	{.name = NULL},
@@ -621,7 +621,7 @@ static const weir_port token_out[] = {{.size = sizeof(weir_port), .name = "out"}
 static weir_status pass_on(weir_context *context, void *state)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	(void)state;
 	return status ? status : weir_context_emit(context, 0, message);

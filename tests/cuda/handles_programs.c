@@ -33,11 +33,11 @@ static bool open_graph(struct program *program, unsigned flags)
 
 	handles_begin(rig, triple_alone);
 	return went(rig->status, "the graph") &&
-	       went(weir_graph_create(&rig->graph, rig->registry, rig->description), "graph") &&
-	       went(weir_graph_inlet(rig->graph, "process.in", &program->in), "inlet") &&
-	       went(weir_graph_outlet(rig->graph, "process.out", 2, flags, &program->out), "outlet") &&
-	       went(weir_scheduler_create(&rig->scheduler, rig->graph, &options), "scheduler") &&
-	       went(weir_graph_stream(rig->graph, 0, &program->stream), "stream") && handles_start(rig);
+	       went(weir_graph_create(rig->registry, rig->description, &rig->graph), "graph") &&
+	       went(weir_graph_add_inlet(rig->graph, "process.in", &program->in), "inlet") &&
+	       went(weir_graph_add_outlet(rig->graph, "process.out", 2, flags, &program->out), "outlet") &&
+	       went(weir_scheduler_create(rig->graph, &options, &rig->scheduler), "scheduler") &&
+	       went(weir_graph_add_stream(rig->graph, 0, &program->stream), "stream") && handles_start(rig);
 }
 
 static bool open_own(struct program *program)
@@ -72,14 +72,14 @@ static bool push(struct program *program, uint32_t first)
 	weir_message *message = NULL;
 	weir_fence fence;
 
-	if (!went(weir_message_tensor_new(&message, program->rig.graph, &like), "tensor"))
+	if (!went(weir_message_create_tensor(program->rig.graph, &like, &message), "tensor"))
 		return false;
 	work.to = weir_message_data(message);
 	return handles_called(handles_fill_cuda(program->own, &work), "fill") &&
 	       handles_called(cudaEventRecord(program->event, program->own), "cudaEventRecord") &&
 	       went(weir_stream_wait_native(program->stream, program->event), "wait_native") &&
 	       went(weir_stream_record(program->stream, &fence), "record") &&
-	       went(weir_message_produced(message, fence), "produced") &&
+	       went(weir_message_add_producer(message, fence), "produced") &&
 	       went(weir_inlet_push(program->in, message, 10 * SECOND), "push");
 }
 
@@ -95,7 +95,7 @@ static bool right(const uint32_t *numbers, uint32_t first)
 static bool take_finished(struct program *program, uint32_t first)
 {
 	weir_message *message = NULL;
-	bool well = went(weir_outlet_take(program->out, &message, 10 * SECOND), "take") &&
+	bool well = went(weir_outlet_take(program->out, 10 * SECOND, &message), "take") &&
 		    right(weir_message_data(message), first);
 
 	weir_message_unref(message);
@@ -108,9 +108,9 @@ static bool take_early(struct program *program, uint32_t first)
 	weir_message *message = NULL;
 	weir_fence fences[4];
 	size_t count;
-	bool well = went(weir_outlet_take(program->out, &message, 10 * SECOND), "take");
+	bool well = went(weir_outlet_take(program->out, 10 * SECOND, &message), "take");
 
-	count = well ? weir_message_fences(message, fences, 4) : 0;
+	count = well ? weir_message_fences(message, 4, fences) : 0;
 	for (size_t i = 0; well && i < count && i < 4; i++)
 		well = went(weir_fence_enqueue(program->rig.graph, fences[i], 0, program->own),
 			    "fence_enqueue");

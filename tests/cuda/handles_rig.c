@@ -33,7 +33,7 @@ void handles_begin(struct handles_rig *rig, const char *json)
 	if (!rig->status)
 		keep(rig, handles_add(rig->registry));
 	if (!rig->status)
-		keep(rig, json ? weir_description_parse(&rig->description, json, strlen(json), NULL, NULL)
+		keep(rig, json ? weir_description_parse(json, strlen(json), NULL, NULL, &rig->description)
 			       : weir_description_create(&rig->description));
 	if (json == handles_three)
 		handles_put(rig, "/entities/0/conditions/0/count", "%lld",
@@ -59,13 +59,13 @@ bool handles_open(struct handles_rig *rig)
 		.workers = rig->workers ? rig->workers : 4,
 		.backend = handles_settings.backend,
 		.signal = handles_settings.signal,
-		.spin_ns = rig->spin_ns,
+		.worker_spin_ns = rig->worker_spin_ns,
 	};
 
 	if (!rig->status)
-		keep(rig, weir_graph_create(&rig->graph, rig->registry, rig->description));
+		keep(rig, weir_graph_create(rig->registry, rig->description, &rig->graph));
 	if (!rig->status)
-		keep(rig, weir_scheduler_create(&rig->scheduler, rig->graph, &options));
+		keep(rig, weir_scheduler_create(rig->graph, &options, &rig->scheduler));
 	return !rig->status;
 }
 

@@ -14,7 +14,7 @@ struct shape {
 	bool gate_all;   /* before each stage; otherwise before the last entity only */
 	bool one_stream; /* one stream per line */
 	unsigned workers;
-	int64_t spin_ns;
+	int64_t worker_spin_ns;
 };
 
 static void add(struct handles_rig *rig, const struct shape *shape, unsigned line, unsigned stage)
@@ -50,8 +50,8 @@ static void add_line(struct handles_rig *rig, const struct shape *shape, unsigne
 		handles_put(rig, "/connections/-", "[\"stage%u_%u.out\", \"%s%u_%u.in\"]", line, stage,
 			    stage + 1 == STAGES ? "sink" : "stage", line, stage + 1);
 	handles_put(rig, "/connections/-",
-		    "{\"from\": \"sink%u_%d.out\", \"to\": \"stage%u_0.in\", \"initial\": 1}", line, STAGES,
-		    line);
+		    "{\"from\": \"sink%u_%d.out\", \"to\": \"stage%u_0.in\", \"initial_messages\": 1}", line,
+		    STAGES, line);
 }
 
 /* Returns how many runs stalled; stops at the first. */
@@ -62,7 +62,7 @@ static unsigned runs(const struct shape *shape, unsigned count)
 
 	handles_begin(&rig, NULL);
 	rig.workers = shape->workers;
-	rig.spin_ns = shape->spin_ns;
+	rig.worker_spin_ns = shape->worker_spin_ns;
 	handles_put(&rig, "/weir", "1");
 	handles_put(&rig, "/name", "\"stalls\"");
 	handles_put(&rig, "/scheduler", "{\"device_memory\": \"1MiB\", \"host_memory\": \"1MiB\"}");

@@ -22,7 +22,7 @@ static bool wrap_run_unwrap(struct handles_rig *rig, const unsigned *flags)
 	if (flags)
 		well = handles_called(cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, *flags),
 				      "cudaStreamCreate");
-	if (!well || !handles_is(!weir_stream_wrap(&handles_stream, rig->graph, 0, handles_native),
+	if (!well || !handles_is(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream),
 				 "wrap: %s", weir_last_error()))
 		return false;
 	well = handles_runs(rig, (uint64_t)handles_settings.frames);

@@ -164,12 +164,12 @@ static weir_status make_graph(weir_graph **out, const weir_registry *registry,
 			      const struct settings *settings)
 {
 	weir_description *description = NULL;
-	weir_status status = weir_description_parse(&description, base, strlen(base), NULL, NULL);
+	weir_status status = weir_description_parse(base, strlen(base), NULL, NULL, &description);
 
 	for (unsigned i = 0; !status && i < settings->busy; i++)
 		status = add_busy(description, settings, i);
 	if (!status)
-		status = weir_graph_create(out, registry, description);
+		status = weir_graph_create(registry, description, out);
 	weir_description_destroy(description);
 	return status;
 }
@@ -254,7 +254,7 @@ static weir_status measure_both(weir_scheduler *scheduler, const struct settings
 static weir_status run(weir_graph *graph, const struct settings *settings)
 {
 	weir_scheduler *scheduler = NULL;
-	weir_status status = weir_scheduler_create(&scheduler, graph, &settings->options), ended;
+	weir_status status = weir_scheduler_create(graph, &settings->options, &scheduler), ended;
 
 	if (!status)
 		status = weir_scheduler_start(scheduler);

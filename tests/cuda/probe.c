@@ -168,14 +168,14 @@ static weir_status take_option(struct probe *probe, const char *name, const char
 
 static weir_status prepare(struct probe *probe, char **argv)
 {
-	weir_status status = weir_description_read(&probe->description, probe->path, NULL, NULL);
+	weir_status status = weir_description_read(probe->path, NULL, NULL, &probe->description);
 
 	for (; !status && *argv; argv += 2)
 		status = argv[1] ? take_option(probe, argv[0], argv[1]) : WEIR_E_INVALID;
 	if (!status)
-		status = weir_graph_create(&probe->graph, NULL, probe->description);
+		status = weir_graph_create(NULL, probe->description, &probe->graph);
 	if (!status)
-		status = weir_scheduler_create(&probe->scheduler, probe->graph, &probe->options);
+		status = weir_scheduler_create(probe->graph, &probe->options, &probe->scheduler);
 	return status;
 }
 

@@ -72,7 +72,7 @@ void fz_break(struct fz *fz, const char *format, ...)
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fprintf(stderr, "\nsignal %s, %u workers, spin %lld, max_duration %lld%s%s\n%s\n", fz->signal,
-		fz->scheduler_options.workers, (long long)fz->scheduler_options.spin_ns,
+		fz->scheduler_options.workers, (long long)fz->scheduler_options.worker_spin_ns,
 		(long long)fz->scheduler_options.max_duration_ns, fz->inlet ? ", an inlet" : "",
 		fz->outlet ? ", an outlet" : "", fz->text);
 	abort();

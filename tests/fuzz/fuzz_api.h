@@ -56,7 +56,7 @@ enum fz_send { FZ_NOTHING, FZ_PASS, FZ_PRODUCE };
 
 struct fz_connection {
 	unsigned from, output, to, port; /* from FZ_INLET: from the inlet */
-	unsigned initial;
+	unsigned initial_messages;
 	bool ordered[FZ_ORIGINS]; /* a single path from that origin: numbers increase */
 	bool whole[FZ_ORIGINS];   /* and no number is missing */
 	size_t index;             /* within its port */

@@ -43,7 +43,7 @@ static void ask_pending(const void *state, const weir_view *view, weir_verdict *
 {
 	const struct condition *self = state;
 	weir_fence fences[FENCES];
-	size_t n = weir_view_pending(view, self->port, fences, FENCES);
+	size_t n = weir_view_pending(view, self->port, FENCES, fences);
 
 	if (!n)
 		weir_verdict_ready(verdict);
@@ -84,7 +84,7 @@ static void ask_either(const void *state, const weir_view *view, weir_verdict *v
 {
 	const struct condition *self = state;
 	weir_fence fences[FENCES];
-	size_t n = weir_view_pending(view, self->port, fences, FENCES);
+	size_t n = weir_view_pending(view, self->port, FENCES, fences);
 	int64_t due = self->ticked_at + self->entity->pause;
 
 	if (!n || weir_view_now(view) >= due) {
@@ -97,27 +97,29 @@ static void ask_either(const void *state, const weir_view *view, weir_verdict *v
 
 #define PARAMETER .size = sizeof(weir_parameter)
 #define OF_ENTITY                                                                                            \
-	{PARAMETER, .name = "slot", .type = WEIR_INT, .fallback = "0", .help = "the graph's"},               \
+	{PARAMETER, .name = "slot", .type = WEIR_TYPE_INT, .fallback = "0", .help = "the graph's"},          \
 	{                                                                                                    \
-		PARAMETER, .name = "id", .type = WEIR_INT, .help = "the entity's"                            \
+		PARAMETER, .name = "id", .type = WEIR_TYPE_INT, .help = "the entity's"                       \
 	}
 
 static const weir_parameter plain[] = {OF_ENTITY, {.name = NULL}};
 static const weir_parameter at_port[] = {
-	OF_ENTITY, {PARAMETER, .name = "port", .type = WEIR_INPUT, .help = "whose messages"}, {.name = NULL}};
+	OF_ENTITY,
+	{PARAMETER, .name = "port", .type = WEIR_TYPE_INPUT, .help = "whose messages"},
+	{.name = NULL}};
 
 #define KIND .size = sizeof(weir_condition), .help = "of the fuzzer", .state_size = sizeof(struct condition)
 
 static const weir_condition conditions[] = {
-	{KIND, .name = "fz_pending", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port,
-	 .ask = ask_pending},
-	{KIND, .name = "fz_either", .parameters = at_port, .phase = WEIR_CONTENT, .start = start_at_port,
-	 .ask = ask_either, .ticked = ticked},
-	{KIND, .name = "fz_own", .parameters = plain, .phase = WEIR_GATHERING, .start = start,
+	{KIND, .name = "fz_pending", .parameters = at_port, .phase = WEIR_PHASE_CONTENT,
+	 .start = start_at_port, .ask = ask_pending},
+	{KIND, .name = "fz_either", .parameters = at_port, .phase = WEIR_PHASE_CONTENT,
+	 .start = start_at_port, .ask = ask_either, .ticked = ticked},
+	{KIND, .name = "fz_own", .parameters = plain, .phase = WEIR_PHASE_GATHERING, .start = start,
 	 .ask = ask_own},
-	{KIND, .name = "fz_own_late", .parameters = plain, .phase = WEIR_CONTENT, .start = start,
+	{KIND, .name = "fz_own_late", .parameters = plain, .phase = WEIR_PHASE_CONTENT, .start = start,
 	 .ask = ask_own},
-	{KIND, .name = "fz_pause", .parameters = plain, .phase = WEIR_GATHERING, .start = start,
+	{KIND, .name = "fz_pause", .parameters = plain, .phase = WEIR_PHASE_GATHERING, .start = start,
 	 .ask = ask_pause, .ticked = ticked},
 };
 

@@ -1,7 +1,7 @@
 /*
  * Draws a graph. Sources come first; every other entity receives from earlier ones, and in some graphs a
- * late entity's messages let an early one go on (`initial`). Sources end, so every graph ends, if only in a
- * deadlock because a tick needs messages that arrive in unequal numbers.
+ * late entity's messages let an early one go on (`initial_messages`). Sources end, so every graph ends, if
+ * only in a deadlock because a tick needs messages that arrive in unequal numbers.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void wire(struct fz *fz, unsigned from, unsigned output, unsigned to, uns
 					     .output = output,
 					     .to = to,
 					     .port = port,
-					     .initial = initial,
+					     .initial_messages = initial,
 					     .index = into->connections++};
 	fz->entities[from].wired[output] = true;
 	fz->connection_count++;
@@ -137,14 +137,15 @@ static void draw_sends(struct fz *fz, struct fz_entity *entity)
 
 static void draw_port_settings(struct fz *fz, struct fz_port *port, bool passes)
 {
-	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_BLOCK, WEIR_BLOCK,
-					       WEIR_BLOCK, WEIR_POP,   WEIR_REJECT};
+	static const weir_policy policies[] = {WEIR_POLICY_BLOCK, WEIR_POLICY_BLOCK, WEIR_POLICY_BLOCK,
+					       WEIR_POLICY_BLOCK, WEIR_POLICY_POP,   WEIR_POLICY_REJECT};
 	static const char *const gates[] = {NULL, NULL, "true", "false"};
 
 	port->capacity = chance(fz, 3) ? 1 : 1 + draw(fz, 8);
-	port->policy = chance(fz, 60) ? WEIR_FAULT : policies[draw(fz, sizeof policies / sizeof *policies)];
+	port->policy =
+		chance(fz, 60) ? WEIR_POLICY_FAULT : policies[draw(fz, sizeof policies / sizeof *policies)];
 	port->gate = gates[draw(fz, sizeof gates / sizeof *gates)];
-	fz->overflows |= port->policy == WEIR_FAULT && port->connections;
+	fz->overflows |= port->policy == WEIR_POLICY_FAULT && port->connections;
 	port->take = chance(fz, 3) ? 1 + draw(fz, port->capacity) : 1;
 	if (!passes && chance(fz, 6))
 		port->take = 0;
@@ -202,8 +203,8 @@ static void fit_capacities(struct fz *fz)
 		struct fz_port *port = &fz->entities[connection->to].ports[connection->port];
 		unsigned emits = fz->entities[connection->from].max_emits[connection->output];
 
-		port->capacity =
-			most(port->capacity, most(emits + port->take - !!port->take, connection->initial));
+		port->capacity = most(port->capacity,
+				      most(emits + port->take - !!port->take, connection->initial_messages));
 	}
 }
 
@@ -217,7 +218,7 @@ struct leaving {
 /* Returns true if its policy blocks, or fails the run. */
 static bool keeps_all(const struct fz_port *port)
 {
-	return port->policy == WEIR_BLOCK || port->policy == WEIR_FAULT;
+	return port->policy == WEIR_POLICY_BLOCK || port->policy == WEIR_POLICY_FAULT;
 }
 
 static void leave(const struct fz *fz, unsigned id, unsigned output,
@@ -351,8 +352,10 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 
 static void put_ports(struct fz *fz, const struct fz_entity *entity)
 {
-	static const char *const policies[] = {
-		[WEIR_BLOCK] = "block", [WEIR_POP] = "pop", [WEIR_REJECT] = "reject", [WEIR_FAULT] = "fault"};
+	static const char *const policies[] = {[WEIR_POLICY_BLOCK] = "block",
+					       [WEIR_POLICY_POP] = "pop",
+					       [WEIR_POLICY_REJECT] = "reject",
+					       [WEIR_POLICY_FAULT] = "fault"};
 	const char *before = "";
 
 	ADD("\"ports\":{");
@@ -398,9 +401,10 @@ static void put_connections(struct fz *fz)
 		const struct fz_connection *connection = &fz->connections[i];
 		if (connection->from == FZ_INLET)
 			continue;
-		ADD("%s{\"from\":\"%s.%s\",\"to\":\"%s.%s\",\"initial\":%u}", before,
+		ADD("%s{\"from\":\"%s.%s\",\"to\":\"%s.%s\",\"initial_messages\":%u}", before,
 		    fz->entities[connection->from].name, output_names[connection->output],
-		    fz->entities[connection->to].name, port_names[connection->port], connection->initial);
+		    fz->entities[connection->to].name, port_names[connection->port],
+		    connection->initial_messages);
 		before = ",\n";
 	}
 }
@@ -466,7 +470,7 @@ static void draw_options(struct fz *fz)
 	options->workers = 1 + draw(fz, chance(fz, 3) ? 8 : 3);
 	options->seed = fz->seed;
 	options->drain_ns = 600 * 1000 * FZ_MS;
-	options->spin_ns = chance(fz, 4) ? 20 * FZ_US : 0;
+	options->worker_spin_ns = chance(fz, 4) ? 20 * FZ_US : 0;
 	options->measure = chance(fz, 4);
 	if (chance(fz, 12))
 		options->max_duration_ns = 1 + draw(fz, 5000) * FZ_US;

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void count(const weir_report *report, void *arg)
+static void count(const weir_diagnostic *report, void *arg)
 {
 	if (!report->text || !report->pointer || !shown(report->text, false) ||
 	    !shown(report->pointer, false))
@@ -24,16 +24,16 @@ static char *printed(const char *json, size_t length)
 	char *text = NULL;
 	int reports = 0;
 
-	if (!weir_description_parse(&description, json, length, count, &reports)) {
+	if (!weir_description_parse(json, length, count, &reports, &description)) {
 		if (weir_description_check(description, NULL, count, &reports) && !reports)
 			abort(); /* rejected without a report */
-		for (int form = WEIR_AS_TEXT; form <= WEIR_AS_DOT; form++, text = NULL)
+		for (int form = WEIR_FORMAT_TEXT; form <= WEIR_FORMAT_DOT; form++, text = NULL)
 			if (!weir_description_print(description, NULL, (weir_format)form, &text)) {
 				if (!shown(text, true))
 					abort();
 				weir_text_free(text);
 			}
-		(void)weir_description_print(description, NULL, WEIR_AS_JSON, &text);
+		(void)weir_description_print(description, NULL, WEIR_FORMAT_JSON, &text);
 	} else if (!reports || !shown(weir_last_error(), false)) {
 		abort();
 	}

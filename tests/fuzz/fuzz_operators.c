@@ -48,7 +48,7 @@ static void stop(weir_context *context, void *state)
 static bool complete(struct fz_entity *entity, const weir_message *message)
 {
 	weir_fence fences[16];
-	size_t n = weir_message_fences(message, fences, 16);
+	size_t n = weir_message_fences(message, 16, fences);
 
 	for (size_t i = 0; i < n && i < 16; i++)
 		if (weir_fence_query(entity->fz->graph, fences[i])) /* BUSY, or the device failed */
@@ -145,7 +145,7 @@ static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_mess
 {
 	int64_t shape = (int64_t)size;
 	weir_tensor tensor = {.size = sizeof tensor,
-			      .device = WEIR_HOST,
+			      .device = WEIR_DEVICE_HOST,
 			      .dimensions = 1,
 			      .shape = &shape,
 			      .code = 1,
@@ -157,7 +157,7 @@ static weir_status wrap(struct fz *fz, weir_graph *graph, size_t size, weir_mess
 		return WEIR_E_NOMEM;
 	*memory = fz;
 	tensor.data = memory + 1;
-	status = weir_message_wrap(out, graph, &tensor, unwrap, memory);
+	status = weir_message_wrap_tensor(graph, &tensor, unwrap, memory, out);
 	if (status)
 		free(memory);
 	else
@@ -170,7 +170,7 @@ weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size,
 {
 	int64_t shape = (int64_t)size;
 	weir_tensor like = {.size = sizeof like,
-			    .device = WEIR_HOST,
+			    .device = WEIR_DEVICE_HOST,
 			    .dimensions = 1,
 			    .shape = &shape,
 			    .code = 1,
@@ -179,8 +179,8 @@ weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size,
 	if (entity->wraps)
 		return wrap(entity->fz, graph, size, out);
 	if (fz_chance(&entity->random, 3))
-		return weir_message_tensor_new(out, graph, &like);
-	return weir_message_bytes(out, graph, size);
+		return weir_message_create_tensor(graph, &like, out);
+	return weir_message_create_bytes(graph, size, out);
 }
 
 static weir_status produce_here(struct fz_entity *entity, weir_context *context, size_t size,
@@ -199,7 +199,7 @@ static weir_status produce_later(struct fz_entity *entity, weir_context *context
 	int64_t shape = (int64_t)size;
 	weir_tensor like = {.size = sizeof like, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
 	struct fz_work arguments = {.entity = entity, .to_size = size, .ns = entity->work};
-	weir_status status = weir_context_alloc(context, &like, false, out);
+	weir_status status = weir_context_create_tensor(context, &like, false, out);
 
 	if (status)
 		return status;
@@ -333,10 +333,10 @@ static weir_status compute(weir_context *context, void *state)
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "slot",
-	 .type = WEIR_INT,
+	 .type = WEIR_TYPE_INT,
 	 .fallback = "0",
 	 .help = "the graph's"},
-	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_INT, .help = "the entity's"},
+	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_TYPE_INT, .help = "the entity's"},
 	{.name = NULL}};
 static const weir_port outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
 				    {PORT, .name = "out2", .flags = WEIR_PORT_OPTIONAL},

@@ -100,7 +100,7 @@ static void ask_why(struct fz *fz)
 {
 	char *text = NULL;
 
-	check(fz, weir_scheduler_why(fz->scheduler, &text), "why");
+	check(fz, weir_scheduler_explain_line(fz->scheduler, &text), "why");
 	expect_harmless(fz, text, "why");
 	weir_text_free(text);
 }
@@ -152,7 +152,7 @@ static void write_later(struct meddler *self, weir_message *message, size_t size
 	if (!status)
 		status = weir_stream_record(fz->stream, &fence);
 	if (!status)
-		status = weir_message_produced(message, fence);
+		status = weir_message_add_producer(message, fence);
 	if (status && !atomic_load(&fz->faulted))
 		fz_break(fz, "what a program produces: %s: %s", weir_status_text(status), weir_last_error());
 }
@@ -221,7 +221,7 @@ static void *push(void *arg)
 static bool finished(struct fz *fz, const weir_message *message)
 {
 	weir_fence fences[16];
-	size_t n = weir_message_fences(message, fences, 16);
+	size_t n = weir_message_fences(message, 16, fences);
 
 	for (size_t i = 0; i < n && i < 16; i++)
 		if (fz->early && weir_fence_wait(fz->graph, fences[i], -1) == WEIR_E_INVALID)
@@ -243,8 +243,9 @@ static void *take(void *arg)
 	bool all = true;
 
 	while (seen && (!status || status == WEIR_E_TIMEOUT)) {
-		status = weir_outlet_take(fz->outlet_handle, &message,
-					  (int64_t[]){0, 100 * FZ_US, -1}[fz_below(&self->random, 3)]);
+		status = weir_outlet_take(fz->outlet_handle,
+					  (int64_t[]){0, 100 * FZ_US, -1}[fz_below(&self->random, 3)],
+					  &message);
 		if (status)
 			continue;
 		all = all && finished(fz, message);
@@ -298,7 +299,7 @@ static void check_queues(struct fz *fz, bool exact)
 
 	for (size_t i = 0; weir_scheduler_queue_counts(fz->scheduler, i, &counts); i++) {
 		const struct fz_connection *one = connection_named(fz, &counts);
-		uint64_t due = one ? fz->entities[one->from].emitted[one->output] + one->initial : 0;
+		uint64_t due = one ? fz->entities[one->from].emitted[one->output] + one->initial_messages : 0;
 		if (counts.pushed !=
 		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			fz_break(fz,
@@ -518,7 +519,7 @@ static void run_destroyed(struct fz *fz)
 
 /* --- a graph --- */
 
-static void hear_report(const weir_report *report, void *arg)
+static void hear_report(const weir_diagnostic *report, void *arg)
 {
 	expect_harmless(arg, report->text, "a report");
 	if (!report->warning)
@@ -532,9 +533,9 @@ static void make(struct fz *fz)
 	check(fz, weir_registry_create(&fz->registry), "registry");
 	check(fz, fz_add_operators(fz->registry), "operators");
 	check(fz, fz_add_conditions(fz->registry), "conditions");
-	check(fz, weir_description_parse(&description, fz->text, strlen(fz->text), hear_report, fz), "parse");
+	check(fz, weir_description_parse(fz->text, strlen(fz->text), hear_report, fz, &description), "parse");
 	check(fz, weir_description_check(description, fz->registry, hear_report, fz), "check");
-	check(fz, weir_graph_create(&fz->graph, fz->registry, description), "graph");
+	check(fz, weir_graph_create(fz->registry, description, &fz->graph), "graph");
 	weir_description_destroy(description);
 	for (unsigned id = 0; id < fz->entity_count; id++)
 		fz->entities[id].handle = weir_graph_entity(fz->graph, fz->entities[id].name);
@@ -546,12 +547,12 @@ static void make_doors(struct fz *fz)
 
 	snprintf(port, sizeof port, "%s.in", fz->entities[fz->inlet_to].name);
 	if (fz->inlet)
-		check(fz, weir_graph_inlet(fz->graph, port, &fz->inlet_handle), "inlet");
+		check(fz, weir_graph_add_inlet(fz->graph, port, &fz->inlet_handle), "inlet");
 	snprintf(port, sizeof port, "%s.out", fz->entities[fz->outlet_from].name);
 	if (fz->outlet)
 		check(fz,
-		      weir_graph_outlet(fz->graph, port, fz->outlet_capacity,
-					fz->early ? WEIR_OUTLET_EARLY : 0, &fz->outlet_handle),
+		      weir_graph_add_outlet(fz->graph, port, fz->outlet_capacity,
+					    fz->early ? WEIR_OUTLET_EARLY : 0, &fz->outlet_handle),
 		      "outlet");
 }
 
@@ -572,10 +573,11 @@ void fz_run(struct fz *fz)
 	     schedulers--) {
 		bool destroyed = strcmp(fz->backend, "sim") && fz_chance(&fz->random, 6);
 
-		check(fz, weir_scheduler_create(&fz->scheduler, fz->graph, &fz->scheduler_options),
+		check(fz, weir_scheduler_create(fz->graph, &fz->scheduler_options, &fz->scheduler),
 		      "scheduler");
 		if (fz->inlet)
-			check(fz, weir_graph_stream(fz->graph, 0, &fz->stream), "a stream of the program's");
+			check(fz, weir_graph_add_stream(fz->graph, 0, &fz->stream),
+			      "a stream of the program's");
 		for (unsigned i = 0; i < fz->runs && !atomic_load(&fz->faulted); i++)
 			run_once(fz);
 		if (destroyed && !atomic_load(&fz->faulted))

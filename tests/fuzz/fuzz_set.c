@@ -20,7 +20,7 @@ static const char graph[] =
 	"{\"name\":\"print\",\"operator\":\"print\"}],\"connections\":[[\"read.out\",\"upload.in\"],"
 	"[\"upload.out\",\"blur.in\"],[\"ping.out\",\"delay.in\"],[\"delay.out\",\"print.in\"]]}";
 
-static void hear(const weir_report *report, void *arg)
+static void hear(const weir_diagnostic *report, void *arg)
 {
 	(void)arg;
 	if (!shown(report->text, false) || !shown(report->pointer, false))
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	weir_description *description = NULL;
 	char *assignment = malloc(size + 1), *text = NULL;
 
-	if (!assignment || weir_description_parse(&description, graph, sizeof graph - 1, NULL, NULL))
+	if (!assignment || weir_description_parse(graph, sizeof graph - 1, NULL, NULL, &description))
 		abort();
 	memcpy(assignment, data, size);
 	assignment[size] = 0;
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	} else {
 		weir_description_check(description, NULL, hear, NULL);
-		if (!weir_description_print(description, NULL, WEIR_AS_TEXT, &text) && !shown(text, true))
+		if (!weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &text) && !shown(text, true))
 			abort();
 		weir_text_free(text);
 	}

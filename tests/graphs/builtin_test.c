@@ -36,7 +36,7 @@ static void every_example_is_right(void **state)
 		if (!strstr(entry->d_name, ".json"))
 			continue;
 		snprintf(path, sizeof(path), "../../examples/%s", entry->d_name);
-		status = weir_description_read(&description, path, NULL, NULL);
+		status = weir_description_read(path, NULL, NULL, &description);
 		if (!status)
 			status = weir_description_check(description, NULL, NULL, NULL);
 		weir_description_destroy(description);
@@ -62,7 +62,7 @@ static void every_graph_in_the_docs_is_right(void **state)
 
 		end = strstr(at, "\n\t}\n");
 		assert_non_null(end);
-		status = weir_description_parse(&description, at, (size_t)(end + 3 - at), NULL, NULL);
+		status = weir_description_parse(at, (size_t)(end + 3 - at), NULL, NULL, &description);
 		if (!status)
 			status = weir_description_check(description, NULL, NULL, NULL);
 		weir_description_destroy(description);

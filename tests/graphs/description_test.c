@@ -17,7 +17,7 @@ static weir_description *read_text(const char *text)
 {
 	weir_description *description = NULL;
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	return description;
 }
 
@@ -95,7 +95,7 @@ struct last {
 	size_t count;
 };
 
-static void note(const weir_report *report, void *arg)
+static void note(const weir_diagnostic *report, void *arg)
 {
 	struct last *last = arg;
 
@@ -109,7 +109,7 @@ static void f80_a_text_too_large_is_refused_before_it_is_looked_at(void **state)
 	struct last last = {0};
 
 	(void)state; /* only the first byte exists */
-	assert_int_equal(weir_description_parse(&description, "{", WR_FILE_MAX + 1, note, &last),
+	assert_int_equal(weir_description_parse("{", WR_FILE_MAX + 1, note, &last, &description),
 			 WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_null(description);
@@ -124,7 +124,7 @@ static void f80_a_file_too_large_is_not_read(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)WR_FILE_MAX + 1), 0);
-	assert_int_equal(weir_description_read(&description, path, note, &last), WEIR_E_INVALID);
+	assert_int_equal(weir_description_read(path, note, &last, &description), WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_non_null(strstr(weir_last_error(), "(W002)"));
 	close(fd);
@@ -136,9 +136,9 @@ static void e06_a_file_that_is_not_there_is_named(void **state)
 	weir_description *description = NULL;
 
 	(void)state;
-	assert_int_equal(weir_description_read(&description, "no\x1bsuch.json", NULL, NULL), WEIR_E_IO);
+	assert_int_equal(weir_description_read("no\x1bsuch.json", NULL, NULL, &description), WEIR_E_IO);
 	assert_non_null(strstr(weir_last_error(), "no\\u001bsuch.json"));
-	assert_int_equal(weir_description_read(&description, ".", NULL, NULL), WEIR_E_IO);
+	assert_int_equal(weir_description_read(".", NULL, NULL, &description), WEIR_E_IO);
 	assert_null(description);
 }
 
@@ -156,7 +156,7 @@ static struct wr_text many_keys(void)
 	wr_text_add(&text, "], \"connections\": [[\"e0.out\", \"e1.in\"]");
 	for (int i = 1; i < 49999; i++)
 		wr_text_add(&text, ",[\"e%d.out\", \"e%d.in\"]", i, i + 1);
-	wr_text_add(&text, ",{\"from\": \"e49999.out\", \"to\": \"e1.side\", \"initial\": 1}]}");
+	wr_text_add(&text, ",{\"from\": \"e49999.out\", \"to\": \"e1.side\", \"initial_messages\": 1}]}");
 	assert_int_equal(text.status, WEIR_OK);
 	return text;
 }
@@ -211,10 +211,10 @@ static void cut_all(char *text, const char *word)
 static void a_printed_graph_reads_as_the_same_graph(void **state)
 {
 	weir_description *first = read_text(*state), *second;
-	char *once = printed(first, WEIR_AS_JSON), *twice;
+	char *once = printed(first, WEIR_FORMAT_JSON), *twice;
 
 	second = read_text(once);
-	twice = printed(second, WEIR_AS_JSON);
+	twice = printed(second, WEIR_FORMAT_JSON);
 	assert_string_equal(once, twice);
 	weir_text_free(once);
 	weir_text_free(twice);
@@ -226,10 +226,10 @@ static void a_printed_graph_reads_as_the_same_graph(void **state)
 static void a_printed_graph_says_all_that_the_text_says(void **state)
 {
 	weir_description *first = read_text(*state), *second;
-	char *json = printed(first, WEIR_AS_JSON), *before = printed(first, WEIR_AS_TEXT), *after;
+	char *json = printed(first, WEIR_FORMAT_JSON), *before = printed(first, WEIR_FORMAT_TEXT), *after;
 
 	second = read_text(json);
-	after = printed(second, WEIR_AS_TEXT);
+	after = printed(second, WEIR_FORMAT_TEXT);
 	cut_all(before, " (default)"); /* a default that is written is no default any more */
 	assert_string_equal(before, after);
 	weir_text_free(json);
@@ -244,7 +244,7 @@ static void every_form_ends_with_a_newline(void **state)
 	weir_description *description = read_text(good_graph);
 
 	(void)state;
-	for (int format = WEIR_AS_TEXT; format <= WEIR_AS_DOT; format++) {
+	for (int format = WEIR_FORMAT_TEXT; format <= WEIR_FORMAT_DOT; format++) {
 		char *text = printed(description, (weir_format)format);
 		assert_int_equal(text[strlen(text) - 1], '\n');
 		weir_text_free(text);
@@ -255,7 +255,7 @@ static void every_form_ends_with_a_newline(void **state)
 static void text_says_defaults_in_words(void **state)
 {
 	weir_description *description = read_text(good_graph);
-	char *text = printed(description, WEIR_AS_TEXT);
+	char *text = printed(description, WEIR_FORMAT_TEXT);
 
 	(void)state;
 	assert_non_null(
@@ -291,7 +291,7 @@ static void text_lists_resources_and_their_users(void **state)
 		"  no stream pool\n",
 	};
 	weir_description *description = read_text(resource_graph);
-	char *text = printed(description, WEIR_AS_TEXT);
+	char *text = printed(description, WEIR_FORMAT_TEXT);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -311,8 +311,8 @@ static void a_pool_of_many_users_names_some(void **state)
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(description, "fast", &pool), WEIR_OK);
 	for (char name[] = "a"; *name <= 'l'; ++*name)
-		assert_int_equal(weir_description_add(description, name, "source"), WEIR_OK);
-	text = printed(description, WEIR_AS_TEXT);
+		assert_int_equal(weir_description_add_entity(description, name, "source"), WEIR_OK);
+	text = printed(description, WEIR_FORMAT_TEXT);
 	assert_non_null(strstr(text, "default, used by a, b, c, d, e, f, g, h and 4 more\n"));
 	weir_text_free(text);
 	weir_description_destroy(description);
@@ -321,7 +321,7 @@ static void a_pool_of_many_users_names_some(void **state)
 static void dot_names_every_entity_and_connection(void **state)
 {
 	weir_description *description = read_text(good_graph);
-	char *text = printed(description, WEIR_AS_DOT);
+	char *text = printed(description, WEIR_FORMAT_DOT);
 
 	(void)state;
 	assert_non_null(strstr(text, "digraph \"edges\" {"));
@@ -345,12 +345,12 @@ static void calls_and_text_mean_the_same(void **state)
 		" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 		"\"connections\": [[\"read.out\", \"write.in\"]]}";
 	weir_description *read = read_text(text), *made = NULL;
-	char *as_read = printed(read, WEIR_AS_JSON), *as_made;
+	char *as_read = printed(read, WEIR_FORMAT_JSON), *as_made;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_int_equal(weir_description_add(made, "read", "source"), WEIR_OK);
-	assert_int_equal(weir_description_add(made, "write", "sink"), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(made, "read", "source"), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(made, "write", "sink"), WEIR_OK);
 	assert_int_equal(weir_description_connect(made, "read.out", "write.in"), WEIR_OK);
 	assert_int_equal(weir_description_put(made, "/scheduler/workers", "4"), WEIR_OK);
 	assert_int_equal(weir_description_put(made, "/entities/1/ports/in/capacity", "4"), WEIR_OK);
@@ -359,7 +359,7 @@ static void calls_and_text_mean_the_same(void **state)
 			 WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.path=photos"), WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.repeat=3"), WEIR_OK);
-	as_made = printed(made, WEIR_AS_JSON);
+	as_made = printed(made, WEIR_FORMAT_JSON);
 	assert_string_equal(as_made, as_read);
 	weir_text_free(as_read);
 	weir_text_free(as_made);
@@ -392,20 +392,20 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 				 .max_size = 4,
 				 .green_context = "left"};
 	weir_stream_pool far = {
-		.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_BLOCKING, .is_default = true};
+		.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_POOL_BLOCKING, .is_default = true};
 	weir_green_context_pool parts = {.size = sizeof(parts),
 					 .device = 1,
 					 .sms_per_partition = sizes,
 					 .num_partitions = 2,
 					 .min_sm_size = 4,
-					 .default_context = 2};
+					 .default_context = 1};
 	weir_description *read = read_text(text), *made = NULL;
-	char *as_read = printed(read, WEIR_AS_JSON), *as_made;
+	char *as_read = printed(read, WEIR_FORMAT_JSON), *as_made;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	for (char name[] = "a"; *name <= 'c'; ++*name)
-		assert_int_equal(weir_description_add(made, name, "source"), WEIR_OK);
+		assert_int_equal(weir_description_add_entity(made, name, "source"), WEIR_OK);
 	assert_int_equal(weir_description_use(made, "a", "fast"), WEIR_OK);
 	assert_int_equal(weir_description_use(made, "b", "usual"), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &fast), WEIR_OK);
@@ -413,7 +413,7 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 	assert_int_equal(weir_description_add_green_context(made, "left", "parts", 0), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context(made, "usual", "parts", -1), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	as_made = printed(made, WEIR_AS_JSON);
+	as_made = printed(made, WEIR_FORMAT_JSON);
 	assert_string_equal(as_made, as_read);
 	weir_text_free(as_read);
 	weir_text_free(as_made);
@@ -426,8 +426,10 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 {
 	static const uint32_t size = 2;
 	weir_stream_pool pool = {.size = sizeof(pool)};
-	weir_green_context_pool parts = {
-		.size = sizeof(parts), .sms_per_partition = &size, .num_partitions = 1};
+	weir_green_context_pool parts = {.size = sizeof(parts),
+					 .sms_per_partition = &size,
+					 .num_partitions = 1,
+					 .default_context = -1};
 	weir_description *made = NULL;
 	char *text;
 
@@ -435,7 +437,7 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = printed(made, WEIR_AS_TEXT);
+	text = printed(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
 	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
@@ -461,7 +463,7 @@ static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
-	text = printed(made, WEIR_AS_TEXT);
+	text = printed(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used"));
 	weir_text_free(text);
@@ -471,8 +473,11 @@ static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
 static void calls_say_what_a_text_would_have_said(void **state)
 {
 	static const uint32_t sizes[] = {2};
-	weir_green_context_pool parts = {
-		.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 1, .is_default = true};
+	weir_green_context_pool parts = {.size = sizeof(parts),
+					 .sms_per_partition = sizes,
+					 .num_partitions = 1,
+					 .default_context = -1,
+					 .is_default = true};
 	weir_stream_pool full = {.size = sizeof(full), .reserved_size = 4, .max_size = 4};
 	weir_stream_pool elsewhere = {.size = sizeof(elsewhere), .device = 2, .green_context = "parts"};
 	weir_description *made = NULL;
@@ -481,11 +486,11 @@ static void calls_say_what_a_text_would_have_said(void **state)
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = printed(made, WEIR_AS_JSON); /* no stream pool beside it */
+	text = printed(made, WEIR_FORMAT_JSON); /* no stream pool beside it */
 	assert_non_null(strstr(text, "\"default_context_index\": -1, \"default\": true}\n  },\n"));
 	weir_text_free(text);
 	assert_int_equal(weir_description_add_stream_pool(made, "full", &full), WEIR_OK);
-	text = printed(made, WEIR_AS_TEXT);
+	text = printed(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "full: device 0, non_blocking, priority 0, reserved 4, at most 4 streams"));
 	assert_non_null(strstr(text, "default context the remainder, default\n"));
@@ -497,7 +502,7 @@ static void calls_say_what_a_text_would_have_said(void **state)
 }
 
 #define QUEUES                                                                                               \
-	"{\"weir\": 1, \"scheduler\": {\"spin\": \"20us\"}, \"entities\": ["                                 \
+	"{\"weir\": 1, \"scheduler\": {\"worker_spin\": \"20us\"}, \"entities\": ["                          \
 	"{\"name\": \"a\", \"operator\": \"source\"},"                                                       \
 	"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1, \"policy\": "       \
 	"\"pop\"}}},"                                                                                        \
@@ -513,16 +518,16 @@ static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&made, QUEUES, strlen(QUEUES), NULL, NULL), WEIR_OK);
-	text = printed(made, WEIR_AS_DOT);
+	assert_int_equal(weir_description_parse(QUEUES, strlen(QUEUES), NULL, NULL, &made), WEIR_OK);
+	text = printed(made, WEIR_FORMAT_DOT);
 	assert_non_null(
 		strstr(text, "\"a\" -> \"b\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 1\"]"));
 	assert_non_null(
 		strstr(text, "\"a\" -> \"c\" [taillabel=\"out\", headlabel=\"in\", label=\"block 3\"]"));
 	assert_non_null(strstr(text, "\"a\" -> \"d\" [taillabel=\"out\", headlabel=\"in\"]"));
 	weir_text_free(text);
-	text = printed(made, WEIR_AS_TEXT);
-	assert_non_null(strstr(text, ", spin 20us, "));
+	text = printed(made, WEIR_FORMAT_TEXT);
+	assert_non_null(strstr(text, ", worker_spin 20us, "));
 	assert_non_null(strstr(text, "cuda_stream port=[\"in\"] signal=callback_inline\n"));
 	weir_text_free(text);
 	weir_description_destroy(made);
@@ -543,7 +548,7 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
 		       "weir_stream_pool: its size is 8: set .size = sizeof(weir_stream_pool)");
 	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
-		       "stream pool 'a': unknown flags 0x6: only WEIR_STREAM_BLOCKING is defined");
+		       "stream pool 'a': unknown flags 0x6: only WEIR_STREAM_POOL_BLOCKING is defined");
 	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
 		       "stream pool 'a': reserved_size is 5, but max_size is 4: raise max_size");
 	assert_refused(
@@ -554,7 +559,7 @@ static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
 		       "there is a resource 'a' already: give this one another name");
 	assert_refused(weir_description_add_green_context(made, "a", "b", 0),
 		       "there is a resource 'a' already: give this one another name");
-	assert_int_equal(weir_description_add(made, "blur", "filter"), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(made, "blur", "filter"), WEIR_OK);
 	assert_refused(weir_description_use(made, "blr", "a"),
 		       "there is no entity 'blr' (did you mean 'blur'?)");
 	weir_description_destroy(made);
@@ -575,7 +580,7 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 	sizeless.sms_per_partition = NULL;
 	least.sms_per_partition = &one;
 	small.min_sm_size = 8;
-	index.default_context = 3;
+	index.default_context = 2;
 	flags.flags = 1;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_refused(weir_description_add_green_context_pool(made, "p", &none),
@@ -586,9 +591,9 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 		       "green context pool 'p': partition 0 has size 1: it must be at least 2");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &small),
 		       "green context pool 'p': partition 1 has size 4: it must be at least 8");
-	assert_refused(
-		weir_description_add_green_context_pool(made, "p", &index),
-		"green context pool 'p': default_context is 3, but there are 2 partitions, counted from 1");
+	assert_refused(weir_description_add_green_context_pool(made, "p", &index),
+		       "green context pool 'p': default_context 2 is out of range: write -1 for the "
+		       "remainder, or a partition from 0 to 1");
 	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
 		       "green context pool 'p': flags 0x1: they must be 0");
 	assert_refused(weir_description_add_green_context(made, "c", "p", -3),
@@ -616,13 +621,13 @@ static void put_changes_nothing_when_it_fails(void **state)
 	static const char *const wrong[] = {"",        "entities", "/entities/x", "/entities/99",
 					    "/name/x", "/a~2b",    "/weir/x/y/-"};
 	weir_description *description = read_text(good_graph);
-	char *before = printed(description, WEIR_AS_JSON), *after;
+	char *before = printed(description, WEIR_FORMAT_JSON), *after;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(weir_description_put(description, wrong[i], "1"), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/name", "{"), WEIR_E_INVALID);
-	after = printed(description, WEIR_AS_JSON);
+	after = printed(description, WEIR_FORMAT_JSON);
 	assert_string_equal(before, after);
 	weir_text_free(before);
 	weir_text_free(after);
@@ -656,7 +661,7 @@ static weir_status everything(const char *text)
 {
 	weir_description *description = NULL;
 	char *out = NULL;
-	weir_status status = weir_description_parse(&description, text, strlen(text), NULL, NULL);
+	weir_status status = weir_description_parse(text, strlen(text), NULL, NULL, &description);
 
 	if (!status)
 		status = weir_description_put(description, "/scheduler/new~0key/-/x", "[1, {\"a\": \"b\"}]");
@@ -669,11 +674,11 @@ static weir_status everything(const char *text)
 	if (!status)
 		status = weir_description_check(description, NULL, NULL, NULL);
 	if (!status)
-		status = weir_description_print(description, NULL, WEIR_AS_JSON, &out);
+		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
 	weir_text_free(out);
 	out = NULL;
 	if (!status)
-		status = weir_description_print(description, NULL, WEIR_AS_TEXT, &out);
+		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
 	weir_text_free(out);
 	weir_description_destroy(description);
 	return status;
@@ -705,13 +710,15 @@ static void sweep(const char *text, bool all, weir_status expected)
 static weir_status all_resources(void)
 {
 	static const uint32_t sizes[] = {8, 16};
-	weir_green_context_pool parts = {
-		.size = sizeof(parts), .sms_per_partition = sizes, .num_partitions = 2};
+	weir_green_context_pool parts = {.size = sizeof(parts),
+					 .sms_per_partition = sizes,
+					 .num_partitions = 2,
+					 .default_context = -1};
 	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
 	weir_description *description = NULL;
 	char *out = NULL;
 	weir_status status =
-		weir_description_parse(&description, resource_graph, strlen(resource_graph), NULL, NULL);
+		weir_description_parse(resource_graph, strlen(resource_graph), NULL, NULL, &description);
 
 	if (!status)
 		status = weir_description_add_green_context_pool(description, "more", &parts);
@@ -720,15 +727,15 @@ static weir_status all_resources(void)
 	if (!status)
 		status = weir_description_add_stream_pool(description, "slow", &pool);
 	if (!status)
-		status = weir_description_add(description, "g", "source");
+		status = weir_description_add_entity(description, "g", "source");
 	if (!status)
 		status = weir_description_use(description, "g", "slow");
 	if (!status)
-		status = weir_description_print(description, NULL, WEIR_AS_JSON, &out);
+		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
 	weir_text_free(out);
 	out = NULL;
 	if (!status)
-		status = weir_description_print(description, NULL, WEIR_AS_TEXT, &out);
+		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
 	weir_text_free(out);
 	weir_description_destroy(description);
 	return status;

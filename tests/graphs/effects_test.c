@@ -17,7 +17,7 @@ static const char graph[] =
 	" {\"name\": \"taken_back\", \"operator\": \"png_write\", \"effects\": false}],\n"
 	" \"connections\": [[\"plain.out\", \"written.in\"], [\"written.out\", \"by_kind.in\"],\n"
 	"  [\"plain.out\", \"taken_back.in\"], {\"from\": \"written.out\", \"to\": \"plain.in\", "
-	"\"initial\": 1}]}\n";
+	"\"initial_messages\": 1}]}\n";
 
 static void assert_effects(const char *text)
 {
@@ -25,7 +25,7 @@ static void assert_effects(const char *text)
 	weir_description *description = NULL;
 	struct wr_plan *plan = NULL;
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	if (wr_plan_create(&plan, NULL, description, true, NULL, NULL))
 		fail_msg("%s", weir_last_error());
 	for (size_t i = 0; i < plan->entity_count; i++)
@@ -42,8 +42,8 @@ static void xb20_a_graph_file_declares_effects_and_show_prints_them(void **state
 
 	(void)state;
 	assert_effects(graph);
-	assert_int_equal(weir_description_parse(&description, graph, strlen(graph), NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_description_print(description, NULL, WEIR_AS_JSON, &shown), WEIR_OK);
+	assert_int_equal(weir_description_parse(graph, strlen(graph), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_description_print(description, NULL, WEIR_FORMAT_JSON, &shown), WEIR_OK);
 	assert_effects(shown);
 	weir_text_free(shown);
 	weir_description_destroy(description);

@@ -19,7 +19,7 @@ static weir_description *read_text(const char *text)
 {
 	weir_description *description = NULL;
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	return description;
 }
 
@@ -61,7 +61,7 @@ static void xb11_named_ports_count_as_connected(void **state)
 
 static void xb11_a_printed_graph_names_them_again(void **state)
 {
-	char *once = printed(open_graph, WEIR_AS_JSON), *twice = printed(once, WEIR_AS_JSON);
+	char *once = printed(open_graph, WEIR_FORMAT_JSON), *twice = printed(once, WEIR_FORMAT_JSON);
 
 	(void)state;
 	assert_string_equal(once, twice);
@@ -102,7 +102,7 @@ static void xb12_any_object_may_have_a_comment(void **state)
 		" {\"name\": \"b\", \"operator\": \"sink\"}],"
 		"\"connections\": [{\"from\": \"a.out\", \"to\": \"b.in\", \"comment\": \"c\"}],"
 		"\"inlets\": [{\"port\": \"a.in\", \"comment\": \"c\"}]}";
-	char *json = printed(text, WEIR_AS_JSON);
+	char *json = printed(text, WEIR_FORMAT_JSON);
 
 	(void)state;
 	assert_true(is_right(text));

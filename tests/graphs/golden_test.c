@@ -71,7 +71,7 @@ static bool is_place_of(const struct wr_value *value, const char *pointer, unsig
 	       (value->place.line == line && value->place.column == column);
 }
 
-static void collect(const weir_report *report, void *arg)
+static void collect(const weir_diagnostic *report, void *arg)
 {
 	struct golden *golden = arg;
 
@@ -114,7 +114,7 @@ static void says_what_is_expected(void **state)
 
 	snprintf(path, sizeof(path), "bad/%s/graph.json", (const char *)*state);
 	assert_int_equal(wr_file_read(&golden.source, path), WEIR_OK);
-	status = weir_description_read(&golden.description, path, collect, &golden);
+	status = weir_description_read(path, collect, &golden, &golden.description);
 	if (!status)
 		status = weir_description_check(golden.description, NULL, collect, &golden);
 	assert_true(golden.reports > 0);

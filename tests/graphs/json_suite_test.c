@@ -28,7 +28,7 @@ static const char *const refused[] = {"y_object_escaped_null_in_key.json", "y_st
 /* `123` and a NUL byte: that the root is not an object is reported first. */
 static const char root_alone[] = "n_multidigit_number_then_00.json";
 
-static void hear(const weir_report *report, void *arg)
+static void hear(const weir_diagnostic *report, void *arg)
 {
 	struct found *found = arg;
 
@@ -41,7 +41,7 @@ static struct found parse(const char *text, size_t length)
 	struct found found = {0};
 	weir_description *description = NULL;
 
-	if (!weir_description_parse(&description, text, length, hear, &found))
+	if (!weir_description_parse(text, length, hear, &found, &description))
 		weir_description_check(description, NULL, hear, &found);
 	weir_description_destroy(description);
 	assert_true(found.reports > 0);

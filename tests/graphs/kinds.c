@@ -7,27 +7,27 @@
 #define OPERATOR  .size = sizeof(weir_operator)
 
 static const weir_parameter source_parameters[] = {
-	{PARAMETER, .name = "path", .type = WEIR_STRING, .fallback = "\"images\"", .help = "a folder"},
-	{PARAMETER, .name = "repeat", .type = WEIR_INT, .fallback = "1", .min = 1, .max = 1000},
-	{PARAMETER, .name = "loop", .type = WEIR_BOOL, .fallback = "false"},
+	{PARAMETER, .name = "path", .type = WEIR_TYPE_STRING, .fallback = "\"images\"", .help = "a folder"},
+	{PARAMETER, .name = "repeat", .type = WEIR_TYPE_INT, .fallback = "1", .min = 1, .max = 1000},
+	{PARAMETER, .name = "loop", .type = WEIR_TYPE_BOOL, .fallback = "false"},
 	{.name = NULL},
 };
-static const weir_port source_outputs[] = {{PORT, .name = "out", .kinds = WEIR_TENSOR}, {.name = NULL}};
+static const weir_port source_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
 static const weir_operator source = {OPERATOR, .name = "source", .parameters = source_parameters,
 				     .outputs = source_outputs};
 static const weir_operator camera = {OPERATOR, .name = "camera", .flags = WEIR_OPERATOR_STREAM,
 				     .outputs = source_outputs};
 
 static const weir_parameter filter_parameters[] = {
-	{PARAMETER, .name = "radius", .type = WEIR_INT, .help = "pixels", .min = 1, .max = 64},
-	{PARAMETER, .name = "gain", .type = WEIR_NUMBER, .fallback = "1.5"},
-	{PARAMETER, .name = "delay", .type = WEIR_DURATION, .fallback = "\"10ms\"", .max = 1000000000},
-	{PARAMETER, .name = "memory", .type = WEIR_SIZE, .fallback = "\"16MiB\""},
-	{PARAMETER, .name = "edge", .type = WEIR_CHOICE, .fallback = "\"clamp\"",
+	{PARAMETER, .name = "radius", .type = WEIR_TYPE_INT, .help = "pixels", .min = 1, .max = 64},
+	{PARAMETER, .name = "gain", .type = WEIR_TYPE_NUMBER, .fallback = "1.5"},
+	{PARAMETER, .name = "delay", .type = WEIR_TYPE_DURATION, .fallback = "\"10ms\"", .max = 1000000000},
+	{PARAMETER, .name = "memory", .type = WEIR_TYPE_SIZE, .fallback = "\"16MiB\""},
+	{PARAMETER, .name = "edge", .type = WEIR_TYPE_CHOICE, .fallback = "\"clamp\"",
 	 .choices = "clamp|wrap|zero"},
 	{.name = NULL},
 };
-static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_TENSOR}, {.name = NULL}};
+static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
 static const weir_operator filter = {OPERATOR,
 				     .name = "filter",
 				     .flags = WEIR_OPERATOR_STREAM,
@@ -42,7 +42,7 @@ static const weir_operator spinner = {OPERATOR, .name = "spinner", .flags = WEIR
 static const weir_port sink_inputs[] = {{PORT, .name = "in"}, {.name = NULL}};
 static const weir_operator sink = {OPERATOR, .name = "sink", .inputs = sink_inputs};
 
-static const weir_port bytes_inputs[] = {{PORT, .name = "in", .kinds = WEIR_BYTES | WEIR_EMPTY},
+static const weir_port bytes_inputs[] = {{PORT, .name = "in", .kinds = WEIR_KIND_BYTES | WEIR_KIND_EMPTY},
 					 {.name = NULL}};
 static const weir_operator bytes_sink = {OPERATOR, .name = "bytes_sink", .inputs = bytes_inputs};
 
@@ -68,33 +68,34 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 #define CONDITION .size = sizeof(weir_condition), .ask = ask
 
 static const weir_parameter input_parameters[] = {
-	{PARAMETER, .name = "port", .type = WEIR_INPUT},
-	{PARAMETER, .name = "min_size", .type = WEIR_INT, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "port", .type = WEIR_TYPE_INPUT},
+	{PARAMETER, .name = "min_size", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
 	{.name = NULL},
 };
 static const weir_condition message_available = {CONDITION, .name = "message_available",
 						 .parameters = input_parameters};
 
 static const weir_parameter output_parameters[] = {
-	{PARAMETER, .name = "port", .type = WEIR_OUTPUT},
-	{PARAMETER, .name = "min_size", .type = WEIR_INT, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "port", .type = WEIR_TYPE_OUTPUT},
+	{PARAMETER, .name = "min_size", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
 	{.name = NULL},
 };
 static const weir_condition downstream = {CONDITION, .name = "downstream_message_affordable",
 					  .parameters = output_parameters};
 
 static const weir_parameter count_parameters[] = {
-	{PARAMETER, .name = "count", .type = WEIR_INT, .fallback = "1"}, {.name = NULL}};
+	{PARAMETER, .name = "count", .type = WEIR_TYPE_INT, .fallback = "1"}, {.name = NULL}};
 static const weir_condition count = {CONDITION, .name = "count", .parameters = count_parameters};
 
 static const weir_parameter periodic_parameters[] = {
-	{PARAMETER, .name = "period", .type = WEIR_DURATION, .min = 1, .max = INT64_MAX}, {.name = NULL}};
+	{PARAMETER, .name = "period", .type = WEIR_TYPE_DURATION, .min = 1, .max = INT64_MAX},
+	{.name = NULL}};
 static const weir_condition periodic = {CONDITION, .name = "periodic", .parameters = periodic_parameters};
 
-static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .type = WEIR_INPUTS},
+static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .type = WEIR_TYPE_INPUTS},
 						 {.name = NULL}};
 static const weir_condition cuda_stream = {CONDITION, .name = "cuda_stream", .parameters = cuda_parameters,
-					   .phase = WEIR_CONTENT};
+					   .phase = WEIR_PHASE_CONTENT};
 
 const weir_condition *const wr_builtin_conditions[] = {&periodic, &message_available, &downstream,
 						       &count,    &cuda_stream,       NULL};
@@ -103,7 +104,7 @@ const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"
 	" \"scheduler\": {\"workers\": 4, \"signal\": \"callback_inline\", \"backend\": \"sim\", \"seed\": "
 	"7, \"drain\": \"3s\",\n"
-	"  \"deadlock_grace\": -1, \"max_duration\": \"1min\", \"spin\": \"20us\", \"device_memory\": "
+	"  \"deadlock_grace\": -1, \"max_duration\": \"1min\", \"worker_spin\": \"20us\", \"device_memory\": "
 	"\"1GiB\", \"host_memory\": 0},\n"
 	" \"resources\": {},\n"
 	" \"entities\": [\n"
@@ -123,7 +124,8 @@ const char good_graph[] =
 	"  {\"name\": \"back\", \"operator\": \"relay\"}],\n"
 	" \"connections\": [[\"read.out\", \"blur.in\"], {\"from\": \"blur.out\", \"to\": [\"write.in\", "
 	"\"show.in\"]},\n"
-	"  {\"from\": \"ring.out\", \"to\": \"back.in\", \"initial\": 1}, [\"back.out\", \"ring.in\"], "
+	"  {\"from\": \"ring.out\", \"to\": \"back.in\", \"initial_messages\": 1}, [\"back.out\", "
+	"\"ring.in\"], "
 	"[\"back.extra\", \"show.in\"]]}\n";
 
 const char resource_graph[] =

@@ -32,10 +32,10 @@ static weir_status read_and_print(const char *text, int64_t n, char **out)
 	weir_status status;
 
 	wr_memory_fail_at(n, false);
-	status = weir_description_parse(&description, text, strlen(text), NULL, NULL);
+	status = weir_description_parse(text, strlen(text), NULL, NULL, &description);
 	wr_memory_fail_at(-1, false);
 	if (!status)
-		status = weir_description_print(description, NULL, WEIR_AS_JSON, out);
+		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, out);
 	weir_description_destroy(description);
 	return status;
 }
@@ -45,7 +45,7 @@ static int64_t allocations(const char *text)
 	weir_description *description = NULL;
 	int64_t before = wr_memory_count();
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	weir_description_destroy(description);
 	return wr_memory_count() - before;
 }
@@ -76,7 +76,7 @@ static void xa06_a_value_that_is_set_is_not_taken_as_a_string_for_want_of_memory
 	weir_description *description = NULL;
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&description, long_graph, strlen(long_graph), NULL, NULL),
+	assert_int_equal(weir_description_parse(long_graph, strlen(long_graph), NULL, NULL, &description),
 			 WEIR_OK);
 	for (int64_t n = 0; n < 60; n++) {
 		char *out = NULL;
@@ -86,7 +86,7 @@ static void xa06_a_value_that_is_set_is_not_taken_as_a_string_for_want_of_memory
 		status = weir_description_set(description, "read.repeat=7");
 		wr_memory_fail_at(-1, false);
 		assert_true(!status || status == WEIR_E_NOMEM);
-		assert_int_equal(weir_description_print(description, NULL, WEIR_AS_JSON, &out), WEIR_OK);
+		assert_int_equal(weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out), WEIR_OK);
 		assert_null(strstr(out, "repeat\": \"7"));
 		weir_text_free(out);
 	}

@@ -15,7 +15,7 @@ static struct wr_plan *plan_of(const char *text, bool open_ports)
 	weir_description *description = NULL;
 	struct wr_plan *plan = NULL;
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	if (wr_plan_create(&plan, NULL, description, open_ports, NULL, NULL))
 		fail_msg("%s", weir_last_error());
 	weir_description_destroy(description); /* the plan owns what it needs */
@@ -45,7 +45,7 @@ static void settings_of_the_scheduler_are_taken_over(void **state)
 	assert_true(scheduler->has_drain && scheduler->drain_ns == 3000000000);
 	assert_true(scheduler->has_grace && scheduler->deadlock_grace_ns == -1);
 	assert_true(scheduler->has_duration && scheduler->max_duration_ns == 60000000000);
-	assert_true(scheduler->has_spin && scheduler->spin_ns == 20000);
+	assert_true(scheduler->has_spin && scheduler->worker_spin_ns == 20000);
 	assert_true(scheduler->device_memory == 1 << 30 && scheduler->host_memory == 0);
 }
 
@@ -70,12 +70,12 @@ static void ports_have_the_sizes_of_the_table_or_of_the_text(void **state)
 
 	assert_int_equal(blur->inputs[0].capacity, 4);
 	assert_int_equal(blur->inputs[0].take, 2);
-	assert_int_equal(blur->inputs[0].policy, WEIR_POP);
+	assert_int_equal(blur->inputs[0].policy, WEIR_POLICY_POP);
 	assert_int_equal(ring->inputs[1].capacity, 4);
 	assert_int_equal(ring->inputs[1].take, 2);
-	assert_int_equal(ring->inputs[1].policy, WEIR_BLOCK);
+	assert_int_equal(ring->inputs[1].policy, WEIR_POLICY_BLOCK);
 	assert_int_equal(ring->outputs[0].max_emits, 1);
-	assert_true(plan->entities[3].inputs[0].take == WEIR_ALL);
+	assert_true(plan->entities[3].inputs[0].take == WEIR_TAKE_ALL);
 	assert_int_equal(plan->entities[3].inputs[0].connections, 2);
 }
 
@@ -160,7 +160,7 @@ static void open_ports_are_allowed_when_inlets_may_come(void **state)
 	wr_plan_destroy(plan);
 }
 
-static void warned(const weir_report *report, void *arg)
+static void warned(const weir_diagnostic *report, void *arg)
 {
 	assert_true(report->warning);
 	++*(int *)arg;
@@ -172,12 +172,12 @@ static void s05_a_warning_is_no_error(void **state)
 				   "{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"c\", "
 				   "\"operator\": \"sink\"}], \"connections\":"
 				   "[{\"from\": \"a.out\", \"to\": [\"b.in\", \"c.in\"]}, {\"from\": "
-				   "\"b.out\", \"to\": \"a.in\", \"initial\": 1}]}";
+				   "\"b.out\", \"to\": \"a.in\", \"initial_messages\": 1}]}";
 	weir_description *description = NULL;
 	int warnings = 0;
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, warned, &warnings), WEIR_OK);
 	assert_int_equal(warnings, 1);
 	weir_description_destroy(description);
@@ -189,7 +189,7 @@ static void s05_a_cycle_that_a_count_ends_is_no_matter_for_a_warning(void **stat
 	int warnings = 0;
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL),
+	assert_int_equal(weir_description_parse(good_graph, strlen(good_graph), NULL, NULL, &description),
 			 WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, warned, &warnings), WEIR_OK);
 	assert_int_equal(warnings, 0);
@@ -229,7 +229,7 @@ static void stream_pools_have_what_the_text_or_the_default_says(void **state)
 	assert_true(fast->reserved_size == 0 && fast->max_size == 4);
 	assert_int_equal(fast->device, 1); /* its context's */
 	assert_string_equal(plan->green_contexts[fast->green_context].name, "left");
-	assert_int_equal(far->flags, WEIR_STREAM_BLOCKING);
+	assert_int_equal(far->flags, WEIR_STREAM_POOL_BLOCKING);
 	assert_true(far->reserved_size == 1 && far->max_size == 0 && far->green_context == WR_NO_CONTEXT);
 	assert_int_equal(far->device, 2);
 	assert_true(far->is_default && !fast->is_default && !far->implied);
@@ -351,7 +351,7 @@ static void an_unused_green_context_pool_needs_its_device(void **state)
 	wr_plan_destroy(plan);
 }
 
-static void count_report(const weir_report *report, void *arg)
+static void count_report(const weir_diagnostic *report, void *arg)
 {
 	if (report->warning)
 		return; /* unused */
@@ -382,7 +382,7 @@ static void a_device_has_256_partitions_at_most(void **state)
 
 	(void)state;
 	assert_int_equal(plan->green_context_pools[0].count, 256);
-	assert_int_equal(weir_description_parse(&description, more, strlen(more), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(more, strlen(more), NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, count_report, &reports), WEIR_E_INVALID);
 	assert_int_equal(reports, 1);
 	weir_description_destroy(description);

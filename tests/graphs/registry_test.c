@@ -122,17 +122,18 @@ static void f94_a_name_that_is_taken_is_refused(void **state)
 
 static void a_bad_table_of_an_operator_is_refused(void **state)
 {
-	static const weir_parameter twice[] = {
-		PARAMETER(.name = "a", .type = WEIR_INT), PARAMETER(.name = "a", .type = WEIR_INT), {0}};
+	static const weir_parameter twice[] = {PARAMETER(.name = "a", .type = WEIR_TYPE_INT),
+					       PARAMETER(.name = "a", .type = WEIR_TYPE_INT),
+					       {0}};
 	static const weir_parameter no_type[] = {PARAMETER(.name = "a"), {0}};
-	static const weir_parameter no_size[] = {{.name = "a", .type = WEIR_INT}, {0}};
+	static const weir_parameter no_size[] = {{.name = "a", .type = WEIR_TYPE_INT}, {0}};
 	static const weir_parameter bad_default[] = {
-		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "\"x\""), {0}};
-	static const weir_parameter no_json[] = {PARAMETER(.name = "a", .type = WEIR_STRING, .fallback = "x"),
-						 {0}};
+		PARAMETER(.name = "a", .type = WEIR_TYPE_INT, .fallback = "\"x\""), {0}};
+	static const weir_parameter no_json[] = {
+		PARAMETER(.name = "a", .type = WEIR_TYPE_STRING, .fallback = "x"), {0}};
 	static const weir_parameter beyond[] = {
-		PARAMETER(.name = "a", .type = WEIR_INT, .fallback = "5", .min = 1, .max = 4), {0}};
-	static const weir_parameter no_choice[] = {PARAMETER(.name = "a", .type = WEIR_CHOICE), {0}};
+		PARAMETER(.name = "a", .type = WEIR_TYPE_INT, .fallback = "5", .min = 1, .max = 4), {0}};
+	static const weir_parameter no_choice[] = {PARAMETER(.name = "a", .type = WEIR_TYPE_CHOICE), {0}};
 	static const weir_port bad_name[] = {PORT(.name = "a.b"), {0}};
 	static const weir_port take[] = {PORT(.name = "in", .take = 2), {0}};
 	static const weir_port capacity[] = {PORT(.name = "in", .capacity = 65537), {0}};
@@ -168,7 +169,7 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 
 static void a_bad_table_of_a_condition_is_refused(void **state)
 {
-	static const weir_parameter reserved[] = {PARAMETER(.name = "type", .type = WEIR_INT), {0}};
+	static const weir_parameter reserved[] = {PARAMETER(.name = "type", .type = WEIR_TYPE_INT), {0}};
 	const weir_condition tables[] = {
 		{.size = sizeof(weir_condition), .name = "a"},
 		{.size = sizeof(weir_condition), .name = "a", .ask = ask, .parameters = reserved},
@@ -244,7 +245,7 @@ static void f92_another_abi_is_refused_before_any_call(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_refused(rig, plugin(rig, "plugin_abi"), WEIR_E_INVALID, "built for ABI 7 of weir, this is 2");
+	assert_refused(rig, plugin(rig, "plugin_abi"), WEIR_E_INVALID, "built for ABI 7 of weir, this is 3");
 	assert_refused(rig, plugin(rig, "plugin_sizes"), WEIR_E_INVALID, "tables of other sizes");
 }
 

@@ -19,7 +19,7 @@ static weir_description *read_text(const char *json)
 {
 	weir_description *description = NULL;
 
-	assert_int_equal(weir_description_parse(&description, json, strlen(json), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
 	return description;
 }
 
@@ -27,7 +27,7 @@ static char *printed(weir_description *description)
 {
 	char *out = NULL;
 
-	assert_int_equal(weir_description_print(description, NULL, WEIR_AS_JSON, &out), WEIR_OK);
+	assert_int_equal(weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out), WEIR_OK);
 	weir_description_destroy(description);
 	return out;
 }
@@ -64,8 +64,9 @@ static void calls_name_it(void **state)
 	weir_description *description = read_text(text);
 
 	(void)state;
-	assert_int_equal(weir_description_add_green_context(description, "too", "parts", WEIR_REMAINDER),
-			 WEIR_OK);
+	assert_int_equal(
+		weir_description_add_green_context(description, "too", "parts", WEIR_PARTITION_REMAINDER),
+		WEIR_OK);
 	assert_int_equal(weir_description_add_green_context(description, "no", "parts", -3), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/entities/1/resources/0", "\"too\""), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);

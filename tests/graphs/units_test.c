@@ -13,7 +13,7 @@ static void xb09_a_duration_without_a_unit_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		assert_int_equal(weir_duration_read(wrong[i], &ns), WEIR_E_INVALID);
+		assert_int_equal(weir_duration_parse(wrong[i], &ns), WEIR_E_INVALID);
 		assert_non_null(strstr(weir_last_error(), "like \"10ms\""));
 	}
 	assert_int_equal(ns, 7);
@@ -24,13 +24,13 @@ static void xb09_a_duration_with_a_unit_is_read(void **state)
 	int64_t ns;
 
 	(void)state;
-	assert_int_equal(weir_duration_read("1.5ms", &ns), WEIR_OK);
+	assert_int_equal(weir_duration_parse("1.5ms", &ns), WEIR_OK);
 	assert_int_equal(ns, 1500000);
-	assert_int_equal(weir_duration_read("0s", &ns), WEIR_OK);
+	assert_int_equal(weir_duration_parse("0s", &ns), WEIR_OK);
 	assert_int_equal(ns, 0);
 }
 
-static void note(const weir_report *report, void *arg)
+static void note(const weir_diagnostic *report, void *arg)
 {
 	snprintf(arg, 256, "%s W%03d %s", report->pointer, report->number, report->text);
 }
@@ -42,7 +42,7 @@ static void xb09_a_bare_number_that_a_call_puts_is_refused(void **state)
 	char said[256] = "";
 
 	(void)state;
-	assert_int_equal(weir_description_parse(&description, good_graph, strlen(good_graph), NULL, NULL),
+	assert_int_equal(weir_description_parse(good_graph, strlen(good_graph), NULL, NULL, &description),
 			 WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/scheduler/drain", "30"), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, note, said), WEIR_E_INVALID);

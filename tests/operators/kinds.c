@@ -34,7 +34,7 @@ static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
 static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)
 {
 	struct rig up, down;
-	weir_message *in = rig_image(WEIR_HOST, 3, 4, 3), *there;
+	weir_message *in = rig_image(WEIR_DEVICE_HOST, 3, 4, 3), *there;
 
 	(void)state;
 	rig_start(&up, &wr_upload, "");
@@ -45,7 +45,7 @@ static void upload_and_download_give_the_same_bytes_in_the_other_place(void **st
 	rig_start(&down, &wr_download, "");
 	rig_give(&down, there);
 	assert_int_equal(rig_tick(&down), WEIR_OK);
-	assert_int_equal(weir_message_tensor(down.context.out[0])->device, WEIR_HOST);
+	assert_int_equal(weir_message_tensor(down.context.out[0])->device, WEIR_DEVICE_HOST);
 	assert_memory_equal(weir_message_data(down.context.out[0]), weir_message_data(in),
 			    weir_message_size(in));
 	weir_message_unref(in);
@@ -61,7 +61,7 @@ static void several_messages_of_a_tick_are_all_served(void **state)
 	(void)state;
 	rig_start(&rig, &wr_upload, "");
 	for (int i = 0; i < 3; i++)
-		rig_give(&rig, rig_image(WEIR_HOST, 1, 1 + i, 1));
+		rig_give(&rig, rig_image(WEIR_DEVICE_HOST, 1, 1 + i, 1));
 	assert_int_equal(rig_tick(&rig), WEIR_OK);
 	assert_int_equal(rig.context.out_count, 3);
 	assert_int_equal(weir_message_size(rig.context.out[2]), 3);
@@ -125,11 +125,11 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 {
 	const struct refusal rows[] = {
 		{&wr_upload, rig_bytes(4), "expects a tensor"},
-		{&wr_download, rig_image(WEIR_HOST, 2, 2, 3), "in host memory already"},
+		{&wr_download, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "in host memory already"},
 		{&wr_download, elsewhere(),
 		 "on device 1, but device 3 works here: give it a stream pool of device 1"},
 		{&wr_download, strided(), "expects a dense tensor"},
-		{&wr_blur, rig_image(WEIR_HOST, 2, 2, 3), "put an 'upload' before it"},
+		{&wr_blur, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "put an 'upload' before it"},
 		{&wr_sobel, elsewhere(),
 		 "on device 1, but device 3 works here: put an 'upload' before it, with a stream pool of "
 		 "the"},
@@ -163,7 +163,7 @@ static void f40_no_memory_fails_the_tick_and_leaks_nothing(void **state)
 
 		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
 		rig.context.fails_to_allocate = true;
-		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_DEVICE_HOST, 2, 2, 3));
 		assert_int_equal(rig_tick(&rig), WEIR_E_NOMEM);
 		rig_stop(&rig);
 	}
@@ -179,7 +179,7 @@ static void a_stream_that_refuses_work_fails_the_tick_and_nothing_is_emitted(voi
 
 		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
 		rig.context.fails_to_launch = true;
-		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_DEVICE_HOST, 2, 2, 3));
 		assert_int_equal(rig_tick(&rig), WEIR_E_DEVICE);
 		assert_int_equal(rig.context.out_count, 0);
 		rig_stop(&rig);
@@ -197,7 +197,7 @@ static void without_a_stream_the_tick_fails_with_the_device(void **state)
 
 		rig_start(&rig, kinds[i], kinds[i] == &wr_spin ? "duration=1" : "");
 		rig.context.has_no_stream = true;
-		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_HOST, 2, 2, 3));
+		rig_give(&rig, rig_image(i ? RIG_DEVICE : WEIR_DEVICE_HOST, 2, 2, 3));
 		assert_int_equal(rig_tick(&rig), WEIR_E_DEVICE);
 		rig_stop(&rig);
 		assert_int_equal(rig_messages(), 0);
@@ -243,7 +243,7 @@ static void ping_emits_empty_messages_or_bytes_that_count_up(void **state)
 	(void)state;
 	rig_start(&rig, &wr_ping, "");
 	assert_int_equal(rig_tick(&rig), WEIR_OK);
-	assert_int_equal(weir_message_kind(rig.context.out[0]), WEIR_EMPTY);
+	assert_int_equal(weir_message_kind(rig.context.out[0]), WEIR_KIND_EMPTY);
 	rig_stop(&rig);
 	rig_start(&rig, &wr_ping, "bytes=3");
 	rig_tick(&rig);

@@ -263,7 +263,7 @@ static void what_is_written_is_read_again_byte_for_byte(void **state)
 	(void)state;
 	for (int64_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
 		for (int compression = 0; compression <= 9; compression += 3) {
-			weir_message *message = rig_image(WEIR_HOST, 7, 5, channels);
+			weir_message *message = rig_image(WEIR_DEVICE_HOST, 7, 5, channels);
 			struct wr_image image = {.height = 7, .width = 5, .channels = (int32_t)channels};
 			struct wr_picture picture;
 			uint8_t rows[7 * 5 * 4];
@@ -342,7 +342,7 @@ static void png_read_reads_a_folder_in_the_order_of_names_and_then_ends(void **s
 		assert_false(rig.context.finished);
 		assert_int_equal(rig_tick(&rig), WEIR_OK);
 		assert_int_equal(weir_message_tensor(rig.context.out[0])->shape[1], 1 + i % 3);
-		assert_int_equal(weir_message_tensor(rig.context.out[0])->device, WEIR_HOST);
+		assert_int_equal(weir_message_tensor(rig.context.out[0])->device, WEIR_DEVICE_HOST);
 	}
 	assert_true(rig.context.finished);
 	rig_stop(&rig);
@@ -433,7 +433,7 @@ static void png_write_makes_the_folder_and_numbers_whole_files(void **state)
 	rig_start_with(&rig, &wr_png_write, "directory=%s prefix=%%d-", in_folder("x/y/z"));
 	assert_int_equal(rig.started, WEIR_OK);
 	for (int i = 0; i < 2; i++) {
-		rig_give(&rig, rig_image(WEIR_HOST, 3, 4, 3));
+		rig_give(&rig, rig_image(WEIR_DEVICE_HOST, 3, 4, 3));
 		assert_int_equal(rig_tick(&rig), WEIR_OK);
 	}
 	assert_true(readable(in_folder("x/y/z/%d-000000.png"), text)); /* F83: no format string */
@@ -458,7 +458,7 @@ static void png_write_writes_the_first_image_and_then_every_nth(void **state)
 	(void)state;
 	rig_start_with(&rig, &wr_png_write, "directory=%s every=3", folder);
 	for (int i = 0; i < 8; i++) { /* would fail if it looked at another one than 0, 3 and 6 */
-		rig_give(&rig, rig_image(i % 3 ? RIG_DEVICE : WEIR_HOST, i + 1, 2, 1));
+		rig_give(&rig, rig_image(i % 3 ? RIG_DEVICE : WEIR_DEVICE_HOST, i + 1, 2, 1));
 		assert_int_equal(rig_tick(&rig), WEIR_OK);
 	}
 	rig_stop(&rig);
@@ -491,7 +491,7 @@ static void e06_png_write_refuses_places_it_cannot_write_to(void **state)
 static void e06_png_write_refuses_what_the_device_still_writes_and_names_the_condition(void **state)
 {
 	struct rig rig;
-	weir_message *message = rig_image(WEIR_HOST, 2, 2, 1);
+	weir_message *message = rig_image(WEIR_DEVICE_HOST, 2, 2, 1);
 
 	(void)state;
 	rig_start_with(&rig, &wr_png_write, "directory=%s", folder);

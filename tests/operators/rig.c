@@ -72,17 +72,17 @@ static weir_message *message_new(unsigned kind, size_t bytes)
 	return message;
 }
 
-weir_status weir_message_empty(weir_message **out, weir_graph *graph)
+weir_status weir_message_create_empty(weir_graph *graph, weir_message **out)
 {
 	(void)graph;
-	*out = message_new(WEIR_EMPTY, 0);
+	*out = message_new(WEIR_KIND_EMPTY, 0);
 	return WEIR_OK;
 }
 
-weir_status weir_message_bytes(weir_message **out, weir_graph *graph, size_t bytes)
+weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out)
 {
 	(void)graph;
-	*out = message_new(WEIR_BYTES, bytes);
+	*out = message_new(WEIR_KIND_BYTES, bytes);
 	return WEIR_OK;
 }
 
@@ -108,7 +108,7 @@ unsigned weir_message_kind(const weir_message *message)
 
 const weir_tensor *weir_message_tensor(const weir_message *message)
 {
-	return message->kind == WEIR_TENSOR ? &message->tensor : NULL;
+	return message->kind == WEIR_KIND_TENSOR ? &message->tensor : NULL;
 }
 
 void *weir_message_data(const weir_message *message)
@@ -121,7 +121,7 @@ size_t weir_message_size(const weir_message *message)
 	return message->bytes;
 }
 
-size_t weir_message_fences(const weir_message *message, weir_fence *out, size_t room)
+size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out)
 {
 	if (message->unfinished && room)
 		*out = (weir_fence){1, 1};
@@ -222,8 +222,8 @@ int weir_context_device(const weir_context *context)
 	return RIG_DEVICE;
 }
 
-weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, bool on_host,
-			       weir_message **out)
+weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+				       weir_message **out)
 {
 	size_t bytes = like->bits / 8;
 	weir_message *message;
@@ -232,13 +232,13 @@ weir_status weir_context_alloc(weir_context *context, const weir_tensor *like, b
 		return WEIR_E_NOMEM;
 	for (int32_t i = 0; i < like->dimensions; i++)
 		bytes *= (size_t)like->shape[i];
-	message = message_new(WEIR_TENSOR, bytes);
+	message = message_new(WEIR_KIND_TENSOR, bytes);
 	memcpy(message->shape, like->shape, (size_t)like->dimensions * sizeof *like->shape);
 	message->tensor = *like;
 	message->tensor.shape = message->shape;
 	message->tensor.strides = NULL;
 	message->tensor.data = message->data;
-	message->tensor.device = on_host ? WEIR_HOST : RIG_DEVICE;
+	message->tensor.device = on_host ? WEIR_DEVICE_HOST : RIG_DEVICE;
 	*out = message;
 	return WEIR_OK;
 }
@@ -286,7 +286,7 @@ weir_message *rig_image(int device, int64_t height, int64_t width, int64_t chann
 	weir_message *message = NULL;
 	uint32_t random = 1;
 
-	weir_context_alloc(&context, &like, device == WEIR_HOST, &message);
+	weir_context_create_tensor(&context, &like, device == WEIR_DEVICE_HOST, &message);
 	for (size_t i = 0; i < message->bytes; i++) {
 		random = random * 1664525u + 1013904223u;
 		((uint8_t *)message->data)[i] = (uint8_t)(random >> 24);
@@ -296,7 +296,7 @@ weir_message *rig_image(int device, int64_t height, int64_t width, int64_t chann
 
 weir_message *rig_bytes(size_t bytes)
 {
-	weir_message *message = message_new(WEIR_BYTES, bytes);
+	weir_message *message = message_new(WEIR_KIND_BYTES, bytes);
 
 	for (size_t i = 0; i < bytes; i++)
 		((uint8_t *)message->data)[i] = (uint8_t)i;

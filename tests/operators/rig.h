@@ -13,7 +13,7 @@ enum { RIG_DEVICE = 3, RIG_MESSAGES = 8 };
 struct weir_message {
 	unsigned references, kind;
 	weir_tensor tensor;
-	int64_t shape[WEIR_DIMENSIONS];
+	int64_t shape[WEIR_DIMENSIONS_MAX];
 	void *data;
 	size_t bytes;
 	bool unfinished; /* its fence is pending */
@@ -44,7 +44,7 @@ weir_status rig_tick(struct rig *rig);                 /* releases what the last
 void rig_stop(struct rig *rig);
 size_t rig_messages(void); /* number of live messages */
 
-/* On RIG_DEVICE or WEIR_HOST, filled with varying bytes. */
+/* On RIG_DEVICE or WEIR_DEVICE_HOST, filled with varying bytes. */
 weir_message *rig_image(int device, int64_t height, int64_t width, int64_t channels);
 weir_message *rig_bytes(size_t bytes);
 

@@ -87,9 +87,9 @@ static uint64_t run(void *library)
 	FIND(weir_graph_destroy);
 	FIND(weir_description_destroy);
 	FIND(weir_last_error);
-	if (weir_description_parse_(&description, text, sizeof(text) - 1, NULL, NULL) ||
-	    weir_graph_create_(&graph, NULL, description) ||
-	    weir_scheduler_create_(&scheduler, graph, &options) || weir_scheduler_start_(scheduler) ||
+	if (weir_description_parse_(text, sizeof(text) - 1, NULL, NULL, &description) ||
+	    weir_graph_create_(NULL, description, &graph) ||
+	    weir_scheduler_create_(graph, &options, &scheduler) || weir_scheduler_start_(scheduler) ||
 	    weir_scheduler_wait_(scheduler, -1, &outcome))
 		fail("the run", weir_last_error_());
 	weir_scheduler_destroy_(scheduler);

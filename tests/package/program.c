@@ -14,12 +14,12 @@ int main(void)
 	weir_description *description = NULL;
 	weir_scheduler *scheduler = NULL;
 	weir_graph *graph = NULL;
-	weir_status status = weir_description_parse(&description, text, sizeof(text) - 1, NULL, NULL);
+	weir_status status = weir_description_parse(text, sizeof(text) - 1, NULL, NULL, &description);
 
 	if (!status)
-		status = weir_graph_create(&graph, NULL, description);
+		status = weir_graph_create(NULL, description, &graph);
 	if (!status)
-		status = weir_scheduler_create(&scheduler, graph, NULL);
+		status = weir_scheduler_create(graph, NULL, &scheduler);
 	if (!status)
 		status = weir_scheduler_run(scheduler);
 	printf("weir %s: %s\n", weir_version(), weir_status_text(status));

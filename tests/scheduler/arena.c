@@ -73,7 +73,7 @@ static weir_status take_big(struct rig *rig, weir_context *context)
 
 	for (size_t i = 0; i < 2; i++) {
 		meet(rig, 4 * (i + 1));
-		HOLDS(rig, !weir_message_bytes(&messages[i], weir_context_graph(context), 1000000));
+		HOLDS(rig, !weir_message_create_bytes(weir_context_graph(context), 1000000, &messages[i]));
 	}
 	meet(rig, 12);
 	weir_message_unref(messages[0]);

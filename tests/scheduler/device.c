@@ -39,7 +39,7 @@ static weir_status add_on_the_device(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	(void)rig;
-	if (!stream || weir_context_alloc(context, &like, false, &message))
+	if (!stream || weir_context_create_tensor(context, &like, false, &message))
 		return WEIR_E_DEVICE;
 	sum.to = weir_message_data(message);
 	if (weir_stream_launch(stream, &adder, &sum, sizeof sum)) {
@@ -114,7 +114,7 @@ static weir_status use_a_temporary(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {0};
 	weir_message *message = NULL;
-	weir_status status = weir_context_alloc(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, false, &message);
 
 	if (status)
 		return status;
@@ -165,7 +165,8 @@ static weir_status emit_wrapped(struct rig *rig, weir_context *context)
 	weir_status status;
 
 	tensor.data = &wrapped->value;
-	status = weir_message_wrap(&message, weir_context_graph(context), &tensor, destroy_wrapped, wrapped);
+	status = weir_message_wrap_tensor(weir_context_graph(context), &tensor, destroy_wrapped, wrapped,
+					  &message);
 	if (!status)
 		status = weir_stream_launch(weir_context_stream(context), &late, &sum, sizeof sum);
 	return status ? status : weir_context_emit(context, 0, message);

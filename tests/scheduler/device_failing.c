@@ -203,7 +203,7 @@ static void f66_auto_runs_where_it_can_and_cuda_without_a_device_is_refused(void
 		assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 		rig->scheduler = NULL;
 		rig->options.backend = "cuda";
-		assert_int_not_equal(weir_scheduler_create(&refused, rig->graph, &rig->options), WEIR_OK);
+		assert_int_not_equal(weir_scheduler_create(rig->graph, &rig->options, &refused), WEIR_OK);
 		assert_null(refused);
 		assert_says(weir_last_error(), "cuda");
 	} else {

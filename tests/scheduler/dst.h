@@ -24,13 +24,13 @@ struct dst {
 	unsigned graph;           /* its number in the world */
 
 	/* its shape */
-	bool tiny;                   /* few entities and messages, no device: each order is likelier */
-	bool plain;                  /* a chain */
-	bool gather;                 /* a diamond whose paths end in one any-size port */
-	bool cycle;                  /* the first node waits for the chain's last entity: `initial` */
-	bool knot;                   /* a cycle with too few messages: the run must end in a deadlock */
-	bool inlet, outlet;          /* in place of the first source; after the last entity */
-	const char *told;            /* a condition of the last entity that outsiders set, or NULL */
+	bool tiny;          /* few entities and messages, no device: each order is likelier */
+	bool plain;         /* a chain */
+	bool gather;        /* a diamond whose paths end in one any-size port */
+	bool cycle;         /* the first node waits for the chain's last entity: `initial_messages` */
+	bool knot;          /* a cycle with too few messages: the run must end in a deadlock */
+	bool inlet, outlet; /* in place of the first source; after the last entity */
+	const char *told;   /* a condition of the last entity that outsiders set, or NULL */
 	uint32_t fails_at, stops_at; /* the last entity's tick that fails, or stops the run; 0: none */
 	uint32_t bad_starts;         /* how many more starts of the last entity fail */
 

@@ -269,7 +269,7 @@ static void put_chain(struct text *text, struct text *wires, struct dst *dst, un
 	}
 	if (!dst->cycle)
 		return;
-	put(wires, ",{\"from\":\"e%u.out\",\"to\":\"e1.in2\",\"initial\":1}", n - 1);
+	put(wires, ",{\"from\":\"e%u.out\",\"to\":\"e1.in2\",\"initial_messages\":1}", n - 1);
 	dst->strict = false; /* when e1 is DONE the last entity need not tick any more */
 }
 
@@ -344,9 +344,9 @@ weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out
 	put(&text, "\"entities\":[");
 	put_graph(&text, &wires, dst);
 	put(&text, "],\"connections\":[%s]}", connections);
-	status = weir_description_parse(&description, dst->text, strlen(dst->text), NULL, NULL);
+	status = weir_description_parse(dst->text, strlen(dst->text), NULL, NULL, &description);
 	if (!status)
-		status = weir_graph_create(out, registry, description);
+		status = weir_graph_create(registry, description, out);
 	weir_description_destroy(description);
 	return status;
 }

@@ -138,7 +138,7 @@ static void check_bounds(struct node *node, const weir_graph *graph)
 		const struct wr_connection *connection = graph->connections[i];
 		const struct wr_queue *queue = &connection->queue;
 		uint64_t held = wr_read(&queue->tail) - wr_read(&queue->head);
-		if (held > queue->capacity + (queue->policy == WEIR_POP))
+		if (held > queue->capacity + (queue->policy == WEIR_POLICY_POP))
 			dst_break(node->dst, "the queue from %s to %s is for %u and holds %llu",
 				  connection->from, connection->to, queue->capacity,
 				  (unsigned long long)held);
@@ -211,7 +211,7 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 			    .reader = weir_entity_name(weir_context_entity(context))};
 	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
-	weir_status status = weir_context_alloc(context, &like, !device, &message);
+	weir_status status = weir_context_create_tensor(context, &like, !device, &message);
 
 	if (status)
 		return status;
@@ -246,7 +246,7 @@ static weir_status source_compute(weir_context *context, void *state)
 static void check_gate(weir_context *context, struct node *node, const weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
-	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
+	size_t n = weir_message_fences(message, DST_ENTITIES, fences);
 
 	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
 		if (weir_fence_query(weir_context_graph(context), fences[i]) == WEIR_E_BUSY)
@@ -292,7 +292,7 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
 		work.to = work.in_place ? weir_message_data(message) : NULL;
 		status = launch(context, node, &work);
-	} else if (payload && (node->gated || !weir_message_fences(message, NULL, 0))) {
+	} else if (payload && (node->gated || !weir_message_fences(message, 0, NULL))) {
 		dst_check(node->dst, payload, seen, reader);
 	} else {
 		seen->gaps = true;
@@ -325,29 +325,68 @@ static weir_status node_compute(weir_context *context, void *state)
 }
 
 #define PARAMETERS                                                                                             \
-	{sizeof(weir_parameter), "id", WEIR_INT, "0", "its number", 0, 0, NULL},                               \
-		{sizeof(weir_parameter), "device", WEIR_BOOL, "false", "works on the device", 0, 0, NULL},     \
-		{sizeof(weir_parameter), "gated", WEIR_BOOL, "false", "its inputs are gated", 0, 0, NULL},     \
-		{sizeof(weir_parameter), "passes", WEIR_BOOL, "false", "passes messages on", 0, 0, NULL},      \
-		{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},         \
-		{sizeof(weir_parameter), "way", WEIR_INT, "0", "how it comes to its stream", 0, 0, NULL},      \
-		{sizeof(weir_parameter),       "in_place", WEIR_BOOL, "false",                                 \
-		 "writes what it alone holds", 0,          0,         NULL},                                   \
+	{sizeof(weir_parameter), "id", WEIR_TYPE_INT, "0", "its number", 0, 0, NULL},                          \
+		{sizeof(weir_parameter),                                                                       \
+		 "device",                                                                                     \
+		 WEIR_TYPE_BOOL,                                                                               \
+		 "false",                                                                                      \
+		 "works on the device",                                                                        \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
+		{sizeof(weir_parameter),                                                                       \
+		 "gated",                                                                                      \
+		 WEIR_TYPE_BOOL,                                                                               \
+		 "false",                                                                                      \
+		 "its inputs are gated",                                                                       \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
+		{sizeof(weir_parameter), "passes", WEIR_TYPE_BOOL, "false", "passes messages on", 0, 0, NULL}, \
+		{sizeof(weir_parameter), "graph", WEIR_TYPE_INT, "0", "of the world's graphs", 0, 0, NULL},    \
+		{sizeof(weir_parameter), "way", WEIR_TYPE_INT, "0", "how it comes to its stream", 0, 0, NULL}, \
+		{sizeof(weir_parameter),                                                                       \
+		 "in_place",                                                                                   \
+		 WEIR_TYPE_BOOL,                                                                               \
+		 "false",                                                                                      \
+		 "writes what it alone holds",                                                                 \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
 		{sizeof(weir_parameter),                                                                       \
 		 "since",                                                                                      \
-		 WEIR_INT,                                                                                     \
+		 WEIR_TYPE_INT,                                                                                \
 		 "0",                                                                                          \
 		 "works on the device from this tick on",                                                      \
 		 0,                                                                                            \
 		 0,                                                                                            \
 		 NULL},                                                                                        \
-		{sizeof(weir_parameter),          "keeps", WEIR_BOOL, "false",                                 \
-		 "holds on to what it passed on", 0,       0,         NULL},                                   \
-		{sizeof(weir_parameter),        "notes", WEIR_BOOL, "false",                                   \
-		 "notes what it enqueued last", 0,       0,         NULL},                                     \
-		{sizeof(weir_parameter), "bound", WEIR_INT, "0", "its max_in_flight", 0, 0, NULL},             \
-		{sizeof(weir_parameter), "last", WEIR_BOOL, "false", "mishaps are its own", 0, 0, NULL},       \
-		{sizeof(weir_parameter), "work", WEIR_DURATION, "0", "how long its kernels take", 0, 0, NULL}, \
+		{sizeof(weir_parameter),                                                                       \
+		 "keeps",                                                                                      \
+		 WEIR_TYPE_BOOL,                                                                               \
+		 "false",                                                                                      \
+		 "holds on to what it passed on",                                                              \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
+		{sizeof(weir_parameter),                                                                       \
+		 "notes",                                                                                      \
+		 WEIR_TYPE_BOOL,                                                                               \
+		 "false",                                                                                      \
+		 "notes what it enqueued last",                                                                \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
+		{sizeof(weir_parameter), "bound", WEIR_TYPE_INT, "0", "its max_in_flight", 0, 0, NULL},        \
+		{sizeof(weir_parameter), "last", WEIR_TYPE_BOOL, "false", "mishaps are its own", 0, 0, NULL},  \
+		{sizeof(weir_parameter),                                                                       \
+		 "work",                                                                                       \
+		 WEIR_TYPE_DURATION,                                                                           \
+		 "0",                                                                                          \
+		 "how long its kernels take",                                                                  \
+		 0,                                                                                            \
+		 0,                                                                                            \
+		 NULL},                                                                                        \
 	{                                                                                                      \
 		0                                                                                              \
 	}
@@ -420,7 +459,7 @@ static void own_ask(const void *state, const weir_view *view, weir_verdict *verd
 	const struct own_work *self = state;
 	weir_fence fence = self->dst->work[self->id];
 
-	if (!fence.point || weir_fence_query(view->entity->graph, fence) != WEIR_E_BUSY) {
+	if (!fence.value || weir_fence_query(view->entity->graph, fence) != WEIR_E_BUSY) {
 		weir_verdict_ready(verdict);
 		return;
 	}
@@ -431,9 +470,9 @@ static void own_ask(const void *state, const weir_view *view, weir_verdict *verd
 }
 
 static const weir_parameter own_parameters[] = {
-	{sizeof(weir_parameter), "id", WEIR_INT, "0", "whose work", 0, 0, NULL},
-	{sizeof(weir_parameter), "graph", WEIR_INT, "0", "of the world's graphs", 0, 0, NULL},
-	{sizeof(weir_parameter), "beat", WEIR_DURATION, "0", "asks again after so long", 0, 0, NULL},
+	{sizeof(weir_parameter), "id", WEIR_TYPE_INT, "0", "whose work", 0, 0, NULL},
+	{sizeof(weir_parameter), "graph", WEIR_TYPE_INT, "0", "of the world's graphs", 0, 0, NULL},
+	{sizeof(weir_parameter), "beat", WEIR_TYPE_DURATION, "0", "asks again after so long", 0, 0, NULL},
 	{0}};
 
 static const weir_condition own_work = {
@@ -442,7 +481,7 @@ static const weir_condition own_work = {
 	.help = "what it enqueued last is complete",
 	.state_size = sizeof(struct own_work),
 	.parameters = own_parameters,
-	.phase = WEIR_GATHERING,
+	.phase = WEIR_PHASE_GATHERING,
 	.start = own_start,
 	.ask = own_ask,
 };
@@ -453,7 +492,7 @@ static const weir_condition work_of_another = {
 	.help = "what another enqueued last is complete",
 	.state_size = sizeof(struct own_work),
 	.parameters = own_parameters,
-	.phase = WEIR_CONTENT,
+	.phase = WEIR_PHASE_CONTENT,
 	.start = own_start,
 	.ask = own_ask,
 };

@@ -57,7 +57,7 @@ static bool wait_for_opening(struct dst_run *run)
 static weir_status push_one(struct dst_run *run)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_bytes(&message, run->graph, sizeof(struct dst_payload));
+	weir_status status = weir_message_create_bytes(run->graph, sizeof(struct dst_payload), &message);
 
 	if (status)
 		return status;
@@ -90,7 +90,7 @@ static void push(void *arg)
 static bool readable(struct dst_run *run, const weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
-	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
+	size_t n = weir_message_fences(message, DST_ENTITIES, fences);
 	bool complete = true;
 
 	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
@@ -102,7 +102,7 @@ static bool readable(struct dst_run *run, const weir_message *message)
 static bool is_complete(struct dst_run *run, weir_message *message)
 {
 	weir_fence fences[DST_ENTITIES];
-	size_t n = weir_message_fences(message, fences, DST_ENTITIES);
+	size_t n = weir_message_fences(message, DST_ENTITIES, fences);
 	bool pending = false;
 
 	for (size_t i = 0; i < n && i < DST_ENTITIES; i++)
@@ -121,7 +121,7 @@ static void take(void *arg)
 	if (!wait_for_opening(run))
 		return;
 	for (int64_t patience = 2 * US; status != WEIR_E_CLOSED; patience += patience) {
-		status = weir_outlet_take(run->outlet, &message, patience);
+		status = weir_outlet_take(run->outlet, patience, &message);
 		if (status == WEIR_E_TIMEOUT || status == WEIR_E_CLOSED)
 			continue;
 		if (status) {

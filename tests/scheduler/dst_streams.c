@@ -33,7 +33,7 @@ static weir_status after_inputs(struct dst *dst, weir_context *context, weir_str
 
 	for (unsigned input = 0; input < weir_context_entity(context)->input_count; input++)
 		for (size_t i = 0; !status && i < weir_context_count(context, input); i++) {
-			size_t n = weir_context_receive_streams(context, input, i, found, FOUND);
+			size_t n = weir_context_receive_streams(context, input, i, FOUND, found);
 			if (n > FOUND)
 				dst_break(dst, "a message carries %zu streams", n);
 			status = weir_context_synchronize_streams(context, found, n, target);

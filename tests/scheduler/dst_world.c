@@ -85,7 +85,7 @@ static void draw_options(struct dst_run *run)
 		options->deadlock_grace_ns = 100 * MS; /* disabled entities are enabled again before that */
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
-	options->spin_ns = chance(run, 8) ? 2 * US : 0;
+	options->worker_spin_ns = chance(run, 8) ? 2 * US : 0;
 }
 
 static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed, unsigned number, bool tiny)
@@ -254,12 +254,12 @@ static weir_status make(struct dst_run *run)
 
 	snprintf(last, sizeof last, "e%u.out", run->dst.entities - 1);
 	if (!status && run->dst.inlet)
-		status = weir_graph_inlet(run->graph, "e0.in", &run->inlet);
+		status = weir_graph_add_inlet(run->graph, "e0.in", &run->inlet);
 	if (!status && run->dst.outlet)
-		status = weir_graph_outlet(run->graph, last, 1 + (uint32_t)draw(run, 3),
-					   run->early ? WEIR_OUTLET_EARLY : 0, &run->outlet);
+		status = weir_graph_add_outlet(run->graph, last, 1 + (uint32_t)draw(run, 3),
+					       run->early ? WEIR_OUTLET_EARLY : 0, &run->outlet);
 	if (!status)
-		status = weir_scheduler_create(&run->scheduler, run->graph, &run->options);
+		status = weir_scheduler_create(run->graph, &run->options, &run->scheduler);
 	run->dst.scheduler = run->scheduler;
 	return status;
 }

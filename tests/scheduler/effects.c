@@ -14,7 +14,8 @@ static struct rig *rig_with_workers(const char *text)
 /* The last round, which the counted entity sends and does not receive again. */
 static void go_round(void)
 {
-	struct rig *rig = rig_with_workers("tick:pass count=10 -> tock:pass effects=true -> tick initial=1");
+	struct rig *rig =
+		rig_with_workers("tick:pass count=10 -> tock:pass effects=true -> tick initial_messages=1");
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "tick"), 10);

@@ -312,8 +312,8 @@ static void b06_operators_and_conditions_come_from_plugins(void **state)
 	(void)state;
 	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_OK);
 	assert_int_equal(weir_registry_load(rig->registry, plugin_path), WEIR_OK);
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_graph_create(&rig->graph, rig->registry, description), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
 	weir_description_destroy(description);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0 2 4");

@@ -21,7 +21,7 @@ static void s04_a_timer_holds_the_run_open(void **state)
 	struct rig *rig = rig_of("source period=1h count=3 -> end");
 
 	(void)state;
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_OK);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_OK);
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2 * 3600 * SECOND + SECOND, &rig->outcome),
 			 WEIR_OK);
@@ -225,8 +225,9 @@ static void s06_f23_messages_that_wait_make_a_deadlock_with_a_name_and_a_reason(
 
 static void s06_f23_a_cycle_whose_messages_do_not_suffice_is_a_deadlock(void **state)
 {
-	struct rig *rig = rig_of("a:pass capacity=2 take=2 -> b:pass -> a initial=1; a.out max_emits=2; "
-				 "a.out2 max_emits=2; b.in capacity=2");
+	struct rig *rig =
+		rig_of("a:pass capacity=2 take=2 -> b:pass -> a initial_messages=1; a.out max_emits=2; "
+		       "a.out2 max_emits=2; b.in capacity=2");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);

@@ -228,7 +228,7 @@ static void refuse(struct rig *rig, const char *part)
 {
 	weir_scheduler *scheduler = NULL;
 
-	assert_int_equal(weir_scheduler_create(&scheduler, rig->graph, &rig->options), WEIR_E_INVALID);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &scheduler), WEIR_E_INVALID);
 	assert_null(scheduler);
 	assert_says(weir_last_error(), part);
 }
@@ -284,9 +284,9 @@ static void e06_an_unconnected_port_is_named_at_the_start(void **state)
 
 	(void)state;
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
-	assert_int_equal(weir_description_add(description, "source", "source"), WEIR_OK);
-	if (!weir_graph_create(&graph, rig->registry, description)) {
-		assert_int_equal(weir_scheduler_create(&scheduler, graph, &rig->options), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(description, "source", "source"), WEIR_OK);
+	if (!weir_graph_create(rig->registry, description, &graph)) {
+		assert_int_equal(weir_scheduler_create(graph, &rig->options, &scheduler), WEIR_OK);
 		assert_int_equal(weir_scheduler_run(scheduler), WEIR_E_INVALID);
 	}
 	assert_says(weir_last_error(), "source");
@@ -308,7 +308,7 @@ static bool run_with_failure(int64_t n, bool all)
 	weir_status status;
 
 	wr_memory_fail_at(n, all);
-	status = weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options);
+	status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 	if (!status) {
 		rig_here(rig);
 		status = weir_scheduler_run(rig->scheduler);
@@ -376,7 +376,7 @@ static bool run_with_threads(int n)
 	rig->options.backend = "host";
 	rig->options.workers = 3;
 	wr_store(&threads_left, n);
-	status = weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options);
+	status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 	if (!status) {
 		rig_here(rig);
 		status = weir_scheduler_run(rig->scheduler);
@@ -418,7 +418,7 @@ static void f42_without_descriptors_creating_fails_in_words(void **state)
 	for (int spare = 0; spare < 3; spare++) {
 		few = (struct rlimit){(rlim_t)(next + spare), all.rlim_max};
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-		weir_status status = weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options);
+		weir_status status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
 		assert_int_equal(status, WEIR_E_IO);
 		assert_null(rig->scheduler);

@@ -195,7 +195,7 @@ static void push_to_inlets(void)
 	weir_inlet *inlets[MANY];
 
 	for (int i = 0; i < MANY; i++)
-		assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlets[i]), WEIR_OK);
+		assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlets[i]), WEIR_OK);
 	rig_start(rig);
 	for (int k = 0; k < EACH; k++)
 		for (int i = 0; i < MANY; i++)

@@ -141,9 +141,9 @@ static void make_connections(struct world *world)
 {
 	for (size_t i = 0; i < SENDERS; i++) {
 		world->connections[i] = wr_alloc_aligned(64, sizeof *world->connections[i]);
-		assert_int_equal(
-			wr_queue_init(&world->connections[i]->queue, (uint32_t)i, MESSAGES, WEIR_BLOCK),
-			WEIR_OK);
+		assert_int_equal(wr_queue_init(&world->connections[i]->queue, (uint32_t)i, MESSAGES,
+					       WEIR_POLICY_BLOCK),
+				 WEIR_OK);
 	}
 	world->set = wr_fan_in_make(SENDERS);
 	assert_non_null(world->set);

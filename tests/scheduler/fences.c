@@ -21,7 +21,7 @@ static void ask_own(const void *state, const weir_view *view, weir_verdict *verd
 	weir_fence own = {wr_load(&own_stream), wr_load(&own_point)};
 
 	(void)state;
-	if (!own.point || weir_fence_query(view->entity->graph, own) != WEIR_E_BUSY) {
+	if (!own.value || weir_fence_query(view->entity->graph, own) != WEIR_E_BUSY) {
 		passed = own;
 		weir_verdict_ready(verdict);
 		return;
@@ -32,7 +32,7 @@ static void ask_own(const void *state, const weir_view *view, weir_verdict *verd
 
 static bool holds(weir_context *context)
 {
-	return passed.point && weir_fence_query(weir_context_graph(context), passed) == WEIR_OK;
+	return passed.value && weir_fence_query(weir_context_graph(context), passed) == WEIR_OK;
 }
 
 static void ask_unknown(const void *state, const weir_view *view, weir_verdict *verdict)
@@ -48,10 +48,10 @@ static void ask_unknown(const void *state, const weir_view *view, weir_verdict *
 		.size = sizeof(weir_condition), .name = #named, .help = #named, .phase = in_phase,           \
 		.ask = asks                                                                                  \
 	}
-static const weir_condition gathering = KIND(own_work, WEIR_GATHERING, ask_own),
-			    content = KIND(side_work, WEIR_CONTENT, ask_own),
-			    unknown = KIND(unknown, WEIR_GATHERING, ask_unknown),
-			    unknown_content = KIND(unknown_content, WEIR_CONTENT, ask_unknown);
+static const weir_condition gathering = KIND(own_work, WEIR_PHASE_GATHERING, ask_own),
+			    content = KIND(side_work, WEIR_PHASE_CONTENT, ask_own),
+			    unknown = KIND(unknown, WEIR_PHASE_GATHERING, ask_unknown),
+			    unknown_content = KIND(unknown_content, WEIR_PHASE_CONTENT, ask_unknown);
 static const weir_condition *const kinds[] = {&gathering, &content, &unknown, &unknown_content, NULL};
 
 /* --- one output, receivers with different signals --- */
@@ -103,7 +103,7 @@ static weir_status work_on(weir_context *context, weir_stream *stream)
 	if (!status)
 		status = weir_stream_record(stream, &fence);
 	wr_store(&own_stream, fence.stream);
-	wr_store(&own_point, fence.point);
+	wr_store(&own_point, fence.value);
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 
@@ -244,7 +244,7 @@ static weir_status emit_on_a_view(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
 	weir_status status =
-		weir_context_receive_streams(context, 0, 0, &stream, 1) == 1 ? WEIR_OK : WEIR_E_FAILED;
+		weir_context_receive_streams(context, 0, 0, 1, &stream) == 1 ? WEIR_OK : WEIR_E_FAILED;
 
 	HOLDS(rig, !status);
 	if (!status)

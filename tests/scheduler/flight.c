@@ -301,9 +301,9 @@ static void assert_refused(const char *pointer, const char *value)
 	weir_description *description = NULL;
 	weir_graph *graph = NULL;
 
-	assert_int_equal(weir_description_parse(&description, text, strlen(text), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_description_put(description, pointer, value), WEIR_OK);
-	assert_int_equal(weir_graph_create(&graph, NULL, description), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_create(NULL, description, &graph), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "max_in_flight"));
 	assert_null(strchr(weir_last_error(), '\n'));
 	weir_description_destroy(description);
@@ -320,7 +320,7 @@ static void t08_e06_a_bound_that_cannot_be_is_refused(void **state)
 	assert_refused("/scheduler/max_in_flight", "-1");
 	assert_refused("/scheduler/max_in_flight", "65537");
 	rig->options.max_in_flight = 65537;
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_INVALID);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(), "max_in_flight 65537: use at most 65536");
 	rig->scheduler = NULL;
 	rig_destroy(rig);

@@ -213,8 +213,8 @@ static weir_status look_on_the_device(struct rig *rig, weir_context *context)
 	const void *from = weir_message_data(message);
 	weir_stream *stream = weir_context_stream(context), *found;
 
-	HOLDS(rig, weir_message_fences(message, NULL, 0) > 0);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, &found, 1) == 0);
+	HOLDS(rig, weir_message_fences(message, 0, NULL) > 0);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, &found) == 0);
 	return weir_stream_launch(stream, &looking, &from, sizeof from);
 }
 
@@ -350,11 +350,11 @@ static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 
 	(void)state;
 	rig_on(rig, "a", on_what_there_is);
-	assert_int_equal(weir_graph_outlet(rig->graph, "a.out", 1, WEIR_OUTLET_EARLY, &outlet), WEIR_OK);
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "a.out", 1, WEIR_OUTLET_EARLY, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
 	rig_start(rig);
-	assert_int_equal(weir_outlet_take(outlet, &message, -1), WEIR_OK);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 1);
+	assert_int_equal(weir_outlet_take(outlet, -1, &message), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 1);
 	assert_int_equal(weir_inlet_push(inlet, message, -1), WEIR_OK);
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -365,7 +365,7 @@ static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 
 /* --- what a check reports --- */
 
-static void note_number(const weir_report *report, void *arg)
+static void note_number(const weir_diagnostic *report, void *arg)
 {
 	*(int *)arg = report->number;
 }
@@ -378,7 +378,7 @@ static int first_report(const char *json)
 
 	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
 	rig_add_kinds(registry);
-	assert_int_equal(weir_description_parse(&description, json, strlen(json), NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_description_check(description, registry, note_number, &number), WEIR_OK);
 	weir_description_destroy(description);
 	weir_registry_destroy(registry);
@@ -408,7 +408,7 @@ static void xa03_a_download_into_a_device_port_is_noted(void **state)
 
 static const weir_parameter port[] = {{.size = sizeof(weir_parameter),
 				       .name = "port",
-				       .type = WEIR_INPUT,
+				       .type = WEIR_TYPE_INPUT,
 				       .fallback = "\"in\"",
 				       .help = "input"},
 				      {.name = NULL}};
@@ -454,11 +454,11 @@ static void any_ticked(void *state, const weir_view *view)
 	*(int64_t *)state = weir_view_now(view) + 100 * US;
 }
 
-static const weir_condition some = {CONDITION("some"), .phase = WEIR_GATHERING, .ask = ask_some};
-static const weir_condition not_minus_one = {CONDITION("not_minus_one"), .phase = WEIR_CONTENT,
+static const weir_condition some = {CONDITION("some"), .phase = WEIR_PHASE_GATHERING, .ask = ask_some};
+static const weir_condition not_minus_one = {CONDITION("not_minus_one"), .phase = WEIR_PHASE_CONTENT,
 					     .ask = ask_number};
-static const weir_condition any = {CONDITION("any"), .state_size = sizeof(int64_t), .phase = WEIR_GATHERING,
-				   .ask = ask_any, .ticked = any_ticked};
+static const weir_condition any = {CONDITION("any"), .state_size = sizeof(int64_t),
+				   .phase = WEIR_PHASE_GATHERING, .ask = ask_any, .ticked = any_ticked};
 static const weir_condition *const conditions[] = {&some, &not_minus_one, &any, NULL};
 
 int main(void)

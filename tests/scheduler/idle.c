@@ -133,7 +133,7 @@ static struct rig *draw_graph(void)
 	rig->options.workers = 2 + draw(3);
 	rig->options.seed = world.seed;
 	rig->options.signal = draw(2) ? "flag" : "callback";
-	rig->options.spin_ns = draw(4) ? 0 : 20 * US;
+	rig->options.worker_spin_ns = draw(4) ? 0 : 20 * US;
 	return rig;
 }
 

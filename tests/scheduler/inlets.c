@@ -11,7 +11,7 @@ static weir_inlet *inlet_of(struct rig *rig, const char *port)
 {
 	weir_inlet *inlet = NULL;
 
-	assert_int_equal(weir_graph_inlet(rig->graph, port, &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, port, &inlet), WEIR_OK);
 	return inlet;
 }
 

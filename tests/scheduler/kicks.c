@@ -31,7 +31,7 @@ static void push_into_sleep(void)
 	unsigned before;
 
 	rig->options.workers = 1;
-	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
 	rig_start(rig);
 	until_all_sleep(rig->scheduler);
 	before = wr_load(&eventfd_writes);

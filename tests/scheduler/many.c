@@ -12,7 +12,7 @@ static uint64_t received[RECEIVERS];
 static weir_status send(weir_context *context, void *state)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	(void)state;
 	if (weir_context_tick(context) + 1 == ROUNDS)
@@ -38,11 +38,11 @@ static void describe(weir_description *description)
 {
 	char name[16], port[24];
 
-	assert_int_equal(weir_description_add(description, "s", "sender"), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(description, "s", "sender"), WEIR_OK);
 	for (unsigned i = 0; i < RECEIVERS; i++) {
 		snprintf(name, sizeof name, "r%u", i);
 		snprintf(port, sizeof port, "%s.in", name);
-		assert_int_equal(weir_description_add(description, name, "receiver"), WEIR_OK);
+		assert_int_equal(weir_description_add_entity(description, name, "receiver"), WEIR_OK);
 		assert_int_equal(weir_description_connect(description, "s.out", port), WEIR_OK);
 		received[i] = 0;
 	}
@@ -61,8 +61,8 @@ static void send_to_all(void)
 	assert_int_equal(weir_registry_add_operator(registry, &receiver), WEIR_OK);
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
 	describe(description);
-	assert_int_equal(weir_graph_create(&graph, registry, description), WEIR_OK);
-	assert_int_equal(weir_scheduler_create(&scheduler, graph, &options), WEIR_OK);
+	assert_int_equal(weir_graph_create(registry, description, &graph), WEIR_OK);
+	assert_int_equal(weir_scheduler_create(graph, &options, &scheduler), WEIR_OK);
 	assert_int_equal(weir_scheduler_run(scheduler), WEIR_OK);
 	for (unsigned i = 0; i < RECEIVERS; i++)
 		assert_int_equal(received[i], ROUNDS);

@@ -60,5 +60,5 @@ weir_message *user(struct rig *rig)
 
 weir_fence fence(uint64_t stream, uint64_t point)
 {
-	return (weir_fence){.stream = stream, .point = point};
+	return (weir_fence){.stream = stream, .value = point};
 }

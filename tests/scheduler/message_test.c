@@ -12,7 +12,7 @@ static void an_empty_message_has_nothing(void **state)
 	struct rig *rig = *state;
 	weir_message *message = empty(rig->pool);
 
-	assert_int_equal(weir_message_kind(message), WEIR_EMPTY);
+	assert_int_equal(weir_message_kind(message), WEIR_KIND_EMPTY);
 	assert_null(weir_message_data(message));
 	assert_null(weir_message_tensor(message));
 	assert_int_equal(weir_message_size(message), 0);
@@ -30,7 +30,7 @@ static void bytes_of_every_size_are_aligned_and_all_there(void **state)
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		weir_message *message = bytes(rig->pool, sizes[i]);
 
-		assert_int_equal(weir_message_kind(message), WEIR_BYTES);
+		assert_int_equal(weir_message_kind(message), WEIR_KIND_BYTES);
 		assert_int_equal(weir_message_size(message), sizes[i]);
 		assert_non_null(weir_message_data(message));
 		assert_int_equal((uintptr_t)weir_message_data(message) % 64, 0);
@@ -78,18 +78,18 @@ static void the_public_creators_use_the_graphs_pool(void **state)
 	float data[3];
 	weir_tensor tensor = {.size = sizeof(tensor),
 			      .data = data,
-			      .device = WEIR_HOST,
+			      .device = WEIR_DEVICE_HOST,
 			      .dimensions = 1,
 			      .shape = shape,
 			      .code = 2,
 			      .bits = 32};
 	weir_message *made[5];
 
-	assert_int_equal(weir_message_empty(&made[0], graph), WEIR_OK);
-	assert_int_equal(weir_message_bytes(&made[1], graph, 7), WEIR_OK);
-	assert_int_equal(weir_message_tensor_new(&made[2], graph, &tensor), WEIR_OK);
-	assert_int_equal(weir_message_wrap(&made[3], graph, &tensor, NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_message_user(&made[4], graph, data, NULL), WEIR_OK);
+	assert_int_equal(weir_message_create_empty(graph, &made[0]), WEIR_OK);
+	assert_int_equal(weir_message_create_bytes(graph, 7, &made[1]), WEIR_OK);
+	assert_int_equal(weir_message_create_tensor(graph, &tensor, &made[2]), WEIR_OK);
+	assert_int_equal(weir_message_wrap_tensor(graph, &tensor, NULL, NULL, &made[3]), WEIR_OK);
+	assert_int_equal(weir_message_wrap_user(graph, data, NULL, &made[4]), WEIR_OK);
 	assert_int_equal(wr_pool_live(rig->pool), COUNT(made));
 	for (size_t i = 0; i < COUNT(made); i++)
 		weir_message_unref(made[i]);
@@ -111,13 +111,13 @@ static void a_new_tensor_is_dense_and_row_major(void **state)
 	weir_message *message = NULL;
 	const weir_tensor *tensor;
 
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, WEIR_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, WEIR_DEVICE_HOST), WEIR_OK);
 	memset(shape, 0, sizeof(shape)); /* it was copied */
 	tensor = weir_message_tensor(message);
-	assert_int_equal(weir_message_kind(message), WEIR_TENSOR);
+	assert_int_equal(weir_message_kind(message), WEIR_KIND_TENSOR);
 	assert_int_equal(weir_message_size(message), 2 * 3 * 4 * 2 * 3);
 	assert_int_equal(tensor->size, sizeof(*tensor));
-	assert_int_equal(tensor->device, WEIR_HOST);
+	assert_int_equal(tensor->device, WEIR_DEVICE_HOST);
 	assert_int_equal(tensor->lanes, 3);
 	assert_memory_equal(tensor->shape, ((int64_t[]){2, 3, 4}), 3 * sizeof(int64_t));
 	assert_memory_equal(tensor->strides, ((int64_t[]){12, 4, 1}), 3 * sizeof(int64_t));
@@ -134,10 +134,10 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 	weir_tensor none = {.size = sizeof(none), .dimensions = 3, .shape = shape, .code = 0, .bits = 8};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &scalar, WEIR_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(&message, rig->pool, &scalar, WEIR_DEVICE_HOST), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 8);
 	weir_message_unref(message);
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &none, WEIR_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(&message, rig->pool, &none, WEIR_DEVICE_HOST), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 0);
 	assert_memory_equal(weir_message_tensor(message)->strides, ((int64_t[]){5, 5, 1}),
 			    3 * sizeof(int64_t));
@@ -151,7 +151,7 @@ static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(voi
 	uint8_t data[64];
 	weir_tensor tensor = {.size = sizeof(tensor),
 			      .data = data,
-			      .device = WEIR_HOST,
+			      .device = WEIR_DEVICE_HOST,
 			      .dimensions = 2,
 			      .shape = shape,
 			      .strides = strides,
@@ -207,7 +207,7 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 	weir_message *message = NULL;
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(wr_message_tensor(&message, rig->pool, &bad[i].tensor, WEIR_HOST),
+		assert_int_equal(wr_message_tensor(&message, rig->pool, &bad[i].tensor, WEIR_DEVICE_HOST),
 				 WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), bad[i].names))
 			fail_msg("%zu: \"%s\" does not name \"%s\"", i, weir_last_error(), bad[i].names);
@@ -222,7 +222,7 @@ static void e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers(void **sta
 	uint8_t data[4];
 	weir_tensor good = {.size = sizeof(good),
 			    .data = data,
-			    .device = WEIR_HOST,
+			    .device = WEIR_DEVICE_HOST,
 			    .dimensions = 2,
 			    .shape = shape,
 			    .code = 1,
@@ -250,7 +250,7 @@ static void a_device_needs_a_system_that_has_it(void **state)
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 0), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "WEIR_HOST"));
+	assert_non_null(strstr(weir_last_error(), "WEIR_DEVICE_HOST"));
 	wr_pool_bind(rig->pool, &rig->system);
 	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 7), WEIR_E_INVALID);
 	assert_null(message);
@@ -340,7 +340,7 @@ static weir_status make_some(struct wr_pool *pool)
 	weir_status status = wr_message_bytes(&made[0], pool, 100);
 
 	if (!status)
-		status = wr_message_tensor(&made[1], pool, &like, WEIR_HOST);
+		status = wr_message_tensor(&made[1], pool, &like, WEIR_DEVICE_HOST);
 	for (uint64_t i = 1; !status && i < 20; i++)
 		status = wr_message_add_fence(made[0], fence(i, 1), true);
 	if (!status)

@@ -18,10 +18,10 @@ static void t04_producers_are_kept_latest_per_stream(void **state)
 	wr_message_add_fence(message, fence(5, 2), true);
 	wr_message_add_fence(message, fence(6, 4), true);
 	wr_message_add_fence(message, fence(7, 9), false);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 2);
-	assert_int_equal(weir_message_fences(message, found, 2), 2);
-	assert_int_equal(found[0].point, 3);
-	assert_int_equal(found[1].point, 4);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 2);
+	assert_int_equal(weir_message_fences(message, 2, found), 2);
+	assert_int_equal(found[0].value, 3);
+	assert_int_equal(found[1].value, 4);
 	weir_message_unref(message);
 }
 
@@ -53,7 +53,7 @@ static void t04_memory_waits_for_the_whole_use_set(void **state)
 
 	wr_pool_bind(rig->pool, &rig->system);
 	message = bytes(rig->pool, 4096);
-	assert_int_equal(weir_message_use(message, fence(3, 1)), WEIR_OK);
+	assert_int_equal(weir_message_add_reader(message, fence(3, 1)), WEIR_OK);
 	wr_message_add_fence(message, fence(4, 1), true);
 	weir_message_unref(message);
 	assert_int_equal(rig->system.listed, 1);
@@ -103,10 +103,10 @@ static void t02_a_fence_that_cannot_complete_is_refused(void **state)
 	struct rig *rig = *state;
 	weir_message *message = bytes(rig->pool, 100);
 
-	assert_int_equal(weir_message_use(message, fence(0, 0)), WEIR_OK);
-	assert_int_equal(weir_message_use(message, fence(1, 1)), WEIR_E_INVALID);
+	assert_int_equal(weir_message_add_reader(message, fence(0, 0)), WEIR_OK);
+	assert_int_equal(weir_message_add_reader(message, fence(1, 1)), WEIR_E_INVALID);
 	wr_pool_bind(rig->pool, &rig->system);
-	assert_int_equal(weir_message_use(message, fence(UNKNOWN_STREAM, 1)), WEIR_E_INVALID);
+	assert_int_equal(weir_message_add_reader(message, fence(UNKNOWN_STREAM, 1)), WEIR_E_INVALID);
 	weir_message_unref(message);
 	assert_int_equal(rig->system.listed, 0);
 }

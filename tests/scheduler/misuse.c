@@ -159,7 +159,7 @@ static weir_status drop_what_is_not_its_own(struct rig *rig, weir_context *conte
 static weir_status emit_empty(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_empty(&message, weir_context_graph(context));
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
 
 	(void)rig;
 	return status ? status : weir_context_emit(context, 0, message);
@@ -200,7 +200,7 @@ static void xb04_one_unref_too_many_fails_the_run(void **state)
 
 static void only_tensors(weir_registry *registry)
 {
-	static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_TENSOR},
+	static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_KIND_TENSOR},
 				       {.name = NULL}};
 	static const weir_operator table = {.size = sizeof table, .name = "tensors", .inputs = in};
 
@@ -215,7 +215,7 @@ static weir_status says_tensor(weir_context *context, void *state)
 
 static void only_says_tensors(weir_registry *registry)
 {
-	static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_TENSOR},
+	static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_KIND_TENSOR},
 					{.name = NULL}};
 	static const weir_operator table = {
 		.size = sizeof table, .name = "liar", .outputs = out, .compute = says_tensor};
@@ -235,8 +235,8 @@ static struct rig *rig_of_json(const char *json)
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	only_tensors(rig->registry);
 	only_says_tensors(rig->registry);
-	assert_int_equal(weir_description_parse(&description, json, strlen(json), NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_graph_create(&rig->graph, rig->registry, description), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
 	weir_description_destroy(description);
 	return rig;
 }
@@ -263,9 +263,9 @@ static void xb08_an_inlet_refuses_what_its_port_does_not_take(void **state)
 	weir_message *message = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_inlet(rig->graph, "t.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "t.in", &inlet), WEIR_OK);
 	rig_start(rig);
-	assert_int_equal(weir_message_bytes(&message, rig->graph, 4), WEIR_OK);
+	assert_int_equal(weir_message_create_bytes(rig->graph, 4, &message), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, message, 0), WEIR_E_INVALID);
 	assert_non_null(
 		strstr(weir_last_error(), "inlet of t.in: the port does not take messages of this kind"));
@@ -322,7 +322,7 @@ static void xb03_a_struct_without_a_size_is_refused_by_name(void **state)
 	weir_scheduler *scheduler = NULL;
 
 	(void)state;
-	assert_int_equal(weir_scheduler_create(&scheduler, rig->graph, &options), WEIR_E_INVALID);
+	assert_int_equal(weir_scheduler_create(rig->graph, &options, &scheduler), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "weir_scheduler_options: its size is 0"));
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, -1, &outcome), WEIR_E_INVALID);
@@ -331,7 +331,7 @@ static void xb03_a_struct_without_a_size_is_refused_by_name(void **state)
 	assert_non_null(strstr(weir_last_error(), "weir_entity_counts: its size is 0"));
 	assert_false(weir_scheduler_queue_counts(rig->scheduler, 0, &queue));
 	assert_non_null(strstr(weir_last_error(), "weir_queue_counts: its size is 0"));
-	assert_int_equal(weir_message_tensor_new(&message, rig->graph, &tensor), WEIR_E_INVALID);
+	assert_int_equal(weir_message_create_tensor(rig->graph, &tensor, &message), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "weir_tensor: its size is 0"));
 	rig_destroy(rig);
 }
@@ -345,11 +345,11 @@ static void xb03_a_field_that_the_library_does_not_know_is_refused(void **state)
 	} later = {.options = {.size = sizeof later}, .newer = 0};
 
 	(void)state;
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &later.options), WEIR_OK);
+	assert_int_equal(weir_scheduler_create(rig->graph, &later.options, &rig->scheduler), WEIR_OK);
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	later.newer = 1;
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &later.options),
+	assert_int_equal(weir_scheduler_create(rig->graph, &later.options, &rig->scheduler),
 			 WEIR_E_UNSUPPORTED);
 	assert_non_null(strstr(weir_last_error(), "a field is set that this library"));
 	rig_destroy(rig);

@@ -13,8 +13,8 @@ static weir_graph *graph_of(const char *json)
 	weir_description *description = NULL;
 	weir_graph *graph = NULL;
 
-	assert_int_equal(weir_description_parse(&description, json, strlen(json), NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_graph_create(&graph, NULL, description), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_graph_create(NULL, description, &graph), WEIR_OK);
 	weir_description_destroy(description);
 	return graph;
 }
@@ -24,7 +24,7 @@ static weir_scheduler *scheduler_of(weir_graph *graph)
 	weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
 	weir_scheduler *scheduler = NULL;
 
-	weir_scheduler_create(&scheduler, graph, &options);
+	weir_scheduler_create(graph, &options, &scheduler);
 	return scheduler;
 }
 
@@ -36,15 +36,16 @@ static void xb11_a_program_that_makes_none_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(weir_scheduler_start(scheduler), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(),
-			    "work.in is an inlet of this graph: a program must feed it (weir_graph_inlet)");
+	assert_string_equal(
+		weir_last_error(),
+		"work.in is an inlet of this graph: a program must feed it (weir_graph_add_inlet)");
 	weir_scheduler_destroy(scheduler);
-	assert_int_equal(weir_graph_inlet(graph, "work.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(graph, "work.in", &inlet), WEIR_OK);
 	scheduler = scheduler_of(graph);
 	assert_int_equal(weir_scheduler_start(scheduler), WEIR_E_INVALID);
 	assert_string_equal(
 		weir_last_error(),
-		"work.out is an outlet of this graph: a program must take from it (weir_graph_outlet)");
+		"work.out is an outlet of this graph: a program must take from it (weir_graph_add_outlet)");
 	weir_scheduler_destroy(scheduler);
 	weir_graph_destroy(graph);
 }
@@ -57,8 +58,8 @@ static uint32_t capacity_of_the_outlet(uint32_t wanted)
 	weir_outlet *outlet;
 	weir_inlet *inlet;
 
-	assert_int_equal(weir_graph_inlet(graph, "work.in", &inlet), WEIR_OK);
-	assert_int_equal(weir_graph_outlet(graph, "work.out", wanted, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(graph, "work.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(graph, "work.out", wanted, 0, &outlet), WEIR_OK);
 	scheduler = scheduler_of(graph);
 	assert_non_null(scheduler);
 	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++)
@@ -86,13 +87,13 @@ static void xb11_named_ends_carry_messages(void **state)
 	weir_inlet *inlet;
 
 	(void)state;
-	assert_int_equal(weir_graph_inlet(graph, "work.in", &inlet), WEIR_OK);
-	assert_int_equal(weir_graph_outlet(graph, "work.out", 0, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(graph, "work.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(graph, "work.out", 0, 0, &outlet), WEIR_OK);
 	scheduler = scheduler_of(graph);
 	assert_int_equal(weir_scheduler_start(scheduler), WEIR_OK);
-	assert_int_equal(weir_message_empty(&message, graph), WEIR_OK);
+	assert_int_equal(weir_message_create_empty(graph, &message), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, message, -1), WEIR_OK);
-	assert_int_equal(weir_outlet_take(outlet, &taken, -1), WEIR_OK);
+	assert_int_equal(weir_outlet_take(outlet, -1, &taken), WEIR_OK);
 	assert_ptr_equal(taken, message);
 	weir_message_unref(taken);
 	weir_inlet_close(inlet);

@@ -87,7 +87,7 @@ static void poll_and_take(void *arg)
 
 	while (status != WEIR_E_CLOSED && poll(&fd, 1, 20000) == 1) {
 		weir_message *message = NULL;
-		status = weir_outlet_take(pollers->outlet, &message, 0);
+		status = weir_outlet_take(pollers->outlet, 0, &message);
 		if (!status)
 			wr_fetch_add(&pollers->taken, 1);
 		weir_message_unref(message);
@@ -126,7 +126,7 @@ static void be_told(void)
 	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
 	_Atomic unsigned told = 0;
 
-	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
+	assert_int_equal(weir_outlet_set_notify(outlet, count_up, &told), WEIR_OK);
 	rig_start(rig);
 	for (unsigned i = 0; i < 5; i++) {
 		while (wr_load(&told) <= i) /* once per message, as the outlet is empty each time */
@@ -153,7 +153,7 @@ static void xb05_a_program_is_told_of_the_end(void **state)
 	_Atomic unsigned told = 0;
 
 	(void)state;
-	assert_int_equal(weir_outlet_notify(outlet, count_up, &told), WEIR_OK);
+	assert_int_equal(weir_outlet_set_notify(outlet, count_up, &told), WEIR_OK);
 	rig_start(rig);
 	assert_int_equal(wr_load(&told), 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK); /* idle is not DONE; the end of the run closes the outlet */
@@ -168,10 +168,10 @@ static void xb05_the_callback_is_set_between_runs(void **state)
 
 	(void)state;
 	rig_start(rig);
-	assert_int_equal(weir_outlet_notify(outlet, count_up, NULL), WEIR_E_BUSY);
+	assert_int_equal(weir_outlet_set_notify(outlet, count_up, NULL), WEIR_E_BUSY);
 	weir_scheduler_stop(rig->scheduler, false);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_int_equal(weir_outlet_notify(outlet, NULL, NULL), WEIR_OK);
+	assert_int_equal(weir_outlet_set_notify(outlet, NULL, NULL), WEIR_OK);
 	rig_destroy(rig);
 }
 
@@ -287,7 +287,7 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	while (!(status = weir_outlet_take(program->outlet, &message, 0))) {
+	while (!(status = weir_outlet_take(program->outlet, 0, &message))) {
 		program->taken++;
 		weir_message_unref(message);
 	}

@@ -65,7 +65,7 @@ static weir_status now_and_then(struct rig *rig, weir_context *context)
 		weir_context_finish(context);
 	if (tick % 3 == 2)
 		return weir_context_emit(context, 0, rig_number(context, tick));
-	HOLDS(rig, !weir_context_alloc(context, &like, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &like, false, &message));
 	writing.to = weir_message_data(message);
 	*writing.to = -1;
 	HOLDS(rig, !weir_stream_launch(weir_context_stream(context), &writer, &writing, sizeof writing));
@@ -104,7 +104,7 @@ static void xa03_an_outlets_capacity_counts_what_is_not_finished_too(void **stat
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 500 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "source"), 3);
 	assert_int_equal(rig_queue(rig, "outlet").queued, 3);
-	assert_int_equal(weir_scheduler_why(rig->scheduler, &why), WEIR_OK);
+	assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &why), WEIR_OK);
 	assert_non_null(strstr(why, "outlet of 'source.out' waits: cuda_stream on in"));
 	assert_null(strstr(why, "nothing takes"));
 	weir_text_free(why);
@@ -128,7 +128,7 @@ static void xa03_the_taker_is_the_only_holder(void **state)
 	(void)state;
 	rig_start(rig);
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(weir_outlet_take(outlet, &message, 60 * SECOND), WEIR_OK);
+		assert_int_equal(weir_outlet_take(outlet, 60 * SECOND, &message), WEIR_OK);
 		assert_true(weir_message_unique(message));
 		weir_message_unref(message);
 	}
@@ -146,10 +146,10 @@ static void xa03_an_early_outlet_gives_at_once(void **state)
 	weir_fence fence;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, 2, &none), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 1, 2, &none), WEIR_E_INVALID);
 	rig_start(rig);
-	assert_int_equal(weir_outlet_take(outlet, &message, 100 * MS), WEIR_OK);
-	assert_int_equal(weir_message_fences(message, &fence, 1), 1);
+	assert_int_equal(weir_outlet_take(outlet, 100 * MS, &message), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 1, &fence), 1);
 	assert_int_equal(weir_fence_query(rig->graph, fence), WEIR_E_BUSY);
 	assert_int_equal(weir_fence_wait(rig->graph, fence, 60 * SECOND), WEIR_OK);
 	assert_int_equal(rig_value(message), 0);

@@ -30,7 +30,7 @@ static void take_all(void *arg)
 	weir_status status;
 
 	do {
-		status = weir_outlet_take(outsider->outlet, &message, 4 * US);
+		status = weir_outlet_take(outsider->outlet, 4 * US, &message);
 		if (status)
 			continue;
 		outsider->count++;
@@ -44,7 +44,7 @@ static void cut_short_beside_a_taker(void)
 	struct outsider outsider = {.rig = rig};
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &outsider.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out", 4, 0, &outsider.outlet), WEIR_OK);
 	rig_start(rig);
 	weir_sleep(21 * US); /* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
@@ -70,7 +70,7 @@ static void push_on(void *arg)
 	weir_status status = WEIR_OK;
 
 	while (status != WEIR_E_CLOSED) {
-		if (weir_message_empty(&message, outsider->rig->graph))
+		if (weir_message_create_empty(outsider->rig->graph, &message))
 			return;
 		status = weir_inlet_push(outsider->inlet, message, 5 * US);
 		if (status)
@@ -87,7 +87,7 @@ static void cut_short_beside_a_pusher(void)
 	struct outsider outsider = {.rig = rig};
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &outsider.inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &outsider.inlet), WEIR_OK);
 	rig_start(rig);
 	assert_int_equal(wr_thread_start(&outsider.thread, "pusher", push_on, &outsider), WEIR_OK);
 	weir_sleep(21 * US);
@@ -112,11 +112,11 @@ static void b02_e06_an_outlet_that_cannot_hold_one_tick_is_refused(void **state)
 	weir_outlet *outlet = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 2, 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 2, 0, &outlet), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "source.out: one tick may emit 3, but only 2 fit"));
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 0, 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 0, 0, &outlet), WEIR_E_INVALID);
 	assert_null(outlet);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 3, 0, &outlet), WEIR_OK);
 	rig_destroy(rig);
 }
 
@@ -200,7 +200,7 @@ static void push_for_ever(void *arg)
 	struct outsider *outsider = arg;
 	weir_message *message = NULL;
 
-	assert_int_equal(weir_message_empty(&message, outsider->rig->graph), WEIR_OK);
+	assert_int_equal(weir_message_create_empty(outsider->rig->graph, &message), WEIR_OK);
 	if (weir_inlet_push(outsider->inlet, message, -1))
 		weir_message_unref(message);
 	else
@@ -212,7 +212,7 @@ static void take_for_ever(void *arg)
 	struct outsider *outsider = arg;
 	weir_message *message = NULL;
 
-	if (weir_outlet_take(outsider->outlet, &message, -5))
+	if (weir_outlet_take(outsider->outlet, -5, &message))
 		return;
 	outsider->count++;
 	weir_message_unref(message);
@@ -224,8 +224,8 @@ static void wait_for_ever(void)
 	struct rig *rig = rig_of("p:pass capacity=1 enabled=false");
 	struct outsider pusher = {.rig = rig}, taker = {.rig = rig};
 
-	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &pusher.inlet), WEIR_OK);
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 4, 0, &taker.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.in", &pusher.inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out", 4, 0, &taker.outlet), WEIR_OK);
 	rig_start(rig);
 	push_for_ever(&pusher);
 	assert_int_equal(wr_thread_start(&pusher.thread, "pusher", push_for_ever, &pusher), WEIR_OK);
@@ -279,7 +279,7 @@ static void wake_too_late(void)
 	struct outsider taker = {.rig = rig};
 	struct wr_thread starter;
 
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 3, 0, &taker.outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 3, 0, &taker.outlet), WEIR_OK);
 	rig->options.workers = 1;
 	rig_make(rig);
 	/* The start waits for this lock; its worker exists, the run is not open yet. */

@@ -40,7 +40,7 @@ static weir_status make_counted(struct rig *rig, weir_context *context)
 	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
 
 	if (!status)
-		status = weir_message_user(&message, weir_context_graph(context), &rig->told, count_up);
+		status = weir_message_wrap_user(weir_context_graph(context), &rig->told, count_up, &message);
 	weir_sleep(1 * US);
 	if (weir_context_tick(context) == 999999 || wr_load(&rig->told) > 10)
 		weir_context_finish(context);
@@ -82,7 +82,7 @@ static void go_off(void *arg);
 static weir_status push_bomb(struct bomb *bomb)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_message_user(&message, bomb->rig->graph, bomb, go_off);
+	weir_status status = weir_message_wrap_user(bomb->rig->graph, bomb, go_off, &message);
 
 	assert_int_equal(status, WEIR_OK);
 	status = weir_inlet_push(bomb->inlet, message, 0);
@@ -111,7 +111,7 @@ static void push_into_full(const char *policy)
 
 	snprintf(text, sizeof text, "end capacity=1 enabled=false policy=%s", policy);
 	bomb.rig = rig_of(text);
-	assert_int_equal(weir_graph_inlet(bomb.rig->graph, "end.in", &bomb.inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(bomb.rig->graph, "end.in", &bomb.inlet), WEIR_OK);
 	rig_start(bomb.rig);
 	assert_int_equal(push_bomb(&bomb), WEIR_OK);
 	bomb.more = 2;
@@ -140,7 +140,7 @@ static weir_status emit_bombs(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
 
-	if (weir_message_user(&message, weir_context_graph(context), rig->own, go_off))
+	if (weir_message_wrap_user(weir_context_graph(context), rig->own, go_off, &message))
 		return WEIR_E_NOMEM;
 	return weir_context_emit(context, 0, message);
 }
@@ -153,7 +153,7 @@ static void cut_short_with_a_full_outlet(void)
 
 	rig->own = &bomb;
 	rig_on(rig, "c", emit_bombs);
-	assert_int_equal(weir_graph_outlet(rig->graph, "c.out", 3, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "c.out", 3, 0, &outlet), WEIR_OK);
 	rig_start(rig);
 	while (rig_queue(rig, "outlet").pushed < 3)
 		weir_sleep(10 * US);
@@ -176,7 +176,7 @@ static void push_beside_done(void)
 	struct bomb bomb = {.rig = rig};
 	uint64_t pushed = 0;
 
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &bomb.inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &bomb.inlet), WEIR_OK);
 	rig_start(rig);
 	for (; !push_bomb(&bomb); pushed++)
 		weir_sleep(wr_random_below(wr_sim_random(wr_sim_current()), 3) * US / 4);
@@ -200,15 +200,15 @@ static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void *
 	weir_outlet *outlet = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_OK);
 	rig->options.backend = "host";
 	rig_start(rig);
-	assert_int_equal(weir_outlet_take(outlet, &message, SECOND), WEIR_OK);
+	assert_int_equal(weir_outlet_take(outlet, SECOND, &message), WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	rig->options.backend = "sim";
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_BUSY);
 	assert_non_null(strstr(weir_last_error(), "1 messages of its run on host are still held"));
 	assert_int_equal(rig_value(message), 0);
 	weir_message_unref(message);
@@ -296,7 +296,7 @@ static void s05_f40_an_outlet_that_memory_refused_leaves_no_trace(void **state)
 		struct rig *rig = rig_of("source -> end count=2");
 		weir_outlet *outlet = NULL;
 		wr_memory_fail_at(n, false);
-		status = weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet);
+		status = weir_graph_add_outlet(rig->graph, "source.out", 1, 0, &outlet);
 		wr_memory_fail_at(-1, false);
 		rig->options.max_duration_ns = 10 * SECOND;
 		if (status) {
@@ -317,7 +317,7 @@ static void use_stream_at_stop(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	weir_stream *stream = weir_context_stream(context);
 
-	if (!stream || weir_context_alloc(context, &like, false, &message) ||
+	if (!stream || weir_context_create_tensor(context, &like, false, &message) ||
 	    weir_stream_launch(stream, &napping, "", 1))
 		rig_break(rig);
 	weir_message_unref(message);

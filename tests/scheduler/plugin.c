@@ -6,7 +6,7 @@ static weir_status compute(weir_context *context, void *state)
 {
 	int64_t *number;
 	weir_message *message = NULL;
-	weir_status status = weir_message_bytes(&message, weir_context_graph(context), sizeof *number);
+	weir_status status = weir_message_create_bytes(weir_context_graph(context), sizeof *number, &message);
 
 	(void)state;
 	if (status)

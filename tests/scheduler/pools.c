@@ -36,7 +36,7 @@ static void a_pool_as_it_is_written(void)
 	assert_int_equal(wr_load(&rig->graph->system->count), 3);
 	stream = taken_from(rig, 0);
 	assert_int_equal(weir_stream_device(stream), 1);
-	assert_int_equal(stream->spec.flags, WEIR_STREAM_BLOCKING);
+	assert_int_equal(stream->spec.flags, WEIR_STREAM_POOL_BLOCKING);
 	assert_int_equal(stream->spec.priority, -2);
 	assert_int_equal(wr_load(&rig->graph->system->count), 3);
 	wr_stream_close(stream);
@@ -97,7 +97,7 @@ static weir_status produce(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = weir_context_stream(context);
 	weir_message *message = NULL;
-	weir_status status = weir_context_alloc(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, false, &message);
 
 	(void)rig;
 	if (!status)
@@ -129,7 +129,7 @@ static weir_status work_on_what_came(struct rig *rig, weir_context *context)
 	weir_status status = WEIR_OK;
 	weir_fence fence;
 
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, &stream, 1) == 1);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, &stream) == 1);
 	if (weir_context_tick(context) < 3)
 		status = weir_stream_launch(stream, &resting, "", 1);
 	if (!status && weir_context_tick(context) == 1)
@@ -190,9 +190,9 @@ static weir_status receive_into_one_place(struct rig *rig, weir_context *context
 {
 	weir_stream *streams[2] = {NULL, NULL};
 
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, streams, 1) == 2);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, streams) == 2);
 	HOLDS(rig, streams[0] && !streams[1]);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, streams, 2) == 2);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 2, streams) == 2);
 	HOLDS(rig, streams[1] && streams[1] != streams[0]);
 	return WEIR_OK;
 }
@@ -246,7 +246,7 @@ static void t04_a_graph_stays_where_messages_of_it_are_held(void **state)
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	rig->options.backend = "host";
-	assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_BUSY);
 	assert_non_null(strstr(weir_last_error(), "1 messages of its run on "));
 	weir_message_unref(rig->own);
 	rig_make(rig);

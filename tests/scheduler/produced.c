@@ -26,7 +26,7 @@ static weir_inlet *inlet_of(struct rig *rig, const char *port)
 {
 	weir_inlet *inlet = NULL;
 
-	assert_int_equal(weir_graph_inlet(rig->graph, port, &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, port, &inlet), WEIR_OK);
 	return inlet;
 }
 
@@ -34,7 +34,7 @@ static weir_stream *stream_of(struct rig *rig)
 {
 	weir_stream *stream = NULL;
 
-	assert_int_equal(weir_graph_stream(rig->graph, 0, &stream), WEIR_OK);
+	assert_int_equal(weir_graph_add_stream(rig->graph, 0, &stream), WEIR_OK);
 	return stream;
 }
 
@@ -43,7 +43,7 @@ static weir_message *tensor_of(struct rig *rig)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(weir_message_tensor_new(&message, rig->graph, &number_like), WEIR_OK);
+	assert_int_equal(weir_message_create_tensor(rig->graph, &number_like, &message), WEIR_OK);
 	*(int64_t *)weir_message_data(message) = -1;
 	return message;
 }
@@ -63,9 +63,9 @@ static void push_what_a_kernel_writes(struct rig *rig, weir_inlet *inlet, weir_s
 	weir_message *message = tensor_of(rig);
 	weir_fence fence = enqueue(stream, message, number, 500 * US), told;
 
-	assert_int_equal(weir_message_produced(message, fence), WEIR_OK);
-	if (weir_message_fences(message, &told, 1)) /* none if it is complete by now */
-		assert_true(told.stream == fence.stream && told.point == fence.point);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+	if (weir_message_fences(message, 1, &told)) /* none if it is complete by now */
+		assert_true(told.stream == fence.stream && told.value == fence.value);
 	assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
 }
 
@@ -118,25 +118,25 @@ static void xb24_it_is_said_before_the_push(void **state)
 	weir_fence fence;
 
 	(void)state;
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out", 1, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out", 1, 0, &outlet), WEIR_OK);
 	rig_make(rig);
 	stream = stream_of(rig);
 	rig_start(rig);
 	message = tensor_of(rig);
 	fence = enqueue(stream, message, 1, SECOND);
 	assert_int_equal(weir_inlet_push(inlet, weir_message_ref(message), 0), WEIR_OK);
-	assert_int_equal(weir_message_produced(message, fence), WEIR_E_INVALID);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "before it is pushed"));
 	weir_message_unref(message);
-	assert_int_equal(weir_outlet_take(outlet, &same, 60 * SECOND), WEIR_OK);
+	assert_int_equal(weir_outlet_take(outlet, 60 * SECOND, &same), WEIR_OK);
 	assert_ptr_equal(same, message);
 	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
 	assert_true(weir_message_unique(same)); /* the program owns it again */
 	fence = enqueue(stream, same, 2, SECOND);
-	assert_int_equal(weir_message_produced(same, fence), WEIR_OK);
+	assert_int_equal(weir_message_add_producer(same, fence), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, same, 0), WEIR_OK);
 	weir_inlet_close(inlet);
-	assert_int_equal(weir_outlet_take(outlet, &same, 60 * SECOND), WEIR_OK);
+	assert_int_equal(weir_outlet_take(outlet, 60 * SECOND, &same), WEIR_OK);
 	assert_int_equal(rig_value(same), 2);
 	weir_message_unref(same);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -159,8 +159,8 @@ static void xb24_what_was_refused_is_not_pushed(void **state)
 	message = tensor_of(rig);
 	assert_int_equal(weir_inlet_push(inlet, message, 0), WEIR_E_BUSY);
 	assert_string_equal(weir_last_error(), "end.in: the queue is full");
-	assert_int_equal(weir_message_produced(message, enqueue(stream, message, 1, SECOND)), WEIR_OK);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 1);
+	assert_int_equal(weir_message_add_producer(message, enqueue(stream, message, 1, SECOND)), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 1);
 	weir_message_unref(message);
 	weir_scheduler_stop(rig->scheduler, false);
 	(void)rig_wait(rig);
@@ -179,14 +179,14 @@ static void xb24_a_fence_that_was_never_recorded_is_refused(void **state)
 	rig_make(rig);
 	message = tensor_of(rig);
 	fence = enqueue(stream_of(rig), message, 1, MS);
-	assert_int_equal(weir_message_produced(message, (weir_fence){fence.stream, fence.point + 1}),
+	assert_int_equal(weir_message_add_producer(message, (weir_fence){fence.stream, fence.value + 1}),
 			 WEIR_E_INVALID);
-	assert_int_equal(weir_message_produced(message, (weir_fence){77, 1}), WEIR_E_INVALID);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 0);
-	assert_int_equal(weir_message_produced(message, (weir_fence){0, 0}), WEIR_OK);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 0);
-	assert_int_equal(weir_message_produced(message, fence), WEIR_OK);
-	assert_int_equal(weir_message_fences(message, NULL, 0), 1);
+	assert_int_equal(weir_message_add_producer(message, (weir_fence){77, 1}), WEIR_E_INVALID);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 0);
+	assert_int_equal(weir_message_add_producer(message, (weir_fence){0, 0}), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 0);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 0, NULL), 1);
 	weir_message_unref(message);
 	rig_destroy(rig);
 }
@@ -195,7 +195,7 @@ static weir_status ask_in_a_tick(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
 
-	HOLDS(rig, weir_graph_stream(weir_context_graph(context), 0, &stream) == WEIR_E_INVALID);
+	HOLDS(rig, weir_graph_add_stream(weir_context_graph(context), 0, &stream) == WEIR_E_INVALID);
 	HOLDS(rig, strstr(weir_last_error(), "weir_context_allocate_stream"));
 	HOLDS(rig, !stream);
 	return weir_context_finish(context);
@@ -207,10 +207,10 @@ static void xb24_a_programs_stream_is_made_after_a_scheduler_and_outside_of_tick
 	weir_stream *stream = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_stream(rig->graph, 0, &stream), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_stream(rig->graph, 0, &stream), WEIR_E_INVALID);
 	rig_on(rig, "c", ask_in_a_tick);
 	rig_make(rig);
-	assert_int_equal(weir_graph_stream(rig->graph, 9, &stream), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_stream(rig->graph, 9, &stream), WEIR_E_INVALID);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_null(stream);
 	rig_destroy(rig);

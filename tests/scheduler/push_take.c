@@ -11,7 +11,7 @@ static weir_inlet *inlet_of(struct rig *rig, const char *port)
 {
 	weir_inlet *inlet = NULL;
 
-	assert_int_equal(weir_graph_inlet(rig->graph, port, &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, port, &inlet), WEIR_OK);
 	return inlet;
 }
 
@@ -141,7 +141,7 @@ static void push_many(void *arg)
 
 	for (int i = 0; i < 200; i++) {
 		weir_message *message = NULL;
-		weir_status status = weir_message_bytes(&message, pushers->rig->graph, 8);
+		weir_status status = weir_message_create_bytes(pushers->rig->graph, 8, &message);
 		if (!status)
 			status = weir_inlet_push(pushers->inlet, message, 10 * SECOND);
 		if (status) {
@@ -197,7 +197,7 @@ static void push_while_starting(void *arg)
 
 	while (wr_now() < until) {
 		weir_message *message = NULL;
-		if (weir_message_bytes(&message, pushers->rig->graph, 8))
+		if (weir_message_create_bytes(pushers->rig->graph, 8, &message))
 			return;
 		*(int64_t *)weir_message_data(message) = 3;
 		if (!weir_inlet_push(pushers->inlet, message, 0)) {
@@ -240,14 +240,14 @@ static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
 	weir_outlet *outlet = NULL;
 
 	(void)state;
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.out", &inlet), WEIR_E_INVALID);
-	assert_int_equal(weir_graph_inlet(rig->graph, "and.in", &inlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.out", &inlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "and.in", &inlet), WEIR_E_INVALID);
 	assert_says(weir_last_error(), "and");
-	assert_int_equal(weir_graph_outlet(rig->graph, "source", 1, 0, &outlet), WEIR_E_INVALID);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 65537, 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source", 1, 0, &outlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 65537, 0, &outlet), WEIR_E_INVALID);
 	rig_make(rig);
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlet), WEIR_E_BUSY);
-	assert_int_equal(weir_graph_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_E_BUSY);
 	rig_destroy(rig);
 }
 
@@ -309,7 +309,7 @@ static weir_status take_on_a_worker(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 
 	(void)context;
-	if (weir_outlet_take(rig->own, &message, 0) != WEIR_E_INVALID)
+	if (weir_outlet_take(rig->own, 0, &message) != WEIR_E_INVALID)
 		rig_break(rig);
 	return WEIR_OK;
 }

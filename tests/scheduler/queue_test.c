@@ -9,7 +9,7 @@
 static void c04_what_is_pushed_waits_in_the_inbox(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 4, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 4, WEIR_POLICY_BLOCK, 0);
 
 	push_all(rig, 1, 3);
 	assert_int_equal(wr_queue_count(queue), 3);
@@ -25,7 +25,7 @@ static void c04_what_is_pushed_waits_in_the_inbox(void **state)
 
 static void c04_what_arrives_later_waits(void **state)
 {
-	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_POP};
+	static const weir_policy policies[] = {WEIR_POLICY_BLOCK, WEIR_POLICY_POP};
 
 	for (size_t i = 0; i < COUNT(policies); i++) {
 		struct rig *rig = *state;
@@ -45,7 +45,7 @@ static void c04_what_arrives_later_waits(void **state)
 static void c04_closing_moves_no_more_than_there_is_and_may_be_repeated(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 4, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 4, WEIR_POLICY_BLOCK, 0);
 
 	wr_queue_close_front(queue, 1);
 	assert_int_equal(wr_queue_front(queue), 0);
@@ -60,7 +60,7 @@ static void c04_closing_moves_no_more_than_there_is_and_may_be_repeated(void **s
 static void c04_room_is_freed_by_the_take_not_by_looking(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 2, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 2, WEIR_POLICY_BLOCK, 0);
 
 	assert_int_equal(wr_queue_room(queue), 2);
 	push_all(rig, 1, 2);
@@ -75,7 +75,7 @@ static void c04_room_is_freed_by_the_take_not_by_looking(void **state)
 static void c04_a_push_sees_freed_room_without_asking_for_it(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 1, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 1, WEIR_POLICY_BLOCK, 0);
 
 	for (uint64_t i = 0; i < 10; i++) {
 		assert_int_equal(push(rig, i), WR_PUSHED);
@@ -90,7 +90,7 @@ static void c04_a_push_sees_freed_room_without_asking_for_it(void **state)
 static void f25_block_refuses_and_leaves_the_message(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 1, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 1, WEIR_POLICY_BLOCK, 0);
 	weir_message *message = numbered(rig->pool, 2);
 
 	push_all(rig, 1, 1);
@@ -103,7 +103,7 @@ static void f25_block_refuses_and_leaves_the_message(void **state)
 static void f25_reject_drops_the_new_one_and_counts_it(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 2, WEIR_REJECT, 0);
+	struct wr_queue *queue = queue_of(rig, 2, WEIR_POLICY_REJECT, 0);
 
 	push_all(rig, 1, 2);
 	assert_int_equal(wr_queue_room(queue), EVERYTHING);
@@ -119,7 +119,7 @@ static void f25_reject_drops_the_new_one_and_counts_it(void **state)
 static void f25_fault_says_so_and_leaves_the_message(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 1, WEIR_FAULT, 0);
+	struct wr_queue *queue = queue_of(rig, 1, WEIR_POLICY_FAULT, 0);
 	weir_message *message = numbered(rig->pool, 2);
 
 	push_all(rig, 1, 1);
@@ -133,7 +133,7 @@ static void f25_fault_says_so_and_leaves_the_message(void **state)
 static void f25_pop_evicts_the_oldest_of_the_inbox_and_counts_it(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 3, WEIR_POP, 0);
+	struct wr_queue *queue = queue_of(rig, 3, WEIR_POLICY_POP, 0);
 
 	push_all(rig, 1, 5);
 	assert_int_equal(wr_queue_count(queue), 3);
@@ -148,7 +148,7 @@ static void f25_pop_evicts_the_oldest_of_the_inbox_and_counts_it(void **state)
 static void c04_pop_never_evicts_the_front(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 6, WEIR_POP, 0);
+	struct wr_queue *queue = queue_of(rig, 6, WEIR_POLICY_POP, 0);
 
 	for (size_t front = 1; front <= 5; front++) { /* the gap may be closed from either side */
 		push_all(rig, 1, 6);
@@ -165,7 +165,7 @@ static void c04_pop_never_evicts_the_front(void **state)
 static void c04_pop_with_a_full_front_admits_one_more(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 2, WEIR_POP, 0);
+	struct wr_queue *queue = queue_of(rig, 2, WEIR_POLICY_POP, 0);
 
 	push_all(rig, 1, 2);
 	wr_queue_close_front(queue, 2);
@@ -196,7 +196,7 @@ static void look_inside(void *arg)
 static void s11_no_lock_is_held_when_an_evicted_message_goes(void **state)
 {
 	struct rig *rig = *state;
-	struct bomb bomb = {.queue = queue_of(rig, 1, WEIR_POP, 0)};
+	struct bomb bomb = {.queue = queue_of(rig, 1, WEIR_POLICY_POP, 0)};
 	weir_message *message = NULL;
 
 	assert_int_equal(wr_message_user(&message, rig->pool, &bomb, look_inside), WEIR_OK);
@@ -210,7 +210,7 @@ static void s11_no_lock_is_held_when_an_evicted_message_goes(void **state)
 static void s05_closed_is_seen_with_the_last_push(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 2, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 2, WEIR_POLICY_BLOCK, 0);
 
 	assert_false(wr_queue_closed(queue));
 	push_all(rig, 1, 1);
@@ -221,7 +221,8 @@ static void s05_closed_is_seen_with_the_last_push(void **state)
 
 static void s05_a_receiver_that_becomes_done_drops_inbox_and_front(void **state)
 {
-	static const weir_policy policies[] = {WEIR_BLOCK, WEIR_POP, WEIR_REJECT, WEIR_FAULT};
+	static const weir_policy policies[] = {WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT,
+					       WEIR_POLICY_FAULT};
 
 	for (size_t i = 0; i < COUNT(policies); i++) {
 		struct rig *rig = *state;
@@ -244,7 +245,7 @@ static void s05_a_receiver_that_becomes_done_drops_inbox_and_front(void **state)
 static void s05_the_sender_takes_back_what_a_done_receiver_left(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 3, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 3, WEIR_POLICY_BLOCK, 0);
 
 	push_all(rig, 1, 2);
 	assert_int_equal(wr_queue_drop(queue), 2);
@@ -260,7 +261,7 @@ static void s05_the_sender_takes_back_what_a_done_receiver_left(void **state)
 static void e05_each_message_is_counted_once(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 2, WEIR_POP, 0);
+	struct wr_queue *queue = queue_of(rig, 2, WEIR_POLICY_POP, 0);
 
 	push_all(rig, 1, 3); /* drops 1 */
 	wr_queue_close_front(queue, 1);
@@ -282,7 +283,7 @@ static void e05_each_message_is_counted_once(void **state)
 static void s08_a_reset_discards_leftovers_and_counts_from_zero(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 3, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 3, WEIR_POLICY_BLOCK, 0);
 
 	push_all(rig, 1, 3);
 	wr_queue_close_front(queue, 1);
@@ -301,7 +302,7 @@ static void s08_a_reset_discards_leftovers_and_counts_from_zero(void **state)
 static void a_front_closed_after_a_reset_holds_only_what_came_later(void **state)
 {
 	struct rig *rig = *state;
-	struct wr_queue *queue = queue_of(rig, 4, WEIR_BLOCK, 0);
+	struct wr_queue *queue = queue_of(rig, 4, WEIR_POLICY_BLOCK, 0);
 
 	push_all(rig, 1, 1);
 	wr_queue_close_front(queue, 1);
@@ -318,7 +319,7 @@ static void a_finished_queue_leaves_no_message(void **state)
 {
 	struct rig *rig = *state;
 	struct wr_queue zeroed = {0};
-	struct wr_queue *queue = queue_of(rig, 4, WEIR_POP, 0);
+	struct wr_queue *queue = queue_of(rig, 4, WEIR_POLICY_POP, 0);
 
 	push_all(rig, 1, 4);
 	wr_queue_close_front(queue, 2);
@@ -336,11 +337,11 @@ static void f27_capacities_out_of_range_are_refused(void **state)
 	static const uint32_t good[] = {1, 2, 3, WR_CAPACITY_MAX - 1, WR_CAPACITY_MAX};
 
 	(void)state;
-	assert_int_equal(wr_queue_init(&queue, 0, 0, WEIR_BLOCK), WEIR_E_INVALID);
-	assert_int_equal(wr_queue_init(&queue, 0, WR_CAPACITY_MAX + 1, WEIR_BLOCK), WEIR_E_INVALID);
+	assert_int_equal(wr_queue_init(&queue, 0, 0, WEIR_POLICY_BLOCK), WEIR_E_INVALID);
+	assert_int_equal(wr_queue_init(&queue, 0, WR_CAPACITY_MAX + 1, WEIR_POLICY_BLOCK), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(), "capacity is 65537, must be 1 to 65536");
 	for (size_t i = 0; i < COUNT(good); i++) {
-		assert_int_equal(wr_queue_init(&queue, 0, good[i], WEIR_POP), WEIR_OK);
+		assert_int_equal(wr_queue_init(&queue, 0, good[i], WEIR_POLICY_POP), WEIR_OK);
 		assert_true(queue.mask + 1 > good[i]);
 		wr_queue_finish(&queue);
 	}
@@ -350,7 +351,7 @@ static void every_capacity_holds_exactly_so_many(void **state)
 {
 	for (uint32_t capacity = 1; capacity <= 9; capacity++) {
 		struct rig *rig = *state;
-		struct wr_queue *queue = queue_of(rig, capacity, WEIR_BLOCK, 3);
+		struct wr_queue *queue = queue_of(rig, capacity, WEIR_POLICY_BLOCK, 3);
 
 		push_all(rig, 1, capacity);
 		assert_int_equal(push(rig, 0), WR_PUSH_FULL);
@@ -385,8 +386,8 @@ static void pass_by(struct rig *rig, weir_policy policy)
 
 static void f39_counters_pass_two_to_the_32(void **state)
 {
-	pass_by(*state, WEIR_BLOCK);
-	pass_by(*state, WEIR_POP);
+	pass_by(*state, WEIR_POLICY_BLOCK);
+	pass_by(*state, WEIR_POLICY_POP);
 }
 
 static void f40_a_queue_without_memory_is_refused_whole(void **state)
@@ -395,7 +396,7 @@ static void f40_a_queue_without_memory_is_refused_whole(void **state)
 
 	(void)state;
 	wr_memory_fail_at(0, false);
-	assert_int_equal(wr_queue_init(&queue, 0, 4, WEIR_POP), WEIR_E_NOMEM);
+	assert_int_equal(wr_queue_init(&queue, 0, 4, WEIR_POLICY_POP), WEIR_E_NOMEM);
 	wr_memory_fail_at(-1, false);
 	wr_queue_finish(&queue);
 	assert_null(queue.slots);
@@ -446,7 +447,7 @@ static void run(struct rig *rig, uint32_t capacity, weir_policy policy)
 	struct wr_thread thread = {0};
 
 	assert_int_equal(wr_thread_start(&thread, "sender", send, rig), WEIR_OK);
-	if (policy == WEIR_REJECT)
+	if (policy == WEIR_POLICY_REJECT)
 		receive(rig);
 	else
 		assert_int_equal(receive(rig), MANY);
@@ -460,18 +461,18 @@ static void e05_two_threads_block(void **state)
 {
 	struct rig *rig = *state;
 
-	run(rig, 5, WEIR_BLOCK);
+	run(rig, 5, WEIR_POLICY_BLOCK);
 	assert_int_equal(wr_read(&rig->queue->counters.delivered), MANY);
 }
 
 static void e05_two_threads_pop(void **state)
 {
-	run(*state, 3, WEIR_POP);
+	run(*state, 3, WEIR_POLICY_POP);
 }
 
 static void e05_two_threads_reject(void **state)
 {
-	run(*state, 3, WEIR_REJECT);
+	run(*state, 3, WEIR_POLICY_REJECT);
 }
 
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

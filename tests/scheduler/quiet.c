@@ -107,7 +107,7 @@ static void push_at_an_ending_entity(void)
 
 	for (unsigned i = 0; i < PUSHERS; i++) {
 		pushers[i] = (struct pusher){.rig = rig};
-		assert_int_equal(weir_graph_inlet(rig->graph, "c.in", &pushers[i].inlet), WEIR_OK);
+		assert_int_equal(weir_graph_add_inlet(rig->graph, "c.in", &pushers[i].inlet), WEIR_OK);
 	}
 	rig_start(rig);
 	for (unsigned i = 0; i < PUSHERS; i++)

@@ -29,7 +29,7 @@ weir_message *rig_number(weir_context *context, int64_t number)
 {
 	weir_message *message = NULL;
 
-	if (!weir_message_bytes(&message, weir_context_graph(context), sizeof number))
+	if (!weir_message_create_bytes(weir_context_graph(context), sizeof number, &message))
 		*(int64_t *)weir_message_data(message) = number;
 	return message;
 }
@@ -38,7 +38,7 @@ weir_message *rig_message(struct rig *rig, int64_t number)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(weir_message_bytes(&message, rig->graph, sizeof number), WEIR_OK);
+	assert_int_equal(weir_message_create_bytes(rig->graph, sizeof number, &message), WEIR_OK);
 	*(int64_t *)weir_message_data(message) = number;
 	return message;
 }
@@ -65,7 +65,7 @@ struct rig *rig_of(const char *text)
 	if (rig_resources && weir_description_put(description, "/resources", rig_resources))
 		fail_msg("/resources: %s", weir_last_error());
 	rig_parse(rig, description, text);
-	if (weir_graph_create(&rig->graph, rig->registry, description))
+	if (weir_graph_create(rig->registry, description, &rig->graph))
 		fail_msg("%s: %s", text, weir_last_error());
 	weir_description_destroy(description);
 	return rig;
@@ -87,7 +87,7 @@ void rig_on(struct rig *rig, const char *entity, rig_fn *compute)
 
 void rig_make(struct rig *rig)
 {
-	if (weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options))
+	if (weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler))
 		fail_msg("%s", weir_last_error());
 }
 

@@ -41,7 +41,7 @@ static weir_status number_by_kernel(weir_context *context, int64_t number, int64
 {
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
-	weir_status status = weir_context_alloc(context, &like, false, out);
+	weir_status status = weir_context_create_tensor(context, &like, false, out);
 	struct work work = {NULL, number, ns, fault};
 	weir_stream *stream;
 
@@ -119,7 +119,7 @@ void rig_note(struct rig *rig, weir_context *context, const char *word)
 static bool is_complete(weir_context *context, const weir_message *message)
 {
 	weir_fence fences[8];
-	size_t count = weir_message_fences(message, fences, 8);
+	size_t count = weir_message_fences(message, 8, fences);
 
 	for (size_t i = 0; i < count; i++)
 		if (weir_fence_query(weir_context_graph(context), fences[i]))
@@ -242,16 +242,16 @@ static weir_status call_compute(weir_context *context, void *state)
 
 #define INT(text, value, about)                                                                              \
 	{                                                                                                    \
-		PARAMETER, .name = text, .type = WEIR_INT, .fallback = value, .help = about                  \
+		PARAMETER, .name = text, .type = WEIR_TYPE_INT, .fallback = value, .help = about             \
 	}
 #define TIME(text, about)                                                                                    \
 	{                                                                                                    \
-		PARAMETER, .name = text, .type = WEIR_DURATION, .fallback = "0", .max = INT64_MAX,           \
+		PARAMETER, .name = text, .type = WEIR_TYPE_DURATION, .fallback = "0", .max = INT64_MAX,      \
 			   .help = about                                                                     \
 	}
 #define FAULT                                                                                                \
 	{                                                                                                    \
-		PARAMETER, .name = "fault", .type = WEIR_BOOL, .fallback = "false",                          \
+		PARAMETER, .name = "fault", .type = WEIR_TYPE_BOOL, .fallback = "false",                     \
 			   .help = "the kernel faults"                                                       \
 	}
 

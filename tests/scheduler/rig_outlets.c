@@ -7,14 +7,14 @@ weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, un
 {
 	weir_outlet *outlet = NULL;
 
-	assert_int_equal(weir_graph_outlet(rig->graph, port, capacity, flags, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, port, capacity, flags, &outlet), WEIR_OK);
 	return outlet;
 }
 
 int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_outlet_take(outlet, &message, timeout_ns);
+	weir_status status = weir_outlet_take(outlet, timeout_ns, &message);
 	int64_t number = status ? (int64_t)status : rig_value(message);
 
 	weir_message_unref(message);

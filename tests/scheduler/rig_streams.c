@@ -48,7 +48,7 @@ weir_status rig_add(weir_context *context, weir_stream *stream, int64_t number, 
 {
 	struct rig_sum sum = {NULL, {rig_data_of(context, 0), rig_data_of(context, 1)}, number, ns};
 	weir_status status =
-		stream ? weir_context_alloc(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
+		stream ? weir_context_create_tensor(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;
@@ -112,14 +112,14 @@ weir_stream *rig_carried(weir_context *context, unsigned input, size_t i)
 {
 	weir_stream *streams[4];
 
-	return weir_context_receive_streams(context, input, i, streams, 4) ? streams[0] : NULL;
+	return weir_context_receive_streams(context, input, i, 4, streams) ? streams[0] : NULL;
 }
 
 /* A stream that could not be received for lack of memory would not be waited for: so the tick fails. */
 weir_status rig_emit_by_hand(struct rig *rig, weir_context *context)
 {
 	weir_stream *found[4] = {NULL}, *target = NULL;
-	size_t count = weir_context_receive_streams(context, 0, 0, found, 4);
+	size_t count = weir_context_receive_streams(context, 0, 0, 4, found);
 	weir_status status = weir_context_allocate_stream(context, "hand", &target);
 
 	(void)rig;

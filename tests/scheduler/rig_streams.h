@@ -27,7 +27,7 @@ struct rig_sum {
 };
 
 extern const weir_kernel rig_adder;
-extern const weir_tensor rig_one_number; /* the shape of one int64_t, for weir_context_alloc */
+extern const weir_tensor rig_one_number; /* the shape of one int64_t, for weir_context_create_tensor */
 
 const int64_t *rig_data_of(weir_context *context, unsigned input); /* NULL: no message */
 /* A new tensor, written by a kernel on the stream: the sum of input 0, input 1 and a number. It holds -1

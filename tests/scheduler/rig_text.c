@@ -10,7 +10,7 @@ struct parser {
 	weir_description *description;
 	char from[130], name[64], port[64]; /* what the arrow comes from; the item */
 	bool item, arrow;
-	int initial;
+	int initial_messages;
 };
 
 static void set_json(struct parser *parser, const char *pointer, const char *json)
@@ -37,12 +37,12 @@ static void end_item(struct parser *parser)
 	if (!parser->item)
 		return;
 	if (parser->arrow) {
-		snprintf(json, sizeof json, "{\"from\":\"%s\",\"to\":\"%s.%s\",\"initial\":%d}", parser->from,
-			 parser->name, port, parser->initial);
+		snprintf(json, sizeof json, "{\"from\":\"%s\",\"to\":\"%s.%s\",\"initial_messages\":%d}",
+			 parser->from, parser->name, port, parser->initial_messages);
 		set_json(parser, "/connections/-", json);
 	}
 	parser->item = parser->arrow = false;
-	parser->initial = 0;
+	parser->initial_messages = 0;
 }
 
 static void begin_item(struct parser *parser, char *word)
@@ -59,7 +59,7 @@ static void begin_item(struct parser *parser, char *word)
 	if (index_of(parser, word) == parser->rig->entity_count) {
 		struct rig_entity *entity = &parser->rig->entities[parser->rig->entity_count++];
 		snprintf(entity->name, sizeof entity->name, "%s", word);
-		assert_int_equal(weir_description_add(parser->description, word, kind ? kind : word),
+		assert_int_equal(weir_description_add_entity(parser->description, word, kind ? kind : word),
 				 WEIR_OK);
 	}
 	parser->item = true;
@@ -143,8 +143,8 @@ static void apply_setting(struct parser *parser, char *word)
 	bool input = !parser->port[0] || strncmp(parser->port, "out", 3);
 
 	*value++ = 0;
-	if (!strcmp(word, "initial")) {
-		parser->initial = atoi(value);
+	if (!strcmp(word, "initial_messages")) {
+		parser->initial_messages = atoi(value);
 		return;
 	}
 	if (add_condition(parser, word, value) || use_streams(parser, word, value))

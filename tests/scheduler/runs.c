@@ -81,7 +81,7 @@ static void s08_a_second_start_and_a_second_scheduler_are_refused(void **state)
 	(void)state;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_BUSY);
-	assert_int_equal(weir_scheduler_create(&second, rig->graph, NULL), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_create(rig->graph, NULL, &second), WEIR_E_BUSY);
 	assert_null(second);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);

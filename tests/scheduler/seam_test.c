@@ -60,7 +60,7 @@ static size_t count(struct world *world)
 {
 	size_t n = wr_queue_count(world->rig.queue);
 
-	note(world, n <= world->capacity + (world->policy == WEIR_POP), "more than the capacity");
+	note(world, n <= world->capacity + (world->policy == WEIR_POLICY_POP), "more than the capacity");
 	return n;
 }
 
@@ -80,8 +80,9 @@ static uint64_t tick(struct world *world)
 	n = wr_queue_take(queue, taken);
 	note(world, n == 0 || taken[0].message == first, "not what was looked at");
 	for (size_t i = 0; i < n; i++) {
-		bool next = world->policy == WEIR_BLOCK ? number_of(taken[i].message) == world->last + 1
-							: number_of(taken[i].message) > world->last;
+		bool next = world->policy == WEIR_POLICY_BLOCK
+				    ? number_of(taken[i].message) == world->last + 1
+				    : number_of(taken[i].message) > world->last;
 
 		note(world, next, "out of order");
 		world->last = number_of(taken[i].message);
@@ -105,11 +106,11 @@ static void receive(void *arg)
 		received += tick(world);
 		wr_thread_yield();
 	}
-	note(world, more || world->policy == WEIR_REJECT || world->last == MESSAGES,
+	note(world, more || world->policy == WEIR_POLICY_REJECT || world->last == MESSAGES,
 	     "the last message is missing");
 	if (more) {
 		size_t dropped = wr_queue_drop(world->rig.queue);
-		note(world, dropped <= world->capacity + (world->policy == WEIR_POP),
+		note(world, dropped <= world->capacity + (world->policy == WEIR_POLICY_POP),
 		     "dropped what came meanwhile, without end");
 		wr_store(&world->done, true);
 	}
@@ -177,19 +178,19 @@ static void all_seeds_hold(weir_policy policy)
 static void c04_e05_block_under_many_orders(void **state)
 {
 	(void)state;
-	all_seeds_hold(WEIR_BLOCK);
+	all_seeds_hold(WEIR_POLICY_BLOCK);
 }
 
 static void c04_e05_pop_under_many_orders(void **state)
 {
 	(void)state;
-	all_seeds_hold(WEIR_POP);
+	all_seeds_hold(WEIR_POLICY_POP);
 }
 
 static void c04_e05_reject_under_many_orders(void **state)
 {
 	(void)state;
-	all_seeds_hold(WEIR_REJECT);
+	all_seeds_hold(WEIR_POLICY_REJECT);
 }
 
 static const char *found(enum wr_bug bug, weir_policy policy)
@@ -207,14 +208,14 @@ static const char *found(enum wr_bug bug, weir_policy policy)
 static void c04_room_freed_by_looking_is_found(void **state)
 {
 	(void)state;
-	assert_string_equal(found(WR_BUG_ROOM_BY_LOOKING, WEIR_BLOCK), "more than the capacity");
+	assert_string_equal(found(WR_BUG_ROOM_BY_LOOKING, WEIR_POLICY_BLOCK), "more than the capacity");
 }
 
 static void c04_ready_not_bound_to_the_front_is_found(void **state)
 {
 	(void)state;
-	assert_string_equal(found(WR_BUG_READY_NOT_BOUND, WEIR_BLOCK), "not what was looked at");
-	assert_string_equal(found(WR_BUG_READY_NOT_BOUND, WEIR_POP), "not what was looked at");
+	assert_string_equal(found(WR_BUG_READY_NOT_BOUND, WEIR_POLICY_BLOCK), "not what was looked at");
+	assert_string_equal(found(WR_BUG_READY_NOT_BOUND, WEIR_POLICY_POP), "not what was looked at");
 }
 
 /* --- the use set of a message with several references --- */
@@ -238,7 +239,7 @@ static void hold(void *arg)
 	work_for(&local, self, sharing->pool);
 	for (uint64_t i = 0; i < STREAMS; i++)
 		if (wr_message_add_fence(sharing->message,
-					 (weir_fence){.stream = 1 + (self + i) % 7, .point = i}, i % 2))
+					 (weir_fence){.stream = 1 + (self + i) % 7, .value = i}, i % 2))
 			break;
 	weir_message_unref(sharing->message);
 	be_foreign();

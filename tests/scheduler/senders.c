@@ -26,7 +26,7 @@ static void c04_an_operator_knows_the_sender_of_each_connection(void **state)
 	(void)state;
 	rig_entity(rig, "c")->start = note_senders;
 	rig_on(rig, "c", note_senders);
-	assert_int_equal(weir_graph_inlet(rig->graph, "c.any", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "c.any", &inlet), WEIR_OK);
 	rig_start(rig);
 	assert_string_equal(rig_text(rig, "c"), "a.out b.out inlet");
 	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 1), 0), WEIR_OK);

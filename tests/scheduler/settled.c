@@ -59,7 +59,7 @@ static weir_status emit_and_lack_memory(struct rig *rig, weir_context *context)
 	weir_tensor tensor = {sizeof(weir_tensor), &wrapped->value, 0, 1, &one, NULL, 0, 64, 1};
 	weir_message *message = NULL;
 	weir_status status =
-		weir_message_wrap(&message, weir_context_graph(context), &tensor, destroy, wrapped);
+		weir_message_wrap_tensor(weir_context_graph(context), &tensor, destroy, wrapped, &message);
 
 	if (!status)
 		status = launch_on_all(context, wrapped);

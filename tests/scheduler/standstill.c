@@ -33,7 +33,7 @@ static char *explanation_after(struct rig *rig, int64_t after)
 	char *text = NULL;
 
 	weir_scheduler_wait(rig->scheduler, after, NULL);
-	assert_int_equal(weir_scheduler_why(rig->scheduler, &text), WEIR_OK);
+	assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &text), WEIR_OK);
 	return text;
 }
 
@@ -63,13 +63,14 @@ static void xb06_a_deadlock_says_which_queues_are_full_and_empty_and_what_to_do(
 
 static void xb06_a_circle_of_empty_queues_is_told_what_starts_it(void **state)
 {
-	struct rig *rig = rig_of("a:pass capacity=2 take=2 -> b:pass -> a initial=1; a.out max_emits=2; "
-				 "a.out2 max_emits=2; b.in capacity=2");
+	struct rig *rig =
+		rig_of("a:pass capacity=2 take=2 -> b:pass -> a initial_messages=1; a.out max_emits=2; "
+		       "a.out2 max_emits=2; b.in capacity=2");
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
 	assert_says(rig->outcome.text, "a.in has 1 of 2 messages from b.out");
-	assert_says(rig->outcome.text, "give one of these connections \"initial\" messages");
+	assert_says(rig->outcome.text, "give one of these connections \"initial_messages\"");
 	rig_destroy(rig);
 }
 
@@ -131,7 +132,7 @@ static void xb07_an_outlet_that_nothing_takes_from_is_told(void **state)
 
 	(void)state;
 	rig->options.deadlock_grace_ns = -1;
-	assert_int_equal(weir_graph_outlet(rig->graph, "p.out2", 1, 0, &outlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out2", 1, 0, &outlet), WEIR_OK);
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "p.out2 -> outlet is full (1 of 1): nothing takes from the outlet");
@@ -148,7 +149,7 @@ static void xb07_an_open_inlet_is_told_to_keep_the_run_open(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(weir_graph_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "p.in has 0 of 1 messages: its inlet is open and nothing is pushed");
@@ -240,7 +241,7 @@ static void xb16_a_run_that_is_over_has_nothing_to_tell(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(weir_scheduler_why(rig->scheduler, &text), WEIR_OK);
+	assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &text), WEIR_OK);
 	assert_string_equal(text, "");
 	weir_text_free(text);
 	rig_destroy(rig);
@@ -250,7 +251,7 @@ static weir_status ask_why_inside(struct rig *rig, weir_context *context)
 {
 	char *text = NULL;
 
-	if (weir_scheduler_why(rig->scheduler, &text) != WEIR_E_INVALID || text)
+	if (weir_scheduler_explain_line(rig->scheduler, &text) != WEIR_E_INVALID || text)
 		wr_fetch_add(&rig->broken, 1);
 	return weir_context_finish(context);
 }

@@ -347,7 +347,7 @@ static weir_status compute_without_locks(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 
 	look_for_locks(rig);
-	if (weir_message_user(&message, weir_context_graph(context), rig, destroy_without_locks))
+	if (weir_message_wrap_user(weir_context_graph(context), rig, destroy_without_locks, &message))
 		return WEIR_E_NOMEM;
 	return weir_context_emit(context, 0, message);
 }

@@ -29,7 +29,7 @@ static void s07_a_drain_lets_what_is_under_way_arrive(void **state)
 
 static void s07_a_drain_ends_cycles_at_their_roots(void **state)
 {
-	struct rig *rig = rig_of("a:pass delay=1ms -> b:pass -> a initial=1");
+	struct rig *rig = rig_of("a:pass delay=1ms -> b:pass -> a initial_messages=1");
 
 	(void)state;
 	drain_soon(rig, 20 * MS);
@@ -240,8 +240,8 @@ static void stop_in_start(void)
 	weir_inlet *inlets[2];
 
 	rig_entity(rig, "c")->start = stop_at_start;
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in", &inlets[0]), WEIR_OK);
-	assert_int_equal(weir_graph_inlet(rig->graph, "end.in2", &inlets[1]), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlets[0]), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in2", &inlets[1]), WEIR_OK);
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);

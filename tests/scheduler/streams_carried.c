@@ -34,10 +34,10 @@ static weir_status note_producer(struct rig *rig, weir_context *context)
 	weir_fence fences[2] = {{0, 0}, {0, 0}};
 	const weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, weir_message_fences(message, fences, 2) == (set ? 1 : 2));
+	HOLDS(rig, weir_message_fences(message, 2, fences) == (set ? 1 : 2));
 	HOLDS(rig, fences[0].stream == ids[set]);
 	HOLDS(rig, wr_message_carried(message, fences, 2) == 1 && fences[0].stream == ids[set]);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, NULL, 0) == 1);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 0, NULL) == 1);
 	return WEIR_OK;
 }
 
@@ -73,7 +73,7 @@ static weir_status write_halves(struct rig *rig, weir_context *context)
 	static const weir_tensor pair = {sizeof(weir_tensor), NULL, 0, 1, &two, NULL, 0, 64, 1};
 	weir_stream *streams[2] = {NULL, NULL};
 	weir_message *message = NULL;
-	weir_status status = weir_context_alloc(context, &pair, false, &message);
+	weir_status status = weir_context_create_tensor(context, &pair, false, &message);
 
 	(void)rig;
 	for (int i = 0; !status && i < 2; i++) {
@@ -96,11 +96,11 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	weir_status status;
 
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, streams, 4) == 2);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, streams, 1) == 2);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 1, streams, 4) == 0);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 4, streams) == 2);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, streams) == 2);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 1, 4, streams) == 0);
 	HOLDS(rig, streams[0] != streams[1] && !weir_stream_same(streams[0], streams[1]));
-	status = weir_context_alloc(context, &rig_one_number, false, &message);
+	status = weir_context_create_tensor(context, &rig_one_number, false, &message);
 	if (!status)
 		status = weir_context_synchronize_streams(context, streams, 3, streams[1]); /* target, NULL */
 	if (status)
@@ -154,7 +154,7 @@ static weir_status count_producers(struct rig *rig, weir_context *context)
 {
 	bool alone = weir_entity_name(weir_context_entity(context))[0] == 'z';
 
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == (alone ? 2 : 1));
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), 0, NULL) == (alone ? 2 : 1));
 	return WEIR_OK;
 }
 
@@ -192,9 +192,9 @@ static weir_status count_queues(struct rig *rig, weir_context *context)
 {
 	weir_stream *found[4] = {NULL};
 
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 2);
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), 0, NULL) == 2);
 	for (size_t room = 0; room <= 4; room++)
-		HOLDS(rig, weir_context_receive_streams(context, 0, 0, found, room) == 1);
+		HOLDS(rig, weir_context_receive_streams(context, 0, 0, room, found) == 1);
 	HOLDS(rig, found[0] && !found[1]);
 	return WEIR_OK;
 }
@@ -394,7 +394,7 @@ static weir_status pass_on_later(struct rig *rig, weir_context *context)
 
 static weir_status has_one_stream(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 1);
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), 0, NULL) == 1);
 	weir_entity_tell(weir_graph_entity(rig->graph, "x"), "asynchronous", WEIR_TOLD_EVENT_DONE);
 	return WEIR_OK;
 }

@@ -52,7 +52,7 @@ static weir_status receive_one(struct rig *rig, weir_context *context)
 		status = weir_context_receive_stream(context, 0, false, false, &again);
 	HOLDS(rig, stream == again);
 	if (!status)
-		status = weir_context_alloc(context, &rig_one_number, false, &message);
+		status = weir_context_create_tensor(context, &rig_one_number, false, &message);
 	if (status)
 		return status;
 	struct rig_sum sum = {weir_message_data(message), {rig_data_of(context, 0), NULL}, 1, US};
@@ -259,8 +259,8 @@ static weir_status has_a_fence_and_no_stream(struct rig *rig, weir_context *cont
 {
 	weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, weir_message_fences(message, NULL, 0) == 1);
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, NULL, 0) == 0);
+	HOLDS(rig, weir_message_fences(message, 0, NULL) == 1);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 0, NULL) == 0);
 	HOLDS(rig, message->uses.count == 1 && rig_value(message) == 7);
 	return WEIR_OK;
 }

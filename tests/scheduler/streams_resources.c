@@ -106,7 +106,7 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 	rig_refused(rig, weir_context_device_from_stream(context, &device, &device), WEIR_E_INVALID,
 		    "p: the native stream was not given to this entity");
 	HOLDS(rig, !none && device == -1);
-	HOLDS(rig, weir_context_receive_streams(context, 9, 0, &none, 1) == 0);
+	HOLDS(rig, weir_context_receive_streams(context, 9, 0, 1, &none) == 0);
 	HOLDS(rig, weir_context_device(context) == 0);
 	return WEIR_OK;
 }
@@ -151,9 +151,9 @@ static void unwrapping(void)
 	weir_stream *none = NULL;
 
 	rig_on(rig, "p", unwrap_now);
-	assert_int_equal(weir_stream_wrap(&none, rig->graph, 0, NULL), WEIR_E_INVALID);
+	assert_int_equal(weir_stream_wrap(rig->graph, 0, NULL, &none), WEIR_E_INVALID);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(weir_stream_wrap(&none, rig->graph, 0, NULL), WEIR_E_UNSUPPORTED);
+	assert_int_equal(weir_stream_wrap(rig->graph, 0, NULL, &none), WEIR_E_UNSUPPORTED);
 	assert_null(none);
 	rig_destroy(rig);
 }
@@ -174,7 +174,7 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 		rig_backend = i ? "host" : "sim";
 		struct rig *rig = rig_of("p:call pool=s");
 		for (int again = 0; again < 2; again++) {
-			assert_int_equal(weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options),
+			assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler),
 					 WEIR_E_INVALID);
 			assert_says(weir_last_error(), "green_context_pool 'g'");
 			assert_null(rig->graph->system);
@@ -258,7 +258,7 @@ static weir_status stay_at_home(struct rig *rig, weir_context *context)
 
 static weir_status see_the_default(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), NULL, 0) == 1);
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), 0, NULL) == 1);
 	HOLDS(rig, !rig_carried(context, 0, 0));
 	return WEIR_OK;
 }
@@ -309,7 +309,7 @@ static bool run_with_failure(int64_t n, bool all)
 	rig_on(rig, "d", rig_emit_on_current);
 	rig_on(rig, "h", rig_emit_by_hand);
 	wr_memory_fail_at(n, all);
-	status = weir_scheduler_create(&rig->scheduler, rig->graph, &rig->options);
+	status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 	if (!status) {
 		rig_here(rig);
 		status = weir_scheduler_run(rig->scheduler);

@@ -16,7 +16,7 @@ static weir_status begin(struct rig *rig, weir_context *context)
 		    "p: streams are received in compute: its messages are taken when it begins");
 	rig_refused(rig, weir_context_set_stream(context, 0, stream), WEIR_E_INVALID,
 		    "p: a stream is set in compute");
-	HOLDS(rig, weir_context_receive_streams(context, 0, 0, &stream, 1) == 0);
+	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, &stream) == 0);
 	if (!status)
 		status = rig_add(context, stream, 1, 10 * MS, &message);
 	if (!status)

@@ -151,7 +151,7 @@ static void stress_seed(uint64_t seed)
 	rig->options.backend = "host";
 	rig->options.workers = 1 + draw(&drawing, 8);
 	rig->options.signal = draw(&drawing, 2) ? "callback" : "callback_inline";
-	rig->options.spin_ns = draw(&drawing, 4) ? 0 : 20 * US;
+	rig->options.worker_spin_ns = draw(&drawing, 4) ? 0 : 20 * US;
 	for (unsigned runs = 1 + draw(&drawing, 3); runs; runs--)
 		run_once(rig, &drawing);
 	rig_destroy(rig);

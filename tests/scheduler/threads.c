@@ -263,7 +263,7 @@ static void next_millisecond(void *state, const weir_view *view)
 
 static const weir_parameter in_port[] = {{.size = sizeof(weir_parameter),
 					  .name = "port",
-					  .type = WEIR_INPUT,
+					  .type = WEIR_TYPE_INPUT,
 					  .fallback = "\"in\"",
 					  .help = "port"},
 					 {.name = NULL}};

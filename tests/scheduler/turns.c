@@ -36,8 +36,8 @@ static weir_status have_a_turn(struct rig *rig, weir_context *context)
  * the worker's own queue. */
 static void pass_beside_a_third(void)
 {
-	struct rig *rig = rig_of(
-		"a:call -> b:call policy=pop capacity=2 -> a.in initial=1 policy=pop capacity=2; c:call");
+	struct rig *rig = rig_of("a:call -> b:call policy=pop capacity=2 -> a.in initial_messages=1 "
+				 "policy=pop capacity=2; c:call");
 	struct turns turns = {.seen = false};
 
 	rig->own = &turns;

@@ -134,7 +134,7 @@ TEST(xb22_a_bare_failure_of_start_has_plain_words_and_none_of_an_earlier_call)
 
 	(void)state_;
 	rig_entity(rig, "a")->start = start_bare;
-	assert_int_equal(weir_graph_inlet(rig->graph, "missing.in", &inlet), WEIR_E_INVALID);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "missing.in", &inlet), WEIR_E_INVALID);
 	assert_fails(rig, WEIR_E_IO, "a",
 		     "a: start returned WEIR_E_IO (input/output failed) without saying why");
 }

@@ -328,7 +328,7 @@ RIG_BODY(t1_a_device_is_not_behind_another)
 
 RIG_BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
 {
-	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
+	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_POOL_BLOCKING};
 	weir_stream *x = stream_of(rig, &blocking), *y = stream_of(rig, &blocking), *legacy = NULL;
 
 	assert_int_equal(wr_stream_default(rig->system, 0, "default", &legacy), WEIR_OK);
@@ -421,7 +421,7 @@ RIG_BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
 RIG_BODY(t1_a_partition_has_no_blocking_streams)
 {
 	struct wr_partition *parts[3];
-	struct wr_stream_spec spec = {.flags = WEIR_STREAM_BLOCKING};
+	struct wr_stream_spec spec = {.flags = WEIR_STREAM_POOL_BLOCKING};
 	weir_stream *stream = NULL;
 
 	split(rig, rig_is("cuda") ? 8 : 1, rig_is("cuda") ? 8 : 1, parts);
@@ -437,7 +437,7 @@ static void read_places(struct rig *rig, weir_stream *stream, uint32_t set[8])
 	void *there = NULL, *here = NULL;
 
 	assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &there), WEIR_OK);
-	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, bytes, &here), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, bytes, &here), WEIR_OK);
 	memset(here, 0, bytes);
 	assert_int_equal(weir_stream_copy(stream, there, here, bytes), WEIR_OK);
 	assert_int_equal(weir_stream_launch(stream, &rig_places, &there, sizeof there), WEIR_OK);
@@ -519,7 +519,7 @@ static _Atomic uint32_t *a_word(struct rig *rig)
 	_Atomic uint32_t *flag;
 	void *memory = NULL;
 
-	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *flag, &memory), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, sizeof *flag, &memory), WEIR_OK);
 	flag = memory;
 	wr_store(flag, 0);
 	return flag;
@@ -1027,14 +1027,15 @@ RIG_BODY(t4_blocks_do_not_overlap)
 	void *memory;
 
 	for (size_t i = 0; i < BLOCKS; i++) {
-		assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, i * 97 + 1, &memory), WEIR_OK);
+		assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, i * 97 + 1, &memory),
+				 WEIR_OK);
 		blocks[i] = memory;
 		memset(memory, (int)i, i * 97 + 1);
 	}
 	for (size_t i = 0; i < BLOCKS; i++) {
 		assert_int_equal(blocks[i][0], i);
 		assert_int_equal(blocks[i][i * 97], i);
-		wr_system_free(rig->system, WEIR_HOST, blocks[i], i * 97 + 1);
+		wr_system_free(rig->system, WEIR_DEVICE_HOST, blocks[i], i * 97 + 1);
 	}
 }
 
@@ -1043,12 +1044,12 @@ RIG_BODY(t4_what_is_reserved_is_not_asked_of_the_device_again)
 	void *memory;
 	struct wr_chunk *chunks;
 
-	assert_int_equal(wr_system_reserve(rig->system, WEIR_HOST, 64 << 20), WEIR_OK);
+	assert_int_equal(wr_system_reserve(rig->system, WEIR_DEVICE_HOST, 64 << 20), WEIR_OK);
 	chunks = rig->system->arenas[0].chunks;
-	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, 60 << 20, &memory), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, 60 << 20, &memory), WEIR_OK);
 	assert_ptr_equal(rig->system->arenas[0].chunks, chunks);
-	wr_system_free(rig->system, WEIR_HOST, memory, 60 << 20);
-	assert_int_equal(wr_system_reserve(rig->system, WEIR_HOST, 64 << 20), WEIR_OK);
+	wr_system_free(rig->system, WEIR_DEVICE_HOST, memory, 60 << 20);
+	assert_int_equal(wr_system_reserve(rig->system, WEIR_DEVICE_HOST, 64 << 20), WEIR_OK);
 	assert_ptr_equal(rig->system->arenas[0].chunks, chunks); /* the next run reuses them */
 }
 

@@ -376,7 +376,7 @@ RIG_BODY(f39_a_word_comes_round_at_2_to_the_32)
 		assert_int_equal(wr_load(&rig->waker.poked[5]), i + 1);
 		assert_int_equal(wr_fence_query(rig->system, fence), WEIR_OK);
 	}
-	assert_true(fence.point > UINT32_MAX);
+	assert_true(fence.value > UINT32_MAX);
 }
 
 RIG_BODY(f39_a_word_that_was_not_used_for_long_says_nothing)
@@ -658,7 +658,7 @@ RIG_BODY(t05_a_stream_that_wrote_is_drained_when_its_flag_is_written)
 
 	rig_wait(rig, fence);
 	wr_stream_close(stream);
-	assert_int_equal(wr_load(&stream->submitted), fence.point + 1);
+	assert_int_equal(wr_load(&stream->submitted), fence.value + 1);
 }
 
 static weir_status refuse_write(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)

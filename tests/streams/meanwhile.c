@@ -28,10 +28,10 @@ static weir_fence queried;
 
 static void replace_point(void)
 {
-	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), queried.point);
+	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), queried.value);
 
 	wr_store(&place->point,
-		 queried.point + 1000); /* seen complete by another thread, and recorded anew */
+		 queried.value + 1000); /* seen complete by another thread, and recorded anew */
 }
 
 static weir_status answer_late(void *self, void *event)
@@ -127,7 +127,7 @@ BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 
 	meanwhile = rig;
 	queried = rig_record(rig->b);
-	place = wr_stream_point(rig->b, queried.point);
+	place = wr_stream_point(rig->b, queried.value);
 	wr_store_relaxed(&place->at, wr_now() - SECOND); /* so old that the health check queries it */
 	slow.query = begin_before_answer;
 	rig->system->backend = &slow;

@@ -157,7 +157,7 @@ static void assert_not_given_out(struct rig *rig, struct wr_stream_spec given, s
 RIG_BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
 {
 	const struct wr_stream_spec plain = {0}, far = {.device = 1}, urgent = {.priority = -1};
-	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_BLOCKING};
+	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_POOL_BLOCKING};
 
 	assert_not_given_out(rig, far, plain);
 	assert_not_given_out(rig, blocking, plain);
@@ -206,7 +206,7 @@ RIG_BODY(t02_a_wait_for_one_stream_is_none_for_another)
 	rig_store(rig, others[WR_WAITED - 1], 1, 10 * MS);
 	rig->cell--;
 	of_other = rig_record(others[WR_WAITED - 1]);
-	assert_int_equal(of_other.point, of_c.point);
+	assert_int_equal(of_other.value, of_c.value);
 	assert_int_equal(weir_stream_wait(rig->b, of_c), WEIR_OK);
 	rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->b, of_other), WEIR_OK);
@@ -289,8 +289,8 @@ RIG_BODY(t06_views_are_one_queue_under_identities_of_their_own)
 	assert_true(wr_stream_dirty(view));
 	assert_int_equal(rig_read(rig, view), 111);
 	of_view = rig_record(view);
-	assert_int_equal(of_a.point, 2); /* the rig has recorded point 1 */
-	assert_int_equal(of_view.point, 2);
+	assert_int_equal(of_a.value, 2); /* the rig has recorded point 1 */
+	assert_int_equal(of_view.value, 2);
 	rig_wait(rig, of_view);
 	wr_stream_close(view);
 }

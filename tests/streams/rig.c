@@ -176,7 +176,7 @@ static void begin(struct rig *rig, uint64_t seed)
 	rig->c = rig_stream(rig, "c");
 	assert_int_equal(wr_system_alloc(rig->system, 0, 3 * sizeof *rig->cell, &memory), WEIR_OK);
 	rig->cell = memory;
-	assert_int_equal(wr_system_alloc(rig->system, WEIR_HOST, sizeof *rig->copy, &memory), WEIR_OK);
+	assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, sizeof *rig->copy, &memory), WEIR_OK);
 	rig->copy = memory;
 	rig_store(rig, rig->a, 0, 0);
 	rig_wait(rig, rig_record(rig->a));

@@ -51,7 +51,7 @@ BODY(g03_a_captured_stream_gives_no_fence)
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_UNSUPPORTED);
 	assert_non_null(strstr(weir_last_error(), "the stream of 'a' is being captured: end the capture"));
 	in_capture = false;
-	assert_int_equal(rig_record(rig->a).point, before.point + 1);
+	assert_int_equal(rig_record(rig->a).value, before.value + 1);
 }
 
 BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)

@@ -22,13 +22,13 @@ static int run_once(void **state)
 	weir_description *description = NULL;
 	weir_scheduler *scheduler = NULL;
 	weir_graph *graph = NULL;
-	weir_status status = weir_description_parse(&description, text, strlen(text), NULL, NULL);
+	weir_status status = weir_description_parse(text, strlen(text), NULL, NULL, &description);
 
 	(void)state;
 	if (!status)
-		status = weir_graph_create(&graph, NULL, description);
+		status = weir_graph_create(NULL, description, &graph);
 	if (!status)
-		status = weir_scheduler_create(&scheduler, graph, &options);
+		status = weir_scheduler_create(graph, &options, &scheduler);
 	if (!status)
 		status = weir_scheduler_run(scheduler);
 	weir_scheduler_destroy(scheduler);
