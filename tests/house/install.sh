@@ -1,10 +1,11 @@
 #!/bin/sh
 # An installed weir is enough: a program finds it by pkg-config, shared and static, and the installed command
-# starts. Arguments: cmake, the build folder, the compiler.
+# starts. The links of the installed papers lead somewhere. Arguments: cmake, the build folder, the compiler, python.
 set -eu
 cmake=$1
 build=$2
 compiler=$3
+python=$4
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 
@@ -35,3 +36,4 @@ if readelf -d "$prefix/static" | grep 'NEEDED.*libweir'; then
 	exit 1
 fi
 env -i "$prefix/bin/weir" --version
+"$python" -B papers.py "$(dirname "$(find "$prefix" -name CONTRIBUTING.md)")" "$compiler" "-I$prefix/include"
