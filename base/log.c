@@ -13,9 +13,9 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/words.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/words.h"
 
 struct listener {
 	weir_log_fn *fn;

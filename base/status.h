@@ -10,7 +10,7 @@
 #include "weir.h"
 
 /*
- * Sets this thread's last error (one line, lower case, names the thing; escaped by base/shown.h) and returns
+ * Sets this thread's last error (one line, lower case, names the thing; escaped by base/words.h) and returns
  * status. Thread: any.
  */
 weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));

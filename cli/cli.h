@@ -1,6 +1,6 @@
 /*
- * The command `weir`: one file per subcommand, written against the public header. main.c has the table of
- * subcommands, options.c the table of options; docs/command.md is the manual.
+ * The command `weir`, written against the public header, and words, units and nearest of base/. main.c has
+ * the table of subcommands, options.c the table of options; docs/command.md is the manual.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -81,7 +81,7 @@ void cli_say_for(const char *command); /* borrows the name */
 /*
  * Prints text from a file, a plugin or the command line, with control characters escaped (weir_text_escape).
  */
-void cli_put(FILE *to, const char *text);
+void cli_print_escaped(FILE *to, const char *text);
 int cli_code_of(weir_status status);
 
 /*
@@ -91,19 +91,9 @@ int cli_code_of(weir_status status);
 void cli_log_open(void);
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg);
 
-/* figures.c; both return text */
+/* summary.c: numbers as text; both return text */
 const char *cli_duration(char text[24], int64_t ns); /* "1.23 s" */
 const char *cli_rate(char text[32], double rate);    /* "24.31", "106,667" */
-
-/*
- * nearest.c: returns the candidate that `word` probably means, or NULL. next(i) returns the i-th name, NULL
- * after the last.
- */
-const char *cli_nearest(const char *word, const char *(*next)(size_t i, const void *arg), const void *arg);
-
-/* page.c: prints the full description of the i-th operator or condition. */
-void cli_page_operator(const weir_registry *registry, size_t i);
-void cli_page_condition(const weir_registry *registry, size_t i);
 
 /* load.c: the registry with its plugins; the graph, read, with --set applied, and checked. */
 struct cli_graph {
@@ -133,7 +123,7 @@ int cli_signals_take(void);        /* consumes a pending one; returns its number
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
 
-/* standstill.c: explains why a run makes no progress. */
+/* progress.c: explains why a run makes no progress. */
 struct cli_standstill {
 	int64_t after_ns; /* time without a tick; 0: explain only while draining */
 	int64_t stood_ns;
@@ -144,7 +134,7 @@ void cli_standstill_listen(void); /* installs the SIGUSR1 handler */
 /* Call it every turn_ns. */
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns);
 
-/* progress.c and summary.c: progress line and summary of a run. */
+/* progress.c and summary.c: the progress line and the summary of a run. */
 struct cli_progress {
 	bool on; /* stderr is a terminal */
 	int64_t elapsed_ns;

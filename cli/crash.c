@@ -1,8 +1,8 @@
 /*
  * Prints one line, which names the entity in compute, before a fatal POSIX signal ends the process. The
  * interrupted code may hold any lock, so the handler calls only write and functions that read
- * (weir_running_entity, names in tables). It runs on an alternate stack, so that a stack overflow is
- * reported too: weir's threads have one each, the main thread gets its own here.
+ * (weir_running_entity, names in tables) or fill a buffer. It runs on an alternate stack, so that a stack
+ * overflow is reported too: weir's threads have one each, the main thread gets its own here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/words.h"
 #include "cli/cli.h"
 
 static const struct {
@@ -24,15 +25,6 @@ enum { FATAL = sizeof fatal / sizeof fatal[0], LINE = 256 };
 
 static weir_graph *graph; /* of the current run, or NULL */
 
-static void line_add(char line[LINE], const char *text)
-{
-	size_t at = strlen(line);
-
-	while (*text && at + 2 < LINE)
-		line[at++] = *text++;
-	line[at] = '\0';
-}
-
 static const char *signal_name(int number)
 {
 	for (int i = 0; i < FATAL; i++)
@@ -41,33 +33,41 @@ static const char *signal_name(int number)
 	return "a fatal signal";
 }
 
-static void line_add_entity(char line[LINE])
+static void put_entity(struct wr_words *line)
 {
 	const char *name = weir_running_entity();
 	weir_entity *entity = name && graph ? weir_graph_entity(graph, name) : NULL;
 
 	if (!name) {
-		line_add(line, " outside of compute");
+		wr_words_put(line, " outside of compute");
 		return;
 	}
-	line_add(line, " in compute of '");
-	line_add(line, name);
-	line_add(line, "'");
+	wr_words_put(line, " in compute of '");
+	wr_words_put(line, name);
+	wr_words_put(line, "'");
 	if (!entity)
 		return;
-	line_add(line, " (operator ");
-	line_add(line, weir_entity_operator(entity)->name);
-	line_add(line, ")");
+	wr_words_put(line, " (operator ");
+	wr_words_put(line, weir_entity_operator(entity)->name);
+	wr_words_put(line, ")");
+}
+
+/* Adds a newline, for which the buffer has room. */
+static void write_line(struct wr_words *line)
+{
+	line->text[line->length++] = '\n';
+	(void)!write(STDERR_FILENO, line->text, line->length);
 }
 
 static void on_fatal(int number)
 {
-	char line[LINE] = "weir run: ";
+	char text[LINE];
+	struct wr_words line = wr_words_in(text, sizeof text - 1); /* room for the newline */
 
-	line_add(line, signal_name(number));
-	line_add_entity(line);
-	line[strlen(line)] = '\n';
-	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
+	wr_words_put(&line, "weir run: ");
+	wr_words_put(&line, signal_name(number));
+	put_entity(&line);
+	write_line(&line);
 	raise(number); /* SA_RESETHAND: takes the default action when this handler returns */
 }
 
@@ -77,15 +77,16 @@ static void on_fatal(int number)
  */
 static void on_exit_in_run(void)
 {
-	char line[LINE] = "weir run: the process was ended";
+	char text[LINE];
+	struct wr_words line = wr_words_in(text, sizeof text - 1);
 
 	if (!graph)
 		return;
-	line_add_entity(line);
-	line_add(line, " by exit, pthread_exit or pthread_cancel; compute must return instead");
-	line[strlen(line)] = '\n';
+	wr_words_put(&line, "weir run: the process was ended");
+	put_entity(&line);
+	wr_words_put(&line, " by exit, pthread_exit or pthread_cancel; compute must return instead");
 	fflush(stdout);
-	(void)!write(STDERR_FILENO, line, strnlen(line, LINE));
+	write_line(&line);
 	_exit(CLI_FAILED);
 }
 

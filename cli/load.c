@@ -1,6 +1,6 @@
 /*
  * Loads what the command line names: plugins, the graph, the values of --set. Every error is printed; the
- * caller gets the exit code.
+ * caller gets the exit code. `weir check` and `weir show` do hardly more than that and are here, too.
  */
 #include <string.h>
 
@@ -56,13 +56,13 @@ static const char *find_set(const struct cli_options *options, const char *point
 static void print_set(const char *set)
 {
 	fputs(set ? "--set " : "--set", stderr);
-	cli_put(stderr, set ? set : "");
+	cli_print_escaped(stderr, set ? set : "");
 	fputs(": ", stderr);
 }
 
 static void print_place(const weir_diagnostic *report)
 {
-	cli_put(stderr, report->file ? report->file : "");
+	cli_print_escaped(stderr, report->file ? report->file : "");
 	if (report->line)
 		fprintf(stderr, ":%u:%u: ", report->line, report->column);
 	else if (report->file)
@@ -100,7 +100,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 	return status;
 }
 
-static void say_failure(const struct cli_graph *graph, weir_status status, bool usage)
+static void say_load_failure(const struct cli_graph *graph, weir_status status, bool usage)
 {
 	if (usage)
 		cli_say("--set: %s", weir_last_error());
@@ -123,7 +123,7 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 	if (!status)
 		return CLI_OK;
 	if (!graph->errors) /* failures without a place in the text were not reported yet */
-		say_failure(graph, status, usage);
+		say_load_failure(graph, status, usage);
 	return usage ? CLI_USAGE : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 
@@ -132,3 +132,68 @@ void cli_graph_finish(struct cli_graph *graph)
 	weir_description_destroy(graph->description);
 	weir_registry_destroy(graph->registry);
 }
+
+/* --- weir check, weir show --- */
+
+static int run_check(const struct cli_options *options)
+{
+	struct cli_graph graph = {0};
+	int code;
+
+	cli_signals_unblock();
+	code = cli_graph_load(&graph, options);
+	if (!code) {
+		cli_print_escaped(stdout, options->argument);
+		printf(": no errors");
+	}
+	if (!code && graph.warnings)
+		printf(", %u warning%s", graph.warnings, graph.warnings > 1 ? "s" : "");
+	if (!code)
+		putchar('\n');
+	cli_graph_finish(&graph);
+	return code;
+}
+
+const struct cli_command cli_check = {
+	.name = "check",
+	.argument = "GRAPH",
+	.help = "finds every error of a graph that can be seen without running it",
+	.text = "Each error is one line on stderr: "
+		"FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
+		"docs/errors.md explains the numbers.\n",
+	.options = CLI_SET | CLI_PLUGIN,
+	.run = run_check,
+};
+
+static int run_show(const struct cli_options *options)
+{
+	struct cli_graph graph = {0};
+	char *text = NULL;
+	int code;
+
+	cli_signals_unblock();
+	code = cli_graph_load(&graph, options);
+	if (!code) {
+		weir_status status =
+			weir_description_print(graph.description, graph.registry, options->format, &text);
+
+		if (status)
+			cli_say_error(status, options->argument);
+		else
+			fputs(text, stdout);
+		code = cli_code_of(status);
+	}
+	weir_text_free(text);
+	cli_graph_finish(&graph);
+	return code;
+}
+
+const struct cli_command cli_show = {
+	.name = "show",
+	.argument = "GRAPH",
+	.help = "prints what a graph resolves to, defaults filled in",
+	.text = "As text, as JSON that weir reads again, or as a drawing: "
+		"weir show --dot GRAPH | dot -Tsvg.\n",
+	.options = CLI_SET | CLI_PLUGIN | CLI_JSON | CLI_DOT,
+	.run = run_show,
+};

@@ -5,17 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {&cli_run, &cli_check, &cli_show, &cli_operators,
 						     &cli_conditions};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
-
-static const char *name_of_command(size_t i, const void *arg)
-{
-	(void)arg;
-	return i < COMMANDS ? commands[i]->name : i == COMMANDS ? "help" : NULL;
-}
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -25,7 +20,7 @@ static const struct cli_command *find_command(const char *name)
 	return NULL;
 }
 
-static void help(FILE *to)
+static void print_help(FILE *to)
 {
 	fputs("weir runs graphs of GPU work that are described in JSON.\n\n"
 	      "usage: weir COMMAND ...\n\n",
@@ -45,7 +40,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static int help_command(const struct cli_command *command)
+static int print_command_help(const struct cli_command *command)
 {
 	printf("usage: weir %s %s%s\n\n%s: %s.\n\n%s\noptions:\n", command->name, command->argument,
 	       command->options ? " [OPTION]..." : "", command->name, command->help, command->text);
@@ -55,12 +50,15 @@ static int help_command(const struct cli_command *command)
 
 static int refuse_word(const char *word)
 {
-	const char *nearest = cli_nearest(word, name_of_command, NULL);
+	struct wr_nearest nearest = {.wanted = word};
 
+	for (size_t i = 0; i < COMMANDS; i++)
+		wr_nearest_try(&nearest, commands[i]->name);
+	wr_nearest_try(&nearest, "help");
 	if (!strcmp(word, "version"))
 		cli_say("unknown command 'version'; use weir --version");
-	else if (nearest)
-		cli_say("unknown command '%s' (did you mean '%s'?); see weir --help", word, nearest);
+	else if (nearest.best)
+		cli_say("unknown command '%s' (did you mean '%s'?); see weir --help", word, nearest.best);
 	else
 		cli_say("unknown %s '%s'; see weir --help", word[0] == '-' ? "option" : "command", word);
 	return CLI_USAGE;
@@ -73,8 +71,8 @@ static int help_about(int argc, char **argv)
 	if (argc > 0 && !command)
 		return refuse_word(argv[0]);
 	if (command)
-		return help_command(command);
-	help(stdout);
+		return print_command_help(command);
+	print_help(stdout);
 	return CLI_OK;
 }
 
@@ -86,7 +84,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	cli_say_for(command->name);
 	code = cli_options_read(&options, command, argc, argv);
 	if (!code && options.help)
-		code = help_command(command);
+		code = print_command_help(command);
 	else if (!code)
 		code = command->run(&options);
 	cli_options_finish(&options);
@@ -98,7 +96,7 @@ static int dispatch(int argc, char **argv)
 	const char *word = argc > 1 ? argv[1] : NULL;
 
 	if (!word) {
-		help(stderr);
+		print_help(stderr);
 		return CLI_USAGE;
 	}
 	if (!strcmp(word, "--version")) {
@@ -128,7 +126,7 @@ static bool reader_is_gone(void)
 	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
 }
 
-static int flush(int code)
+static int flush_stdout(int code)
 {
 	bool lost = ferror(stdout);
 
@@ -148,5 +146,5 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	fill_standard_descriptors();
 	cli_log_open();
-	return flush(dispatch(argc, argv));
+	return flush_stdout(dispatch(argc, argv));
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 struct row {
@@ -180,23 +181,16 @@ void cli_options_help(FILE *to, unsigned mask)
 	}
 }
 
-static const char *name_of_option(size_t i, const void *arg)
-{
-	const struct option *options = arg;
-
-	return options[i].name;
-}
-
 static int refuse_unknown(const char *word, const struct option *known)
 {
 	char name[65];
-	const char *nearest = NULL;
+	struct wr_nearest nearest = {.wanted = name + 2};
 
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-	if (!strncmp(name, "--", 2))
-		nearest = cli_nearest(name + 2, name_of_option, known);
-	if (nearest)
-		cli_say("unknown option '%s' (did you mean '--%s'?)", name, nearest);
+	for (size_t i = 0; !strncmp(name, "--", 2) && known[i].name; i++)
+		wr_nearest_try(&nearest, known[i].name);
+	if (nearest.best)
+		cli_say("unknown option '%s' (did you mean '--%s'?)", name, nearest.best);
 	else
 		cli_say("unknown option '%s'; --help lists them", name);
 	return CLI_USAGE;

@@ -1,5 +1,9 @@
-/* The progress line, shown on a terminal only. */
+/*
+ * What `weir run` prints while a run goes on: the progress line, on a terminal only; and why the run makes no
+ * progress, on SIGUSR1 and after a time without a tick.
+ */
 #include <inttypes.h>
+#include <signal.h>
 
 #include "cli/cli.h"
 
@@ -46,4 +50,79 @@ void cli_progress_clear(const struct cli_progress *progress)
 {
 	if (progress->on && progress->elapsed_ns)
 		fputs("\r\033[K", stderr);
+}
+
+/* --- standing still --- */
+
+/* While the run drains or is aborted, explain without being asked: this names a compute that hangs. */
+#define DRAIN_PATIENCE_NS 5000000000
+
+static volatile sig_atomic_t asked;
+
+static void on_request(int number)
+{
+	(void)number;
+	asked = 1;
+}
+
+void cli_standstill_listen(void)
+{
+	struct sigaction action = {.sa_handler = on_request, .sa_flags = SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+static void print_why(const char *since, weir_scheduler *scheduler)
+{
+	char *text = NULL;
+
+	if (weir_scheduler_explain_line(scheduler, &text))
+		cli_say("%s", weir_last_error());
+	else
+		cli_say("%s%s", since, *text ? text : "nothing waits");
+	weir_text_free(text);
+}
+
+/* Without --explain-after, the time also restarts when draining begins. */
+static bool timer_restarts(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
+{
+	bool restart =
+		ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
+
+	standstill->ticks = ticks;
+	standstill->stopping = stopping;
+	return restart;
+}
+
+/* Returns true once per standstill. */
+static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
+{
+	int64_t after = standstill->after_ns;
+	bool stopping = weir_scheduler_stopping(scheduler);
+	uint64_t ticks, frames;
+
+	if (!after && stopping)
+		after = DRAIN_PATIENCE_NS;
+	cli_frames(scheduler, &ticks, &frames);
+	if (timer_restarts(standstill, ticks, stopping)) {
+		standstill->stood_ns = 0;
+		standstill->told = false;
+	}
+	standstill->stood_ns += turn_ns;
+	return after && !standstill->told && standstill->stood_ns >= after;
+}
+
+void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
+{
+	bool question = asked;
+	char since[48] = "", time[24];
+
+	asked = 0;
+	if (stood_too_long(standstill, scheduler, turn_ns)) {
+		snprintf(since, sizeof since, "no tick for %s: ", cli_duration(time, standstill->stood_ns));
+		standstill->told = question = true;
+	}
+	if (question)
+		print_why(since, scheduler);
 }

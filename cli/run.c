@@ -11,7 +11,7 @@ struct run {
 	weir_scheduler *scheduler;
 };
 
-static void say_failure(weir_status status, const char *path)
+static void say_make_failure(weir_status status, const char *path)
 {
 	const char *why = weir_last_error();
 
@@ -21,7 +21,7 @@ static void say_failure(weir_status status, const char *path)
 		cli_say_error(status, path);
 }
 
-static int make(struct run *run, const struct cli_options *options)
+static int make_run(struct run *run, const struct cli_options *options)
 {
 	weir_scheduler_options settings = {
 		.size = sizeof settings,
@@ -47,7 +47,7 @@ static int make(struct run *run, const struct cli_options *options)
 	if (!status)
 		status = weir_scheduler_create(run->graph, &settings, &run->scheduler);
 	if (status)
-		say_failure(status, options->argument);
+		say_make_failure(status, options->argument);
 	else if (options->seeded && !options->quiet &&
 		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
 		cli_say("warning: --seed has no effect without --backend sim");
@@ -58,8 +58,8 @@ static int make(struct run *run, const struct cli_options *options)
  * Returns how long to wait per round; -1: until the end. On `sim` the time is virtual and each round is one
  * more event of the simulation, so rounds are used only with --explain-after.
  */
-static int64_t turn_of(weir_scheduler *scheduler, const struct cli_progress *progress,
-		       const struct cli_standstill *standstill)
+static int64_t turn_length(weir_scheduler *scheduler, const struct cli_progress *progress,
+			   const struct cli_standstill *standstill)
 {
 	if (progress->on || strncmp(weir_scheduler_where(scheduler), "sim", 3))
 		return CLI_PROGRESS_NS;
@@ -69,7 +69,7 @@ static int64_t turn_of(weir_scheduler *scheduler, const struct cli_progress *pro
 static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress,
 				struct cli_standstill *standstill, weir_outcome *outcome)
 {
-	int64_t turn = turn_of(scheduler, progress, standstill);
+	int64_t turn = turn_length(scheduler, progress, standstill);
 	weir_status status;
 
 	/*
@@ -101,7 +101,7 @@ static const char *without_name(const char *text, const char *entity)
 	return !strncmp(text, entity, length) && !strncmp(text + length, ": ", 2) ? text + length + 2 : text;
 }
 
-static void complain(const char *path, const weir_outcome *outcome)
+static void say_outcome(const char *path, const weir_outcome *outcome)
 {
 	const char *status = weir_status_text(outcome->status);
 
@@ -135,11 +135,11 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
 	if (outcome.status)
-		complain(options->argument, &outcome);
+		say_outcome(options->argument, &outcome);
 	return outcome.posix_signal ? 128 + outcome.posix_signal : cli_code_of(outcome.status);
 }
 
-static bool finish(struct run *run)
+static bool finish_run(struct run *run)
 {
 	bool hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
 
@@ -151,7 +151,7 @@ static bool finish(struct run *run)
 }
 
 /* A pending signal arrived before the scheduler listened, or after it ended. */
-static int stopped_early(int code)
+static int code_if_stopped(int code)
 {
 	int number = cli_signals_take();
 
@@ -167,13 +167,13 @@ static int run_graph(const struct cli_options *options)
 	/* Otherwise streams share a hardware queue, and a long kernel on one delays short ones on another. */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	cli_standstill_listen();
-	code = make(&run, options);
-	if (!code && (code = stopped_early(code)))
+	code = make_run(&run, options);
+	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
 		code = run_to_the_end(&run, options);
-	hung = finish(&run);
-	code = stopped_early(code);
+	hung = finish_run(&run);
+	code = code_if_stopped(code);
 	cli_signals_unblock();
 	if (!hung)
 		return code;

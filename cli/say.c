@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/words.h"
 #include "cli/cli.h"
 
 static const char *subcommand = "";
@@ -10,12 +11,12 @@ void cli_say_for(const char *command)
 	subcommand = command;
 }
 
-void cli_put(FILE *to, const char *text)
+void cli_print_escaped(FILE *to, const char *text)
 {
 	char shown[256];
 
 	while (*text) {
-		weir_text_escape(&text, sizeof shown, shown);
+		wr_shown_part(shown, sizeof shown, &text);
 		fputs(shown, to);
 	}
 }
@@ -31,7 +32,7 @@ void cli_say(const char *format, ...)
 		line = NULL;
 	va_end(list);
 	fprintf(stderr, "weir%s%s: ", *subcommand ? " " : "", subcommand);
-	cli_put(stderr, line ? line : "out of memory");
+	cli_print_escaped(stderr, line ? line : "out of memory");
 	fputc('\n', stderr);
 	free(line);
 }

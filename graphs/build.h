@@ -6,7 +6,7 @@
 #ifndef WR_GRAPHS_BUILD_H
 #define WR_GRAPHS_BUILD_H
 
-#include "graphs/fields.h"
+#include "graphs/field.h"
 #include "graphs/plan.h"
 
 #define WR_ENTITIES_MAX    ((size_t)1 << 20)
@@ -78,6 +78,8 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 				const struct wr_value *conditions, const struct wr_at *at);
 
 /* Parts of "resources". `at` is the resource's place; the resources that it names have been read. */
+weir_status wr_build_stream_pool(struct wr_build *build, struct wr_resource *resource,
+				 const struct wr_at *at);
 weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at);
 weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *resource,
 				   const struct wr_at *at);
@@ -97,6 +99,8 @@ struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_val
 				     const struct wr_at *at, unsigned types, const char *wanted);
 /* The green context of a resource: itself, or the default one of a green context pool. */
 weir_status wr_resource_context(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
+/* The device of a green context; -1 if its pool had an error. */
+int wr_plan_context_device(const struct wr_plan *plan, uint32_t context);
 /* The stream pool of a resource: itself, or an implied one in its green context. */
 weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
 /* The pool of entities that name no resource: the default resource's, or an implied one. */

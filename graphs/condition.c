@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/nearest.h"
-#include "graphs/port_names.h"
+#include "graphs/build.h"
+#include "graphs/parameter.h"
 #include "graphs/registry.h"
-#include "graphs/values.h"
+#include "graphs/table.h"
 #include "streams/streams.h"
 
 /* The keys of a condition that are not parameters. */
@@ -37,8 +37,8 @@ static bool is_planned(const char *name)
 	return planned[i];
 }
 
-static const weir_condition *find_kind(struct wr_build *build, const struct wr_value *type,
-				       const struct wr_at *up)
+static const weir_condition *find_condition(struct wr_build *build, const struct wr_value *type,
+					    const struct wr_at *up)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, type->string);
 	struct wr_nearest nearest = {.wanted = type->string};
@@ -72,8 +72,8 @@ static const struct wr_value *required_type(struct wr_build *build, const struct
 }
 
 /* A program addresses a condition by its name, so given names must be unique; default names need not be. */
-static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
-		       const struct wr_value *name, const struct wr_at *at)
+static void check_condition_name(struct wr_build *build, const struct wr_plan_entity *entity,
+				 const struct wr_value *name, const struct wr_at *at)
 {
 	if (!wr_name_ok(name->string)) {
 		wr_report(&build->reports, WR_W_NAME, at, name->place, WR_NAME_WRONG,
@@ -99,7 +99,7 @@ static const char *condition_name(struct wr_build *build, const struct wr_plan_e
 
 	if (!name || !wr_type_check(&build->reports, &at, name, WR_STRING))
 		return kind->name;
-	check_name(build, entity, name, &at);
+	check_condition_name(build, entity, name, &at);
 	return name->string;
 }
 
@@ -175,7 +175,7 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 		if (!wr_type_check(&build->reports, &at, value, WR_OBJECT))
 			continue;
 		type = required_type(build, value, &at);
-		kind = type ? find_kind(build, type, &at) : NULL;
+		kind = type ? find_condition(build, type, &at) : NULL;
 		if (kind)
 			status = add_condition(build, entity, kind, value, &at);
 	}

@@ -1,14 +1,15 @@
-/* The key "connections": each leads from an output to an input. */
+/* The key "connections": each leads from an output to an input. The keys "inlets" and "outlets". */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/nearest.h"
-#include "graphs/port_names.h"
+#include "graphs/build.h"
+#include "graphs/parameter.h"
+#include "graphs/table.h"
 
-/* One item of the list while it is read. */
-struct item {
+/* One item of "connections" while it is read. */
+struct connection_item {
 	size_t index;
 	struct wr_at at;
 	struct wr_end from;
@@ -76,8 +77,8 @@ static weir_status grow_connections(struct wr_build *build)
 	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
 }
 
-static weir_status enter_connection(struct wr_build *build, const struct item *item, struct wr_end to,
-				    size_t to_index, struct wr_place place)
+static weir_status enter_connection(struct wr_build *build, const struct connection_item *item,
+				    struct wr_end to, size_t to_index, struct wr_place place)
 {
 	size_t i = build->plan->connection_count;
 	weir_status status;
@@ -97,7 +98,8 @@ static weir_status enter_connection(struct wr_build *build, const struct item *i
 }
 
 /* ["a.out", "b.in"] */
-static weir_status read_pair(struct wr_build *build, struct item *item, const struct wr_value *pair)
+static weir_status read_pair(struct wr_build *build, struct connection_item *item,
+			     const struct wr_value *pair)
 {
 	struct wr_at from = {&item->at, NULL, 0}, to = {&item->at, NULL, 1};
 	const struct wr_value *first, *second;
@@ -122,7 +124,8 @@ static weir_status read_pair(struct wr_build *build, struct item *item, const st
 }
 
 /* "to": one end, or a list of them. */
-static weir_status read_targets(struct wr_build *build, struct item *item, const struct wr_value *to)
+static weir_status read_targets(struct wr_build *build, struct connection_item *item,
+				const struct wr_value *to)
 {
 	struct wr_at at = {&item->at, "to", 0};
 	weir_status status = WEIR_OK;
@@ -143,7 +146,8 @@ static weir_status read_targets(struct wr_build *build, struct item *item, const
 	return status;
 }
 
-static weir_status read_object(struct wr_build *build, struct item *item, const struct wr_value *object)
+static weir_status read_object(struct wr_build *build, struct connection_item *item,
+			       const struct wr_value *object)
 {
 	enum { FROM, TO, INITIAL, KEYS = 6 };
 	static const struct wr_field fields[KEYS] = {{"from", WR_STRING, true},
@@ -196,7 +200,8 @@ static weir_status check_doubles(struct wr_build *build)
 	return WEIR_OK;
 }
 
-static weir_status read_item(struct wr_build *build, struct item *item, const struct wr_value *value)
+static weir_status read_connection(struct wr_build *build, struct connection_item *item,
+				   const struct wr_value *value)
 {
 	if (!wr_type_check(&build->reports, &item->at, value, WR_ARRAY | WR_OBJECT)) {
 		build->unresolved = true;
@@ -211,8 +216,139 @@ weir_status wr_build_connections(struct wr_build *build, const struct wr_value *
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
-		struct item item = {.index = i, .at = {&all, NULL, i}, .from = {WR_NOTHING, WR_NOTHING}};
-		status = read_item(build, &item, &wr_value_at(connections, i)->value);
+		struct connection_item item = {
+			.index = i, .at = {&all, NULL, i}, .from = {WR_NOTHING, WR_NOTHING}};
+		status = read_connection(build, &item, &wr_value_at(connections, i)->value);
 	}
 	return status ? status : check_doubles(build);
+}
+
+/*
+ * --- inlets and outlets ---
+ * The keys "inlets" and "outlets": where a program feeds the graph and takes from it. With them such a graph
+ * can be checked, printed and drawn, and a run fails if the program forgot one.
+ */
+
+/* One item of a list while it is read. */
+struct end_item {
+	struct wr_at at;
+	struct wr_place place;
+	uint32_t capacity;
+};
+
+/* "a.out", or {"port": "a.out", "capacity": 4} */
+static struct wr_end read_end(struct wr_build *build, struct end_item *item, const struct wr_value *value,
+			      bool input)
+{
+	enum { PORT, CAPACITY, KEYS = 4 };
+	static const struct wr_field outlet_fields[KEYS] = {{"port", WR_STRING, true},
+							    {"capacity", WR_INTEGER, false}};
+	static const struct wr_field inlet_fields[KEYS] = {{"port", WR_STRING, true}};
+	const struct wr_value *found[KEYS];
+
+	item->place = value->place;
+	item->capacity = 1;
+	if (!wr_type_check(&build->reports, &item->at, value, WR_STRING | WR_OBJECT))
+		return (struct wr_end){WR_NOTHING, WR_NOTHING};
+	if (value->type == WR_STRING)
+		return wr_build_end(build, &item->at, value, input);
+	wr_fields_read(&build->reports, &item->at, value, input ? "an inlet" : "an outlet",
+		       input ? inlet_fields : outlet_fields, found);
+	if (!input)
+		item->capacity =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "capacity", 0},
+						   found[CAPACITY], 1, WR_PORT_CAPACITY_MAX, 1);
+	if (!found[PORT])
+		return (struct wr_end){WR_NOTHING, WR_NOTHING};
+	return wr_build_end(build, &(struct wr_at){&item->at, "port", 0}, found[PORT], input);
+}
+
+const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i)
+{
+	return &plan->entities[plan->inlets[i].entity].inputs[plan->inlets[i].port];
+}
+
+const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i)
+{
+	return &plan->entities[plan->outlets[i].entity].outputs[plan->outlets[i].port];
+}
+
+static void report_end_twice(struct wr_build *build, const struct end_item *item, const char *what)
+{
+	wr_report(&build->reports, WR_W_DUPLICATE_NAME, &item->at, item->place,
+		  "this %s is listed twice: remove one of them", what);
+}
+
+/* The capacity must hold what one tick may emit, and the room that the sender's conditions need. */
+static void check_outlet(struct wr_build *build, const struct end_item *item, const struct wr_end *end)
+{
+	const struct wr_plan_entity *sender = &build->plan->entities[end->entity];
+
+	if (sender->outputs[end->port].max_emits > item->capacity)
+		wr_report(&build->reports, WR_W_MAX_EMITS, &item->at, item->place,
+			  "one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
+			  sender->outputs[end->port].max_emits, item->capacity);
+	for (size_t k = 0; k < sender->condition_count; k++) {
+		const struct wr_plan_condition *condition = &sender->conditions[k];
+		const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
+		if (size && size->integer > item->capacity && wr_condition_names(condition, end->port, false))
+			wr_report(&build->reports, WR_W_MIN_SIZE, &item->at, item->place,
+				  "condition '%s' needs room for %lld, but only %u fit: it would wait for "
+				  "ever; "
+				  "raise the capacity",
+				  condition->name, (long long)size->integer, item->capacity);
+	}
+}
+
+weir_status wr_build_inlets(struct wr_build *build, const struct wr_value *inlets)
+{
+	struct wr_plan *plan = build->plan;
+	struct wr_at all = {NULL, "inlets", 0};
+
+	plan->inlets = wr_alloc(wr_value_count(inlets) + 1, sizeof(*plan->inlets));
+	if (!plan->inlets)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < wr_value_count(inlets); i++) {
+		struct end_item item = {.at = {&all, NULL, i}};
+		struct wr_end end = read_end(build, &item, &wr_value_at(inlets, i)->value, true);
+		struct wr_plan_input *input;
+
+		build->unresolved |= end.entity == WR_NOTHING;
+		if (end.entity == WR_NOTHING)
+			continue;
+		input = &plan->entities[end.entity].inputs[end.port];
+		if (input->inlet)
+			report_end_twice(build, &item, "inlet");
+		else
+			plan->inlets[plan->inlet_count++] = (struct wr_plan_end){end.entity, end.port};
+		input->inlet = true;
+	}
+	return WEIR_OK;
+}
+
+weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outlets)
+{
+	struct wr_plan *plan = build->plan;
+	struct wr_at all = {NULL, "outlets", 0};
+
+	plan->outlets = wr_alloc(wr_value_count(outlets) + 1, sizeof(*plan->outlets));
+	if (!plan->outlets)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < wr_value_count(outlets); i++) {
+		struct end_item item = {.at = {&all, NULL, i}};
+		struct wr_end end = read_end(build, &item, &wr_value_at(outlets, i)->value, false);
+		struct wr_plan_output *output;
+
+		build->unresolved |= end.entity == WR_NOTHING;
+		if (end.entity == WR_NOTHING)
+			continue;
+		output = &plan->entities[end.entity].outputs[end.port];
+		if (output->outlet)
+			report_end_twice(build, &item, "outlet");
+		else
+			plan->outlets[plan->outlet_count++] = (struct wr_plan_end){end.entity, end.port};
+		output->outlet = item.capacity;
+		check_outlet(build, &item, &end);
+	}
+	return WEIR_OK;
 }

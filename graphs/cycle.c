@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/text.h"
+#include "graphs/build.h"
 
 #define NONE        UINT32_MAX
 #define NAMES_SHOWN 8

@@ -8,13 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/status.h"
-#include "graphs/json.h"
-#include "base/nearest.h"
-#include "graphs/plan.h"
+#include "base/atomic.h"
 #include "base/file.h"
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "base/status.h"
+#include "base/struct.h"
 #include "base/text.h"
+#include "graphs/json.h"
+#include "graphs/plan.h"
+#include "graphs/pointer.h"
+#include "graphs/registry.h"
+#include "graphs/report.h"
 
 /* Makes a description whose root is null. */
 static weir_status description_make(weir_description **out, const char *file)
@@ -68,6 +73,35 @@ weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void
 		status = description_parse(out, path, text.text ? text.text : "", text.length, fn, arg);
 	wr_text_finish(&text);
 	return status;
+}
+
+void wr_description_keep(const weir_description *description, struct wr_plan *plan)
+{
+	weir_description *own = (weir_description *)description;
+
+	wr_plan_destroy(wr_exchange(&own->checked, plan));
+}
+
+weir_status wr_description_plan(struct wr_plan **out, const weir_registry *registry,
+				const weir_description *description)
+{
+	weir_description *own = (weir_description *)description;
+	struct wr_plan *plan = wr_exchange(&own->checked, NULL);
+
+	if (plan && plan->registry == wr_registry_stamp(registry)) {
+		*out = plan;
+		return WEIR_OK;
+	}
+	wr_plan_destroy(plan);
+	return wr_plan_create(out, registry, description, true, NULL, NULL);
+}
+
+/* Puts the value into the tree, which a plan then does not fit any more. Takes the value only on WEIR_OK. */
+static weir_status description_change(weir_description *description, const struct wr_pointer *place,
+				      struct wr_value *value)
+{
+	wr_description_keep(description, NULL);
+	return wr_pointer_put(&description->root, place, value);
 }
 
 /* A value in JSON: a scalar or a whole tree, without places. */
@@ -135,147 +169,19 @@ weir_status weir_description_connect(weir_description *description, const char *
 	return append_to_list(description, "connections", &item);
 }
 
-/* A JSON pointer, split into its keys. */
-struct route {
-	char *copy;
-	char *keys[WR_DEPTH_MAX];
-	size_t count;
-};
-
-/* ~1 is /, ~0 is ~ (RFC 6901). */
-static bool unescape(char *key)
-{
-	char *to = key;
-
-	for (; *key; key++) {
-		if (*key == '~' && key[1] != '0' && key[1] != '1')
-			return false;
-		*to++ = *key != '~' ? *key : key[1] == '1' ? '/' : '~';
-		key += *key == '~';
-	}
-	*to = '\0';
-	return true;
-}
-
-static weir_status route_make(struct route *route, const char *pointer)
-{
-	*route = (struct route){.copy = wr_strdup(pointer)};
-	if (!route->copy)
-		return WEIR_E_NOMEM;
-	for (char *at = route->copy, *end; at; at = end) {
-		if (*at != '/' || route->count == WR_DEPTH_MAX)
-			return wr_fail(WEIR_E_INVALID,
-				       "'%s' is not a JSON pointer: write \"/key/key\" with at most %d keys",
-				       wr_shown(pointer).text, WR_DEPTH_MAX);
-		*at++ = '\0';
-		end = strchr(at, '/');
-		if (end)
-			*end = '\0';
-		route->keys[route->count++] = at;
-		if (!unescape(at))
-			return wr_fail(WEIR_E_INVALID, "'%s' is not a JSON pointer: write 0 or 1 after ~",
-				       wr_shown(pointer).text);
-		if (end)
-			*end = '/';
-	}
-	return WEIR_OK;
-}
-
-/* Gives the index that a key means: that of an item, or the count of items, which appends (also "-"). */
-static bool list_index(const struct wr_value *list, const char *key, size_t *out)
-{
-	char *end;
-
-	*out = wr_value_count(list);
-	if (!strcmp(key, "-"))
-		return true;
-	if (*key < '0' || *key > '9' || (*key == '0' && key[1]))
-		return false;
-	*out = strtoul(key, &end, 10);
-	return !*end && *out <= wr_value_count(list);
-}
-
-/* The value under that key, or NULL. */
-static struct wr_value *child_of(struct wr_value *parent, const char *key)
-{
-	size_t i = WR_NO_INDEX;
-
-	if (parent->type == WR_OBJECT)
-		i = wr_value_index(parent, key);
-	else if (parent->type != WR_ARRAY || !list_index(parent, key, &i))
-		return NULL;
-	return i < wr_value_count(parent) ? wr_value_item(parent, i) : NULL;
-}
-
-/* Wraps the value in a list if the key is "-", else in an object. Takes the value only on WEIR_OK. */
-static weir_status wrap_value(struct wr_value *value, const char *key)
-{
-	struct wr_value outer = {0};
-	weir_status status = wr_value_container(&outer, strcmp(key, "-") ? WR_OBJECT : WR_ARRAY);
-
-	if (!status)
-		status = outer.type == WR_ARRAY ? wr_value_append(&outer, value)
-						: wr_value_set(&outer, key, value);
-	if (status)
-		wr_value_finish(&outer);
-	else
-		*value = outer;
-	return status;
-}
-
-static weir_status attach_value(struct wr_value *parent, const char *key, struct wr_value *value,
-				const char *pointer)
-{
-	size_t i;
-
-	if (parent->type == WR_OBJECT)
-		return wr_value_set(parent, key, value);
-	if (parent->type != WR_ARRAY)
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: '%s' would be inside %s: put an object or a list there first",
-			       wr_shown(pointer).text, wr_shown(key).text, wr_type_text(parent->type));
-	if (!list_index(parent, key, &i))
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: '%s' is not an index of a list of %zu: use \"-\" to append",
-			       wr_shown(pointer).text, wr_shown(key).text, wr_value_count(parent));
-	if (i == wr_value_count(parent))
-		return wr_value_append(parent, value);
-	wr_value_finish(wr_value_item(parent, i));
-	*wr_value_item(parent, i) = *value;
-	return WEIR_OK;
-}
-
-/* Inserts once, at the end, so that a failure changes nothing. Takes the value only if it returns WEIR_OK. */
-static weir_status route_put(weir_description *description, const struct route *route, struct wr_value *value,
-			     const char *pointer)
-{
-	struct wr_value *parent = &description->root, *child;
-	weir_status status = WEIR_OK;
-	size_t i = 0;
-
-	if (route->count + wr_value_depth(value) > WR_DEPTH_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: nested more than %d deep: make the graph flatter",
-			       wr_shown(pointer).text, WR_DEPTH_MAX);
-	for (; i + 1 < route->count && (child = child_of(parent, route->keys[i])); i++)
-		parent = child;
-	for (size_t k = route->count; --k > i && !status;)
-		status = wrap_value(value, route->keys[k]);
-	return status ? status : attach_value(parent, route->keys[i], value, pointer);
-}
-
 weir_status weir_description_put(weir_description *description, const char *pointer, const char *json)
 {
 	struct wr_value value = {0};
-	struct route route;
-	weir_status status = route_make(&route, pointer);
+	struct wr_pointer place;
+	weir_status status = wr_pointer_read(&place, pointer);
 
 	if (!status)
 		status = value_from_json(&value, json);
 	if (!status)
-		status = route_put(description, &route, &value, pointer);
+		status = description_change(description, &place, &value);
 	if (status)
 		wr_value_finish(&value);
-	wr_free(route.copy);
+	wr_pointer_finish(&place);
 	return status;
 }
 
@@ -287,7 +193,7 @@ static bool is_resource(const struct wr_value *root, const char *name)
 	       wr_name_ok(name);
 }
 
-weir_status wr_description_entity(const weir_description *description, const char *name, size_t *out)
+static weir_status find_entity(const weir_description *description, const char *name, size_t *out)
 {
 	const struct wr_value *root = &description->root;
 	const struct wr_value *entities = root->type == WR_OBJECT ? wr_value_find(root, "entities") : NULL;
@@ -324,17 +230,17 @@ static weir_status value_from_text(struct wr_value *out, const char *text)
 static weir_status set_parameter(weir_description *description, const char *entity, const char *parameter,
 				 struct wr_value *value)
 {
-	struct route route = {.keys = {"entities", NULL, "parameters", NULL}, .count = 4};
+	struct wr_pointer place = {
+		.text = "/entities", .keys = {"entities", NULL, "parameters", (char *)parameter}, .count = 4};
 	char number[24];
 	size_t index = 0;
-	weir_status status = wr_description_entity(description, entity, &index);
+	weir_status status = find_entity(description, entity, &index);
 
 	if (status)
 		return status;
 	snprintf(number, sizeof(number), "%zu", index);
-	route.keys[1] = number;
-	route.keys[3] = (char *)parameter;
-	return route_put(description, &route, value, "/entities");
+	place.keys[1] = number;
+	return description_change(description, &place, value);
 }
 
 weir_status weir_description_set(weir_description *description, const char *assignment)
@@ -361,13 +267,187 @@ weir_status weir_description_set(weir_description *description, const char *assi
 	return status;
 }
 
+/* --- resources: each call adds the JSON of a graph file and checks what a file could not get wrong --- */
+
+static weir_status check_resource_name(const weir_description *description, const char *name)
+{
+	const struct wr_value *root = &description->root;
+	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
+
+	if (!wr_name_ok(name))
+		return wr_fail(WEIR_E_INVALID, WR_NAME_WRONG, wr_shown(name).text);
+	if (resources && resources->type == WR_OBJECT && wr_value_find(resources, name))
+		return wr_fail(WEIR_E_INVALID, "there is a resource '%s' already: give this one another name",
+			       name);
+	return WEIR_OK;
+}
+
+/* Adds the item and finishes it. */
+static weir_status put_resource(weir_description *description, const char *name, struct wr_text *item)
+{
+	char pointer[96] = "/resources/";
+	weir_status status = item->status;
+
+	strcat(pointer, name);
+	if (!status)
+		status = weir_description_put(description, pointer, item->text);
+	wr_text_finish(item);
+	return status;
+}
+
+static weir_status check_stream_pool(const char *name, const weir_stream_pool *pool)
+{
+	if (pool->flags & ~(unsigned)WEIR_STREAM_POOL_BLOCKING)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"stream pool '%s': unknown flags 0x%x: only WEIR_STREAM_POOL_BLOCKING is defined",
+			name, pool->flags);
+	if (pool->max_size && pool->reserved_size != UINT32_MAX && pool->reserved_size > pool->max_size)
+		return wr_fail(WEIR_E_INVALID,
+			       "stream pool '%s': reserved_size is %u, but max_size is %u: raise max_size",
+			       name, pool->reserved_size, pool->max_size);
+	return WEIR_OK;
+}
+
+static void add_stream_pool(struct wr_text *item, const weir_stream_pool *pool)
+{
+	wr_text_add(item, "{\"type\": \"stream_pool\", \"priority\": %d, \"max_size\": %u", pool->priority,
+		    pool->max_size);
+	if (pool->device || !pool->green_context) /* left out if 0: the device is then the context's */
+		wr_text_add(item, ", \"device\": %d", pool->device);
+	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
+		wr_text_add(item, ", \"flags\": \"blocking\"");
+	if (pool->reserved_size)
+		wr_text_add(item, ", \"reserved_size\": %u",
+			    pool->reserved_size == UINT32_MAX ? 0 : pool->reserved_size);
+	if (pool->green_context) {
+		wr_text_add(item, ", \"green_context\": ");
+		wr_text_string(item, pool->green_context);
+	}
+	wr_text_add(item, "%s}", pool->is_default ? ", \"default\": true" : "");
+}
+
+weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
+					     const weir_stream_pool *pool)
+{
+	weir_stream_pool own = {0};
+	struct wr_text item = {0};
+	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_stream_pool");
+
+	if (!status)
+		status = check_resource_name(description, name);
+	if (!status)
+		status = check_stream_pool(name, &own);
+	if (status)
+		return status;
+	add_stream_pool(&item, &own);
+	return put_resource(description, name, &item);
+}
+
+static weir_status check_context_pool(const char *name, const weir_green_context_pool *pool)
+{
+	uint32_t least = pool->min_sm_size ? pool->min_sm_size : 2;
+
+	if (pool->flags)
+		return wr_fail(WEIR_E_INVALID, "green context pool '%s': flags 0x%x: they must be 0", name,
+			       pool->flags);
+	if (!pool->num_partitions || !pool->sms_per_partition)
+		return wr_fail(WEIR_E_INVALID,
+			       "green context pool '%s': no partitions: give the size of at least one", name);
+	for (size_t i = 0; i < pool->num_partitions; i++)
+		if (pool->sms_per_partition[i] < least)
+			return wr_fail(
+				WEIR_E_INVALID,
+				"green context pool '%s': partition %zu has size %u: it must be at least %u",
+				name, i, pool->sms_per_partition[i], least);
+	if (pool->default_context < -1 || pool->default_context >= (int64_t)pool->num_partitions)
+		return wr_fail(
+			WEIR_E_INVALID,
+			"green context pool '%s': default_context %d is out of range: write -1 for the "
+			"remainder, or a partition from 0 to %zu",
+			name, pool->default_context, pool->num_partitions - 1);
+	return WEIR_OK;
+}
+
+static void add_context_pool(struct wr_text *item, const weir_green_context_pool *pool)
+{
+	wr_text_add(item, "{\"type\": \"green_context_pool\", \"device\": %d, \"sms_per_partition\": [",
+		    pool->device);
+	for (size_t i = 0; i < pool->num_partitions; i++)
+		wr_text_add(item, "%s%u", i ? ", " : "", pool->sms_per_partition[i]);
+	wr_text_add(item, "], \"default_context_index\": %d", pool->default_context);
+	if (pool->min_sm_size)
+		wr_text_add(item, ", \"min_sm_size\": %u", pool->min_sm_size);
+	wr_text_add(item, "%s}", pool->is_default ? ", \"default\": true" : "");
+}
+
+weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
+						    const weir_green_context_pool *pool)
+{
+	weir_green_context_pool own = {0};
+	struct wr_text item = {0};
+	weir_status status = wr_struct_read(&own, sizeof(own), pool, "weir_green_context_pool");
+
+	if (!status)
+		status = check_resource_name(description, name);
+	if (!status)
+		status = check_context_pool(name, &own);
+	if (status)
+		return status;
+	add_context_pool(&item, &own);
+	return put_resource(description, name, &item);
+}
+
+weir_status weir_description_add_green_context(weir_description *description, const char *name,
+					       const char *pool, int index)
+{
+	struct wr_text item = {0};
+	weir_status status = check_resource_name(description, name);
+
+	if (!status && index < -1 && index != WEIR_PARTITION_REMAINDER)
+		status = wr_fail(WEIR_E_INVALID,
+				 "green context '%s': index %d is out of range: write -1 for the pool's "
+				 "default, or a partition from 0",
+				 name, index);
+	if (status)
+		return status;
+	wr_text_add(&item, "{\"type\": \"green_context\", \"pool\": ");
+	wr_text_string(&item, pool);
+	if (index == WEIR_PARTITION_REMAINDER)
+		wr_text_add(&item, ", \"index\": \"remainder\"}");
+	else
+		wr_text_add(&item, ", \"index\": %d}", index);
+	return put_resource(description, name, &item);
+}
+
+weir_status weir_description_use(weir_description *description, const char *entity, const char *resource)
+{
+	struct wr_text item = {0};
+	char pointer[64];
+	size_t index = 0;
+	weir_status status = find_entity(description, entity, &index);
+
+	if (status)
+		return status;
+	snprintf(pointer, sizeof(pointer), "/entities/%zu/resources/-", index);
+	wr_text_string(&item, resource);
+	status = item.status;
+	if (!status)
+		status = weir_description_put(description, pointer, item.text);
+	wr_text_finish(&item);
+	return status;
+}
+
+/* --- check, destroy --- */
+
 weir_status weir_description_check(const weir_description *description, const weir_registry *registry,
 				   weir_diagnostic_fn *fn, void *arg)
 {
 	struct wr_plan *plan = NULL;
 	weir_status status = wr_plan_create(&plan, registry, description, false, fn, arg);
 
-	wr_plan_destroy(plan);
+	if (!status)
+		wr_description_keep(description, plan);
 	return status;
 }
 
@@ -375,6 +455,7 @@ void weir_description_destroy(weir_description *description)
 {
 	if (!description)
 		return;
+	wr_description_keep(description, NULL);
 	wr_value_finish(&description->root);
 	wr_free(description->file);
 	wr_free(description);

@@ -1,15 +1,25 @@
 #ifndef WR_GRAPHS_DESCRIPTION_H
 #define WR_GRAPHS_DESCRIPTION_H
 
+#include "graphs/plan.h"
 #include "graphs/value.h"
 
 /* A graph as data: the tree, and the file that it was read from. */
 struct weir_description {
 	struct wr_value root;
 	char *file; /* NULL: not from a file */
+	/* The plan of the last check, until the description changes or a graph is made of it; exchanged as a
+	 * whole. */
+	struct wr_plan *_Atomic checked;
 };
 
-/* The index of the entity of that name. Fails: WEIR_E_INVALID, naming the nearest. */
-weir_status wr_description_entity(const weir_description *description, const char *name, size_t *out);
+/*
+ * Gives the plan of the description: the one of its last check, or a new one in which ports may be
+ * unconnected. The caller owns it. Thread: any, as long as no other thread changes the description.
+ */
+weir_status wr_description_plan(struct wr_plan **out, const weir_registry *registry,
+				const weir_description *description);
+/* Keeps the plan, which was made of the description, for the next call of wr_description_plan. */
+void wr_description_keep(const weir_description *description, struct wr_plan *plan);
 
 #endif

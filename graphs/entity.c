@@ -1,10 +1,10 @@
 /* The key "entities". */
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/nearest.h"
-#include "graphs/port_names.h"
+#include "graphs/build.h"
+#include "graphs/parameter.h"
 #include "graphs/registry.h"
-#include "graphs/values.h"
+#include "graphs/table.h"
 
 /* Gives the entities their names before anything else is read, so that each can be found. */
 static weir_status enter_names(struct wr_plan *plan, const struct wr_value *entities)
@@ -24,8 +24,8 @@ static weir_status enter_names(struct wr_plan *plan, const struct wr_value *enti
 	return WEIR_OK;
 }
 
-static void check_name(struct wr_build *build, const struct wr_plan_entity *entity,
-		       const struct wr_value *name, const struct wr_at *up)
+static void check_entity_name(struct wr_build *build, const struct wr_plan_entity *entity,
+			      const struct wr_value *name, const struct wr_at *up)
 {
 	struct wr_at at = {up, "name", 0};
 	size_t first = wr_names_find(&build->plan->names, name->string);
@@ -38,8 +38,8 @@ static void check_name(struct wr_build *build, const struct wr_plan_entity *enti
 			  "entity %zu has the name '%s' already: give this one another", first, name->string);
 }
 
-static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
-		      const struct wr_at *at)
+static void find_operator(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *name,
+			  const struct wr_at *at)
 {
 	struct wr_nearest nearest = {.wanted = name->string};
 
@@ -53,9 +53,9 @@ static void find_kind(struct wr_build *build, struct wr_plan_entity *entity, con
 		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
 }
 
-static weir_status read_parameters(struct wr_build *build, struct wr_plan_entity *entity,
-				   const struct wr_value *object, const struct wr_at *at,
-				   struct wr_place place)
+static weir_status build_parameters(struct wr_build *build, struct wr_plan_entity *entity,
+				    const struct wr_value *object, const struct wr_at *at,
+				    struct wr_place place)
 {
 	struct wr_at inside = {at, "parameters", 0};
 	struct wr_values_source source = {
@@ -86,7 +86,7 @@ enum {
 	IN_FLIGHT,
 	KEYS = 15
 };
-static const struct wr_field fields[KEYS] = {
+static const struct wr_field entity_fields[KEYS] = {
 	{"name", WR_STRING, true},
 	{"operator", WR_STRING, true},
 	{"parameters", WR_OBJECT, false},
@@ -111,11 +111,11 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 
 	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
 		return WEIR_OK;
-	wr_fields_read(&build->reports, at, value, "an entity", fields, found);
+	wr_fields_read(&build->reports, at, value, "an entity", entity_fields, found);
 	if (found[NAME])
-		check_name(build, entity, found[NAME], at);
+		check_entity_name(build, entity, found[NAME], at);
 	if (found[OPERATOR])
-		find_kind(build, entity, found[OPERATOR], at);
+		find_operator(build, entity, found[OPERATOR], at);
 	entity->max_in_flight = -1;
 	if (found[IN_FLIGHT])
 		entity->max_in_flight =
@@ -132,7 +132,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		found[EFFECTS] ? found[EFFECTS]->boolean : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
 	status = wr_build_ports(build, entity, found[PORTS], at);
 	if (!status)
-		status = read_parameters(build, entity, found[PARAMETERS], at, value->place);
+		status = build_parameters(build, entity, found[PARAMETERS], at, value->place);
 	if (!status && found[CONDITIONS])
 		status = wr_build_conditions(build, entity, found[CONDITIONS], at);
 	return status;

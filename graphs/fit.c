@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/text.h"
-#include "graphs/values.h"
+#include "graphs/build.h"
+#include "graphs/parameter.h"
 
 void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line)
 {

@@ -18,9 +18,9 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "base/file.h"
 
 enum { BLOCK_BYTES = 8192, ALIGNED = 16 };
 
@@ -245,7 +245,7 @@ static weir_status convert_scalar(struct arena *arena, struct wr_value *out, con
 	return WEIR_OK;
 }
 
-static weir_status read_scalar(struct scan *scan, struct wr_value *out)
+static weir_status scan_scalar(struct scan *scan, struct wr_value *out)
 {
 	const char *begin = scan->at;
 
@@ -257,17 +257,17 @@ static weir_status read_scalar(struct scan *scan, struct wr_value *out)
 	return convert_scalar(scan->arena, out, begin, (size_t)(scan->at - begin));
 }
 
-static weir_status read_value(struct scan *scan, struct wr_value *out);
+static weir_status scan_value(struct scan *scan, struct wr_value *out);
 
-static weir_status read_member(struct scan *scan, struct wr_value *object)
+static weir_status scan_member(struct scan *scan, struct wr_value *object)
 {
 	struct wr_value key = {.place = scan->place}, value = {0};
-	weir_status status = read_scalar(scan, &key);
+	weir_status status = scan_scalar(scan, &key);
 
 	skip_blanks(scan);
 	scan_step(scan); /* the colon */
 	if (!status)
-		status = read_value(scan, &value);
+		status = scan_value(scan, &value);
 	if (!status)
 		status = wr_value_add(object, key.string, key.place, &value);
 	if (status) {
@@ -277,10 +277,10 @@ static weir_status read_member(struct scan *scan, struct wr_value *object)
 	return status;
 }
 
-static weir_status read_item(struct scan *scan, struct wr_value *array)
+static weir_status scan_item(struct scan *scan, struct wr_value *array)
 {
 	struct wr_value value = {0};
-	weir_status status = read_value(scan, &value);
+	weir_status status = scan_value(scan, &value);
 
 	if (!status)
 		status = wr_value_append(array, &value);
@@ -289,14 +289,14 @@ static weir_status read_item(struct scan *scan, struct wr_value *array)
 	return status;
 }
 
-static weir_status read_items(struct scan *scan, struct wr_value *out)
+static weir_status scan_items(struct scan *scan, struct wr_value *out)
 {
 	weir_status status = WEIR_OK;
 
 	scan_step(scan);
 	skip_blanks(scan);
 	while (!status && *scan->at != ']' && *scan->at != '}') {
-		status = out->type == WR_ARRAY ? read_item(scan, out) : read_member(scan, out);
+		status = out->type == WR_ARRAY ? scan_item(scan, out) : scan_member(scan, out);
 		skip_blanks(scan);
 		if (!status && *scan->at == ',')
 			scan_step(scan);
@@ -308,7 +308,7 @@ static weir_status read_items(struct scan *scan, struct wr_value *out)
 }
 
 /* The recursion is bounded by check_depth. */
-static weir_status read_value(struct scan *scan, struct wr_value *out)
+static weir_status scan_value(struct scan *scan, struct wr_value *out)
 {
 	struct wr_value value;
 	weir_status status;
@@ -316,11 +316,11 @@ static weir_status read_value(struct scan *scan, struct wr_value *out)
 	skip_blanks(scan);
 	value = (struct wr_value){.place = scan->place};
 	if (*scan->at != '[' && *scan->at != '{')
-		status = read_scalar(scan, &value);
+		status = scan_scalar(scan, &value);
 	else
 		status = wr_value_container(&value, *scan->at == '[' ? WR_ARRAY : WR_OBJECT);
 	if (!status && (value.type == WR_ARRAY || value.type == WR_OBJECT))
-		status = read_items(scan, &value);
+		status = scan_items(scan, &value);
 	if (status)
 		wr_value_finish(&value);
 	else
@@ -339,7 +339,7 @@ weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, 
 	if (!status)
 		status = check_syntax(&scan, reports);
 	if (!status)
-		status = read_value(&scan, out);
+		status = scan_value(&scan, out);
 	arena_clear(&arena, true);
 	return status;
 }

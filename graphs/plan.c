@@ -1,13 +1,138 @@
+/* The plan: the root of the description and its key "scheduler"; the order of all checks. */
 #include "graphs/plan.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "graphs/build.h"
 #include "graphs/description.h"
-#include "base/text.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
+#include "graphs/registry.h"
+#include "streams/streams.h"
+
+/* --- the key "scheduler": defaults for weir_scheduler_create; its options in C override them --- */
+
+enum {
+	WORKERS,
+	SIGNAL,
+	BACKEND,
+	SEED,
+	DRAIN,
+	GRACE,
+	DURATION,
+	SPIN,
+	DEVICE_MEMORY,
+	HOST_MEMORY,
+	IN_FLIGHT,
+	SCHEDULER_KEYS = 16
+};
+
+static const struct wr_field scheduler_fields[SCHEDULER_KEYS] = {
+	[WORKERS] = {"workers", WR_INTEGER, false},
+	[SIGNAL] = {"signal", WR_STRING, false},
+	[BACKEND] = {"backend", WR_STRING, false},
+	[SEED] = {"seed", WR_INTEGER, false},
+	[DRAIN] = {"drain", WR_INTEGER | WR_STRING, false},
+	[GRACE] = {"deadlock_grace", WR_INTEGER | WR_STRING, false},
+	[DURATION] = {"max_duration", WR_INTEGER | WR_STRING, false},
+	[SPIN] = {"worker_spin", WR_INTEGER | WR_STRING, false},
+	[DEVICE_MEMORY] = {"device_memory", WR_INTEGER | WR_STRING, false},
+	[HOST_MEMORY] = {"host_memory", WR_INTEGER | WR_STRING, false},
+	[IN_FLIGHT] = {"max_in_flight", WR_INTEGER, false},
+};
+
+/* The values of the keys above while they are read. */
+struct scheduler_reading {
+	struct wr_reports *reports;
+	const struct wr_value **found;
+};
+
+static const struct wr_at scheduler_at = {NULL, "scheduler", 0};
+
+static int64_t scheduler_read_integer(const struct scheduler_reading *reading, int key, int64_t min,
+				      int64_t max)
+{
+	return wr_field_integer(reading->reports,
+				&(struct wr_at){&scheduler_at, scheduler_fields[key].name, 0},
+				reading->found[key], min, max, 0);
+}
+
+/* Returns true if the key was given, even with an error. */
+static bool scheduler_read_duration(const struct scheduler_reading *reading, int key, int64_t min,
+				    int64_t *out)
+{
+	struct wr_at at = {&scheduler_at, scheduler_fields[key].name, 0};
+	const struct wr_value *value = reading->found[key];
+
+	if (!value)
+		return false;
+	if (wr_field_duration(reading->reports, &at, value, false, out) && *out < min)
+		wr_report(reading->reports, WR_W_RANGE, &at, value->place,
+			  "%lld is out of range: must be at least %lld", (long long)*out, (long long)min);
+	return true;
+}
+
+static int64_t scheduler_read_size(const struct scheduler_reading *reading, int key, int64_t fallback)
+{
+	struct wr_at at = {&scheduler_at, scheduler_fields[key].name, 0};
+	const struct wr_value *value = reading->found[key];
+	const char *wrong;
+	int64_t bytes = 0;
+
+	if (!value)
+		return fallback;
+	if (value->type == WR_INTEGER)
+		return scheduler_read_integer(reading, key, 0, INT64_MAX);
+	wrong = wr_size_read(value->string, &bytes);
+	if (wrong)
+		wr_report(reading->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
+	return bytes;
+}
+
+static int scheduler_read_choice(const struct scheduler_reading *reading, int key, const char *choices)
+{
+	if (!reading->found[key])
+		return -1;
+	return wr_field_choice(reading->reports,
+			       &(struct wr_at){&scheduler_at, scheduler_fields[key].name, 0},
+			       reading->found[key], choices);
+}
+
+weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
+{
+	const struct wr_value *found[SCHEDULER_KEYS] = {0};
+	struct scheduler_reading reading = {&build->reports, found};
+	struct wr_plan_scheduler *plan = &build->plan->scheduler;
+
+	if (scheduler)
+		wr_fields_read(&build->reports, &scheduler_at, scheduler, "the scheduler", scheduler_fields,
+			       found);
+	plan->workers = found[WORKERS] ? (unsigned)scheduler_read_integer(&reading, WORKERS, 1, 64) : 0;
+	plan->signal = scheduler_read_choice(&reading, SIGNAL, WR_SIGNALS);
+	plan->has_drain = scheduler_read_duration(&reading, DRAIN, 0, &plan->drain_ns);
+	plan->has_grace = scheduler_read_duration(&reading, GRACE, -1, &plan->deadlock_grace_ns);
+	plan->has_duration = scheduler_read_duration(&reading, DURATION, 0, &plan->max_duration_ns);
+	plan->has_spin = scheduler_read_duration(&reading, SPIN, 0, &plan->worker_spin_ns);
+	plan->has_seed = found[SEED];
+	plan->seed = (uint64_t)scheduler_read_integer(&reading, SEED, 0, INT64_MAX);
+	plan->max_in_flight =
+		found[IN_FLIGHT] ? scheduler_read_integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;
+	plan->device_memory = scheduler_read_size(&reading, DEVICE_MEMORY, 64 << 20);
+	plan->host_memory = scheduler_read_size(&reading, HOST_MEMORY, 64 << 20);
+	if (scheduler_read_choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)
+		return WEIR_OK;
+	plan->backend = wr_strdup(found[BACKEND]->string);
+	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_FLAG == 2,
+	       "the order of WR_SIGNALS");
+
+/* --- the root --- */
 
 /* Checks every object of the tree, known or not. The recursion is bounded by the depth of the tree. */
 static void check_duplicates(struct wr_build *build, const struct wr_value *value, const struct wr_at *up)
@@ -33,7 +158,7 @@ static void check_version(struct wr_build *build, const struct wr_value *version
 			  "unknown version %lld of the format: it must be 1", (long long)version->integer);
 }
 
-static weir_status read_name(struct wr_build *build, const struct wr_value *name)
+static weir_status build_name(struct wr_build *build, const struct wr_value *name)
 {
 	if (name && !wr_name_ok(name->string))
 		wr_report(&build->reports, WR_W_NAME, &(struct wr_at){NULL, "name", 0}, name->place,
@@ -82,7 +207,7 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 	wr_fields_read(&build->reports, NULL, root, "a graph", fields, found);
 	check_version(build, found[WEIR]);
 	build->use_default_stream = found[USE_DEFAULT_STREAM] && found[USE_DEFAULT_STREAM]->boolean;
-	status = read_name(build, found[NAME]);
+	status = build_name(build, found[NAME]);
 	if (!status)
 		status = wr_build_resources(build, found[RESOURCES]);
 	if (!status)
@@ -128,6 +253,8 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	weir_status status, delivered;
 
 	build.plan = wr_alloc(1, sizeof(*build.plan));
+	if (build.plan)
+		build.plan->registry = wr_registry_stamp(registry);
 	status = build.plan ? build_all(&build, &description->root) : WEIR_E_NOMEM;
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
 	if (!status)

@@ -109,6 +109,7 @@ struct wr_plan_scheduler {
 
 struct wr_plan {
 	char *name;
+	uint64_t registry; /* wr_registry_stamp of the one that it was made with */
 	struct wr_plan_scheduler scheduler;
 	struct wr_plan_stream_pool *stream_pools; /* in the order of the text, then the implied ones */
 	struct wr_plan_green_context_pool *green_context_pools;

@@ -18,8 +18,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/registry.h"
 #include "base/text.h"
+#include "graphs/registry.h"
 
 struct fd_path {
 	char path[32];

@@ -1,10 +1,14 @@
-/* The key "ports" of an entity. */
+/* Ports: those of an operator's table by name, the key "ports" of an entity, gates, ports that nothing is
+ * connected to. */
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/nearest.h"
-#include "graphs/port_names.h"
+#include "graphs/build.h"
+#include "graphs/registry.h"
+#include "graphs/table.h"
+
+/* --- the key "ports" --- */
 
 static bool works_on_device(const weir_operator *kind, const weir_port *port)
 {
@@ -100,8 +104,8 @@ static void build_output(struct wr_build *build, struct wr_plan_output *output, 
 						       found[0], 1, WR_PORT_CAPACITY_MAX, output->max_emits);
 }
 
-static void report_unknown(struct wr_build *build, const struct wr_plan_entity *entity,
-			   const struct wr_member *member, const struct wr_at *at)
+static void report_unknown_port(struct wr_build *build, const struct wr_plan_entity *entity,
+				const struct wr_member *member, const struct wr_at *at)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
 
@@ -128,7 +132,7 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 		if (input < 0 && output < 0 && wr_is_comment(&build->reports, &at, member))
 			continue;
 		if (input < 0 && output < 0)
-			report_unknown(build, entity, member, &at);
+			report_unknown_port(build, entity, member, &at);
 		else if (!wr_type_check(&build->reports, &at, &member->value, WR_OBJECT))
 			continue;
 		else if (input >= 0)
@@ -138,6 +142,8 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 	}
 	return status;
 }
+
+/* --- unconnected ports --- */
 
 static void check_unconnected(struct wr_build *build, const struct wr_plan_entity *entity,
 			      const weir_port *port, uint32_t connections, const char *direction)
@@ -167,4 +173,86 @@ void wr_build_check_unconnected(struct wr_build *build)
 					  entity->outputs[k].connections + entity->outputs[k].outlet,
 					  "output");
 	}
+}
+
+/*
+ * --- gates ---
+ * Decides which input ports have an implied gate (C8): host ports, unless a `cuda_stream` condition names
+ * them or the description sets "gate". Checks the result when all connections are known.
+ */
+
+bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (!strcmp(entity->conditions[i].kind->name, "cuda_stream") &&
+		    wr_condition_names(&entity->conditions[i], input, true))
+			return true;
+	return false;
+}
+
+static void report_gate(struct wr_build *build, enum wr_error error, size_t entity,
+			const struct wr_plan_input *input, const char *text, const char *name)
+{
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, entity}, ports = {&at, "ports", 0},
+		     here = {&ports, input->port->name, 0};
+
+	wr_report(&build->reports, error, &(struct wr_at){&here, "gate", 0},
+		  (struct wr_place){input->line, input->column}, "'%s' %s: %s", name, text,
+		  error == WR_W_GATE_TWICE ? "remove one of the two" : "remove this");
+}
+
+static void build_gate(struct wr_build *build, size_t index, unsigned i)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	struct wr_plan_input *input = &entity->inputs[i];
+
+	input->gate = input->gate_given < 0 ? !input->device : input->gate_given;
+	if (!wr_plan_gated_by_hand(entity, i))
+		return;
+	input->gate = false;
+	if (!input->gate_given)
+		report_gate(build, WR_W_GATE_TWICE, index, input,
+			    "is gated by a cuda_stream condition, but has \"gate\": false",
+			    input->port->name);
+}
+
+void wr_build_gates(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		for (unsigned k = 0; k < build->plan->entities[i].input_count; k++)
+			build_gate(build, i, k);
+}
+
+/* Returns true if the operator is not built in: whether its compute reads host memory is not known. */
+static bool is_user_kind(const weir_operator *kind)
+{
+	return wr_registry_find_operator(NULL, kind->name) != kind;
+}
+
+static void check_gate(struct wr_build *build, size_t i)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	const struct wr_plan_entity *from = &build->plan->entities[c->from],
+				    *to = &build->plan->entities[c->to];
+	const struct wr_plan_input *input = &to->inputs[c->input];
+
+	if (input->gate || wr_plan_gated_by_hand(to, c->input))
+		return;
+	if (!input->device && from->kind->flags & WEIR_OPERATOR_STREAM)
+		report_gate(build, WR_W_NO_GATE, c->to, input,
+			    "works on a stream; without a gate, host code may read unfinished data",
+			    from->name);
+	if (input->device && input->gate_given < 0 && !strcmp(from->kind->name, "download") &&
+	    !is_user_kind(from->kind) && is_user_kind(to->kind))
+		wr_build_report_connection(
+			build, WR_W_DEVICE_PORT, i,
+			"'%s' is a device port, but a download writes host memory: if compute reads "
+			"it, write \"gate\": true (or WEIR_PORT_HOST in its table), else \"gate\": false",
+			input->port->name);
+}
+
+void wr_build_check_gates(struct wr_build *build)
+{
+	for (size_t i = 0; i < build->plan->connection_count; i++)
+		check_gate(build, i);
 }

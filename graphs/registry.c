@@ -4,13 +4,15 @@
  * needs no registry.
  */
 #include "graphs/registry.h"
+#include "graphs/table.h"
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "graphs/builtin.h"
 #include "base/nearest.h"
+#include "base/status.h"
+#include "graphs/registry.h"
 
 struct kind {
 	const char *name;
@@ -26,6 +28,7 @@ struct kinds {
 struct weir_registry {
 	struct kinds operators, conditions;
 	size_t sequence;
+	uint64_t stamp;
 	struct wr_plugin *plugins;
 };
 
@@ -64,6 +67,18 @@ static weir_status kinds_insert(struct kinds *kinds, const char *name, const voi
 	return WEIR_OK;
 }
 
+static _Atomic uint64_t stamps; /* given so far, in the process; orders nothing */
+
+static uint64_t new_stamp(void)
+{
+	return 1 + wr_add_relaxed(&stamps, 1);
+}
+
+uint64_t wr_registry_stamp(const weir_registry *registry)
+{
+	return registry ? registry->stamp : 0;
+}
+
 weir_status weir_registry_create(weir_registry **out)
 {
 	weir_registry *registry = wr_alloc(1, sizeof(*registry));
@@ -75,10 +90,12 @@ weir_status weir_registry_create(weir_registry **out)
 	for (size_t i = 0; !status && wr_builtin_conditions[i]; i++)
 		status = kinds_insert(&registry->conditions, wr_builtin_conditions[i]->name,
 				      wr_builtin_conditions[i], 0);
-	if (status)
+	if (status) {
 		weir_registry_destroy(registry);
-	else
-		*out = registry;
+		return status;
+	}
+	registry->stamp = new_stamp();
+	*out = registry;
 	return status;
 }
 
@@ -88,6 +105,7 @@ static weir_status registry_add(weir_registry *registry, struct kinds *kinds, co
 	if (kinds_find(kinds, name))
 		return wr_fail(WEIR_E_INVALID, "there is already %s '%s': give this one another name", what,
 			       name);
+	registry->stamp = new_stamp();
 	return kinds_insert(kinds, name, table, ++registry->sequence);
 }
 
@@ -187,6 +205,7 @@ static void kinds_rollback(struct kinds *kinds, size_t mark)
 
 void wr_registry_rollback(weir_registry *registry, size_t mark)
 {
+	registry->stamp = new_stamp();
 	kinds_rollback(&registry->operators, mark);
 	kinds_rollback(&registry->conditions, mark);
 }

@@ -4,15 +4,18 @@
 
 #include "weir.h"
 
+/* The built-in kinds, defined in operators/table.c and conditions/table.c. Unsorted; NULL ends each list. */
+extern const weir_operator *const wr_builtin_operators[];
+extern const weir_condition *const wr_builtin_conditions[];
+
 const weir_operator *wr_registry_find_operator(const weir_registry *registry,
 					       const char *name); /* NULL: none; registry: NULL = built-ins */
 const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name);
 
-/* Checks a table before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
-weir_status wr_operator_check(const weir_operator *table);
-weir_status wr_condition_check(const weir_condition *table);
-
 /* wr_registry_rollback removes everything that was added after the mark. */
+/* Differs between registries, even if one is made where another was, and after each addition; 0: NULL. */
+uint64_t wr_registry_stamp(const weir_registry *registry);
+
 size_t wr_registry_mark(const weir_registry *registry);
 void wr_registry_rollback(weir_registry *registry, size_t mark);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/words.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words.h"
 
 struct wr_report {
 	enum wr_error error;

@@ -1,33 +1,23 @@
 /*
- * The key "resources": stream pools, green context pools and green contexts. They may name each other in any
- * order: all names are entered first; then the types are read in the order in which they may name each other.
+ * The key "resources", and which resource each entity uses. Resources may name each other in any order: all
+ * names are entered first; then the types are read in the order in which they may name each other.
  */
-#include <limits.h>
-
 #include "base/memory.h"
-#include "graphs/build.h"
 #include "base/nearest.h"
 #include "base/text.h"
-
-#define STREAMS_MAX 65536 /* of one pool */
+#include "graphs/build.h"
 
 static const char *resource_name(const struct wr_resource *resource)
 {
 	return resource->member->key;
 }
 
-static const char *type_text(enum wr_resource_type type)
+static const char *resource_type_text(enum wr_resource_type type)
 {
 	static const char *const texts[] = {"a stream_pool", "a green_context_pool", "a green_context",
 					    "nothing"};
 
 	return texts[type];
-}
-
-static int64_t read_integer(struct wr_build *build, const struct wr_at *up, const char *key,
-			    const struct wr_value *value, int64_t min, int64_t max, int64_t fallback)
-{
-	return wr_field_integer(&build->reports, &(struct wr_at){up, key, 0}, value, min, max, fallback);
 }
 
 /* --- names --- */
@@ -61,12 +51,12 @@ struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_val
 		report_unknown_resource(build, name, at, types);
 	else if (resource->type != WR_RESOURCE_UNKNOWN)
 		wr_report(&build->reports, WR_W_RESOURCE_TYPE, at, name->place, "'%s' is %s: name %s",
-			  wr_shown(name->string).text, type_text(resource->type), wanted);
+			  wr_shown(name->string).text, resource_type_text(resource->type), wanted);
 	return NULL;
 }
 
-static enum wr_resource_type read_type(struct wr_build *build, const struct wr_member *member,
-				       const struct wr_at *up)
+static enum wr_resource_type resource_read_type(struct wr_build *build, const struct wr_member *member,
+						const struct wr_at *up)
 {
 	struct wr_at at = {up, "type", 0};
 	const struct wr_value *type;
@@ -85,7 +75,7 @@ static enum wr_resource_type read_type(struct wr_build *build, const struct wr_m
 }
 
 /* Adds the resource to its list in the plan, with nothing but its name. */
-static weir_status add_to_plan(struct wr_build *build, struct wr_resource *resource)
+static weir_status resource_add_to_plan(struct wr_build *build, struct wr_resource *resource)
 {
 	struct wr_plan *plan = build->plan;
 	char *name = wr_strdup(resource_name(resource));
@@ -113,7 +103,7 @@ static weir_status add_to_plan(struct wr_build *build, struct wr_resource *resou
 }
 
 /* `again`: an earlier resource has the same name, which was reported. */
-static weir_status enter_resource(struct wr_build *build, const struct wr_member *member, bool again,
+static weir_status resource_enter(struct wr_build *build, const struct wr_member *member, bool again,
 				  const struct wr_at *at)
 {
 	struct wr_resource *resource = &build->resources[build->resource_count];
@@ -124,101 +114,19 @@ static weir_status enter_resource(struct wr_build *build, const struct wr_member
 			  wr_shown(member->key).text);
 	*resource = (struct wr_resource){.member = member, .context = WR_NO_CONTEXT, .pool = WR_NO_POOL};
 	resource->used = again; /* it cannot be named: do not warn that it is unused */
-	resource->type = read_type(build, member, at);
-	status = add_to_plan(build, resource);
+	resource->type = resource_read_type(build, member, at);
+	status = resource_add_to_plan(build, resource);
 	return status ? status : wr_names_add(&build->resource_names, member->key, build->resource_count++);
 }
 
-/* --- stream pools --- */
+/* --- implied --- */
 
-/* Gives WR_NO_CONTEXT if no context is named or if there is an error, which is reported. */
-static weir_status find_context(struct wr_build *build, const struct wr_value *name, const struct wr_at *up,
-				uint32_t *out)
-{
-	struct wr_at at = {up, "green_context", 0};
-	struct wr_resource *named = NULL;
-
-	*out = WR_NO_CONTEXT;
-	if (name)
-		named = wr_resource_find(build, name, &at,
-					 1u << WR_GREEN_CONTEXT | 1u << WR_GREEN_CONTEXT_POOL,
-					 "a green_context or a green_context_pool");
-	return named ? wr_resource_context(build, named, out) : WEIR_OK;
-}
-
-/* The device of a green context; -1 if its pool had an error. */
-static int context_device(const struct wr_plan *plan, uint32_t context)
+int wr_plan_context_device(const struct wr_plan *plan, uint32_t context)
 {
 	uint32_t pool = plan->green_contexts[context].pool;
 
 	return pool == WR_NO_POOL ? -1 : plan->green_context_pools[pool].device;
 }
-
-static void check_in_context(struct wr_build *build, struct wr_plan_stream_pool *pool,
-			     const struct wr_value *flags, const struct wr_value *device,
-			     const struct wr_at *at)
-{
-	int there = context_device(build->plan, pool->green_context);
-
-	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
-		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "flags", 0}, flags->place,
-			  "streams of a green context are always non_blocking: remove \"flags\"");
-	if (there >= 0 && device && device->integer != there)
-		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "device", 0},
-			  device->place, "is %lld, but green context '%s' is on device %d: remove \"device\"",
-			  (long long)device->integer,
-			  wr_shown(build->plan->green_contexts[pool->green_context].name).text, there);
-	if (there >= 0)
-		pool->device = there;
-}
-
-static void read_pool_sizes(struct wr_build *build, struct wr_plan_stream_pool *pool,
-			    const struct wr_value *reserved, const struct wr_value *max,
-			    const struct wr_at *at)
-{
-	pool->reserved_size = (uint32_t)read_integer(build, at, "reserved_size", reserved, 0, STREAMS_MAX, 1);
-	pool->max_size = (uint32_t)read_integer(build, at, "max_size", max, 0, STREAMS_MAX, 0);
-	if (pool->max_size && pool->reserved_size > pool->max_size)
-		wr_report(&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "reserved_size", 0},
-			  reserved->place, "is %u, but max_size is %u: raise max_size, or reserve fewer",
-			  pool->reserved_size, pool->max_size);
-}
-
-static weir_status read_stream_pool(struct wr_build *build, struct wr_resource *resource,
-				    const struct wr_at *at)
-{
-	enum { TYPE, DEVICE, FLAGS, PRIORITY, RESERVED, MAX, CONTEXT, DEFAULT, KEYS };
-	static const struct wr_field fields[KEYS + 1] = {
-		[TYPE] = {"type", WR_STRING, true},
-		[DEVICE] = {"device", WR_INTEGER, false},
-		[FLAGS] = {"flags", WR_STRING, false},
-		[PRIORITY] = {"priority", WR_INTEGER, false},
-		[RESERVED] = {"reserved_size", WR_INTEGER, false},
-		[MAX] = {"max_size", WR_INTEGER, false},
-		[CONTEXT] = {"green_context", WR_STRING, false},
-		[DEFAULT] = {"default", WR_BOOL, false},
-	};
-	struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
-	const struct wr_value *found[KEYS];
-	weir_status status;
-	int flags = 0;
-
-	wr_fields_read(&build->reports, at, &resource->member->value, type_text(resource->type), fields,
-		       found);
-	pool->device = (int)read_integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
-	pool->priority = (int)read_integer(build, at, "priority", found[PRIORITY], INT_MIN, INT_MAX, 0);
-	if (found[FLAGS])
-		flags = wr_field_choice(&build->reports, &(struct wr_at){at, "flags", 0}, found[FLAGS],
-					"non_blocking|blocking");
-	pool->flags = flags == 1 ? WEIR_STREAM_POOL_BLOCKING : 0;
-	read_pool_sizes(build, pool, found[RESERVED], found[MAX], at);
-	status = find_context(build, found[CONTEXT], at, &pool->green_context);
-	if (!status && pool->green_context != WR_NO_CONTEXT)
-		check_in_context(build, pool, found[FLAGS], found[DEVICE], at);
-	return status;
-}
-
-/* --- implied --- */
 
 weir_status wr_resource_context(struct wr_build *build, struct wr_resource *resource, uint32_t *out)
 {
@@ -261,7 +169,7 @@ weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resourc
 		status = wr_resource_context(build, resource, &context);
 		if (status)
 			return status;
-		device = context_device(build->plan, context);
+		device = wr_plan_context_device(build->plan, context);
 		status = add_implied_pool(build, wr_format("default of %s", resource_name(resource)),
 					  device < 0 ? 0 : device, context, &resource->pool);
 	}
@@ -284,7 +192,8 @@ weir_status wr_default_pool(struct wr_build *build, uint32_t *out)
 
 /* --- all --- */
 
-static void check_default(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at)
+static void resource_check_default(struct wr_build *build, struct wr_resource *resource,
+				   const struct wr_at *at)
 {
 	const struct wr_value *value = NULL;
 
@@ -309,7 +218,7 @@ static weir_status read_resources_of(struct wr_build *build, enum wr_resource_ty
 				     const struct wr_at *all)
 {
 	static weir_status (*const read[])(struct wr_build *, struct wr_resource *, const struct wr_at *) = {
-		[WR_STREAM_POOL] = read_stream_pool,
+		[WR_STREAM_POOL] = wr_build_stream_pool,
 		[WR_GREEN_CONTEXT_POOL] = wr_build_green_pool,
 		[WR_GREEN_CONTEXT] = wr_build_green_context,
 	};
@@ -358,7 +267,7 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 		const struct wr_member *member = wr_value_at(resources, i);
 		struct wr_at at = {&all, member->key, 0};
 		if (member->value.type == WR_OBJECT || !wr_is_comment(&build->reports, &at, member))
-			status = enter_resource(build, member, wr_value_index(resources, member->key) < i,
+			status = resource_enter(build, member, wr_value_index(resources, member->key) < i,
 						&at);
 	}
 	wr_names_sort(&build->resource_names);
@@ -369,8 +278,138 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 	if (!status)
 		status = read_resources_of(build, WR_STREAM_POOL, &all);
 	for (size_t i = 0; i < build->resource_count && !status; i++)
-		check_default(build, &build->resources[i],
-			      &(struct wr_at){&all, build->resources[i].member->key, 0});
+		resource_check_default(build, &build->resources[i],
+				       &(struct wr_at){&all, build->resources[i].member->key, 0});
 	count_devices(build->plan);
 	return status;
+}
+
+/* --- what entities use --- */
+
+#define ANY_TYPE (1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT)
+
+/* Returns the resource that the list names, or NULL. Each gives a stream pool, so there must be only one. */
+static struct wr_resource *read_resource_list(struct wr_build *build, const struct wr_value *list,
+					      const struct wr_at *up)
+{
+	struct wr_at all = {up, "resources", 0};
+	struct wr_resource *first = NULL;
+
+	for (size_t i = 0; list && i < wr_value_count(list); i++) {
+		const struct wr_value *name = &wr_value_at(list, i)->value;
+		struct wr_at at = {&all, NULL, i};
+		struct wr_resource *here = NULL;
+
+		if (wr_type_check(&build->reports, &at, name, WR_STRING))
+			here = wr_resource_find(build, name, &at, ANY_TYPE, "a resource");
+		build->unresolved_resource |= !here;
+		if (!here || !first)
+			first = first ? first : here;
+		else if (here == first)
+			wr_report(&build->reports, WR_W_DUPLICATE_NAME, &at, name->place,
+				  "'%s' is listed twice: remove one of them", wr_shown(name->string).text);
+		else
+			wr_report(
+				&build->reports, WR_W_TWO_POOLS, &at, name->place,
+				"'%s' and '%s' both give a stream pool, but an entity has one: remove one of "
+				"them",
+				wr_shown(name->string).text, wr_shown(first->member->key).text);
+	}
+	return first;
+}
+
+weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
+			 const struct wr_at *at)
+{
+	struct wr_resource *resource = read_resource_list(build, use->resources, at);
+	bool wants_default = !use->default_stream_pool || use->default_stream_pool->boolean;
+	weir_status status;
+
+	entity->stream_pool = WR_NO_POOL;
+	entity->use_default_stream =
+		use->use_default_stream ? use->use_default_stream->boolean : build->use_default_stream;
+	if (!resource && !wants_default)
+		return WEIR_OK;
+	if (!resource)
+		resource = build->default_resource;
+	status = resource ? wr_resource_pool(build, resource, &entity->stream_pool)
+			  : wr_default_pool(build, &entity->stream_pool);
+	if (status)
+		return status;
+	entity->device = build->plan->stream_pools[entity->stream_pool].device;
+	build->plan->stream_pools[entity->stream_pool].users++;
+	if (!resource)
+		return WEIR_OK;
+	resource->used = true;
+	resource->workers +=
+		entity->kind && entity->kind->flags & WEIR_OPERATOR_STREAM && !entity->use_default_stream;
+	return WEIR_OK;
+}
+
+static void resource_check_unused(struct wr_build *build, const struct wr_resource *resource,
+				  const struct wr_at *at)
+{
+	if (!resource->used && resource->type != WR_RESOURCE_UNKNOWN)
+		wr_report(&build->reports, WR_W_UNUSED_RESOURCE, at, resource->member->place,
+			  "no entity uses '%s': name it in \"resources\" of an entity, or remove it",
+			  wr_shown(resource->member->key).text);
+}
+
+/* Returns true if no input is connected, so that no message brings a stream. */
+static bool is_source(const struct wr_plan_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].connections)
+			return false;
+	return true;
+}
+
+/* A warning only: the results are right, but it is slow. */
+static void check_source_stream(struct wr_build *build, size_t index)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index};
+	const struct wr_value *off;
+
+	if (!entity->kind || !(entity->kind->flags & WEIR_OPERATOR_STREAM) || !is_source(entity))
+		return;
+	off = wr_value_find(&wr_value_at(build->entities, index)->value, "default_stream_pool");
+	if (off && entity->stream_pool == WR_NO_POOL && !entity->use_default_stream)
+		wr_report(&build->reports, WR_W_NO_STREAM, &(struct wr_at){&at, "default_stream_pool", 0},
+			  off->place,
+			  "a source without a stream pool works on the default stream, serialized with all "
+			  "other work there: remove this, or set \"use_default_stream\" if that is intended");
+}
+
+/* A warning only: what happens when a pool is exhausted is defined (T7), but rarely intended. */
+static void check_few_streams(struct wr_build *build, const struct wr_resource *resource,
+			      const struct wr_at *at)
+{
+	const struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
+	const struct wr_value *max = wr_value_find(&resource->member->value, "max_size");
+
+	if (!max || !pool->max_size || resource->workers <= pool->max_size)
+		return;
+	wr_report(&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
+		  "pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of their "
+		  "inputs or, without any, on the default stream, one after the other; raise max_size",
+		  wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
+		  resource->workers, resource->workers - pool->max_size);
+}
+
+void wr_build_check_resources(struct wr_build *build)
+{
+	struct wr_at all = {NULL, "resources", 0};
+
+	for (size_t i = 0; i < build->resource_count; i++) {
+		const struct wr_resource *resource = &build->resources[i];
+		struct wr_at at = {&all, resource->member->key, 0};
+
+		if (build->entities && !build->unresolved_resource)
+			resource_check_unused(build, resource, &at);
+		if (resource->type == WR_STREAM_POOL)
+			check_few_streams(build, resource, &at);
+	}
+	for (size_t i = 0; i < build->plan->entity_count; i++)
+		check_source_stream(build, i);
 }

@@ -9,7 +9,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "graphs/values.h"
+#include "graphs/description.h"
+#include "graphs/parameter.h"
 
 /* --- words --- */
 
@@ -220,12 +221,12 @@ weir_status weir_description_print(const weir_description *description, const we
 {
 	struct wr_text text = {0};
 	struct wr_plan *plan = NULL;
-	weir_status status = wr_plan_create(&plan, registry, description, true, NULL, NULL);
+	weir_status status = wr_description_plan(&plan, registry, description);
 
 	if (status)
 		return status;
 	add_plan(&text, plan, format);
-	wr_plan_destroy(plan);
+	wr_description_keep(description, plan);
 	status = text.status;
 	if (status)
 		wr_text_finish(&text);

@@ -2,8 +2,8 @@
 #ifndef WR_GRAPHS_SHOW_H
 #define WR_GRAPHS_SHOW_H
 
-#include "graphs/plan.h"
 #include "base/text.h"
+#include "graphs/plan.h"
 
 struct wr_setting;
 

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graphs/parameter.h"
 #include "graphs/show.h"
-#include "graphs/values.h"
 #include "streams/streams.h"
 
 static void json_values(struct wr_text *text, const struct wr_plan_entity *entity, const weir_values *values,

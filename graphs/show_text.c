@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/show.h"
 #include "base/units.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
+#include "graphs/show.h"
 #include "streams/streams.h"
 
 static void text_duration(struct wr_text *text, const char *name, bool given, int64_t ns)

@@ -1,12 +1,60 @@
-/* Checks the table of an operator or condition when it is added, so that a plugin's errors show early. */
+/* Tables of operators and conditions: their ports by name, and a check when they are added, so that a
+ * plugin's errors show early. */
+#include "graphs/table.h"
+
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/status.h"
-#include "graphs/port_names.h"
-#include "graphs/registry.h"
 #include "base/text.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
+
+/* --- by name --- */
+
+size_t wr_port_count(const weir_port *ports)
+{
+	size_t count = 0;
+
+	while (ports && ports[count].name)
+		count++;
+	return count;
+}
+
+int wr_port_index(const weir_port *ports, const char *name)
+{
+	for (int i = 0; ports && ports[i].name; i++)
+		if (!strcmp(ports[i].name, name))
+			return i;
+	return -1;
+}
+
+int wr_port_find(struct wr_reports *reports, const struct wr_at *at, struct wr_place place,
+		 const weir_operator *kind, const char *name, bool input)
+{
+	const weir_port *ports = input ? kind->inputs : kind->outputs;
+	const char *direction = input ? "input" : "output";
+	struct wr_nearest nearest = {.wanted = name};
+	struct wr_offer offer = {.what = direction};
+	int index = wr_port_index(ports, name);
+
+	if (index >= 0)
+		return index;
+	for (size_t i = 0; i < wr_port_count(ports); i++) {
+		wr_nearest_try(&nearest, ports[i].name);
+		wr_offer_add(&offer, ports[i].name);
+	}
+	if (wr_port_index(input ? kind->outputs : kind->inputs, name) >= 0)
+		wr_report(reports, WR_W_DIRECTION, at, place,
+			  "'%s' of operator '%s' is an %s, but an %s is needed here%s", name, kind->name,
+			  input ? "output" : "input", direction, wr_offer_hint(&offer, &nearest));
+	else
+		wr_report(reports, WR_W_UNKNOWN_PORT, at, place, "operator '%s' has no %s '%s'%s", kind->name,
+			  direction, wr_shown(name).text, wr_offer_hint(&offer, &nearest));
+	return -1;
+}
+
+/* --- the check --- */
 
 /* The table that is checked, for its errors. */
 struct subject {
@@ -19,7 +67,7 @@ static weir_status table_error(const struct subject *subject, const char *part, 
 		       wr_shown(subject->name).text, wr_shown(part).text, why);
 }
 
-static weir_status check_input(const struct subject *subject, const weir_port *port)
+static weir_status table_check_input(const struct subject *subject, const weir_port *port)
 {
 	uint32_t capacity = port->capacity ? port->capacity : 1;
 	uint32_t take = port->take ? port->take : 1;
@@ -36,7 +84,7 @@ static weir_status check_input(const struct subject *subject, const weir_port *p
 	return WEIR_OK;
 }
 
-static weir_status check_ports(const struct subject *subject, const weir_port *ports, bool input)
+static weir_status table_check_ports(const struct subject *subject, const weir_port *ports, bool input)
 {
 	weir_status status = WEIR_OK;
 
@@ -49,7 +97,7 @@ static weir_status check_ports(const struct subject *subject, const weir_port *p
 		else if (wr_port_index(ports, ports[i].name) != (int)i)
 			status = table_error(subject, ports[i].name, "appears twice");
 		else if (input)
-			status = check_input(subject, &ports[i]);
+			status = table_check_input(subject, &ports[i]);
 		else if (ports[i].flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
 			status = table_error(subject, ports[i].name,
 					     "is an output: the device and host flags are for inputs");
@@ -95,7 +143,7 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
  * Reads the default as in a description. Defaults that name ports depend on the operator that the condition
  * is given to; they are checked with the entity.
  */
-static weir_status check_fallback(const struct subject *subject, const weir_parameter *parameter)
+static weir_status table_check_fallback(const struct subject *subject, const weir_parameter *parameter)
 {
 	const weir_parameter alone[] = {*parameter, {0}};
 	struct wr_values_source source = {.kind = subject->kind, .name = subject->name, .parameters = alone};
@@ -116,15 +164,15 @@ static weir_status check_fallback(const struct subject *subject, const weir_para
 		       : status;
 }
 
-static weir_status check_parameters(const struct subject *subject, const weir_parameter *parameters,
-				    bool condition)
+static weir_status table_check_parameters(const struct subject *subject, const weir_parameter *parameters,
+					  bool condition)
 {
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; parameters && parameters[i].name && !status; i++) {
 		const char *fault = parameter_fault(parameters, &parameters[i], condition);
 		status = fault ? table_error(subject, parameters[i].name, fault)
-			       : check_fallback(subject, &parameters[i]);
+			       : table_check_fallback(subject, &parameters[i]);
 	}
 	return status;
 }
@@ -132,13 +180,13 @@ static weir_status check_parameters(const struct subject *subject, const weir_pa
 /* A larger size can only be a mistake, such as a negative number. */
 #define STATE_MAX (UINT64_C(1) << 40)
 
-static weir_status check_state(const struct subject *subject, size_t bytes)
+static weir_status table_check_state(const struct subject *subject, size_t bytes)
 {
 	return bytes > STATE_MAX ? table_error(subject, subject->name, "has a state_size of more than a TiB")
 				 : WEIR_OK;
 }
 
-static weir_status check_head(const struct subject *subject, size_t size, size_t expected)
+static weir_status table_check_head(const struct subject *subject, size_t size, size_t expected)
 {
 	if (size != expected)
 		return wr_fail(WEIR_E_INVALID,
@@ -153,17 +201,17 @@ static weir_status check_head(const struct subject *subject, size_t size, size_t
 weir_status wr_operator_check(const weir_operator *table)
 {
 	struct subject subject = {"an operator", table ? table->name : NULL};
-	weir_status status = check_head(&subject, table ? table->size : 0, sizeof(*table));
+	weir_status status = table_check_head(&subject, table ? table->size : 0, sizeof(*table));
 
 	subject.kind = "operator";
 	if (!status)
-		status = check_state(&subject, table->state_size);
+		status = table_check_state(&subject, table->state_size);
 	if (!status)
-		status = check_parameters(&subject, table->parameters, false);
+		status = table_check_parameters(&subject, table->parameters, false);
 	if (!status)
-		status = check_ports(&subject, table->inputs, true);
+		status = table_check_ports(&subject, table->inputs, true);
 	if (!status)
-		status = check_ports(&subject, table->outputs, false);
+		status = table_check_ports(&subject, table->outputs, false);
 	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
 		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
 			status = table_error(&subject, table->inputs[i].name,
@@ -174,13 +222,13 @@ weir_status wr_operator_check(const weir_operator *table)
 weir_status wr_condition_check(const weir_condition *table)
 {
 	struct subject subject = {"a condition", table ? table->name : NULL};
-	weir_status status = check_head(&subject, table ? table->size : 0, sizeof(*table));
+	weir_status status = table_check_head(&subject, table ? table->size : 0, sizeof(*table));
 
 	subject.kind = "condition";
 	if (!status)
-		status = check_state(&subject, table->state_size);
+		status = table_check_state(&subject, table->state_size);
 	if (!status)
-		status = check_parameters(&subject, table->parameters, true);
+		status = table_check_parameters(&subject, table->parameters, true);
 	if (!status && table->phase != WEIR_PHASE_GATHERING && table->phase != WEIR_PHASE_CONTENT)
 		status = table_error(&subject, table->name, "has an unknown phase");
 	if (!status && !table->ask)

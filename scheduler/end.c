@@ -278,7 +278,7 @@ static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	const weir_entity *by;
-	weir_status status = wr_pool_judge(scheduler->graph->pool, &by);
+	weir_status status = wr_pool_check(scheduler->graph->pool, &by);
 
 	if (!status)
 		return;

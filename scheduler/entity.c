@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
 #include "scheduler/graph.h"
 
 static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
@@ -209,7 +209,7 @@ static weir_status reset_conditions(weir_entity *entity)
 		if (condition->plan->kind->start)
 			status = start_condition(entity, condition->plan, condition->state);
 		if (!status)
-			status = wr_values_judge(condition->plan->values);
+			status = wr_values_check(condition->plan->values);
 	}
 	entity->askable = !status;
 	return status;

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/registry.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
 
 static const weir_port outlet_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 

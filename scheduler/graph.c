@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "graphs/description.h"
 #include "scheduler/finisher.h"
 
 size_t wr_graph_all(const weir_graph *graph)
@@ -70,7 +71,7 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 
 	if (!graph)
 		return WEIR_E_NOMEM;
-	status = wr_plan_create(&graph->plan, registry, description, true, NULL, NULL);
+	status = wr_description_plan(&graph->plan, registry, description);
 	if (!status)
 		status = wr_pool_create(&graph->pool);
 	if (!status)

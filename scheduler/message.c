@@ -92,7 +92,7 @@ __attribute__((noinline)) static void note_misuse(weir_message *message)
 	wr_store(&message->pool->misused_by, local && local->context ? local->context->entity : NULL);
 }
 
-weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by)
+weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by)
 {
 	*by = wr_load(&pool->misused_by);
 	if (!wr_exchange(&pool->misused, false))

@@ -32,7 +32,7 @@ void wr_pool_destroy(struct wr_pool *pool); /* asserts that no message is alive 
  * Fails with WEIR_E_INVALID if a message was unreferenced too often since the last call; *by: the entity
  * whose tick did it, or NULL.
  */
-weir_status wr_pool_judge(struct wr_pool *pool, const weir_entity **by);
+weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by);
 /* Allocates until at least `messages` are free, so that the steady state calls no malloc. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "graphs/values.h"
+#include "graphs/parameter.h"
 #include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
 
@@ -148,7 +148,7 @@ static weir_status start_operator(weir_entity *entity)
 	if (status)
 		status = wr_settle_failure(status, "start");
 	if (!status)
-		status = wr_values_judge(entity->plan->values);
+		status = wr_values_check(entity->plan->values);
 	entity->started = !status;
 	snprintf(error, sizeof error, "%s", weir_last_error());
 	settled = wr_entity_settle(entity); /* also after a failure: it may have enqueued work */

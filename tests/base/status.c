@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "sim/simulation.h"
 #include "base/thread.h"
+#include "sim/simulation.h"
 #include "test.h"
 
 static void e01_every_status_has_its_text(void **state)

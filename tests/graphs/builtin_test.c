@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs/registry.h"
 #include "base/file.h"
+#include "graphs/registry.h"
+#include "graphs/table.h"
 #include "kinds.h"
 
 static void built_in_tables_pass_the_check_of_plugins(void **state)

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "graphs/description.h"
-#include "graphs/errors.h"
 #include "graphs/json.h"
 #include "graphs/plan.h"
-#include "base/file.h"
+#include "graphs/report.h"
 #include "kinds.h"
 
 static weir_description *read_text(const char *text)

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs/errors.h"
 #include "base/file.h"
+#include "graphs/report.h"
 #include "kinds.h"
 
 static const struct {

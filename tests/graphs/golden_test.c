@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graphs/description.h"
-#include "graphs/errors.h"
 #include "base/file.h"
+#include "graphs/description.h"
+#include "graphs/report.h"
 #include "kinds.h"
 
 static bool seen[100];

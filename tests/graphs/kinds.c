@@ -1,6 +1,6 @@
 #include "kinds.h"
 
-#include "graphs/builtin.h"
+#include "graphs/registry.h"
 
 #define PARAMETER .size = sizeof(weir_parameter)
 #define PORT      .size = sizeof(weir_port)

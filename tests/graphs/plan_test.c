@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graphs/description.h"
 #include "base/nearest.h"
-#include "graphs/plan.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "graphs/description.h"
+#include "graphs/plan.h"
 #include "kinds.h"
 #include "streams/streams.h"
 

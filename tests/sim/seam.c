@@ -6,8 +6,8 @@
 
 #include "base/atomic.h"
 #include "base/bug.h"
-#include "sim/simulation.h"
 #include "base/thread.h"
+#include "sim/simulation.h"
 #include "tests/base/test.h"
 
 enum { POKED = 1, RUNNING = 2 };

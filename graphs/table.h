@@ -1,8 +1,12 @@
-/* The ports of an operator's table. */
-#ifndef WR_GRAPHS_PORT_NAMES_H
-#define WR_GRAPHS_PORT_NAMES_H
+/* The tables of operators and conditions. */
+#ifndef WR_GRAPHS_TABLE_H
+#define WR_GRAPHS_TABLE_H
 
 #include "graphs/report.h"
+
+/* Checks a table before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
+weir_status wr_operator_check(const weir_operator *table);
+weir_status wr_condition_check(const weir_condition *table);
 
 #define WR_PORT_CAPACITY_MAX 65536u
 

@@ -1,6 +1,6 @@
 /* Reads an object by a table of the keys that it may have. */
-#ifndef WR_GRAPHS_FIELDS_H
-#define WR_GRAPHS_FIELDS_H
+#ifndef WR_GRAPHS_FIELD_H
+#define WR_GRAPHS_FIELD_H
 
 #include "graphs/report.h"
 

@@ -1,15 +1,15 @@
-#include "graphs/values.h"
+#include "graphs/parameter.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/status.h"
-#include "graphs/fields.h"
-#include "graphs/json.h"
 #include "base/nearest.h"
-#include "graphs/port_names.h"
+#include "base/status.h"
 #include "base/units.h"
+#include "graphs/field.h"
+#include "graphs/json.h"
+#include "graphs/table.h"
 
 /* One parameter while it is read. */
 struct reading {
@@ -66,7 +66,7 @@ static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
 	return shown;
 }
 
-static void check_bounds(const struct reading *reading, struct wr_place place, int64_t value)
+static void setting_check_bounds(const struct reading *reading, struct wr_place place, int64_t value)
 {
 	const weir_parameter *parameter = reading->setting->parameter;
 	bool open = !parameter->min && !parameter->max;
@@ -85,33 +85,33 @@ static void check_bounds(const struct reading *reading, struct wr_place place, i
 			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
 }
 
-static void read_duration(const struct reading *reading, const struct wr_value *value)
+static void setting_read_duration(const struct reading *reading, const struct wr_value *value)
 {
 	int64_t ns;
 
 	if (wr_field_duration(reading->reports, reading->at, value, true, &ns))
-		check_bounds(reading, value->place, ns);
+		setting_check_bounds(reading, value->place, ns);
 }
 
 /* An integer, or a size. */
-static void read_quantity(const struct reading *reading, const struct wr_value *value)
+static void setting_read_quantity(const struct reading *reading, const struct wr_value *value)
 {
 	const char *wrong;
 	int64_t number;
 
 	if (value->type == WR_INTEGER) {
-		check_bounds(reading, value->place, value->integer);
+		setting_check_bounds(reading, value->place, value->integer);
 		return;
 	}
 	wrong = wr_size_read(value->string, &number);
 	if (!wrong)
-		check_bounds(reading, value->place, number);
+		setting_check_bounds(reading, value->place, number);
 	else
 		wr_report(reading->reports, WR_W_SIZE, reading->at, value->place, WR_SIZE_WRONG,
 			  wr_shown(value->string).text, wrong);
 }
 
-static weir_status copy_string(const struct reading *reading, const struct wr_value *value)
+static weir_status setting_copy_string(const struct reading *reading, const struct wr_value *value)
 {
 	const weir_parameter *parameter = reading->setting->parameter;
 
@@ -122,7 +122,8 @@ static weir_status copy_string(const struct reading *reading, const struct wr_va
 	return reading->setting->string ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-static void read_port(const struct reading *reading, const struct wr_at *at, const struct wr_value *name)
+static void setting_read_port(const struct reading *reading, const struct wr_at *at,
+			      const struct wr_value *name)
 {
 	struct wr_setting *setting = reading->setting;
 	bool input = wr_parameter_is_input(setting->parameter);
@@ -141,7 +142,7 @@ static void read_port(const struct reading *reading, const struct wr_at *at, con
 		setting->ports[setting->port_count++] = (unsigned)port;
 }
 
-static weir_status read_ports(const struct reading *reading, const struct wr_value *value)
+static weir_status setting_read_ports(const struct reading *reading, const struct wr_value *value)
 {
 	size_t count = value->type == WR_ARRAY ? wr_value_count(value) : 1;
 
@@ -152,13 +153,14 @@ static weir_status read_ports(const struct reading *reading, const struct wr_val
 	if (!reading->setting->ports)
 		return WEIR_E_NOMEM;
 	if (value->type == WR_STRING)
-		read_port(reading, reading->at, value);
+		setting_read_port(reading, reading->at, value);
 	for (size_t i = 0; i < wr_value_count(value); i++)
-		read_port(reading, &(struct wr_at){reading->at, NULL, i}, &wr_value_at(value, i)->value);
+		setting_read_port(reading, &(struct wr_at){reading->at, NULL, i},
+				  &wr_value_at(value, i)->value);
 	return WEIR_OK;
 }
 
-static weir_status read_value(const struct reading *reading, const struct wr_value *value)
+static weir_status setting_read_value(const struct reading *reading, const struct wr_value *value)
 {
 	struct wr_setting *setting = reading->setting;
 
@@ -172,26 +174,26 @@ static weir_status read_value(const struct reading *reading, const struct wr_val
 		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
 		return WEIR_OK;
 	case WEIR_TYPE_DURATION:
-		read_duration(reading, value);
+		setting_read_duration(reading, value);
 		return WEIR_OK;
 	case WEIR_TYPE_INT:
 	case WEIR_TYPE_SIZE:
-		read_quantity(reading, value);
+		setting_read_quantity(reading, value);
 		return WEIR_OK;
 	case WEIR_TYPE_STRING:
 	case WEIR_TYPE_CHOICE:
-		return copy_string(reading, value);
+		return setting_copy_string(reading, value);
 	case WEIR_TYPE_INPUT:
 	case WEIR_TYPE_OUTPUT:
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
-		return read_ports(reading, value);
+		return setting_read_ports(reading, value);
 	}
 	return WEIR_OK;
 }
 
 /* Reads the table's default as if the text had it, at the place of the object that lacks it. */
-static weir_status read_fallback(struct reading *reading)
+static weir_status setting_read_fallback(struct reading *reading)
 {
 	const struct wr_values_source *source = reading->source;
 	const weir_parameter *parameter = reading->setting->parameter;
@@ -209,19 +211,19 @@ static weir_status read_fallback(struct reading *reading)
 		return status == WEIR_E_NOMEM ? status : WEIR_OK;
 	wr_value_forget_places(&value);
 	value.place = source->place;
-	status = read_value(reading, &value);
+	status = setting_read_value(reading, &value);
 	wr_value_finish(&value);
 	return status;
 }
 
-static weir_status read_setting(const struct wr_values_source *source, struct wr_reports *reports,
+static weir_status setting_read(const struct wr_values_source *source, struct wr_reports *reports,
 				struct wr_setting *setting)
 {
 	const char *name = setting->parameter->name;
 	struct reading reading = {source, reports, &(struct wr_at){source->at, name, 0}, setting};
 	const struct wr_value *value = source->object ? wr_value_find(source->object, name) : NULL;
 
-	return value ? read_value(&reading, value) : read_fallback(&reading);
+	return value ? setting_read_value(&reading, value) : setting_read_fallback(&reading);
 }
 
 static bool is_parameter(const struct wr_values_source *source, const char *key)
@@ -235,8 +237,8 @@ static bool is_parameter(const struct wr_values_source *source, const char *key)
 	return false;
 }
 
-static void check_key(const struct wr_values_source *source, struct wr_reports *reports,
-		      const struct wr_member *member)
+static void check_parameter_key(const struct wr_values_source *source, struct wr_reports *reports,
+				const struct wr_member *member)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
 	struct wr_offer offer = {.what = "parameter"};
@@ -271,9 +273,9 @@ weir_status wr_values_create(weir_values **out, const struct wr_values_source *s
 	for (size_t i = 0; i < count; i++)
 		values->settings[i].parameter = &parameters[i];
 	for (size_t i = 0; source->object && i < wr_value_count(source->object); i++)
-		check_key(source, reports, wr_value_at(source->object, i));
+		check_parameter_key(source, reports, wr_value_at(source->object, i));
 	for (size_t i = 0; i < count && !status; i++)
-		status = read_setting(source, reports, &values->settings[i]);
+		status = setting_read(source, reports, &values->settings[i]);
 	if (status)
 		wr_values_destroy(values);
 	else
@@ -314,7 +316,7 @@ static const char *const getters[] = {
 	[WEIR_TYPE_OUTPUTS] = "weir_values_count and weir_values_at",
 };
 
-/* An error in the kind's code: wr_values_judge fails its start. Only the first request is recorded. */
+/* An error in the kind's code: wr_values_check fails its start. Only the first request is recorded. */
 static void record_misuse(const weir_values *values, const char *name, const struct wr_setting *setting)
 {
 	weir_values *own = (weir_values *)values;
@@ -330,7 +332,7 @@ static void record_misuse(const weir_values *values, const char *name, const str
 			 getters[setting->parameter->type]);
 }
 
-weir_status wr_values_judge(const weir_values *values)
+weir_status wr_values_check(const weir_values *values)
 {
 	weir_values *own = (weir_values *)values;
 

@@ -1,6 +1,6 @@
 /* The parameter values of one operator or condition, read by weir_values_... */
-#ifndef WR_GRAPHS_VALUES_H
-#define WR_GRAPHS_VALUES_H
+#ifndef WR_GRAPHS_PARAMETER_H
+#define WR_GRAPHS_PARAMETER_H
 
 #include "base/atomic.h"
 #include "graphs/report.h"
@@ -45,7 +45,7 @@ void wr_values_destroy(weir_values *values); /* NULL is fine */
  * Fails with WEIR_E_INVALID if the kind asked for a parameter that its table does not declare, or declares
  * with another type; clears that record. Thread: the one whose call into the kind has just returned.
  */
-weir_status wr_values_judge(const weir_values *values);
+weir_status wr_values_check(const weir_values *values);
 const struct wr_setting *wr_values_setting(const weir_values *values,
 					   const char *name); /* NULL: no such parameter */
 bool wr_parameter_is_input(const weir_parameter *parameter);  /* WEIR_TYPE_INPUT, WEIR_TYPE_INPUTS */

@@ -1,7 +1,11 @@
-/* Green context pools and green contexts of the key "resources". */
+/* The pools of the key "resources": stream pools, green context pools, and green contexts. */
+#include <limits.h>
+
 #include "base/memory.h"
+#include "base/words.h"
 #include "graphs/build.h"
 
+#define STREAMS_MAX    65536 /* of one pool */
 #define PARTITIONS_MAX 256
 #define SMS_MAX        65535
 
@@ -10,6 +14,87 @@ static int64_t read_integer(struct wr_build *build, const struct wr_at *up, cons
 {
 	return wr_field_integer(&build->reports, &(struct wr_at){up, key, 0}, value, min, max, fallback);
 }
+
+/* --- stream pools --- */
+
+/* Gives WR_NO_CONTEXT if no context is named or if there is an error, which is reported. */
+static weir_status find_context(struct wr_build *build, const struct wr_value *name, const struct wr_at *up,
+				uint32_t *out)
+{
+	struct wr_at at = {up, "green_context", 0};
+	struct wr_resource *named = NULL;
+
+	*out = WR_NO_CONTEXT;
+	if (name)
+		named = wr_resource_find(build, name, &at,
+					 1u << WR_GREEN_CONTEXT | 1u << WR_GREEN_CONTEXT_POOL,
+					 "a green_context or a green_context_pool");
+	return named ? wr_resource_context(build, named, out) : WEIR_OK;
+}
+
+static void check_in_context(struct wr_build *build, struct wr_plan_stream_pool *pool,
+			     const struct wr_value *flags, const struct wr_value *device,
+			     const struct wr_at *at)
+{
+	int there = wr_plan_context_device(build->plan, pool->green_context);
+
+	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
+		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "flags", 0}, flags->place,
+			  "streams of a green context are always non_blocking: remove \"flags\"");
+	if (there >= 0 && device && device->integer != there)
+		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "device", 0},
+			  device->place, "is %lld, but green context '%s' is on device %d: remove \"device\"",
+			  (long long)device->integer,
+			  wr_shown(build->plan->green_contexts[pool->green_context].name).text, there);
+	if (there >= 0)
+		pool->device = there;
+}
+
+static void read_pool_sizes(struct wr_build *build, struct wr_plan_stream_pool *pool,
+			    const struct wr_value *reserved, const struct wr_value *max,
+			    const struct wr_at *at)
+{
+	pool->reserved_size = (uint32_t)read_integer(build, at, "reserved_size", reserved, 0, STREAMS_MAX, 1);
+	pool->max_size = (uint32_t)read_integer(build, at, "max_size", max, 0, STREAMS_MAX, 0);
+	if (pool->max_size && pool->reserved_size > pool->max_size)
+		wr_report(&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "reserved_size", 0},
+			  reserved->place, "is %u, but max_size is %u: raise max_size, or reserve fewer",
+			  pool->reserved_size, pool->max_size);
+}
+
+weir_status wr_build_stream_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at)
+{
+	enum { TYPE, DEVICE, FLAGS, PRIORITY, RESERVED, MAX, CONTEXT, DEFAULT, KEYS };
+	static const struct wr_field fields[KEYS + 1] = {
+		[TYPE] = {"type", WR_STRING, true},
+		[DEVICE] = {"device", WR_INTEGER, false},
+		[FLAGS] = {"flags", WR_STRING, false},
+		[PRIORITY] = {"priority", WR_INTEGER, false},
+		[RESERVED] = {"reserved_size", WR_INTEGER, false},
+		[MAX] = {"max_size", WR_INTEGER, false},
+		[CONTEXT] = {"green_context", WR_STRING, false},
+		[DEFAULT] = {"default", WR_BOOL, false},
+	};
+	struct wr_plan_stream_pool *pool = &build->plan->stream_pools[resource->index];
+	const struct wr_value *found[KEYS];
+	weir_status status;
+	int flags = 0;
+
+	wr_fields_read(&build->reports, at, &resource->member->value, "a stream_pool", fields, found);
+	pool->device = (int)read_integer(build, at, "device", found[DEVICE], 0, WR_DEVICE_MAX, 0);
+	pool->priority = (int)read_integer(build, at, "priority", found[PRIORITY], INT_MIN, INT_MAX, 0);
+	if (found[FLAGS])
+		flags = wr_field_choice(&build->reports, &(struct wr_at){at, "flags", 0}, found[FLAGS],
+					"non_blocking|blocking");
+	pool->flags = flags == 1 ? WEIR_STREAM_POOL_BLOCKING : 0;
+	read_pool_sizes(build, pool, found[RESERVED], found[MAX], at);
+	status = find_context(build, found[CONTEXT], at, &pool->green_context);
+	if (!status && pool->green_context != WR_NO_CONTEXT)
+		check_in_context(build, pool, found[FLAGS], found[DEVICE], at);
+	return status;
+}
+
+/* --- green contexts --- */
 
 /* Returns the number of partitions; 0 if there is an error, which is reported. */
 static size_t partition_count(struct wr_build *build, const struct wr_at *up, const struct wr_value *sizes,

@@ -1,4 +1,4 @@
-#include "graphs/fields.h"
+#include "graphs/field.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +40,9 @@ static const struct wr_field *field_of(const struct wr_field *fields, const char
 	return NULL;
 }
 
-static void report_unknown(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,
-			   const char *what, const struct wr_field *fields)
+static void report_unknown_key(struct wr_reports *reports, const struct wr_at *at,
+			       const struct wr_member *member, const char *what,
+			       const struct wr_field *fields)
 {
 	struct wr_nearest nearest = {.wanted = member->key};
 	struct wr_offer offer = {.what = "key"};
@@ -64,15 +65,15 @@ bool wr_is_comment(struct wr_reports *reports, const struct wr_at *at, const str
 	return true;
 }
 
-static void read_member(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,
-			const char *what, const struct wr_field *fields, const struct wr_value **found)
+static void field_read(struct wr_reports *reports, const struct wr_at *at, const struct wr_member *member,
+		       const char *what, const struct wr_field *fields, const struct wr_value **found)
 {
 	const struct wr_field *field = field_of(fields, member->key);
 
 	if (!field && wr_is_comment(reports, at, member))
 		return;
 	if (!field)
-		report_unknown(reports, at, member, what, fields);
+		report_unknown_key(reports, at, member, what, fields);
 	else if (!field->types)
 		wr_report(reports, WR_W_UNSUPPORTED, at, member->place,
 			  "'%s' is not supported in this version: remove it", field->name);
@@ -87,7 +88,7 @@ void wr_fields_read(struct wr_reports *reports, const struct wr_at *at, const st
 		found[i] = NULL;
 	for (size_t i = 0; i < wr_value_count(object); i++) {
 		const struct wr_member *member = wr_value_at(object, i);
-		read_member(reports, &(struct wr_at){at, member->key, 0}, member, what, fields, found);
+		field_read(reports, &(struct wr_at){at, member->key, 0}, member, what, fields, found);
 	}
 	for (; fields->name; fields++)
 		if (fields->required && wr_value_index(object, fields->name) == WR_NO_INDEX)
