@@ -44,7 +44,7 @@ static void a_description_that_changes_is_planned_again(void **state)
 	assert_int_equal(weir_description_put(description, "/name", "\"other\""), WEIR_OK);
 	assert_null(description->checked);
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
-	assert_int_equal(weir_description_set(description, "a.count=3"), WEIR_OK);
+	assert_int_equal(weir_description_set(description, "a.bytes=3"), WEIR_OK);
 	assert_null(description->checked);
 	assert_int_equal(wr_description_plan(&plan, NULL, description), WEIR_OK);
 	assert_string_equal(plan->name, "other");
