@@ -124,7 +124,7 @@ static weir_status begin_internal(weir_entity *entity)
 
 	if (entity->own.entered)
 		return WEIR_OK;
-	wr_stream_begin(entity->stream);
+	wr_stream_begin_tick(entity->stream);
 	internal->used = true;
 	if (before.stream != internal->last.stream)
 		status = weir_stream_wait(entity->stream, before);

@@ -35,7 +35,7 @@ void wr_release_leftovers(weir_scheduler *scheduler)
 		if (entity->wait.token)
 			wr_signal_cancel(graph->system, entity->wait.token);
 		if (entity->wait.refused)
-			wr_signal_leave(graph->system, entity->id);
+			wr_signal_leave_fifo(graph->system, entity->id);
 		entity->wait.token = 0;
 		entity->wait.refused = false;
 		entity->wait.fence_count = 0;
@@ -442,7 +442,7 @@ void wr_finish_run(weir_scheduler *scheduler)
 	wr_graph_close_streams(graph);
 	if (graph->system) {
 		wr_system_run_deferred_frees(graph->system, true);
-		wr_system_run(graph->system, false);
+		wr_system_set_running(graph->system, false);
 	}
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)

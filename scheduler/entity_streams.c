@@ -313,7 +313,8 @@ static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence 
 	return status ? status : fence_emitted(entity, place, fence);
 }
 
-/* wr_stream_begin: from here the stream's live reference keeps the run open, no longer the worker's alone. */
+/* wr_stream_begin_tick: from here the stream's live reference keeps the run open, no longer the worker's
+ * alone. */
 static weir_status fence_stream(weir_entity *entity, size_t place)
 {
 	struct wr_own_stream *own = &entity->own.items[place];
@@ -323,7 +324,7 @@ static weir_status fence_stream(weir_entity *entity, size_t place)
 	if (!has_unfenced_work(own))
 		return WEIR_OK;
 	own->used = true; /* so that a failed call is repeated */
-	wr_stream_begin(own->stream);
+	wr_stream_begin_tick(own->stream);
 	status = weir_stream_record(own->stream, &own->last);
 	own->ended = !status;
 	return status ? status : fence_payloads(entity, place, own->last);

@@ -152,7 +152,7 @@ static void flight_update_items(weir_entity *entity)
 	uint64_t items = 0;
 
 	for (size_t i = 0; i < entity->own.count; i++)
-		items += wr_stream_take_items(entity->own.items[i].stream);
+		items += wr_stream_take_operations(entity->own.items[i].stream);
 	if (items < flight->items && flight->done < flight->largest)
 		return;
 	flight->items = items;

@@ -70,7 +70,7 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
 	cancel_token(scheduler, &entity->wait);
 	if (entity->wait.refused)
-		wr_signal_leave(scheduler->graph->system, entity->id);
+		wr_signal_leave_fifo(scheduler->graph->system, entity->id);
 	entity->wait.refused = false;
 }
 

@@ -295,7 +295,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 
 	set_starting(scheduler, true);
 	scheduler->graph->blamed = NULL;
-	wr_system_run(scheduler->graph->system, true);
+	wr_system_set_running(scheduler->graph->system, true);
 	status = wr_loop_activate(&scheduler->loop, true);
 	if (!status)
 		status = prepare_run(scheduler);
@@ -309,7 +309,7 @@ weir_status wr_start_run(weir_scheduler *scheduler)
 		if (scheduler->graph->blamed && !scheduler->culprit)
 			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);
-		wr_system_run(scheduler->graph->system, false);
+		wr_system_set_running(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome,
 						    .status = status,
 						    .text = scheduler->text,

@@ -131,7 +131,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
 	if (!wr_load(&scheduler->undone) || only_streams_work(scheduler))
-		status = wr_system_expect(system);
+		status = wr_system_arm_kicks(system);
 	if (status) {
 		wr_fail_run(scheduler, NULL, status);
 		return now;

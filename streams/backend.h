@@ -4,8 +4,8 @@
  *
  * Rules for every entry: the backend sets the text of a failure. WEIR_E_DEVICE means that the device is lost
  * for good (sticky); any other failure concerns that call alone; WEIR_E_BUSY sets no text. No lock of this
- * room is held during a call. After WEIR_E_DEVICE only ..._destroy, release, close, quiet and enter are
- * called, and record and query while it is not quiet.
+ * room is held during a call. After WEIR_E_DEVICE only ..._destroy, release, close, stopped and enter are
+ * called, and record and query while it has not stopped.
  */
 #ifndef WR_STREAMS_BACKEND_H
 #define WR_STREAMS_BACKEND_H
@@ -28,7 +28,7 @@ struct wr_backend {
 	/* `partition`: from partitions_create, or NULL for the whole device */
 	weir_status (*stream_create)(void *self, int device, unsigned flags, int priority, void *partition,
 				     void **out);
-	/* only a drained stream, or one of a device that is lost and quiet */
+	/* only a drained stream, or one of a device that is lost and stopped */
 	void (*stream_destroy)(void *self, void *stream);
 	/* the device's legacy default stream; never destroyed */
 	weir_status (*stream_default)(void *self, int device, void **out);
@@ -74,7 +74,7 @@ struct wr_backend {
 	weir_status (*alloc)(void *self, int device, size_t bytes, void **out);
 	void (*release)(void *self, int device, void *memory);
 
-	bool (*quiet)(void *self); /* after WEIR_E_DEVICE: true if the device no longer touches memory */
+	bool (*stopped)(void *self); /* after WEIR_E_DEVICE: true if the device no longer touches memory */
 	/* runs fn on a thread or fiber that may block; NULL: on the calling one */
 	void (*enter)(void *self, void (*fn)(void *arg), void *arg);
 };

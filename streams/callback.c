@@ -1,7 +1,7 @@
 /*
  * Signals by host callback (G2, G3). `callback` uses a signal stream, a native stream that waits for the
  * fences and carries one signal at a time; `callback_inline` uses the stream on which all the fences were
- * recorded. wr_signal_expect arms one for the loop.
+ * recorded. wr_signal_arm_kick arms one for the loop.
  *
  * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
  * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. The callback
@@ -10,9 +10,9 @@
  * that may already wait for a fence goes to the draining list.
  *
  * An inline callback must not be captured into a user's CUDA graph (G3). It is therefore enqueued only on a
- * stream whose native handle was never given out: the arming thread increments `entering`, then reads
- * `exposed`; the call that gives the handle out sets `exposed`, then waits for `entering` to be 0 (all
- * seq_cst).
+ * stream whose native handle was never given out: the arming thread increments `arming_inline`, then reads
+ * `native_given`; the call that gives the handle out sets `native_given`, then waits for `arming_inline` to
+ * be 0 (all seq_cst).
  *
  * No lock is held in a call of the backend; signals->lock guards the claim alone. If enqueueing fails while
  * the system fails, the thread that ends the token owns the signal.
@@ -210,7 +210,7 @@ static weir_status callback_enqueue(struct wr_system *system, void *native, stru
 		note_enqueued(signal, token);
 	if (!status)
 		*out = token;
-	wr_system_added(system);
+	wr_watch_wake(system);
 	return status;
 }
 
@@ -244,7 +244,7 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 		status = wr_fence_find(system, fences[i], &stream);
 		if (!status && stream && fences[i].value > wr_load(&stream->completed))
 			status = wr_device_wait(system, signal_stream->device, signal_stream->native,
-						wr_stream_point(stream, fences[i].value)->event);
+						wr_stream_event(stream, fences[i].value)->native);
 	}
 	return status;
 }
@@ -259,33 +259,33 @@ static bool signal_stream_write_flag(struct wr_system *system, struct wr_signal_
 				     signal_stream->word, signal_stream->flag_value);
 }
 
-static void order_unclaim(struct wr_signals *signals, const struct wr_order *order)
+static void place_release(struct wr_signals *signals, const struct wr_signal_request *request)
 {
 	wr_mutex_lock(&signals->lock);
-	if (order->bounded)
-		signals->outstanding[order->device]--;
+	if (request->bounded)
+		signals->outstanding[request->device]--;
 	wr_mutex_unlock(&signals->lock);
 }
 
 static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
-					struct wr_order *order, wr_token *out)
+					struct wr_signal_request *request, wr_token *out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
 	weir_status status = WEIR_OK;
 
-	if (!order->signal_stream)
-		status = wr_signal_stream_make(system, order->device, &order->signal_stream);
+	if (!request->signal_stream)
+		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
 	if (!status)
-		status = signal_stream_wait(system, order->signal_stream, order->fences, order->count);
+		status = signal_stream_wait(system, request->signal_stream, request->fences, request->count);
 	if (!status)
-		order->proven = signal_stream_write_flag(system, order->signal_stream);
+		request->proven = signal_stream_write_flag(system, request->signal_stream);
 	if (!status)
-		status = wr_signal_make(system, waker, order, &signal);
+		status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
-		return callback_enqueue(system, order->signal_stream->native, signal, out);
-	signal_stream_detach(system, order->signal_stream);
-	order_unclaim(signals, order);
+		return callback_enqueue(system, request->signal_stream->native, signal, out);
+	signal_stream_detach(system, request->signal_stream);
+	place_release(signals, request);
 	return status;
 }
 
@@ -293,21 +293,21 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
  * Claims a place within the bound and a ready signal stream, or enters the FIFO of refused entities
  * (WEIR_E_BUSY). Sets *dropped if the entity left the FIFO: the caller must drop the reference held there.
  */
-static weir_status order_claim(struct wr_signals *signals, struct wr_order *order, struct wr_waker *waker,
-			       bool *dropped)
+static weir_status place_claim(struct wr_signals *signals, struct wr_signal_request *request,
+			       struct wr_waker *waker, bool *dropped)
 {
 	weir_status status = WEIR_OK;
 	bool entered = false;
 
 	wr_mutex_lock(&signals->lock);
-	if (order->bounded && signals->outstanding[order->device] >= signals->bound) {
-		status = wr_refused_enter_locked(signals, order->entity, order->device, &entered);
+	if (request->bounded && signals->outstanding[request->device] >= signals->bound) {
+		status = wr_refused_enter_locked(signals, request->entity, request->device, &entered);
 	} else {
-		signals->outstanding[order->device] += order->bounded;
-		if (!order->inlined)
-			order->signal_stream =
-				wr_signal_stream_pop_locked(&signals->signal_streams, order->device);
-		*dropped = order->bounded && wr_refused_leave_locked(signals, order->entity);
+		signals->outstanding[request->device] += request->bounded;
+		if (!request->is_inline)
+			request->signal_stream =
+				wr_signal_stream_pop_locked(&signals->signal_streams, request->device);
+		*dropped = request->bounded && wr_refused_leave_locked(signals, request->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
 		waker->take(waker); /* under the lock: another thread may drop it right after */
@@ -315,15 +315,15 @@ static weir_status order_claim(struct wr_signals *signals, struct wr_order *orde
 	return status;
 }
 
-/* order_claim, and drops the reference of an entry that left the FIFO. */
-static weir_status order_claim_for_run(struct wr_system *system, struct wr_waker *waker,
-				       struct wr_order *order)
+/* place_claim, and drops the reference of an entry that left the FIFO. */
+static weir_status place_claim_for_run(struct wr_system *system, struct wr_waker *waker,
+				       struct wr_signal_request *request)
 {
 	bool dropped = false;
-	weir_status status = order_claim(&system->signals, order, waker, &dropped);
+	weir_status status = place_claim(&system->signals, request, waker, &dropped);
 
 	if (status == WEIR_E_BUSY)
-		wr_system_added(system);
+		wr_watch_wake(system);
 	if (!status && dropped)
 		waker->drop(waker);
 	return status;
@@ -340,15 +340,15 @@ static weir_status find_waker(struct wr_system *system, struct wr_waker **out)
 weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			  wr_token *out)
 {
-	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .bounded = true};
+	struct wr_signal_request request = {.entity = entity, .fences = fences, .count = n, .bounded = true};
 	struct wr_waker *waker;
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = fences_check(system, fences, n, &order.device);
+		status = fences_check(system, fences, n, &request.device);
 	if (!status)
-		status = order_claim_for_run(system, waker, &order);
-	return status ? status : arm_on_signal_stream(system, waker, &order, out);
+		status = place_claim_for_run(system, waker, &request);
+	return status ? status : arm_on_signal_stream(system, waker, &request, out);
 }
 
 /* --- on the stream itself --- */
@@ -379,71 +379,72 @@ static weir_status find_common_stream(struct wr_system *system, const weir_fence
 }
 
 /*
- * While the callback is outstanding `inlined` keeps the stream's id from being recycled: watch.c queries
- * later fences of that id.
+ * While the callback is outstanding `inline_callbacks` keeps the stream's id from being recycled: watch.c
+ * queries later fences of that id.
  */
-static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker, struct wr_order *order,
-				 wr_token *out)
+static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker,
+				 struct wr_signal_request *request, wr_token *out)
 {
-	weir_stream *stream = order->stream;
+	weir_stream *stream = request->stream;
 	struct wr_signal *signal;
 	weir_status status;
 
-	wr_fetch_add(&stream->inlined, 1);
-	status = wr_signal_make(system, waker, order, &signal);
+	wr_fetch_add(&stream->inline_callbacks, 1);
+	status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
 		return callback_enqueue(system, wr_load(&stream->native), signal, out);
-	wr_fetch_sub(&stream->inlined, 1);
-	order_unclaim(&system->signals, order);
+	wr_fetch_sub(&stream->inline_callbacks, 1);
+	place_release(&system->signals, request);
 	return status;
 }
 
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			     wr_token *out)
 {
-	struct wr_order order = {
-		.entity = entity, .fences = fences, .count = n, .bounded = true, .inlined = true};
+	struct wr_signal_request request = {
+		.entity = entity, .fences = fences, .count = n, .bounded = true, .is_inline = true};
 	struct wr_waker *waker;
 	weir_stream *root;
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = find_common_stream(system, fences, n, &order.stream);
-	if (status || !order.stream)
+		status = find_common_stream(system, fences, n, &request.stream);
+	if (status || !request.stream)
 		return status ? status : WEIR_E_UNSUPPORTED;
-	order.device = order.stream->spec.device;
-	root = wr_load(&order.stream->root);
-	wr_fetch_add(&root->entering, 1);
-	status = wr_load(&root->exposed) ? WEIR_E_UNSUPPORTED : order_claim_for_run(system, waker, &order);
+	request.device = request.stream->spec.device;
+	root = wr_load(&request.stream->root);
+	wr_fetch_add(&root->arming_inline, 1);
+	status = wr_load(&root->native_given) ? WEIR_E_UNSUPPORTED
+					      : place_claim_for_run(system, waker, &request);
 	if (!status)
-		status = arm_on_stream(system, waker, &order, out);
-	wr_fetch_sub(&root->entering, 1);
+		status = arm_on_stream(system, waker, &request, out);
+	wr_fetch_sub(&root->arming_inline, 1);
 	return status;
 }
 
 /* --- for the loop --- */
 
 /* Not counted against the bound: there is at most one for the last fence of each stream. */
-weir_status wr_signal_expect(weir_stream *stream)
+weir_status wr_signal_arm_kick(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
-	struct wr_order order = {.entity = WR_NO_ENTITY,
-				 .fences = &fence,
-				 .count = 1,
-				 .device = stream->spec.device,
-				 .stream = stream};
+	struct wr_signal_request request = {.entity = WR_NO_ENTITY,
+					    .fences = &fence,
+					    .count = 1,
+					    .device = stream->spec.device,
+					    .stream = stream};
 	bool dropped = false;
 	wr_token token;
 	weir_status status;
 
-	if (!waker || stream->expected == fence.value)
+	if (!waker || stream->kick_value == fence.value)
 		return WEIR_OK;
-	order_claim(&system->signals, &order, waker, &dropped);
-	status = arm_on_signal_stream(system, waker, &order, &token);
+	place_claim(&system->signals, &request, waker, &dropped);
+	status = arm_on_signal_stream(system, waker, &request, &token);
 	if (!status)
-		stream->expected = fence.value;
+		stream->kick_value = fence.value;
 	return status;
 }
 
@@ -475,7 +476,7 @@ static void signal_stream_return(struct wr_system *system, struct wr_signal_stre
 void wr_system_collect(struct wr_system *system)
 {
 	struct wr_signal *list = signals_reverse(wr_exchange(&system->signals.fired, NULL));
-	bool expected = false;
+	bool any_kick = false;
 
 	while (list) {
 		struct wr_signal *signal = list;
@@ -484,11 +485,11 @@ void wr_system_collect(struct wr_system *system)
 
 		list = signal->next;
 		signal_stream_return(system, wr_signal_release(signal));
-		wr_signals_offer(system, device);
+		wr_refused_poke_bounded(system, device);
 		if (stream)
 			wr_stream_idle(stream);
-		expected |= stream != NULL;
+		any_kick |= stream != NULL;
 	}
-	if (expected)
+	if (any_kick)
 		wr_system_run_deferred_frees(system, false);
 }

@@ -26,7 +26,7 @@ static bool entry_complete(struct wr_system *system, const struct wr_deferred_fr
 	if (WR_BUG(PAYLOAD_EARLY))
 		return true;
 	for (size_t i = 0; i < entry->count; i++)
-		if (!wr_fence_over(system, entry->fences[i]))
+		if (!wr_fence_may_free(system, entry->fences[i]))
 			return false;
 	return true;
 }
@@ -63,7 +63,7 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 	wr_mutex_lock(&system->deferred_frees.lock);
 	entry_put_locked(system, entry, false);
 	wr_mutex_unlock(&system->deferred_frees.lock);
-	wr_system_added(system);
+	wr_watch_wake(system);
 	return false;
 }
 
@@ -161,7 +161,7 @@ static bool list_process(struct wr_system *system, struct wr_waker *waker, bool 
 	return incomplete;
 }
 
-bool wr_deferred_frees_look(struct wr_system *system, bool destructors)
+bool wr_deferred_frees_process(struct wr_system *system, bool destructors)
 {
 	struct wr_waker *waker;
 	bool incomplete;
@@ -169,19 +169,19 @@ bool wr_deferred_frees_look(struct wr_system *system, bool destructors)
 	if (!wr_load(&system->deferred_frees.count) &&
 	    !(destructors && wr_system_deferred_frees_ready(system)))
 		return false;
-	waker = wr_system_enter(system);
+	waker = wr_waker_enter(system);
 	incomplete = list_process(system, waker, false, destructors);
 	if (destructors && wr_system_deferred_frees_ready(system))
 		list_process(system, waker, true, true);
-	wr_system_leave(system);
+	wr_waker_leave(system);
 	return incomplete;
 }
 
 /* The watch may have stopped because it found the list empty while it was taken: restart it. */
 void wr_system_run_deferred_frees(struct wr_system *system, bool destructors)
 {
-	if (wr_deferred_frees_look(system, destructors))
-		wr_system_added(system);
+	if (wr_deferred_frees_process(system, destructors))
+		wr_watch_wake(system);
 }
 
 static size_t drop_refs_locked(struct wr_deferred_free *entry)

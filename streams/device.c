@@ -157,7 +157,7 @@ void wr_device_select(struct wr_system *system, int device)
 
 bool wr_device_lost(struct wr_system *system)
 {
-	return wr_system_failed(system) && system->backend->quiet(system->native);
+	return wr_system_failed(system) && system->backend->stopped(system->native);
 }
 
 weir_status wr_device_alloc(struct wr_system *system, int device, size_t bytes, void **out)

@@ -39,7 +39,7 @@ static int64_t busy_since(weir_stream *stream)
 	uint64_t seen = wr_load(&stream->completed);
 
 	if (wr_load(&stream->submitted) > seen)
-		return wr_load_relaxed(&wr_stream_point(stream, seen + 1)->at);
+		return wr_load_relaxed(&wr_stream_event(stream, seen + 1)->recorded_at);
 	return wr_load(&stream->dirty) ? INT64_MAX : -1;
 }
 
@@ -122,11 +122,11 @@ void wr_failure_announce(struct wr_system *system, const char *what)
 
 	report_write(system, what);
 	wr_store(&system->failed, true);
-	waker = wr_system_enter(system);
+	waker = wr_waker_enter(system);
 	signals_fail(system, waker);
 	if (waker)
 		waker->kick(waker);
-	wr_system_leave(system);
+	wr_waker_leave(system);
 }
 
 /* --- queries --- */
@@ -150,7 +150,7 @@ bool wr_system_check_health(struct wr_system *system)
 	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
 		const struct wr_event_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);
 
-		wr_device_query(system, ring->points[0].event);
+		wr_device_query(system, ring->events[0].native);
 	}
 	return !wr_system_failed(system);
 }

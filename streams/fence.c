@@ -20,18 +20,18 @@
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first)
 {
 	struct wr_system *system = stream->system;
-	struct wr_event_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->points);
+	struct wr_event_ring *ring = wr_alloc(1, sizeof *ring + size * sizeof *ring->events);
 
 	if (!ring)
 		return NULL;
 	ring->first = first;
 	for (ring->size = 0; ring->size < size; ring->size++)
-		if (wr_device_event_create(system, stream->spec.device, &ring->points[ring->size].event))
+		if (wr_device_event_create(system, stream->spec.device, &ring->events[ring->size].native))
 			break;
 	if (ring->size == size)
 		return ring;
 	while (ring->size)
-		wr_device_event_destroy(system, ring->points[--ring->size].event);
+		wr_device_event_destroy(system, ring->events[--ring->size].native);
 	wr_free(ring);
 	return NULL;
 }
@@ -44,25 +44,25 @@ void wr_event_rings_free(weir_stream *stream)
 		struct wr_event_ring *older = ring->older;
 
 		for (uint64_t i = 0; i < ring->size; i++)
-			wr_device_event_destroy(stream->system, ring->points[i].event);
+			wr_device_event_destroy(stream->system, ring->events[i].native);
 		wr_free(ring);
 		ring = older;
 	}
 }
 
-struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point)
+struct wr_event *wr_stream_event(weir_stream *stream, uint64_t point)
 {
 	struct wr_event_ring *ring = wr_load_acquire(&stream->ring);
 
 	while (point < ring->first)
 		ring = ring->older;
-	return &ring->points[point % ring->size];
+	return &ring->events[point % ring->size];
 }
 
 /* Needs a write for this very value: that of a later value may come long after this one is complete. */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t point)
 {
-	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_point(stream, point)->flag_value);
+	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_event(stream, point)->has_flag);
 }
 
 /* --- lookup --- */
@@ -118,7 +118,7 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 
 /* --- queries --- */
 
-void wr_stream_saw(weir_stream *stream, uint64_t point)
+void wr_stream_note_complete(weir_stream *stream, uint64_t point)
 {
 	uint64_t seen = wr_load(&stream->completed);
 
@@ -138,13 +138,14 @@ void wr_stream_saw(weir_stream *stream, uint64_t point)
 static bool flag_answers(weir_stream *stream, uint64_t point, weir_status *status)
 {
 	_Atomic uint32_t *word = wr_load(&stream->word);
-	struct wr_point *place = wr_stream_point(stream, point);
+	struct wr_event *event = wr_stream_event(stream, point);
 
 	if (!word || wr_load(&stream->flag_value) < point)
 		return false;
 	if ((int32_t)(wr_load(word) - (uint32_t)point) >= 0)
 		return true;
-	if (!wr_stream_has_flag(stream, point) || wr_now() - wr_load_relaxed(&place->at) >= FLAG_TIMEOUT)
+	if (!wr_stream_has_flag(stream, point) ||
+	    wr_now() - wr_load_relaxed(&event->recorded_at) >= FLAG_TIMEOUT)
 		return false;
 	*status = WEIR_E_BUSY;
 	return true;
@@ -153,19 +154,19 @@ static bool flag_answers(weir_stream *stream, uint64_t point, weir_status *statu
 static weir_status stream_query(weir_stream *stream, uint64_t point)
 {
 	struct wr_system *system = stream->system;
-	struct wr_point *place = wr_stream_point(stream, point);
+	struct wr_event *event = wr_stream_event(stream, point);
 	weir_status status = WEIR_OK;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	if (flag_answers(stream, point, &status))
 		;
-	else if (wr_load(&place->point) == point)
-		status = wr_device_query(system, place->event);
-	if (status == WEIR_E_BUSY && wr_load(&place->point) != point)
+	else if (wr_load(&event->value) == point)
+		status = wr_device_query(system, event->native);
+	if (status == WEIR_E_BUSY && wr_load(&event->value) != point)
 		status = WEIR_OK;
 	if (!status)
-		wr_stream_saw(stream, point);
+		wr_stream_note_complete(stream, point);
 	return status;
 }
 
@@ -192,18 +193,18 @@ bool wr_fence_seen(struct wr_system *system, weir_fence fence)
  * work may still run. On a lost device nothing completes any more, so it is enough that nothing runs there.
  * If the system failed while its device goes on (a lost callback), the device is queried all the same.
  */
-bool wr_fence_over(struct wr_system *system, weir_fence fence)
+bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 {
 	weir_status status = wr_fence_query(system, fence);
-	struct wr_point *place;
+	struct wr_event *event;
 	weir_stream *stream;
 
 	if (status != WEIR_E_DEVICE)
 		return !status || status == WEIR_E_INVALID;
 	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
 		return true;
-	place = wr_stream_point(stream, fence.value);
-	return wr_load(&place->point) != fence.value || !wr_device_query(system, place->event);
+	event = wr_stream_event(stream, fence.value);
+	return wr_load(&event->value) != fence.value || !wr_device_query(system, event->native);
 }
 
 /* --- a place for a new value --- */
@@ -220,15 +221,15 @@ static bool value_complete(weir_stream *stream, uint64_t point)
  * NULL if that is pending or the device failed. A query costs as much as a record, so the value half a ring
  * later is queried first: if that is complete, half a ring of places is free.
  */
-static struct wr_point *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
+static struct wr_event *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
 {
-	struct wr_point *place = &ring->points[point % ring->size];
-	uint64_t old = wr_load(&place->point);
+	struct wr_event *event = &ring->events[point % ring->size];
+	uint64_t old = wr_load(&event->value);
 
 	if (!old || old == point || old <= wr_load(&stream->completed))
-		return place;
+		return event;
 	if (value_complete(stream, old + ring->size / 2) || value_complete(stream, old))
-		return place;
+		return event;
 	return NULL;
 }
 
@@ -258,15 +259,15 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
 }
 
-struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point)
+struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t point)
 {
 	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
-	struct wr_point *place = ring_free_place(stream, ring, point);
+	struct wr_event *event = ring_free_place(stream, ring, point);
 
-	if (place || wr_system_failed(stream->system))
-		return place;
+	if (event || wr_system_failed(stream->system))
+		return event;
 	larger = ring_enlarge(stream, ring->size * 2, point);
-	return larger ? &larger->points[point % larger->size] : NULL;
+	return larger ? &larger->events[point % larger->size] : NULL;
 }
 
 /* --- waiting --- */
@@ -300,14 +301,14 @@ weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t un
 const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_t *age_ns)
 {
 	weir_stream *stream;
-	struct wr_point *place;
+	struct wr_event *event;
 
 	if (age_ns)
 		*age_ns = 0;
 	if (wr_fence_find(system, fence, &stream) || !stream)
 		return "?";
-	place = wr_stream_point(stream, fence.value);
-	if (age_ns && wr_load(&place->point) == fence.value)
-		*age_ns = wr_now() - wr_load_relaxed(&place->at);
+	event = wr_stream_event(stream, fence.value);
+	if (age_ns && wr_load(&event->value) == fence.value)
+		*age_ns = wr_now() - wr_load_relaxed(&event->recorded_at);
 	return wr_load(&stream->owner);
 }

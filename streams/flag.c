@@ -82,7 +82,7 @@ static weir_status stream_give_word(weir_stream *stream)
 	return WEIR_OK;
 }
 
-weir_status wr_flag_open(weir_stream *stream)
+weir_status wr_flag_give_word(weir_stream *stream)
 {
 	return wr_load(&stream->system->flag_words.on) ? stream_give_word(stream) : WEIR_OK;
 }
@@ -149,7 +149,7 @@ weir_status wr_flag_write(weir_stream *stream)
 	status = wr_device_write_flag(system, stream->spec.device, wr_load(&stream->native),
 				      wr_load(&stream->word), (uint32_t)point);
 	if (!status) {
-		wr_store(&wr_stream_point(stream, point)->flag_value, true);
+		wr_store(&wr_stream_event(stream, point)->has_flag, true);
 		wr_store(&stream->flag_value, point);
 	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;

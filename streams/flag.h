@@ -35,6 +35,6 @@ void wr_flag_words_finish(struct wr_system *system);
  */
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out);
 /* Gives the stream a word if flags are on. Called before the stream is visible to other threads. */
-weir_status wr_flag_open(weir_stream *stream);
+weir_status wr_flag_give_word(weir_stream *stream);
 
 #endif

@@ -41,7 +41,7 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 	stream->pool = kind->pool;
 	stream->wrapped = kind->wrapped;
 	wr_store(&stream->root, kind->root ? kind->root : stream);
-	wr_store(&stream->exposed, kind->wrapped);
+	wr_store(&stream->native_given, kind->wrapped);
 	if (!kind->root && !kind->wrapped)
 		status = native_create(stream, kind);
 	if (!status) {
@@ -50,7 +50,7 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status)
-		status = wr_flag_open(stream);
+		status = wr_flag_give_word(stream);
 	if (!status)
 		status = wr_table_enter(stream, kind, owner);
 	if (status)
@@ -130,18 +130,18 @@ static weir_status open_shared(weir_stream *root, const char *owner, weir_stream
 	weir_status status = open_kind(root->system, &kind, owner, out);
 
 	if (status)
-		wr_table_count_out(root);
+		wr_table_drop_sharer(root);
 	return status;
 }
 
 weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out)
 {
-	return open_shared(wr_table_count_in(stream), owner, out);
+	return open_shared(wr_table_add_sharer(stream), owner, out);
 }
 
 weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char *owner, weir_stream **out)
 {
-	weir_stream *root = wr_table_count_in_by_id(system, id);
+	weir_stream *root = wr_table_add_sharer_by_id(system, id);
 
 	return root ? open_shared(root, owner, out) : WEIR_E_CLOSED;
 }
@@ -178,11 +178,11 @@ weir_status wr_stream_default(struct wr_system *system, int device, const char *
  */
 static void live_ref_drop(weir_stream *stream)
 {
-	struct wr_waker *waker = wr_system_enter(stream->system);
+	struct wr_waker *waker = wr_waker_enter(stream->system);
 
 	if (waker)
 		wr_stream_drop_ref(stream, waker);
-	wr_system_leave(stream->system);
+	wr_waker_leave(stream->system);
 }
 
 /* Records one more point for work that was enqueued after the last record, so that it is waited for. */
@@ -194,13 +194,13 @@ void wr_stream_close(weir_stream *stream)
 	if (!stream)
 		return;
 	pool = stream->pool;
-	stream->begun = false; /* the record below takes no live reference */
+	stream->in_tick = false; /* the record below takes no live reference */
 	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
 	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
 	live_ref_drop(stream);
 	if (wr_table_close(stream) && pool)
-		wr_stream_pool_gave_back(pool);
+		wr_stream_pool_uncount(pool);
 }
 
 /* Work that the caller enqueued and did not record is not waited for. */

@@ -7,7 +7,7 @@
  * failed or the run is over, and as its last step stores it in `ended`. So a signal is in one place at any
  * time, and is recycled once.
  *
- * There is no lock. `looking` is the right to poll, taken and returned by exchanges, which pass the list from
+ * There is no lock. `polling` is the right to poll, taken and returned by exchanges, which pass the list from
  * one poller to the next; a thread that finds it taken returns. `armed` grows before the signal is in the
  * inbox, `version` after. So a worker that polls, announces its sleep, and then reads the same version as
  * before the poll has missed no arming (all seq_cst).
@@ -173,7 +173,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 {
 	struct wr_poller *poller = &system->poller;
 	struct wr_waker *waker = wr_load(&system->waker);
-	struct wr_order order = {.entity = entity, .fences = fences, .count = n, .by_flag = true};
+	struct wr_signal_request request = {.entity = entity, .fences = fences, .count = n, .by_flag = true};
 	struct wr_signal *signal;
 	wr_token token;
 	weir_status status;
@@ -184,7 +184,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
 	status = check_flags(system, fences, n);
 	if (!status)
-		status = wr_signal_make(system, waker, &order, &signal);
+		status = wr_signal_make(system, waker, &request, &signal);
 	if (status)
 		return status;
 	token = wr_load(&signal->token);
@@ -194,8 +194,8 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 	status = check_failed(system, signal, token);
 	if (!status)
 		*out = token;
-	wr_signal_leave(system, entity); /* it may be in the FIFO from an earlier wait by callback */
-	wr_system_added(system);
+	wr_signal_leave_fifo(system, entity); /* it may be in the FIFO from an earlier wait by callback */
+	wr_watch_wake(system);
 	return status;
 }
 
@@ -222,7 +222,7 @@ static bool fence_complete(const struct wr_armed_flag *flag)
 		return true;
 	if ((int32_t)(wr_load(flag->word) - flag->target) < 0)
 		return false;
-	wr_stream_saw(flag->stream, flag->point);
+	wr_stream_note_complete(flag->stream, flag->point);
 	return true;
 }
 
@@ -249,10 +249,10 @@ static void expect_completion(struct wr_armed_flag *flag)
 /* When the point was recorded, or 0 if its record was reused, for which it must have been seen complete. */
 static int64_t point_recorded_at(weir_stream *stream, uint64_t point)
 {
-	struct wr_point *place = wr_stream_point(stream, point);
-	int64_t at = wr_load_relaxed(&place->at);
+	struct wr_event *place = wr_stream_event(stream, point);
+	int64_t at = wr_load_relaxed(&place->recorded_at);
 
-	return wr_load(&place->point) == point ? at : 0;
+	return wr_load(&place->value) == point ? at : 0;
 }
 
 /* Watches the next fence that is not known to be complete. Returns false if there is none. */
@@ -403,11 +403,11 @@ int64_t wr_flags_poll(struct wr_system *system, int64_t now)
 
 	if (!wr_load(&poller->armed))
 		return INT64_MAX;
-	if (wr_exchange(&poller->looking, true))
+	if (wr_exchange(&poller->polling, true))
 		return now + RETRY_TAKEN;
 	poll_all(poller, now);
 	next = next_poll(system, now);
-	wr_exchange(&poller->looking, false);
+	wr_exchange(&poller->polling, false);
 	return next;
 }
 
@@ -424,15 +424,15 @@ void wr_flags_overslept(struct wr_system *system, int64_t late_ns)
 
 /* --- life --- */
 
-void wr_flags_reap(struct wr_system *system)
+void wr_flags_recycle_all(struct wr_system *system)
 {
 	struct wr_poller *poller = &system->poller;
 
-	while (wr_exchange(&poller->looking, true))
+	while (wr_exchange(&poller->polling, true))
 		wr_thread_yield();
 	poll_all(poller, wr_now());
 	assert(!poller->count && !wr_load(&poller->armed));
-	wr_exchange(&poller->looking, false);
+	wr_exchange(&poller->polling, false);
 }
 
 void wr_poller_init(struct wr_poller *poller, bool spins)

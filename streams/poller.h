@@ -42,7 +42,7 @@ struct wr_poller {
 	_Atomic(struct wr_signal *) inbox; /* armed, and not yet in the list */
 	_Atomic size_t armed;              /* signals in the inbox or the list */
 	_Atomic uint64_t version;          /* grows with each signal that is put into the inbox */
-	_Atomic bool looking;              /* a thread polls, and owns list, count and room */
+	_Atomic bool polling;              /* a thread polls, and owns list, count and room */
 	struct wr_armed_flag *list;
 	size_t count, room;
 	struct wr_estimate lateness; /* of sleeps. Used by the worker that is the poller */
@@ -56,6 +56,6 @@ void wr_poller_finish(struct wr_poller *poller);
  * Recycles all signals by flag, whose tokens have all ended, once no
  * thread polls any more. Thread: the one that detaches.
  */
-void wr_flags_reap(struct wr_system *system);
+void wr_flags_recycle_all(struct wr_system *system);
 
 #endif

@@ -30,7 +30,7 @@ static bool pool_count_in(struct wr_stream_pool *pool)
 	return true;
 }
 
-void wr_stream_pool_gave_back(struct wr_stream_pool *pool)
+void wr_stream_pool_uncount(struct wr_stream_pool *pool)
 {
 	wr_fetch_sub(&pool->taken, 1);
 }
@@ -45,7 +45,7 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 			       pool->spec.name, pool->spec.max, pool->spec.max == 1 ? "" : "s");
 	status = wr_stream_open_in(pool->system, &pool->spec.streams, pool, owner, out);
 	if (status)
-		wr_stream_pool_gave_back(pool);
+		wr_stream_pool_uncount(pool);
 	return status;
 }
 

@@ -58,7 +58,7 @@ static void note_complete(const struct wr_signal *signal)
 
 		if (!wr_fence_find(signal->system, signal->fences[i], &stream) && stream &&
 		    stream->spec.device == signal_stream->device)
-			wr_stream_saw(stream, signal->fences[i].value);
+			wr_stream_note_complete(stream, signal->fences[i].value);
 	}
 }
 
@@ -118,27 +118,27 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 	return WEIR_OK;
 }
 
-weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
-			   struct wr_signal **out)
+weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
+			   const struct wr_signal_request *request, struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
 	weir_status status;
 
 	wr_mutex_lock(&signals->lock);
-	status = signal_take_locked(system, order->count, &signal);
+	status = signal_take_locked(system, request->count, &signal);
 	if (!status) {
 		signal->waker = waker;
-		signal->entity = order->entity;
-		signal->signal_stream = order->signal_stream;
-		signal->stream = order->stream;
-		signal->device = order->device;
-		signal->bounded = order->bounded;
-		signal->by_flag = order->by_flag;
-		signal->proven = order->proven;
-		signal->count = order->count;
-		for (size_t i = 0; i < order->count; i++)
-			signal->fences[i] = order->fences[i];
+		signal->entity = request->entity;
+		signal->signal_stream = request->signal_stream;
+		signal->stream = request->stream;
+		signal->device = request->device;
+		signal->bounded = request->bounded;
+		signal->by_flag = request->by_flag;
+		signal->proven = request->proven;
+		signal->count = request->count;
+		for (size_t i = 0; i < request->count; i++)
+			signal->fences[i] = request->fences[i];
 		signal->armed_at = wr_now();
 		signal->complete_at = 0;
 		wr_store(&signal->enqueued, 0);
@@ -158,7 +158,7 @@ static void signal_uncount_locked(struct wr_signals *signals, struct wr_signal *
 	if (signal->bounded)
 		signals->outstanding[signal->device]--;
 	if (signal->stream && !signal->signal_stream)
-		wr_fetch_sub(&signal->stream->inlined, 1);
+		wr_fetch_sub(&signal->stream->inline_callbacks, 1);
 	signal->bounded = false;
 }
 
@@ -238,7 +238,7 @@ weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity,
 	return WEIR_E_BUSY;
 }
 
-bool wr_signals_refuse(struct wr_system *system)
+bool wr_refused_any(struct wr_system *system)
 {
 	wr_mutex_lock(&system->signals.lock);
 	bool any = system->signals.first != NULL;
@@ -246,9 +246,9 @@ bool wr_signals_refuse(struct wr_system *system)
 	return any;
 }
 
-void wr_signal_leave(struct wr_system *system, uint32_t entity)
+void wr_signal_leave_fifo(struct wr_system *system, uint32_t entity)
 {
-	struct wr_waker *waker = wr_system_enter(system);
+	struct wr_waker *waker = wr_waker_enter(system);
 	bool left;
 
 	wr_mutex_lock(&system->signals.lock);
@@ -256,7 +256,7 @@ void wr_signal_leave(struct wr_system *system, uint32_t entity)
 	wr_mutex_unlock(&system->signals.lock);
 	if (left && waker)
 		waker->drop(waker);
-	wr_system_leave(system);
+	wr_waker_leave(system);
 }
 
 static bool refused_take_locked(struct wr_signals *signals, int device, uint32_t *entity)
@@ -290,10 +290,10 @@ void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int devic
 	}
 }
 
-void wr_signals_offer(struct wr_system *system, int device)
+void wr_refused_poke_bounded(struct wr_system *system, int device)
 {
 	struct wr_signals *signals = &system->signals;
-	struct wr_waker *waker = wr_system_enter(system);
+	struct wr_waker *waker = wr_waker_enter(system);
 	uint32_t free;
 
 	wr_mutex_lock(&signals->lock);
@@ -302,10 +302,10 @@ void wr_signals_offer(struct wr_system *system, int device)
 	wr_mutex_unlock(&signals->lock);
 	if (waker)
 		wr_refused_poke(system, waker, device, free);
-	wr_system_leave(system);
+	wr_waker_leave(system);
 }
 
-void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
+void wr_refused_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
 {
 	struct wr_signals *signals = &system->signals;
 	size_t n = 0;

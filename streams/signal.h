@@ -44,7 +44,7 @@ struct wr_signal {
 	uint32_t slot, entity;
 	_Atomic uint64_t token;                 /* 0: not armed */
 	struct wr_signal_stream *signal_stream; /* NULL: inline */
-	/* inline: carries the callback; wr_signal_expect: queried after it has fired */
+	/* inline: carries the callback; wr_signal_arm_kick: queried after it has fired */
 	weir_stream *stream;
 	int device;
 	bool bounded; /* counts against the device's bound */
@@ -56,10 +56,10 @@ struct wr_signal {
 	bool by_flag;                  /* belongs to the poller until it has ended */
 	/* by flag: set to the token, as the last step, by a thread other than the poller that ends it */
 	_Atomic wr_token ended;
-	wr_token probed; /* a point behind it is known: its signal stream's event, or `behind` */
-	wr_token late;   /* a warning was logged that it is late */
+	wr_token probe_token; /* a value behind it is known: its signal stream's event, or `behind_value` */
+	wr_token late_token;  /* a warning was logged that it is late */
 	/* inline: points of its stream after this one were recorded behind it. Loop thread */
-	uint64_t behind;
+	uint64_t behind_value;
 };
 
 #define WR_SIGNALS 64
@@ -96,21 +96,21 @@ void wr_signals_finish(struct wr_system *system);
 void wr_signals_each(struct wr_system *system, void (*fn)(struct wr_signal *signal, void *arg), void *arg);
 
 /* What to arm, and how. */
-struct wr_order {
+struct wr_signal_request {
 	uint32_t entity;
 	const weir_fence *fences;
 	size_t count;
 	int device;
 	struct wr_signal_stream *signal_stream; /* NULL: inline, or by flag */
 	weir_stream *stream;
-	bool bounded, by_flag, proven, inlined;
+	bool bounded, by_flag, proven, is_inline;
 };
 /*
  * Returns a signal whose token is armed; nothing is enqueued yet. If the system fails, another thread may end
- * the token at any time. Takes the order's signal stream on success. Fails: WEIR_E_NOMEM.
+ * the token at any time. Takes the request's signal stream on success. Fails: WEIR_E_NOMEM.
  */
-weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker, const struct wr_order *order,
-			   struct wr_signal **out);
+weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
+			   const struct wr_signal_request *request, struct wr_signal **out);
 /*
  * Releases the token, which has ended, and recycles the signal, which
  * no other thread uses. Returns its signal stream, now the caller's.
@@ -127,7 +127,7 @@ void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream *
 
 /* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last point is complete; once per point. Thread: the loop. */
-weir_status wr_signal_expect(weir_stream *stream);
+weir_status wr_signal_arm_kick(weir_stream *stream);
 /* For when none is ready: returns one that is drained, or a new one. Thread: any. */
 weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
 /* Records its event behind all that is on it. Thread: any. */
@@ -144,9 +144,9 @@ bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);
 /* Removes and pokes the oldest `most` refused entities of the device. */
 void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
 /* Pokes as many refused entities as the bound has free places. */
-void wr_signals_offer(struct wr_system *system, int device);
-bool wr_signals_refuse(struct wr_system *system); /* the FIFO is not empty */
+void wr_refused_poke_bounded(struct wr_system *system, int device);
+bool wr_refused_any(struct wr_system *system); /* the FIFO is not empty */
 /* Empties the FIFO and drops its live references. */
-void wr_signals_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
+void wr_refused_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
 
 #endif

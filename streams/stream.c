@@ -1,14 +1,14 @@
 /*
  * Operations of a stream's owner, and queries of its progress.
  *
- * The live reference (S4, E2). `held` is the point until which the stream holds one, or 0. wr_stream_begin
- * sets it to the next point with the bit BEGUN, and takes a reference if it was 0; a record moves it to the
- * recorded point; the thread that sees this point or a later one complete sets it to 0 and drops the
- * reference. All of these are read-modify-writes of one word, so each reference is dropped once. After a tick
- * that enqueued nothing, `held` stays BEGUN, and the loop drops the reference
+ * The live reference (S4, E2). `live_until` is the value until which the stream holds one, or 0.
+ * wr_stream_begin_tick sets it to the next value with the bit IN_TICK, and takes a reference if it was 0; a
+ * record moves it to the recorded value; the thread that sees this value or a later one complete sets it to 0
+ * and drops the reference. All of these are read-modify-writes of one word, so each reference is dropped
+ * once. After a tick that enqueued nothing, `live_until` keeps that bit, and the loop drops the reference
  * (wr_stream_drop_ref_if_complete). If that tick was merely slow, its record takes a new reference; its
- * worker holds one meanwhile. The bit makes a begun and a recorded point differ, so that a thread about to
- * drop the first does not drop the second.
+ * worker holds one meanwhile. The bit makes the value of a tick that began and a recorded value differ, so
+ * that a thread about to drop the first does not drop the second.
  *
  * Calls of a program outside of ticks. On real threads they are the same as in a tick. A simulated world runs
  * its fibers in its own order, so a call from outside is run as a fiber of the world, whose time goes on
@@ -22,9 +22,9 @@
 
 /* --- the live reference --- */
 
-enum { BEGUN = 1 };
+enum { IN_TICK = 1 };
 
-static uint64_t held_until(uint64_t point)
+static uint64_t live_word(uint64_t point)
 {
 	return point << 1;
 }
@@ -33,42 +33,42 @@ static uint64_t held_until(uint64_t point)
 static void live_ref_take(weir_stream *stream, uint64_t word)
 {
 	struct wr_waker *waker = wr_load(&stream->system->waker);
-	uint64_t held = wr_load(&stream->held);
+	uint64_t live = wr_load(&stream->live_until);
 
-	if (!stream->begun || !waker)
+	if (!stream->in_tick || !waker)
 		return;
-	while (held)
-		if (wr_cas(&stream->held, &held, word))
+	while (live)
+		if (wr_cas(&stream->live_until, &live, word))
 			return; /* the stream keeps the reference it has */
 	waker->take(waker);
-	wr_store(&stream->held, word); /* from 0 only the owner changes it */
+	wr_store(&stream->live_until, word); /* from 0 only the owner changes it */
 }
 
-void wr_stream_begin(weir_stream *stream)
+void wr_stream_begin_tick(weir_stream *stream)
 {
-	stream->begun = true;
-	live_ref_take(stream, held_until(wr_load(&stream->submitted) + 1) | BEGUN);
-	wr_system_added(stream->system);
+	stream->in_tick = true;
+	live_ref_take(stream, live_word(wr_load(&stream->submitted) + 1) | IN_TICK);
+	wr_watch_wake(stream->system);
 }
 
 void wr_stream_drop_ref_if_complete(weir_stream *stream)
 {
-	uint64_t held = wr_load(&stream->held), recorded = wr_load(&stream->submitted),
+	uint64_t live = wr_load(&stream->live_until), recorded = wr_load(&stream->submitted),
 		 seen = wr_load(&stream->completed);
-	bool idle_tick = held & BEGUN && seen >= recorded && !wr_load(&stream->dirty);
+	bool idle_tick = live & IN_TICK && seen >= recorded && !wr_load(&stream->dirty);
 	struct wr_waker *waker;
 
-	if (!held || (held_until(seen) < held && !idle_tick))
+	if (!live || (live_word(seen) < live && !idle_tick))
 		return;
-	waker = wr_system_enter(stream->system);
-	if (wr_cas(&stream->held, &held, 0) && waker)
+	waker = wr_waker_enter(stream->system);
+	if (wr_cas(&stream->live_until, &live, 0) && waker)
 		waker->drop(waker);
-	wr_system_leave(stream->system);
+	wr_waker_leave(stream->system);
 }
 
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker)
 {
-	if (wr_exchange(&stream->held, 0))
+	if (wr_exchange(&stream->live_until, 0))
 		waker->drop(waker);
 }
 
@@ -87,11 +87,11 @@ bool wr_stream_idle(weir_stream *stream)
 	return !point || !wr_fence_query(stream->system, fence);
 }
 
-bool wr_stream_over(weir_stream *stream)
+bool wr_stream_may_free(weir_stream *stream)
 {
 	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
-	return !fence.value || wr_fence_over(stream->system, fence);
+	return !fence.value || wr_fence_may_free(stream->system, fence);
 }
 
 uint64_t wr_stream_recorded(const weir_stream *stream)
@@ -99,19 +99,19 @@ uint64_t wr_stream_recorded(const weir_stream *stream)
 	return wr_load(&((weir_stream *)stream)->submitted);
 }
 
-uint64_t wr_stream_take_items(weir_stream *stream)
+uint64_t wr_stream_take_operations(weir_stream *stream)
 {
-	uint64_t items = stream->items;
+	uint64_t operations = stream->operations;
 
-	stream->items = 0;
-	return items;
+	stream->operations = 0;
+	return operations;
 }
 
 /* --- the native stream --- */
 
 bool wr_stream_capturing(weir_stream *stream)
 {
-	return wr_load(&wr_load(&stream->root)->exposed) &&
+	return wr_load(&wr_load(&stream->root)->native_given) &&
 	       wr_device_capturing(stream->system, stream->spec.device, wr_load(&stream->native));
 }
 
@@ -121,10 +121,10 @@ bool wr_stream_capturing(weir_stream *stream)
  */
 static void native_expose(weir_stream *root)
 {
-	if (wr_load(&root->exposed))
+	if (wr_load(&root->native_given))
 		return;
-	wr_store(&root->exposed, true);
-	while (wr_load(&root->entering))
+	wr_store(&root->native_given, true);
+	while (wr_load(&root->arming_inline))
 		wr_thread_yield();
 }
 
@@ -272,7 +272,7 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
-	stream->items++;
+	stream->operations++;
 	return wr_device_launch(system, stream->spec.device, wr_load(&stream->native), kernel, arguments,
 				bytes);
 }
@@ -289,7 +289,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
-	stream->items++;
+	stream->operations++;
 	return wr_device_copy(system, stream->spec.device, wr_load(&stream->native), to, from, bytes);
 }
 
@@ -325,9 +325,9 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (status || !other || is_ordered(stream, fence, other))
 		return status;
 	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
-	stream->items++;
+	stream->operations++;
 	status = wr_device_wait(system, stream->spec.device, wr_load(&stream->native),
-				wr_stream_point(other, fence.value)->event);
+				wr_stream_event(other, fence.value)->native);
 	if (!status)
 		stream->waited[other->index % WR_WAITED] = fence;
 	return status;
@@ -347,7 +347,7 @@ static weir_status refuse_capturing(weir_stream *stream)
 weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 {
 	struct wr_system *system;
-	struct wr_point *place;
+	struct wr_event *event;
 	uint64_t point;
 	weir_status status;
 
@@ -362,21 +362,21 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	status = refuse_capturing(stream);
 	if (status)
 		return status;
-	place = wr_event_ring_place(stream, point);
-	if (!place)
+	event = wr_event_ring_take(stream, point);
+	if (!event)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
-	wr_store(&place->point, point); /* before the event is reused: a query of the old point must see it */
-	wr_store(&place->flag_value, false);
-	wr_store_relaxed(&place->at, wr_now());
-	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), place->event);
+	wr_store(&event->value, point); /* before the event is reused: a query of the old point must see it */
+	wr_store(&event->has_flag, false);
+	wr_store_relaxed(&event->recorded_at, wr_now());
+	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), event->native);
 	if (status)
 		return status;
-	stream->items++;
-	live_ref_take(stream, held_until(point));
+	stream->operations++;
+	live_ref_take(stream, live_word(point));
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	wr_store(&stream->submitted, point);
-	wr_system_added(system);
+	wr_watch_wake(system);
 	*out = (weir_fence){wr_load(&stream->id), point};
 	return WEIR_OK;
 }
@@ -412,7 +412,7 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 
 weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)
 {
-	struct wr_point *place;
+	struct wr_event *event;
 	weir_stream *stream;
 	weir_status status = check_native(system, "streams");
 
@@ -422,12 +422,12 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 		status = wr_fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))
 		return status;
-	place = wr_stream_point(stream, fence.value);
+	event = wr_stream_event(stream, fence.value);
 	/*
 	 * If the event was recorded again the point was seen complete. If
 	 * that happens after this check, the wait also covers later work.
 	 */
-	if (wr_load(&place->point) != fence.value)
+	if (wr_load(&event->value) != fence.value)
 		return WEIR_OK;
-	return wr_device_wait(system, device, native, place->event);
+	return wr_device_wait(system, device, native, event->native);
 }

@@ -19,12 +19,12 @@
 #define WR_EVENTS        256 /* that a new stream has */
 #define WR_EVENTS_SHARED 16  /* that a new stream has if it shares another's queue */
 
-struct wr_point {
-	void *event;
-	/* that the event was recorded for; changed before the event is recorded again */
-	_Atomic uint64_t point;
-	_Atomic int64_t at;      /* when it was recorded; relaxed: readers check `point` afterwards */
-	_Atomic bool flag_value; /* a flag write for this very point was enqueued */
+struct wr_event {
+	void *native;
+	/* for which it was recorded; changed before it is recorded again */
+	_Atomic uint64_t value;
+	_Atomic int64_t recorded_at; /* when it was recorded; relaxed: readers check `value` afterwards */
+	_Atomic bool has_flag;       /* a flag write for this very value was enqueued */
 };
 
 /*
@@ -34,7 +34,7 @@ struct wr_point {
 struct wr_event_ring {
 	struct wr_event_ring *older;
 	uint64_t first, size;
-	struct wr_point points[];
+	struct wr_event events[];
 };
 
 #define WR_WAITED 16
@@ -69,19 +69,19 @@ struct weir_stream {
 	_Atomic bool flag_after_record;       /* a flag write was enqueued since the last record */
 	/* by index of the other stream: the latest point that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
-	uint64_t items; /* operations enqueued by weir's own calls. Owner only */
-	bool begun;     /* by a tick, whose worker holds a live reference. Owner only */
+	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */
+	bool in_tick;        /* by a tick, whose worker holds a live reference. Owner only */
 
 	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed; /* highest point seen complete; only grows */
-	/* the point until which it holds a live reference, or 0 (S4): point << 1 | BEGUN (stream.c) */
-	_Atomic uint64_t held;
-	_Atomic bool exposed; /* of a root: the native handle was given out, so it may be captured */
+	/* the value until which it holds a live reference, or 0 (S4): value << 1 | IN_TICK (stream.c) */
+	_Atomic uint64_t live_until;
+	_Atomic bool native_given; /* of a root: the native handle was given out, so it may be captured */
 	/* the last point when a drain began; the last one seen since. Loop thread */
 	uint64_t drain_until, drained;
-	uint64_t expected;         /* the loop's signal was armed for this point. Loop thread */
-	_Atomic uint32_t inlined;  /* outstanding inline callbacks enqueued through this stream */
-	_Atomic uint32_t entering; /* of a root: threads about to enqueue an inline callback */
+	uint64_t kick_value;               /* the loop's signal was armed for this point. Loop thread */
+	_Atomic uint32_t inline_callbacks; /* outstanding inline callbacks enqueued through this stream */
+	_Atomic uint32_t arming_inline;    /* of a root: threads about to enqueue an inline callback */
 
 	/* Its flag. */
 	_Atomic(_Atomic uint32_t *) word; /* or NULL; written by the owner, or at creation */
@@ -104,19 +104,19 @@ struct weir_stream {
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
 /* The record of a point; may have been reused for a later point. Thread: any. */
-struct wr_point *wr_stream_point(weir_stream *stream, uint64_t point);
+struct wr_event *wr_stream_event(weir_stream *stream, uint64_t point);
 /*
  * Returns true if a flag write was enqueued for the point; may be wrong only if it is complete. Thread: any.
  */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t point);
 /* The record for a new point. Returns NULL without memory, or if the device failed. Thread: owner. */
-struct wr_point *wr_event_ring_place(weir_stream *stream, uint64_t point);
+struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t point);
 
 /*
  * Notes that the point, and so all before it, was seen complete.
  * Drops the stream's live reference if it was the last point.
  */
-void wr_stream_saw(weir_stream *stream, uint64_t point);
+void wr_stream_note_complete(weir_stream *stream, uint64_t point);
 /*
  * Finds the stream of a fence; NULL if the fence is complete.
  * Fails: WEIR_E_INVALID: never recorded, or not in this system.
@@ -128,7 +128,7 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
  */
 weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Returns true if no work before the fence touches memory any more. */
-bool wr_fence_over(struct wr_system *system, weir_fence fence);
+bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 
 /* --- stream.c. Thread: any --- */
 /* Drops its live reference if its last point was seen complete. */
@@ -136,6 +136,6 @@ void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
 bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
-bool wr_stream_over(weir_stream *stream);      /* nothing recorded on it touches memory any more */
+bool wr_stream_may_free(weir_stream *stream);  /* nothing recorded on it touches memory any more */
 
 #endif

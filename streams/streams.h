@@ -107,7 +107,7 @@ bool wr_system_progressed(struct wr_system *system, bool *left);
  * Arms a signal that kicks the loop for the last point of every stream that holds a live reference, unless
  * one is armed: nothing else would wake the loop (E2). Releases the payloads whose work is complete.
  */
-weir_status wr_system_expect(struct wr_system *system);
+weir_status wr_system_arm_kicks(struct wr_system *system);
 /*
  * Returns true if deferred frees are known to be complete and
  * wait for a worker, which runs their user destructors (B3).
@@ -205,7 +205,7 @@ uint64_t wr_stream_recorded(const weir_stream *stream); /* its last point */
 /* weir_stream_native without marking the stream dirty: the caller must not enqueue on the handle. */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */
-void wr_system_run(struct wr_system *system, bool on);
+void wr_system_set_running(struct wr_system *system, bool on);
 /*
  * Ends the wrapping: closes the stream, and the system uses the native stream no more. NULL is fine.
  * Fails: WEIR_E_BUSY: recorded work is not complete, or other streams share it; WEIR_E_INVALID: it was not
@@ -218,11 +218,11 @@ void wr_stream_close(weir_stream *stream);
  * Called when a tick begins to use the stream: from now on it holds a live reference until its last fence was
  * seen complete (S4, E2). Does nothing if it has one. Thread: owner.
  */
-void wr_stream_begin(weir_stream *stream);
+void wr_stream_begin_tick(weir_stream *stream);
 /* Returns true if work was enqueued, or the native handle given out, since the last record. */
 bool wr_stream_dirty(const weir_stream *stream);
 /* Number of operations that weir's own calls enqueued since the last call of this one. Thread: owner. */
-uint64_t wr_stream_take_items(weir_stream *stream);
+uint64_t wr_stream_take_operations(weir_stream *stream);
 /*
  * Creates events for `points` pending points, 1,024 at most (further ones are created when they are needed).
  * Not on hot paths. Thread: owner.
@@ -342,7 +342,7 @@ void wr_signal_cancel(struct wr_system *system, wr_token token);
  * Removes an entity that became DONE or waits for something else from
  * the FIFO of refused entities, and drops its live reference.
  */
-void wr_signal_leave(struct wr_system *system, uint32_t entity);
+void wr_signal_leave_fifo(struct wr_system *system, uint32_t entity);
 /* Empties the fired list: releases tokens, pokes the oldest refused entities. Thread: the loop. */
 void wr_system_collect(struct wr_system *system);
 /* Number of callbacks that found another generation or a cancelled token. */

@@ -3,7 +3,7 @@
  * is attached to a run.
  *
  * The waker is used by workers and the loop, which have left when a run detaches; by callbacks, which are
- * counted in their slots; and by other threads that see work complete, counted in `inside`.
+ * counted in their slots; and by other threads that see work complete, counted in `waker_users`.
  * Detach drops the remaining live references, clears the waker, shuts down the tokens, and waits until both
  * counts are 0: from then on no thread touches the waker.
  */
@@ -36,7 +36,7 @@ static weir_status system_init(struct wr_system *system)
 	system->on_failure = wr_failure_announce;
 	system->devices = wr_device_count(system);
 	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
-	wr_store(&system->resting, true);
+	wr_store(&system->watch_sleeps, true);
 	if (!status)
 		status = wr_table_init(system);
 	if (!status)
@@ -111,7 +111,7 @@ static bool is_drained(void *arg)
 	if (wr_load(&system->deferred_frees.count) || wr_system_deferred_frees_ready(system))
 		return false;
 	for (uint32_t i = 0; i < wr_load(&system->count) && done; i++)
-		done = wr_stream_over(wr_stream_at(system, i));
+		done = wr_stream_may_free(wr_stream_at(system, i));
 	return done && wr_signals_drained(system);
 }
 
@@ -196,7 +196,7 @@ void wr_system_attach(struct wr_system *system, struct wr_waker *waker)
 	wr_store(&system->waker, waker);
 }
 
-void wr_system_run(struct wr_system *system, bool on)
+void wr_system_set_running(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
 	if (on)
@@ -205,15 +205,15 @@ void wr_system_run(struct wr_system *system, bool on)
 
 void wr_system_drop_all_refs(struct wr_system *system)
 {
-	struct wr_waker *waker = wr_system_enter(system);
+	struct wr_waker *waker = wr_waker_enter(system);
 
 	if (waker) {
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
 			wr_stream_drop_ref(wr_stream_at(system, i), waker);
 		wr_deferred_frees_drop_refs(system, waker);
-		wr_signals_drop_all_refs(system, waker);
+		wr_refused_drop_all_refs(system, waker);
 	}
-	wr_system_leave(system);
+	wr_waker_leave(system);
 }
 
 /* --- the end of a run: signals end without their callbacks --- */
@@ -273,7 +273,7 @@ static void signals_release_all(struct wr_system *system)
 
 static bool all_have_left(void *arg)
 {
-	return !signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->inside);
+	return !signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->waker_users);
 }
 
 void wr_system_detach(struct wr_system *system)
@@ -285,6 +285,6 @@ void wr_system_detach(struct wr_system *system)
 	signals_shut_down(system);
 	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
 	wr_system_collect(system);
-	wr_flags_reap(system);
+	wr_flags_recycle_all(system);
 	signals_release_all(system);
 }

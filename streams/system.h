@@ -25,17 +25,17 @@ struct wr_system {
 	_Atomic(struct wr_page *) table[WR_PAGES];
 	_Atomic uint32_t count;           /* streams in the table */
 	_Atomic uint32_t serials;         /* streams opened */
-	_Atomic uint32_t lying;           /* closed streams to reuse; if 0, the table is not searched */
-	uint32_t looked;                  /* where the last search for one ended; guarded by lock */
+	_Atomic uint32_t closed_count;    /* closed streams to reuse; if 0, the table is not searched */
+	uint32_t search_from;             /* where the last search for one ended; guarded by lock */
 	_Atomic(weir_stream *) *defaults; /* per device: its default stream, wrapped at first use */
 	_Atomic(struct wr_stream_pool *) pools;
 	_Atomic(struct wr_partition *) partitions;
 
 	_Atomic(struct wr_waker *) waker;
-	_Atomic uint32_t inside; /* foreign threads that may touch the waker; see wr_system_enter */
-	_Atomic bool running;    /* a run is on (wr_system_run) */
-	_Atomic bool resting;    /* the watch sleeps until something is added */
-	int64_t warned;          /* it was logged that too many streams are busy. Loop thread */
+	_Atomic uint32_t waker_users; /* foreign threads that may touch the waker; see wr_waker_enter */
+	_Atomic bool running;         /* a run is on (wr_system_set_running) */
+	_Atomic bool watch_sleeps;    /* the watch sleeps until something is added */
+	bool crowd_warned;            /* it was logged that too many streams are busy. Loop thread */
 
 	_Atomic bool failing, failed; /* see device.c */
 	/* called once, by the thread that sets `failing`: writes the report, sets `failed`, ends all signals
@@ -62,35 +62,35 @@ struct wr_system {
  * Threads other than a worker or the loop use the waker only between enter and leave; detach waits until all
  * have left. Returns NULL if no run is attached (leave must be called all the same). Thread: any.
  */
-static inline struct wr_waker *wr_system_enter(struct wr_system *system)
+static inline struct wr_waker *wr_waker_enter(struct wr_system *system)
 {
-	wr_fetch_add(&system->inside, 1);
+	wr_fetch_add(&system->waker_users, 1);
 	return wr_load(&system->waker);
 }
 
-static inline void wr_system_leave(struct wr_system *system)
+static inline void wr_waker_leave(struct wr_system *system)
 {
-	wr_fetch_sub(&system->inside, 1);
+	wr_fetch_sub(&system->waker_users, 1);
 }
 
 /* Kicks the loop if the watch (watch.c) rests: there is something to watch. Thread: any. */
-static inline void wr_system_added(struct wr_system *system)
+static inline void wr_watch_wake(struct wr_system *system)
 {
 	struct wr_waker *waker;
 
-	if (!wr_load(&system->resting) || !wr_exchange(&system->resting, false))
+	if (!wr_load(&system->watch_sleeps) || !wr_exchange(&system->watch_sleeps, false))
 		return;
-	waker = wr_system_enter(system);
+	waker = wr_waker_enter(system);
 	if (waker)
 		waker->kick(waker);
-	wr_system_leave(system);
+	wr_waker_leave(system);
 }
 
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);
 void wr_deferred_frees_finish(struct wr_system *system);
 /* For the watch: does not kick. Returns true if some are left. */
-bool wr_deferred_frees_look(struct wr_system *system, bool destructors);
+bool wr_deferred_frees_process(struct wr_system *system, bool destructors);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 #endif

@@ -18,7 +18,7 @@
 #include "streams/device.h"
 #include "streams/system.h"
 
-/* --- entering --- */
+/* --- entering a stream --- */
 
 static weir_status table_enter_locked(struct wr_system *system, weir_stream *stream)
 {
@@ -41,19 +41,19 @@ static weir_status table_enter_locked(struct wr_system *system, weir_stream *str
 }
 
 /* Writes the id last: from here on the stream is found by it. */
-static void stream_name_locked(weir_stream *stream, const char *owner)
+static void stream_set_id_locked(weir_stream *stream, const char *owner)
 {
 	uint64_t serial = wr_fetch_add(&stream->system->serials, 1) + 1;
 
 	for (int i = 0; i < WR_WAITED; i++)
 		stream->waited[i] = (weir_fence){0, 0};
-	stream->begun = false;
-	stream->expected = 0;
+	stream->in_tick = false;
+	stream->kick_value = 0;
 	wr_store(&stream->owner, owner ? owner : "?");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	if (wr_exchange(&stream->closed, false))
-		wr_fetch_sub(&stream->system->lying, 1);
+		wr_fetch_sub(&stream->system->closed_count, 1);
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
 }
 
@@ -77,7 +77,8 @@ static void query_closed(struct wr_system *system)
 static bool known_drained(weir_stream *stream)
 {
 	return wr_load(&stream->closed) && !wr_load(&stream->dirty) && !wr_load(&stream->flag_after_record) &&
-	       !wr_load(&stream->inlined) && wr_load(&stream->completed) >= wr_load(&stream->submitted);
+	       !wr_load(&stream->inline_callbacks) &&
+	       wr_load(&stream->completed) >= wr_load(&stream->submitted);
 }
 
 static void uncount_drained_locked(struct wr_system *system)
@@ -120,8 +121,8 @@ static weir_stream *table_find_free_locked(struct wr_system *system, const struc
 	for (uint32_t i = 0; i < count; i++) {
 		weir_stream *stream;
 
-		system->looked = system->looked + 1 < count ? system->looked + 1 : 0;
-		stream = wr_stream_at(system, system->looked);
+		system->search_from = system->search_from + 1 < count ? system->search_from + 1 : 0;
+		stream = wr_stream_at(system, system->search_from);
 		if (is_of_kind_locked(stream, kind) && known_drained(stream) && !stream->sharers &&
 		    !stream->sharing)
 			return stream;
@@ -153,7 +154,7 @@ static weir_stream *table_find_and_reopen(struct wr_system *system, const struct
 	found = table_find_free_locked(system, kind);
 	if (found) {
 		stream_set_root_locked(found, kind);
-		stream_name_locked(found, owner);
+		stream_set_id_locked(found, owner);
 	}
 	wr_mutex_unlock(&system->lock);
 	return found;
@@ -163,7 +164,7 @@ weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kin
 {
 	weir_stream *found;
 
-	if (!wr_load(&system->lying))
+	if (!wr_load(&system->closed_count))
 		return NULL;
 	found = table_find_and_reopen(system, kind, owner, false);
 	return found ? found : table_find_and_reopen(system, kind, owner, true);
@@ -178,7 +179,7 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
 	stream_set_root_locked(stream, kind);
 	status = table_enter_locked(system, stream);
 	if (!status)
-		stream_name_locked(stream, owner);
+		stream_set_id_locked(stream, owner);
 	wr_mutex_unlock(&system->lock);
 	return status;
 }
@@ -191,7 +192,7 @@ static weir_stream *root_count_in_locked(weir_stream *stream)
 	return wr_load(&stream->root);
 }
 
-weir_stream *wr_table_count_in(weir_stream *stream)
+weir_stream *wr_table_add_sharer(weir_stream *stream)
 {
 	weir_stream *root;
 
@@ -212,7 +213,7 @@ static bool may_be_shared_locked(weir_stream *stream)
 	return (root == stream || stream->sharing) && !(root->wrapped && wr_load(&root->closed));
 }
 
-weir_stream *wr_table_count_in_by_id(struct wr_system *system, uint64_t id)
+weir_stream *wr_table_add_sharer_by_id(struct wr_system *system, uint64_t id)
 {
 	weir_stream *stream, *root = NULL;
 
@@ -224,7 +225,7 @@ weir_stream *wr_table_count_in_by_id(struct wr_system *system, uint64_t id)
 	return root;
 }
 
-void wr_table_count_out(weir_stream *root)
+void wr_table_drop_sharer(weir_stream *root)
 {
 	wr_mutex_lock(&root->system->lock);
 	root->sharers--;
@@ -236,10 +237,10 @@ void wr_table_count_out(weir_stream *root)
 bool wr_table_close(weir_stream *stream)
 {
 	wr_store(&stream->owner, "a closed stream");
-	wr_fetch_add(&stream->system->lying, 1);
+	wr_fetch_add(&stream->system->closed_count, 1);
 	if (!wr_exchange(&stream->closed, true)) /* from here on it may be reused */
 		return true;
-	wr_fetch_sub(&stream->system->lying, 1);
+	wr_fetch_sub(&stream->system->closed_count, 1);
 	return false;
 }
 

@@ -37,10 +37,10 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
  * Counts one more sharer of the stream's queue and returns
  * the root, which is not reused while it has sharers.
  */
-weir_stream *wr_table_count_in(weir_stream *stream);
+weir_stream *wr_table_add_sharer(weir_stream *stream);
 /* Likewise, by id. Returns NULL if the id was recycled, or the stream must not be shared. */
-weir_stream *wr_table_count_in_by_id(struct wr_system *system, uint64_t id);
-void wr_table_count_out(weir_stream *root); /* undoes count_in */
+weir_stream *wr_table_add_sharer_by_id(struct wr_system *system, uint64_t id);
+void wr_table_drop_sharer(weir_stream *root); /* undoes count_in */
 /* Drained or not. Returns false if it was closed already. Takes no lock. */
 bool wr_table_close(weir_stream *stream);
 void wr_stream_free(weir_stream *stream);          /* drained or half-built */
@@ -54,7 +54,7 @@ weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_s
 /* --- pool.c --- */
 void *wr_partition_native(const struct wr_partition *partition); /* the backend's; NULL for NULL */
 void wr_partitions_finish(struct wr_system *system);
-void wr_stream_pool_gave_back(struct wr_stream_pool *pool); /* uncounts a stream. Thread: any */
+void wr_stream_pool_uncount(struct wr_stream_pool *pool); /* uncounts a stream. Thread: any */
 void wr_stream_pools_finish(struct wr_system *system);
 
 #endif

@@ -2,9 +2,9 @@
  * The watch (E2): what the loop checks from time to time because nothing else may ever wake it: streams with
  * old work, deferred frees, lost callbacks, refused entities that were not poked, flags that no worker polls.
  *
- * If there is nothing to check it rests, and a thread that adds something kicks the loop. `resting` is set
- * before the last check, and it is read after something was added, both seq_cst: one of the two threads sees
- * the other.
+ * If there is nothing to check it sleeps, and a thread that adds something kicks the loop. `watch_sleeps` is
+ * set before the last check, and it is read after something was added, both seq_cst: one of the two threads
+ * sees the other.
  *
  * Lost callbacks. A callback is lost if the work that its signal waits for has been complete for a second,
  * the signal has not fired, and an event recorded behind the callback is complete.
@@ -40,12 +40,12 @@ enum { HARDWARE_QUEUES = 32, NAMES = 8 };
 
 static bool has_work(weir_stream *stream)
 {
-	return wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->held);
+	return wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->live_until);
 }
 
 static int64_t oldest_pending_since(weir_stream *stream)
 {
-	return wr_load_relaxed(&wr_stream_point(stream, wr_load(&stream->completed) + 1)->at);
+	return wr_load_relaxed(&wr_stream_event(stream, wr_load(&stream->completed) + 1)->recorded_at);
 }
 
 /* Returns when to check the stream again. */
@@ -57,7 +57,7 @@ static int64_t check_stream(weir_stream *stream, int64_t now)
 		return WR_FOREVER;
 	wr_stream_drop_ref_if_complete(stream); /* a tick that enqueued nothing */
 	if (wr_load(&stream->submitted) <= wr_load(&stream->completed))
-		return wr_load(&stream->held) ? now + PERIOD : WR_FOREVER;
+		return wr_load(&stream->live_until) ? now + PERIOD : WR_FOREVER;
 	old = oldest_pending_since(stream) + OLD;
 	if (now < old)
 		return old;
@@ -84,14 +84,14 @@ static void warn_naming_busy(struct wr_system *system, int device)
 
 static void warn_of_crowd(struct wr_system *system)
 {
-	for (int device = 0; device < system->devices && !system->warned; device++) {
+	for (int device = 0; device < system->devices && !system->crowd_warned; device++) {
 		size_t busy = 0;
 
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
 			busy += wr_stream_at(system, i)->spec.device == device &&
 				has_work(wr_stream_at(system, i));
 		if (busy > HARDWARE_QUEUES) {
-			system->warned = true;
+			system->crowd_warned = true;
 			warn_naming_busy(system, device);
 		}
 	}
@@ -108,7 +108,7 @@ static int64_t check_streams(struct wr_system *system, int64_t now)
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
 		next = earlier(next, check_stream(wr_stream_at(system, i), now));
-	if (wr_system_is_cuda(system) && !system->warned)
+	if (wr_system_is_cuda(system) && !system->crowd_warned)
 		warn_of_crowd(system);
 	return next;
 }
@@ -154,10 +154,10 @@ static weir_status query_signal_stream(struct wr_signal *signal, wr_token token)
 	struct wr_system *system = signal->system;
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
-	if (signal->probed == token)
+	if (signal->probe_token == token)
 		return wr_device_query(system, signal_stream->event);
 	if (!wr_device_record(system, signal_stream->device, signal_stream->native, signal_stream->event))
-		signal->probed = token;
+		signal->probe_token = token;
 	return WEIR_E_BUSY;
 }
 
@@ -171,11 +171,11 @@ static weir_status query_stream(struct wr_signal *signal, wr_token token)
 	weir_stream *stream = signal->stream;
 	weir_fence last = {wr_load(&stream->id), wr_load(&stream->submitted)};
 
-	if (signal->probed != token) {
-		signal->probed = token;
-		signal->behind = last.value + 1;
+	if (signal->probe_token != token) {
+		signal->probe_token = token;
+		signal->behind_value = last.value + 1;
 	}
-	return last.value > signal->behind ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
+	return last.value > signal->behind_value ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
 }
 
 static bool stream_went_past(struct wr_signal *signal, wr_token token)
@@ -196,9 +196,9 @@ static bool signal_is_behind_work(const struct wr_signal *signal)
 /* Pokes the entity, once per token. No warning if other work of the stream comes first. */
 static void signal_poke_late(struct wr_signal *signal, wr_token token, const char *producer)
 {
-	if (signal->late == token)
+	if (signal->late_token == token)
 		return;
-	signal->late = token;
+	signal->late_token = token;
 	if (!signal_is_behind_work(signal))
 		wr_log(WEIR_LOG_WARN,
 		       "the work of '%s' has been complete for 1 s, and its callback has not run "
@@ -212,14 +212,14 @@ static void signal_decide(struct wr_signal *signal, struct lost_search *search, 
 			  weir_fence fence)
 {
 	const char *producer = wr_fence_producer(signal->system, fence, NULL);
-	bool probed = signal->probed == token, past = stream_went_past(signal, token);
+	bool was_probed = signal->probe_token == token, past = stream_went_past(signal, token);
 
 	if (!wr_token_outstanding(token) || search->lost)
 		return;
 	search->lost = past;
 	if (past)
 		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s", producer);
-	else if (probed)
+	else if (was_probed)
 		signal_poke_late(signal, token, producer);
 }
 
@@ -305,14 +305,14 @@ static int64_t check_all(struct wr_system *system, int64_t now)
 
 	if (WR_NET)
 		(void)wr_flags_poll(system, now); /* a safety net under the poller */
-	wr_deferred_frees_look(system, false);
+	wr_deferred_frees_process(system, false);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);
-	if (!wr_signals_refuse(system))
+	if (!wr_refused_any(system))
 		return next;
 	for (int device = 0; device < system->devices; device++)
-		wr_signals_offer(system, device);
-	return wr_signals_refuse(system) ? earlier(next, now + OFFER_PERIOD) : next;
+		wr_refused_poke_bounded(system, device);
+	return wr_refused_any(system) ? earlier(next, now + OFFER_PERIOD) : next;
 }
 
 weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next)
@@ -320,10 +320,10 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	*next = WR_FOREVER;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	wr_store(&system->resting, true);
+	wr_store(&system->watch_sleeps, true);
 	*next = check_all(system, now);
 	if (*next != WR_FOREVER)
-		wr_store(&system->resting, false);
+		wr_store(&system->watch_sleeps, false);
 	return flags_find_lost(system, now) ? wr_system_failure_status(system)
 					    : callbacks_find_lost(system, now);
 }
@@ -371,7 +371,7 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 	return some;
 }
 
-weir_status wr_system_expect(struct wr_system *system)
+weir_status wr_system_arm_kicks(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
@@ -381,11 +381,11 @@ weir_status wr_system_expect(struct wr_system *system)
 	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (!wr_load(&stream->held) && !(frees_pending && has_work(stream)))
+		if (!wr_load(&stream->live_until) && !(frees_pending && has_work(stream)))
 			continue;
 		wr_stream_drop_ref_if_complete(stream);
 		if (!wr_stream_idle(stream))
-			status = wr_signal_expect(stream);
+			status = wr_signal_arm_kick(stream);
 	}
 	/*
 	 * After the streams, so that a signal is armed for each stream that a listed payload still waits for.

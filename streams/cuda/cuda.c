@@ -3,7 +3,7 @@
  *
  * Every call that could disturb another thread's stream capture is made in RELAXED capture mode; the mode is
  * restored after it. The current device is changed only if a call depends on it and there are several; it is
- * restored as well. Contexts are made on a thread of the library (cuda_device.c).
+ * restored as well. Contexts are made on a thread of the library (device.c).
  *
  * Whether an error is sticky is found by a query: an event that was never recorded returns cudaSuccess on a
  * healthy device and the sticky error on a lost one. cudaGetLastError cannot tell; it is called only to clear
@@ -297,7 +297,7 @@ static void cuda_select(void *self, int device)
 }
 
 /* A sticky error has ended all work of its context. */
-static bool cuda_quiet(void *self)
+static bool cuda_stopped(void *self)
 {
 	return wr_cuda_lost(self);
 }
@@ -329,5 +329,5 @@ const struct wr_backend wr_backend_cuda = {
 	.select = cuda_select,
 	.alloc = cuda_alloc,
 	.release = cuda_release,
-	.quiet = cuda_quiet,
+	.stopped = cuda_stopped,
 };

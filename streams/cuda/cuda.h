@@ -1,12 +1,12 @@
 /*
- * Shared by the files of the CUDA backend: cuda.c (the table), cuda_device.c (contexts), cuda_green.c (green
- * contexts), cuda_driver.c (functions of the driver API). Only these include CUDA's headers.
+ * Shared by the files of the CUDA backend: cuda.c (the table), device.c (contexts), green.c (green
+ * contexts), driver.c (functions of the driver API). Only these include CUDA's headers.
  *
  * Driver functions are looked up through the runtime: nothing links to libcuda, and an older driver may lack
  * some of them. A CUresult has the number of the matching cudaError_t.
  */
-#ifndef WR_STREAMS_CUDA_H
-#define WR_STREAMS_CUDA_H
+#ifndef WR_STREAMS_CUDA_CUDA_H
+#define WR_STREAMS_CUDA_CUDA_H
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -67,7 +67,7 @@ weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *w
 weir_status wr_cuda_fail(cudaError_t error, const char *what);
 bool wr_cuda_lost(struct wr_cuda *cuda);
 
-/* --- cuda_device.c --- */
+/* --- device.c --- */
 weir_status wr_cuda_open(void **out, const struct wr_system_options *options, char *where, size_t room);
 void wr_cuda_close(void *self);
 /*
@@ -76,12 +76,12 @@ void wr_cuda_close(void *self);
  */
 weir_status wr_cuda_ready(struct wr_cuda *cuda, int device);
 
-/* --- cuda_driver.c --- */
+/* --- driver.c --- */
 void wr_cuda_driver_find(struct wr_cuda_driver *driver);
 weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
 weir_status wr_cuda_can_write_flag(void *self, int device);
 
-/* cuda_green.c: a partition is a CUgreenCtx. */
+/* green.c: a partition is a CUgreenCtx. */
 weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
 				      uint32_t *sms);
 void wr_cuda_partition_destroy(void *self, void *partition);

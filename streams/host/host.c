@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/backend.h"
-#include "streams/host/fifo.h"
+#include "streams/host/executor.h"
 
 enum { THREADS = 4, ALIGNMENT = 256 };
 
@@ -12,8 +12,8 @@ static weir_status host_open(void **out, const struct wr_system_options *options
 {
 	unsigned threads = options->host_threads ? options->host_threads : THREADS;
 	int devices = options->devices ? options->devices : 1;
-	struct wr_fifo *fifo;
-	weir_status status = wr_fifo_create(&fifo, devices, threads, NULL, NULL);
+	struct wr_executor *executor;
+	weir_status status = wr_executor_create(&executor, devices, threads, NULL, NULL);
 
 	if (status)
 		return status;
@@ -21,18 +21,18 @@ static weir_status host_open(void **out, const struct wr_system_options *options
 		snprintf(where, room, "host: %d devices", devices);
 	else
 		snprintf(where, room, "host");
-	*out = fifo;
+	*out = executor;
 	return WEIR_OK;
 }
 
 static void host_close(void *self)
 {
-	wr_fifo_destroy(self);
+	wr_executor_destroy(self);
 }
 
 static int host_devices(void *self)
 {
-	return wr_fifo_devices(self);
+	return wr_executor_devices(self);
 }
 
 static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
@@ -51,7 +51,7 @@ static weir_status host_stream_default(void *self, int device, void **out)
 static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
 					  uint32_t *sms)
 {
-	return wr_fifo_split(self, spec, out, sms);
+	return wr_executor_partition(self, spec, out, sms);
 }
 
 /* The partition's workers end with the device. */
@@ -148,9 +148,9 @@ void wr_host_release(void *self, int device, void *memory)
 	wr_free(memory);
 }
 
-static bool host_quiet(void *self)
+static bool host_stopped(void *self)
 {
-	return wr_fifo_quiet(self);
+	return wr_executor_stopped(self);
 }
 
 const struct wr_backend wr_backend_host = {
@@ -174,5 +174,5 @@ const struct wr_backend wr_backend_host = {
 	.partition_destroy = host_partition_destroy,
 	.alloc = wr_host_alloc,
 	.release = wr_host_release,
-	.quiet = host_quiet,
+	.stopped = host_stopped,
 };

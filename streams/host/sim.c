@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "sim/simulation.h"
 #include "base/status.h"
-#include "streams/host/fifo.h"
+#include "streams/host/executor.h"
 #include "streams/system.h"
 
 #define US 1000
@@ -28,7 +28,7 @@ static const struct wr_sim_knobs default_knobs = {.work_min = 2 * US,
 
 struct machine {
 	struct wr_sim *sim;
-	struct wr_fifo *fifo;
+	struct wr_executor *executor;
 	struct wr_random random;
 	struct wr_sim_knobs knobs;
 };
@@ -93,7 +93,7 @@ static bool sim_after_fault(void *arg)
 	return ((struct machine *)arg)->knobs.after_fault;
 }
 
-static const struct wr_fifo_rules rules = {
+static const struct wr_executor_rules rules = {
 	.now = sim_now,
 	.delay = sim_delay,
 	.fate = sim_fate,
@@ -122,12 +122,12 @@ struct opening {
 	weir_status status;
 };
 
-static void fifo_create_in_world(void *arg)
+static void executor_create_in_world(void *arg)
 {
 	struct opening *opening = arg;
 	struct machine *machine = opening->machine;
 
-	opening->status = wr_fifo_create(&machine->fifo, opening->devices, WORKERS, &rules, machine);
+	opening->status = wr_executor_create(&machine->executor, opening->devices, WORKERS, &rules, machine);
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
@@ -151,7 +151,7 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 	opening.machine->knobs = default_knobs;
 	wr_random_seed(&opening.machine->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
 		       1);
-	status = wr_sim_call(options->sim, fifo_create_in_world, &opening);
+	status = wr_sim_call(options->sim, executor_create_in_world, &opening);
 	if (!status)
 		status = opening.status;
 	if (status) {
@@ -171,13 +171,13 @@ static void sim_close(void *self)
 {
 	struct machine *machine = self;
 
-	wr_fifo_destroy(machine->fifo);
+	wr_executor_destroy(machine->executor);
 	wr_free(machine);
 }
 
 static int sim_devices(void *self)
 {
-	return wr_fifo_devices(((struct machine *)self)->fifo);
+	return wr_executor_devices(((struct machine *)self)->executor);
 }
 
 void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *knobs)
@@ -193,7 +193,8 @@ static weir_status sim_stream_create(void *self, int number, unsigned flags, int
 	struct machine *machine = self;
 
 	(void)priority;
-	return wr_host_stream_open(machine->fifo, number, flags, partition, (struct wr_host_stream **)out);
+	return wr_host_stream_open(machine->executor, number, flags, partition,
+				   (struct wr_host_stream **)out);
 }
 
 static weir_status sim_stream_default(void *self, int number, void **out)
@@ -212,7 +213,7 @@ static weir_status sim_event_create(void *self, int number, void **out)
 	struct machine *machine = self;
 
 	(void)number;
-	return wr_host_event_create(machine->fifo, (struct wr_host_event **)out);
+	return wr_host_event_create(machine->executor, (struct wr_host_event **)out);
 }
 
 static void sim_event_destroy(void *self, void *event)
@@ -279,11 +280,11 @@ struct splitting {
 	weir_status status;
 };
 
-static void fifo_split_in_world(void *arg)
+static void executor_partition_in_world(void *arg)
 {
 	struct splitting *self = arg;
 
-	self->status = wr_fifo_split(self->machine->fifo, self->spec, self->out, self->sms);
+	self->status = wr_executor_partition(self->machine->executor, self->spec, self->out, self->sms);
 }
 
 /* The workers are fibers, which must be started by a fiber of the world. */
@@ -291,7 +292,7 @@ static weir_status sim_partitions_create(void *self, const struct wr_partitions_
 					 uint32_t *sms)
 {
 	struct splitting splitting = {self, spec, out, sms, WEIR_OK};
-	weir_status status = wr_sim_call(splitting.machine->sim, fifo_split_in_world, &splitting);
+	weir_status status = wr_sim_call(splitting.machine->sim, executor_partition_in_world, &splitting);
 
 	return status ? status : splitting.status;
 }
@@ -312,9 +313,9 @@ static void sim_release(void *self, int number, void *memory)
 	wr_host_release(self, number, memory);
 }
 
-static bool sim_quiet(void *self)
+static bool sim_stopped(void *self)
 {
-	return wr_fifo_quiet(((struct machine *)self)->fifo);
+	return wr_executor_stopped(((struct machine *)self)->executor);
 }
 
 const struct wr_backend wr_backend_sim = {
@@ -338,6 +339,6 @@ const struct wr_backend wr_backend_sim = {
 	.partition_destroy = sim_partition_destroy,
 	.alloc = sim_alloc,
 	.release = sim_release,
-	.quiet = sim_quiet,
+	.stopped = sim_stopped,
 	.enter = sim_enter,
 };

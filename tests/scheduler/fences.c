@@ -282,7 +282,7 @@ static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->exposed, true); /* as if its native handle were given out */
+	wr_store(&wr_load(&stream->root)->native_given, true); /* as if its native handle were given out */
 	for (int i = 0; i < 200; i++)
 		HOLDS(rig, !weir_stream_launch(stream, &napping, "", 1));
 	return weir_context_emit(context, 0, rig_number(context, 1));

@@ -34,12 +34,11 @@ static bool run_is_open(weir_scheduler *scheduler)
 /* E2: true if the device has work or frees left that the periodic health check must look at. */
 static bool needs_watch(struct wr_system *system)
 {
-	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) ||
-	    wr_signals_refuse(system))
+	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) || wr_refused_any(system))
 		return true;
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
-		if (wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->held))
+		if (wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->live_until))
 			return true;
 	}
 	return false;

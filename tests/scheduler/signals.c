@@ -30,7 +30,7 @@ static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	if (stream)
-		wr_store(&wr_load(&stream->root)->exposed, true); /* as if it had the handle */
+		wr_store(&wr_load(&stream->root)->native_given, true); /* as if it had the handle */
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 

@@ -213,7 +213,7 @@ static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->exposed, true);
+	wr_store(&wr_load(&stream->root)->native_given, true);
 	return weir_stream_launch(stream, &rig_adder, &(struct rig_sum){rig->own, {NULL, NULL}, 5, MS},
 				  sizeof(struct rig_sum));
 }

@@ -594,12 +594,12 @@ RIG_BODY(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen)
 {
 	weir_fence first, last;
 
-	wr_stream_begin(rig->a);
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
+	wr_stream_begin_tick(rig->a);
 	assert_int_equal(rig->waker.live, 1);
 	rig_store(rig, rig->a, 1, 0);
 	first = rig_record(rig->a);
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	last = rig_record(rig->a);
 	rig_wait(rig, first);
@@ -612,7 +612,7 @@ RIG_BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 {
 	int64_t next;
 
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_int_equal(rig->waker.live, 0);
 	rig_store(rig, rig->a, 1, MS); /* slow work is not lost */
@@ -624,12 +624,12 @@ RIG_BODY(s4_a_tick_that_enqueued_nothing_gives_its_reference_back)
 
 RIG_BODY(s4_a_tick_that_has_work_keeps_its_reference)
 {
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	wr_stream_drop_ref_if_complete(rig->a);
 	assert_int_equal(rig->waker.live, 1); /* the work is not recorded yet */
 	rig_record(rig->a);
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	wr_stream_drop_ref_if_complete(rig->a);
 	assert_int_equal(rig->waker.live, 1); /* the previous tick still has work */
 	rig_wait(rig, rig_record(rig->a));
@@ -638,7 +638,7 @@ RIG_BODY(s4_a_tick_that_has_work_keeps_its_reference)
 
 RIG_BODY(s4_a_stream_that_is_closed_with_work_holds_no_run_open)
 {
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(rig->waker.live, 0);
 	rig_store(rig, rig->a, 1, 20 * MS);
@@ -651,7 +651,7 @@ RIG_BODY(s4_an_abandoned_run_gets_its_references_back_once)
 {
 	weir_fence fence;
 
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
 	wr_system_drop_all_refs(rig->system);
@@ -665,7 +665,7 @@ RIG_BODY(s4_a_stream_busy_beyond_its_run_owes_the_next_one_nothing)
 	struct rig_waker next;
 	weir_fence fence;
 
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_store(rig, rig->a, 1, 20 * MS);
 	fence = rig_record(rig->a);
 	wr_system_detach(rig->system);
@@ -752,8 +752,8 @@ RIG_BODY(g2_at_the_bound_entities_wait_in_order)
 	assert_int_equal(wr_signal_arm(rig->system, 3, &fence, 1, &token),
 			 WEIR_E_BUSY); /* in the FIFO already */
 	assert_int_equal(rig->waker.live, 4);
-	wr_signal_leave(rig->system, 4);
-	wr_signal_leave(rig->system, 4);
+	wr_signal_leave_fifo(rig->system, 4);
+	wr_signal_leave_fifo(rig->system, 4);
 	assert_int_equal(rig->waker.live, 3);
 	rig_until_kicked(rig, 2);
 	while (wr_system_outstanding(rig->system))
@@ -802,7 +802,7 @@ RIG_BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
 	rig->system->signals.bound = 2;
 	arm(rig, 2, fence);
 	assert_int_equal(rig->waker.live, 0);
-	assert_false(wr_signals_refuse(rig->system));
+	assert_false(wr_refused_any(rig->system));
 }
 
 static weir_status arm_inline(struct rig *rig, uint32_t entity, weir_fence fence)
@@ -955,12 +955,12 @@ RIG_BODY(f71_the_default_stream_carries_fences_and_signals)
 
 RIG_BODY(e2_streams_that_are_not_queried_wake_the_loop)
 {
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	rig_store(rig, rig->a, 1, 10 * MS);
 	rig_record(rig->a);
 	wr_store(&rig->waker.kicked, 0);
-	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
-	assert_int_equal(wr_system_expect(rig->system), WEIR_OK);
+	assert_int_equal(wr_system_arm_kicks(rig->system), WEIR_OK);
+	assert_int_equal(wr_system_arm_kicks(rig->system), WEIR_OK);
 	assert_int_equal(wr_system_outstanding(rig->system), 1); /* one reference for the last point */
 	while (wr_system_outstanding(rig->system))
 		wr_thread_sleep(10000);
@@ -988,7 +988,7 @@ RIG_BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 	assert_int_equal(wr_system_watch(rig->system, now, &next), WEIR_OK);
 	assert_true(next == INT64_MAX);
 	wr_store(&rig->waker.kicked, 0);
-	wr_stream_begin(rig->a);
+	wr_stream_begin_tick(rig->a);
 	assert_int_equal(rig->waker.kicked, 1); /* the loop was told of the new work */
 	rig_store(rig, rig->a, 1, MS);
 	fence = rig_record(rig->a);

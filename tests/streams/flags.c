@@ -641,7 +641,7 @@ RIG_BODY(g04_no_flag_is_written_in_a_capture)
 	changed = *rig->system->backend;
 	changed.capturing = rig_in_capture;
 	rig->system->backend = &changed;
-	wr_store(&rig->a->exposed, true); /* a capture by its native handle, after the record */
+	wr_store(&rig->a->native_given, true); /* a capture by its native handle, after the record */
 	wr_store(&rig->a->dirty, true);
 	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
 	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
@@ -829,10 +829,10 @@ RIG_BODY(g04_a_poller_that_finds_another_polling_comes_again_soon)
 
 	rig_store(rig, rig->a, 1, 5 * MS);
 	arm(rig, 1, record_and_write(rig->a));
-	wr_store(&rig->system->poller.looking, true);
+	wr_store(&rig->system->poller.polling, true);
 	now = wr_now();
 	assert_in_range(wr_flags_poll(rig->system, now), now + 1, now + MS);
-	wr_store(&rig->system->poller.looking, false);
+	wr_store(&rig->system->poller.polling, false);
 	poll_until_idle(rig);
 }
 

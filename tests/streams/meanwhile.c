@@ -28,9 +28,9 @@ static weir_fence queried;
 
 static void replace_point(void)
 {
-	struct wr_point *place = wr_stream_point(wr_stream_at(meanwhile->system, 0), queried.value);
+	struct wr_event *place = wr_stream_event(wr_stream_at(meanwhile->system, 0), queried.value);
 
-	wr_store(&place->point,
+	wr_store(&place->value,
 		 queried.value + 1000); /* seen complete by another thread, and recorded anew */
 }
 
@@ -63,7 +63,7 @@ static void let_watch_rest(void)
 	rig_wait(meanwhile, queried);
 	assert_int_equal(wr_system_watch(meanwhile->system, wr_now(), &next), WEIR_OK);
 	assert_true(next == WR_FOREVER);
-	assert_true(wr_load(&meanwhile->system->resting));
+	assert_true(wr_load(&meanwhile->system->watch_sleeps));
 }
 
 static weir_status answer_before_watch(void *self, void *event)
@@ -99,7 +99,7 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(released, 0);
 	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
-	assert_false(wr_load(&rig->system->resting));
+	assert_false(wr_load(&rig->system->watch_sleeps));
 	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(released, 1);
 }
@@ -113,7 +113,7 @@ static weir_status begin_before_answer(void *self, void *event)
 	(void)self;
 	(void)event;
 	meanwhile->system->backend = &wr_backend_host;
-	wr_stream_begin(meanwhile->a);
+	wr_stream_begin_tick(meanwhile->a);
 	rig_store(meanwhile, meanwhile->a, 1, 0);
 	begun = rig_record(meanwhile->a);
 	return WEIR_OK;
@@ -121,14 +121,15 @@ static weir_status begin_before_answer(void *self, void *event)
 
 BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 {
-	struct wr_point *place;
+	struct wr_event *place;
 	int64_t next;
 	int kicked;
 
 	meanwhile = rig;
 	queried = rig_record(rig->b);
-	place = wr_stream_point(rig->b, queried.value);
-	wr_store_relaxed(&place->at, wr_now() - SECOND); /* so old that the health check queries it */
+	place = wr_stream_event(rig->b, queried.value);
+	wr_store_relaxed(&place->recorded_at,
+			 wr_now() - SECOND); /* so old that the health check queries it */
 	slow.query = begin_before_answer;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);

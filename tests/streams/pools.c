@@ -429,8 +429,8 @@ RIG_BODY(t06_each_view_holds_a_live_reference_of_its_own)
 	weir_stream *view = share_view(rig->a);
 	weir_fence of_a, of_view;
 
-	wr_stream_begin(rig->a);
-	wr_stream_begin(view);
+	wr_stream_begin_tick(rig->a);
+	wr_stream_begin_tick(view);
 	assert_int_equal(wr_load(&rig->waker.live), 2);
 	rig_store(rig, rig->a, 1, MS);
 	of_a = rig_record(rig->a);

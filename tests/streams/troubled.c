@@ -45,7 +45,7 @@ BODY(g03_a_captured_stream_gives_no_fence)
 	weir_fence before = rig_record(rig->a), fence = before;
 
 	troubled.capturing = capturing;
-	wr_store(&rig->a->exposed, true); /* its native handle was given out */
+	wr_store(&rig->a->native_given, true); /* its native handle was given out */
 	rig->system->backend = &troubled;
 	in_capture = true;
 	assert_int_equal(weir_stream_record(rig->a, &fence), WEIR_E_UNSUPPORTED);
@@ -59,7 +59,7 @@ BODY(g03_a_stream_that_is_closed_in_a_capture_is_not_given_out_again)
 	weir_stream *captured = rig_stream(rig, "captured");
 
 	troubled.capturing = capturing;
-	wr_store(&captured->exposed, true); /* its native handle was given out */
+	wr_store(&captured->native_given, true); /* its native handle was given out */
 	rig->system->backend = &troubled;
 	rig_store(rig, captured, 1, 0);
 	in_capture = true;
@@ -89,7 +89,7 @@ BODY(g03_a_stream_whose_fence_is_complete_is_not_queried)
 	wr_token token;
 
 	troubled.capturing = count_question;
-	wr_store(&rig->a->exposed, true);
+	wr_store(&rig->a->native_given, true);
 	rig_wait(rig, fences[0]);
 	rig_store(rig, rig->b, 1, 5 * MS);
 	fences[1] = rig_record(rig->b);
@@ -118,12 +118,12 @@ BODY(t04_work_is_over_only_when_the_device_says_so)
 	rig->system->backend = &troubled;
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
 		answer = odd[i];
-		assert_false(wr_fence_over(rig->system, fence));
+		assert_false(wr_fence_may_free(rig->system, fence));
 	}
-	assert_true(wr_fence_over(rig->system, foreign));
+	assert_true(wr_fence_may_free(rig->system, foreign));
 	rig->system->backend = &wr_backend_host;
 	rig_wait(rig, fence);
-	assert_true(wr_fence_over(rig->system, fence));
+	assert_true(wr_fence_may_free(rig->system, fence));
 }
 
 /* --- no device memory --- */
@@ -356,7 +356,7 @@ static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
 	wr_token token;
 
 	for (int i = 0; i < 4 && !status; i++) {
-		wr_stream_begin(streams[i]);
+		wr_stream_begin_tick(streams[i]);
 		status = weir_stream_record(streams[i], &fences[i]);
 		if (!status)
 			status = wr_flag_write(streams[i]);
@@ -420,7 +420,7 @@ static struct {
 static void lose_device(void *self)
 {
 	weir_stream *stream = refusal.stream;
-	void *event = wr_load(&stream->ring)->points[0].event;
+	void *event = wr_load(&stream->ring)->events[0].native;
 
 	assert_int_equal(wr_backend_host.launch(self, 0, wr_load(&stream->native), &rig_broken, NULL, 0),
 			 WEIR_OK);

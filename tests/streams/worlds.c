@@ -182,8 +182,8 @@ static void produce(struct worker *self, struct payload *payload, uint32_t entit
 	assert_int_equal(wr_system_alloc(self->world->system, 0, WORDS * sizeof *payload->words, &memory),
 			 WEIR_OK);
 	*payload = (struct payload){.world = self->world, .words = memory, .value = entity + 1};
-	wr_stream_begin(self->stream);
-	wr_stream_begin(self->reader);
+	wr_stream_begin_tick(self->stream);
+	wr_stream_begin_tick(self->reader);
 	launch(self->stream, &fill_kernel, payload);
 	payload->fences[0] = record(self->world, self->stream);
 	assert_int_equal(weir_stream_wait(self->reader, payload->fences[0]), WEIR_OK);
@@ -224,7 +224,7 @@ static void cancel(struct worker *self, const weir_fence *fences, uint32_t entit
 
 	if (!arm(self->world, entity, fences, &token))
 		wr_signal_cancel(self->world->system, token);
-	wr_signal_leave(self->world->system, entity);
+	wr_signal_leave_fifo(self->world->system, entity);
 }
 
 static void run_worker(void *arg)
@@ -274,7 +274,7 @@ static void run_loop(struct world *world)
 		wr_system_collect(world->system);
 		assert_int_equal(wr_system_watch(world->system, wr_now(), &next), WEIR_OK);
 		if (!wr_load(&world->working))
-			assert_int_equal(wr_system_expect(world->system), WEIR_OK);
+			assert_int_equal(wr_system_arm_kicks(world->system), WEIR_OK);
 		if (wr_load(&world->live))
 			wr_park(&world->loop, next);
 	}
@@ -404,7 +404,7 @@ static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
 	weir_stream *stream = cut->streams[i];
 	const struct rig_work nothing = {NULL, draw_time(cut, 100), 0};
 
-	wr_stream_begin(stream);
+	wr_stream_begin_tick(stream);
 	weir_stream_launch(stream, &sleep_kernel, &nothing, sizeof nothing);
 	if (weir_stream_record(stream, fence))
 		*fence = (weir_fence){0, 0};
@@ -620,7 +620,7 @@ static void tick(struct ticking *ticking)
 	const struct rig_work nothing = {NULL, 500 * US, 0};
 
 	wr_fetch_add(&ticking->waker.live, 1);
-	wr_stream_begin(ticking->stream);
+	wr_stream_begin_tick(ticking->stream);
 	wr_switch();
 	assert_int_equal(weir_stream_launch(ticking->stream, &sleep_kernel, &nothing, sizeof nothing),
 			 WEIR_OK);

@@ -1,5 +1,5 @@
 /*
- * Shared by host streams (fifo.c), host workers (runners.c) and host pools (groups.c). A stream is ready, due
+ * Shared by host streams (stream.c), host workers (worker.c) and host pools (pool.c). A stream is ready, due
  * at a time, if its first task could run; parked, if that is a wait for an event that was not reached;
  * running, while a worker executes its first task; idle, if it is empty. Only a ready stream is in its pool's
  * list, so it is run by one worker at a time and keeps its order.
@@ -7,12 +7,12 @@
  * A pool is a device, or a partition of one: its streams run on its workers only. One lock guards all pools,
  * since an event may be recorded in one and waited for in another.
  */
-#ifndef WR_STREAMS_RUNNERS_H
-#define WR_STREAMS_RUNNERS_H
+#ifndef WR_STREAMS_HOST_WORKER_H
+#define WR_STREAMS_HOST_WORKER_H
 
 #include <stdalign.h>
 
-#include "streams/host/fifo.h"
+#include "streams/host/executor.h"
 
 struct wr_task {
 	struct wr_task *next;
@@ -38,22 +38,22 @@ struct wr_task {
 			uint32_t value;
 		} flag;
 		struct {
-			struct wr_host_event *mark;
+			struct wr_host_event *event;
 			uint64_t count;
-		} mark;
+		} sync; /* a record, a wait */
 	};
 };
 
 struct wr_host_event {
-	struct wr_fifo *fifo;
-	uint64_t recorded, reached;    /* guarded by fifo->lock */
-	struct wr_host_stream *parked; /* linked by next; guarded by fifo->lock */
+	struct wr_executor *executor;
+	uint64_t recorded, reached;    /* guarded by executor->lock */
+	struct wr_host_stream *parked; /* linked by next; guarded by executor->lock */
 };
 
 struct wr_host_stream {
-	struct wr_fifo *fifo;
-	struct wr_host_pool *group;
-	struct wr_task *first, *last; /* these and the rest: guarded by fifo->lock */
+	struct wr_executor *executor;
+	struct wr_host_pool *pool;
+	struct wr_task *first, *last; /* these and the rest: guarded by executor->lock */
 	struct wr_host_stream *next;  /* in the ready list, or in an event's parked list */
 	int64_t due;
 	bool busy;    /* ready, parked or running: adding a task need not make it ready */
@@ -61,48 +61,49 @@ struct wr_host_stream {
 };
 
 struct wr_host_worker {
-	struct wr_host_pool *group;
+	struct wr_host_pool *pool;
 	struct wr_thread thread;
 	struct wr_parker parker;
-	struct wr_host_worker *next; /* idle; guarded by fifo->lock */
+	struct wr_host_worker *next; /* idle; guarded by executor->lock */
 	bool idle;
 };
 
 /*
- * Freed with the fifo, when no worker is left, because a worker
+ * Freed with the executor, when no worker is left, because a worker
  * of another pool is woken without the lock.
  */
 struct wr_host_pool {
-	struct wr_fifo *fifo;
+	struct wr_executor *executor;
 	struct wr_host_pool *next;
-	struct wr_host_stream standing; /* of a device: stands for the default stream and all BLOCKING ones */
-	unsigned size, room;            /* workers: to begin with; at most */
-	unsigned started;               /* this and the rest: guarded by fifo->lock */
+	struct wr_host_stream
+		default_stream; /* of a device: stands for the default stream and all BLOCKING ones */
+	unsigned size, room;    /* workers: to begin with; at most */
+	unsigned started;       /* this and the rest: guarded by executor->lock */
 	struct wr_host_stream *ready, **ready_end;
 	struct wr_host_worker *idle;
 	bool calling; /* a worker executes a callback */
-	bool stirred; /* a worker of another pool has made one of its streams ready */
-	struct wr_host_worker runners[];
+	bool to_wake; /* a worker of another pool has made one of its streams ready */
+	struct wr_host_worker workers[];
 };
 
-struct wr_fifo {
+struct wr_executor {
 	struct wr_mutex lock;
-	const struct wr_fifo_rules *rules;
+	const struct wr_executor_rules *rules;
 	void *arg;
 	int devices;
-	struct wr_host_pool *device[WR_FIFO_DEVICES];
-	struct wr_host_pool *groups; /* all of them; this and the rest: guarded by lock */
+	struct wr_host_pool *device[WR_EXECUTOR_DEVICES];
+	struct wr_host_pool *pools; /* all of them; this and the rest: guarded by lock */
 	struct wr_task *spare;
 	unsigned running;
-	unsigned stirred; /* number of stirred pools */
+	unsigned pools_to_wake;
 	bool stopping, faulted;
 	unsigned leaving;        /* threads that wait on `returned` */
 	struct wr_cond returned; /* a worker has finished a task */
 	char fault[160];
 };
 
-/* fifo.c; all with the lock held */
-struct wr_task *wr_task_locked(struct wr_fifo *fifo);            /* a new one, or NULL */
+/* stream.c; all with the lock held */
+struct wr_task *wr_task_locked(struct wr_executor *executor);    /* a new one, or NULL */
 void wr_host_stream_ready_locked(struct wr_host_stream *stream); /* its first task can run */
 void wr_host_stream_pop_locked(struct wr_host_stream *stream);
 struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, struct wr_host_stream **at);
@@ -111,13 +112,13 @@ bool wr_host_stream_park_locked(struct wr_host_stream *stream);
 void wr_host_stream_reach_locked(struct wr_host_stream *stream); /* runs the record at its head */
 void wr_tasks_free(struct wr_task *first);
 
-/* runners.c */
+/* worker.c */
 /* Starts the pool's i-th worker. Thread: any. */
 weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i);
 /* Removes an idle worker from the list, for wr_unpark; or returns NULL. */
 struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *pool);
 
-/* groups.c */
+/* pool.c */
 /* starts its workers, if it has none. Lock not held */
 weir_status wr_host_pool_start(struct wr_host_pool *pool);
 

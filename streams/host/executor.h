@@ -2,8 +2,8 @@
  * Host streams: in-order queues of operations that a few workers (threads or fibers) run; host and sim share
  * them. A wait parks its stream on the event, never a worker. Streams and events behave as CUDA's do.
  */
-#ifndef WR_STREAMS_FIFO_H
-#define WR_STREAMS_FIFO_H
+#ifndef WR_STREAMS_HOST_EXECUTOR_H
+#define WR_STREAMS_HOST_EXECUTOR_H
 
 #include "base/thread.h"
 #include "streams/backend.h"
@@ -15,7 +15,7 @@ enum wr_fate { WR_FATE_RUN, WR_FATE_FAULT, WR_FATE_LOSE, WR_FATE_TWICE };
  * How simulated work differs from real work; NULL for real work. The functions
  * are called with the lock held and must not switch fibers.
  */
-struct wr_fifo_rules {
+struct wr_executor_rules {
 	int64_t (*now)(void *arg);
 	int64_t (*delay)(void *arg, enum wr_work work); /* from ready until it begins */
 	enum wr_fate (*fate)(void *arg, enum wr_work work);
@@ -23,34 +23,35 @@ struct wr_fifo_rules {
 	bool (*after_fault)(void *arg);        /* host callbacks are made even after a fault */
 };
 
-struct wr_fifo;        /* the devices of a system */
+struct wr_executor;    /* the devices of a system */
 struct wr_host_stream; /* an in-order queue */
 struct wr_host_event;  /* an event */
 
-#define WR_FIFO_DEVICES 64
+#define WR_EXECUTOR_DEVICES 64
 
-/* `workers`: per device. With rules, this and wr_fifo_split must be called on a fiber of the simulation. */
-weir_status wr_fifo_create(struct wr_fifo **out, int devices, unsigned workers,
-			   const struct wr_fifo_rules *rules, void *arg);
-void wr_fifo_destroy(struct wr_fifo *fifo); /* joins the workers; NULL is fine */
-int wr_fifo_devices(const struct wr_fifo *fifo);
-bool wr_fifo_quiet(struct wr_fifo *fifo); /* a kernel failed, and nothing runs any more */
+/* `workers`: per device. With rules, this and wr_executor_partition must be called on a fiber of the
+ * simulation. */
+weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers,
+			       const struct wr_executor_rules *rules, void *arg);
+void wr_executor_destroy(struct wr_executor *executor); /* joins the workers; NULL is fine */
+int wr_executor_devices(const struct wr_executor *executor);
+bool wr_executor_stopped(struct wr_executor *executor); /* a kernel failed, and nothing runs any more */
 
 /*
  * Implements partitions_create: a partition is a pool of workers, the remainder is the device's pool. Pools
- * live as long as the fifo.
+ * live as long as the executor.
  */
-weir_status wr_fifo_split(struct wr_fifo *fifo, const struct wr_partitions_spec *spec, void **out,
-			  uint32_t *sms);
+weir_status wr_executor_partition(struct wr_executor *executor, const struct wr_partitions_spec *spec,
+				  void **out, uint32_t *sms);
 
 /*
  * Implements stream_create. All BLOCKING streams of a device and its legacy default stream are one host
  * stream: they wait for each other, so one common order is correct. wr_host_stream_destroy keeps that stream.
  */
-weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsigned flags, void *partition,
 				struct wr_host_stream **out);
 void wr_host_stream_destroy(struct wr_host_stream *stream);
-weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out);
+weir_status wr_host_event_create(struct wr_executor *executor, struct wr_host_event **out);
 void wr_host_event_destroy(struct wr_host_event *event);
 
 weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,

@@ -1,27 +1,27 @@
 /*
- * Host streams and events: enqueueing, and parking streams that wait. The workers that run them: runners.c.
+ * Host streams and events: enqueueing, and parking streams that wait. The workers that run them: worker.c.
  *
  * An event counts its records: `recorded` when one is enqueued, `reached` when it has run. Query and wait
  * refer to `recorded` at the time of the call, as with CUDA events.
  *
  * A failed kernel is sticky, as on CUDA: from then on no task is run and no host callback is made.
  */
-#include "streams/host/fifo.h"
+#include "streams/host/executor.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/host/runners.h"
+#include "streams/host/worker.h"
 
 /* --- ready and parked streams --- */
 
 void wr_host_stream_ready_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_pool *pool = stream->group;
-	const struct wr_fifo_rules *rules = stream->fifo->rules;
-	void *arg = stream->fifo->arg;
+	struct wr_host_pool *pool = stream->pool;
+	const struct wr_executor_rules *rules = stream->executor->rules;
+	void *arg = stream->executor->arg;
 
 	stream->due = rules ? wr_time_add(rules->now(arg), rules->delay(arg, stream->first->work)) : 0;
 	stream->next = NULL;
@@ -41,12 +41,12 @@ struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, s
 }
 
 /* The worker that made a stream of another pool ready wakes that pool once it has left the lock. */
-static void pool_stir_locked(struct wr_host_pool *pool)
+static void pool_wake_later_locked(struct wr_host_pool *pool)
 {
-	if (pool->stirred)
+	if (pool->to_wake)
 		return;
-	pool->stirred = true;
-	pool->fifo->stirred++;
+	pool->to_wake = true;
+	pool->executor->pools_to_wake++;
 }
 
 static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
@@ -54,22 +54,22 @@ static void event_unpark_locked(struct wr_host_event *event, const struct wr_hos
 	struct wr_host_stream **at = &event->parked, *stream;
 
 	while ((stream = *at) != NULL) {
-		if (stream->first->mark.count > event->reached) {
+		if (stream->first->sync.count > event->reached) {
 			at = &stream->next;
 			continue;
 		}
 		*at = stream->next;
 		wr_host_stream_ready_locked(stream);
-		if (stream->group != here)
-			pool_stir_locked(stream->group);
+		if (stream->pool != here)
+			pool_wake_later_locked(stream->pool);
 	}
 }
 
 bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *event = stream->first->mark.mark;
+	struct wr_host_event *event = stream->first->sync.event;
 
-	if (event->reached >= stream->first->mark.count)
+	if (event->reached >= stream->first->sync.count)
 		return false;
 	stream->next = event->parked;
 	event->parked = stream;
@@ -78,21 +78,21 @@ bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 
 void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *event = stream->first->mark.mark;
+	struct wr_host_event *event = stream->first->sync.event;
 
-	if (event->reached < stream->first->mark.count)
-		event->reached = stream->first->mark.count;
-	event_unpark_locked(event, stream->group);
+	if (event->reached < stream->first->sync.count)
+		event->reached = stream->first->sync.count;
+	event_unpark_locked(event, stream->pool);
 }
 
 /* --- tasks --- */
 
-struct wr_task *wr_task_locked(struct wr_fifo *fifo)
+struct wr_task *wr_task_locked(struct wr_executor *executor)
 {
-	struct wr_task *task = fifo->spare;
+	struct wr_task *task = executor->spare;
 
 	if (task)
-		fifo->spare = task->next;
+		executor->spare = task->next;
 	else
 		task = wr_alloc(1, sizeof *task);
 	if (task)
@@ -116,8 +116,8 @@ void wr_host_stream_pop_locked(struct wr_host_stream *stream)
 	struct wr_task *task = stream->first;
 
 	stream->first = task->next;
-	task->next = stream->fifo->spare;
-	stream->fifo->spare = task;
+	task->next = stream->executor->spare;
+	stream->executor->spare = task;
 }
 
 void wr_tasks_free(struct wr_task *task)
@@ -138,16 +138,16 @@ static weir_status stream_make(struct wr_host_pool *pool, struct wr_host_stream 
 
 	if (!stream)
 		return WEIR_E_NOMEM;
-	stream->fifo = pool->fifo;
-	stream->group = pool;
+	stream->executor = pool->executor;
+	stream->pool = pool;
 	*out = stream;
 	return WEIR_OK;
 }
 
-weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags, void *partition,
+weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsigned flags, void *partition,
 				struct wr_host_stream **out)
 {
-	struct wr_host_pool *pool = partition ? partition : fifo->device[device];
+	struct wr_host_pool *pool = partition ? partition : executor->device[device];
 	weir_status status;
 
 	if (partition && flags & WEIR_STREAM_POOL_BLOCKING)
@@ -159,7 +159,7 @@ weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags
 		return status;
 	if (!(flags & WEIR_STREAM_POOL_BLOCKING))
 		return stream_make(pool, out);
-	*out = &pool->standing;
+	*out = &pool->default_stream;
 	return WEIR_OK;
 }
 
@@ -169,32 +169,32 @@ weir_status wr_host_stream_open(struct wr_fifo *fifo, int device, unsigned flags
  */
 void wr_host_stream_destroy(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 
-	if (stream == &stream->group->standing)
+	if (stream == &stream->pool->default_stream)
 		return;
-	wr_mutex_lock(&fifo->lock);
-	fifo->leaving++;
+	wr_mutex_lock(&executor->lock);
+	executor->leaving++;
 	while (stream->running)
-		wr_cond_wait(&fifo->returned, &fifo->lock, WR_FOREVER);
-	fifo->leaving--;
-	for (struct wr_host_stream **at = &stream->group->ready; *at; at = &(*at)->next)
+		wr_cond_wait(&executor->returned, &executor->lock, WR_FOREVER);
+	executor->leaving--;
+	for (struct wr_host_stream **at = &stream->pool->ready; *at; at = &(*at)->next)
 		if (*at == stream) {
-			wr_host_stream_unlink_locked(stream->group, at);
+			wr_host_stream_unlink_locked(stream->pool, at);
 			break;
 		}
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_unlock(&executor->lock);
 	wr_tasks_free(stream->first);
 	wr_free(stream);
 }
 
-weir_status wr_host_event_create(struct wr_fifo *fifo, struct wr_host_event **out)
+weir_status wr_host_event_create(struct wr_executor *executor, struct wr_host_event **out)
 {
 	struct wr_host_event *event = wr_alloc(1, sizeof *event);
 
 	if (!event)
 		return WEIR_E_NOMEM;
-	event->fifo = fifo;
+	event->executor = executor;
 	*out = event;
 	return WEIR_OK;
 }
@@ -209,16 +209,16 @@ void wr_host_event_destroy(struct wr_host_event *event)
 /* Returns a task to fill, with the lock held; on failure NULL, without it. */
 static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 	struct wr_task *task;
 	bool faulted;
 
-	wr_mutex_lock(&fifo->lock);
-	faulted = fifo->faulted;
-	task = faulted ? NULL : wr_task_locked(fifo);
+	wr_mutex_lock(&executor->lock);
+	faulted = executor->faulted;
+	task = faulted ? NULL : wr_task_locked(executor);
 	if (!task) {
-		wr_mutex_unlock(&fifo->lock);
-		*status = faulted ? wr_fail(WEIR_E_DEVICE, "%s", fifo->fault) : WEIR_E_NOMEM;
+		wr_mutex_unlock(&executor->lock);
+		*status = faulted ? wr_fail(WEIR_E_DEVICE, "%s", executor->fault) : WEIR_E_NOMEM;
 		return NULL;
 	}
 	task->work = work;
@@ -228,13 +228,13 @@ static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work
 
 static weir_status enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 	bool was_busy = stream->busy;
 	struct wr_host_worker *worker;
 
 	stream_append_locked(stream, task);
-	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->group);
-	wr_mutex_unlock(&fifo->lock);
+	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->pool);
+	wr_mutex_unlock(&executor->lock);
 	if (worker)
 		wr_unpark(&worker->parker);
 	return WEIR_OK;
@@ -303,8 +303,8 @@ weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_
 
 	if (!task)
 		return status;
-	task->mark.mark = event;
-	task->mark.count = ++event->recorded;
+	task->sync.event = event;
+	task->sync.count = ++event->recorded;
 	return enqueue_end(stream, task);
 }
 
@@ -315,21 +315,21 @@ weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_ev
 
 	if (!task)
 		return status;
-	task->mark.mark = event;
-	task->mark.count = event->recorded;
+	task->sync.event = event;
+	task->sync.count = event->recorded;
 	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_event_query(struct wr_host_event *event)
 {
-	struct wr_fifo *fifo = event->fifo;
+	struct wr_executor *executor = event->executor;
 	bool reached, faulted;
 
-	wr_mutex_lock(&fifo->lock);
+	wr_mutex_lock(&executor->lock);
 	reached = event->reached >= event->recorded;
-	faulted = fifo->faulted;
-	wr_mutex_unlock(&fifo->lock);
+	faulted = executor->faulted;
+	wr_mutex_unlock(&executor->lock);
 	if (faulted)
-		return wr_fail(WEIR_E_DEVICE, "%s", fifo->fault); /* even if the record has run (E3) */
+		return wr_fail(WEIR_E_DEVICE, "%s", executor->fault); /* even if the record has run (E3) */
 	return reached ? WEIR_OK : WEIR_E_BUSY;
 }

@@ -8,7 +8,7 @@
  * The lock is left in three places: while a task is executed, while another worker is woken or started, and
  * in sleep. The stream that a worker has taken is `running` meanwhile, so that it is not destroyed.
  */
-#include "streams/host/runners.h"
+#include "streams/host/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +28,14 @@ struct wr_host_worker *wr_host_pool_wake_locked(struct wr_host_pool *pool)
 
 static bool may_run_locked(const struct wr_host_stream *stream)
 {
-	return stream->first->work != WR_WORK_CALL || !stream->group->calling || !stream->fifo->rules;
+	return stream->first->work != WR_WORK_CALL || !stream->pool->calling || !stream->executor->rules;
 }
 
 /* Returns one of the streams that are due, or NULL; *until is when the next one will be due. */
 static struct wr_host_stream *pool_take_by_rules_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	struct wr_fifo *fifo = pool->fifo;
-	int64_t now = fifo->rules->now(fifo->arg);
+	struct wr_executor *executor = pool->executor;
+	int64_t now = executor->rules->now(executor->arg);
 	size_t due = 0, chosen;
 
 	for (struct wr_host_stream *stream = pool->ready; stream; stream = stream->next) {
@@ -48,34 +48,34 @@ static struct wr_host_stream *pool_take_by_rules_locked(struct wr_host_pool *poo
 	}
 	if (!due)
 		return NULL;
-	chosen = fifo->rules->choose(fifo->arg, due);
+	chosen = executor->rules->choose(executor->arg, due);
 	for (struct wr_host_stream **at = &pool->ready;; at = &(*at)->next)
 		if (may_run_locked(*at) && (*at)->due <= now && !chosen--)
 			return wr_host_stream_unlink_locked(pool, at);
 }
 
-static bool after_fault(const struct wr_fifo *fifo)
+static bool after_fault(const struct wr_executor *executor)
 {
-	return fifo->rules && fifo->rules->after_fault(fifo->arg);
+	return executor->rules && executor->rules->after_fault(executor->arg);
 }
 
 static struct wr_host_stream *pool_take_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	const struct wr_fifo *fifo = pool->fifo;
+	const struct wr_executor *executor = pool->executor;
 
 	*until = WR_FOREVER;
-	if (!pool->ready || (fifo->faulted && !after_fault(fifo)))
+	if (!pool->ready || (executor->faulted && !after_fault(executor)))
 		return NULL;
-	return fifo->rules ? pool_take_by_rules_locked(pool, until)
-			   : wr_host_stream_unlink_locked(pool, &pool->ready);
+	return executor->rules ? pool_take_by_rules_locked(pool, until)
+			       : wr_host_stream_unlink_locked(pool, &pool->ready);
 }
 
-static void fault_locked(struct wr_fifo *fifo, const char *name, int code)
+static void fault_locked(struct wr_executor *executor, const char *name, int code)
 {
-	if (fifo->faulted)
+	if (executor->faulted)
 		return;
-	fifo->faulted = true;
-	snprintf(fifo->fault, sizeof fifo->fault, "kernel '%s' failed with code %d", name, code);
+	executor->faulted = true;
+	snprintf(executor->fault, sizeof executor->fault, "kernel '%s' failed with code %d", name, code);
 }
 
 /* --- running --- */
@@ -104,40 +104,41 @@ static int task_execute(struct wr_task *task)
 /* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
 static bool needs_another_locked(const struct wr_host_pool *pool, const struct wr_task *task)
 {
-	return pool->fifo->rules && task->work == WR_WORK_KERNEL && !pool->idle && pool->started < pool->room;
+	return pool->executor->rules && task->work == WR_WORK_KERNEL && !pool->idle &&
+	       pool->started < pool->room;
 }
 
 static void worker_main(void *arg);
 
 weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i)
 {
-	pool->runners[i].group = pool;
-	return wr_thread_start(&pool->runners[i].thread, "weir-stream", worker_main, &pool->runners[i]);
+	pool->workers[i].pool = pool;
+	return wr_thread_start(&pool->workers[i].thread, "weir-stream", worker_main, &pool->workers[i]);
 }
 
 static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *task)
 {
-	struct wr_host_pool *pool = stream->group;
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_host_pool *pool = stream->pool;
+	struct wr_executor *executor = stream->executor;
 	unsigned another = needs_another_locked(pool, task) ? pool->started++ : 0;
 	int code;
 
 	pool->calling |= task->work == WR_WORK_CALL;
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_unlock(&executor->lock);
 	if (another) /* the pool works without it, so a failure is ignored */
 		(void)wr_host_worker_start(pool, another);
 	code = task_execute(task);
-	wr_mutex_lock(&fifo->lock);
+	wr_mutex_lock(&executor->lock);
 	if (task->work == WR_WORK_CALL)
 		pool->calling = false;
 	if (code)
-		fault_locked(fifo, task->kernel.name, code);
+		fault_locked(executor, task->kernel.name, code);
 }
 
 /* Enqueues the same callback a second time, behind all that is enqueued by now (F06). */
 static void task_repeat_locked(struct wr_host_stream *stream)
 {
-	struct wr_task *again = wr_task_locked(stream->fifo);
+	struct wr_task *again = wr_task_locked(stream->executor);
 
 	if (!again)
 		return;
@@ -150,14 +151,14 @@ static void task_repeat_locked(struct wr_host_stream *stream)
 
 static void task_run_by_fate(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 	struct wr_task *task = stream->first;
-	enum wr_fate fate = fifo->rules ? fifo->rules->fate(fifo->arg, task->work) : WR_FATE_RUN;
+	enum wr_fate fate = executor->rules ? executor->rules->fate(executor->arg, task->work) : WR_FATE_RUN;
 
-	if (fifo->faulted && task->work != WR_WORK_CALL)
+	if (executor->faulted && task->work != WR_WORK_CALL)
 		return;
 	if (fate == WR_FATE_FAULT)
-		fault_locked(fifo, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
+		fault_locked(executor, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
 	else if (fate != WR_FATE_LOSE)
 		task_run_unlocked(stream, task);
 	if (fate == WR_FATE_TWICE && !task->again)
@@ -167,15 +168,15 @@ static void task_run_by_fate(struct wr_host_stream *stream)
 /* Called with the lock held, which is left while a task is executed. */
 static void stream_step(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 
 	switch (stream->first->work) {
 	case WR_WORK_WAIT:
-		if (!fifo->faulted && wr_host_stream_park_locked(stream))
+		if (!executor->faulted && wr_host_stream_park_locked(stream))
 			return;
 		break;
 	case WR_WORK_RECORD:
-		if (!fifo->faulted)
+		if (!executor->faulted)
 			wr_host_stream_reach_locked(stream);
 		break;
 	case WR_WORK_KERNEL:
@@ -194,15 +195,15 @@ static void stream_step(struct wr_host_stream *stream)
 
 static void worker_sleep(struct wr_host_worker *worker, int64_t until)
 {
-	struct wr_host_pool *pool = worker->group;
-	struct wr_fifo *fifo = pool->fifo;
+	struct wr_host_pool *pool = worker->pool;
+	struct wr_executor *executor = pool->executor;
 
 	worker->next = pool->idle;
 	worker->idle = true;
 	pool->idle = worker;
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_unlock(&executor->lock);
 	wr_park(&worker->parker, until);
-	wr_mutex_lock(&fifo->lock);
+	wr_mutex_lock(&executor->lock);
 	for (struct wr_host_worker **at = &pool->idle; worker->idle; at = &(*at)->next)
 		if (*at == worker) {
 			*at = worker->next;
@@ -211,11 +212,11 @@ static void worker_sleep(struct wr_host_worker *worker, int64_t until)
 		}
 }
 
-static void worker_unpark_unlocked(struct wr_fifo *fifo, struct wr_host_worker *worker)
+static void worker_unpark_unlocked(struct wr_executor *executor, struct wr_host_worker *worker)
 {
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_unlock(&executor->lock);
 	wr_unpark(&worker->parker);
-	wr_mutex_lock(&fifo->lock);
+	wr_mutex_lock(&executor->lock);
 }
 
 /* Wakes another worker if more streams are ready. */
@@ -224,28 +225,28 @@ static void wake_another(struct wr_host_pool *pool)
 	struct wr_host_worker *other = pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
 
 	if (other)
-		worker_unpark_unlocked(pool->fifo, other);
+		worker_unpark_unlocked(pool->executor, other);
 }
 
-static struct wr_host_worker *pool_stirred_locked(struct wr_fifo *fifo)
+static struct wr_host_worker *pool_to_wake_locked(struct wr_executor *executor)
 {
-	struct wr_host_pool *pool = fifo->groups;
+	struct wr_host_pool *pool = executor->pools;
 
-	while (!pool->stirred)
+	while (!pool->to_wake)
 		pool = pool->next;
-	pool->stirred = false;
-	fifo->stirred--;
+	pool->to_wake = false;
+	executor->pools_to_wake--;
 	return pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
 }
 
 /* A record may have made streams of other pools ready: wakes a worker in each. */
-static void wake_stirred_pools(struct wr_fifo *fifo)
+static void wake_other_pools(struct wr_executor *executor)
 {
-	while (fifo->stirred) {
-		struct wr_host_worker *worker = pool_stirred_locked(fifo);
+	while (executor->pools_to_wake) {
+		struct wr_host_worker *worker = pool_to_wake_locked(executor);
 
 		if (worker)
-			worker_unpark_unlocked(fifo, worker);
+			worker_unpark_unlocked(executor, worker);
 	}
 }
 
@@ -256,30 +257,30 @@ static struct wr_host_stream *pool_hold_stream_locked(struct wr_host_pool *pool,
 
 	if (stream) {
 		stream->running = true;
-		pool->fifo->running++;
+		pool->executor->running++;
 	}
 	return stream;
 }
 
 static void stream_release_locked(struct wr_host_stream *stream)
 {
-	struct wr_fifo *fifo = stream->fifo;
+	struct wr_executor *executor = stream->executor;
 
 	stream->running = false;
-	fifo->running--;
-	if (fifo->leaving)
-		wr_cond_broadcast(&fifo->returned);
+	executor->running--;
+	if (executor->leaving)
+		wr_cond_broadcast(&executor->returned);
 }
 
 static void worker_main(void *arg)
 {
 	struct wr_host_worker *self = arg;
-	struct wr_host_pool *pool = self->group;
-	struct wr_fifo *fifo = pool->fifo;
+	struct wr_host_pool *pool = self->pool;
+	struct wr_executor *executor = pool->executor;
 	int64_t until;
 
-	wr_mutex_lock(&fifo->lock);
-	while (!fifo->stopping) {
+	wr_mutex_lock(&executor->lock);
+	while (!executor->stopping) {
 		struct wr_host_stream *stream = pool_hold_stream_locked(pool, &until);
 
 		if (!stream) {
@@ -289,19 +290,19 @@ static void worker_main(void *arg)
 		wake_another(pool);
 		stream_step(stream);
 		stream_release_locked(stream);
-		wake_stirred_pools(fifo);
+		wake_other_pools(executor);
 	}
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_unlock(&executor->lock);
 }
 
-bool wr_fifo_quiet(struct wr_fifo *fifo)
+bool wr_executor_stopped(struct wr_executor *executor)
 {
 	bool quiet, more = false;
 
-	wr_mutex_lock(&fifo->lock);
-	for (const struct wr_host_pool *pool = fifo->groups; pool; pool = pool->next)
-		more |= pool->ready && after_fault(fifo);
-	quiet = fifo->faulted && !fifo->running && !more;
-	wr_mutex_unlock(&fifo->lock);
+	wr_mutex_lock(&executor->lock);
+	for (const struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
+		more |= pool->ready && after_fault(executor);
+	quiet = executor->faulted && !executor->running && !more;
+	wr_mutex_unlock(&executor->lock);
 	return quiet;
 }

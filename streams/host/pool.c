@@ -1,0 +1,167 @@
+/*
+ * Host pools: one with a few workers per device, and one per partition with as many workers as the partition
+ * has SMs; and creating and destroying the executor that owns them.
+ *
+ * A pool lives as long as the executor. In a simulation all workers are started at once, since only a fiber
+ * can start a fiber; threads are started when the first stream of their pool is opened.
+ */
+#include "streams/host/worker.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+enum { WORKERS_MAX = 64, PARTITION_MAX = 1024 };
+
+static weir_status pool_start_locked(struct wr_host_pool *pool)
+{
+	weir_status status = WEIR_OK;
+
+	for (unsigned i = 0; i < pool->size && !status; i++) {
+		status = wr_host_worker_start(pool, i);
+		pool->started += !status;
+	}
+	return pool->started ? WEIR_OK : status; /* fewer are enough */
+}
+
+weir_status wr_host_pool_start(struct wr_host_pool *pool)
+{
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&pool->executor->lock);
+	if (!pool->started)
+		status = pool_start_locked(pool);
+	wr_mutex_unlock(&pool->executor->lock);
+	return status;
+}
+
+static weir_status pool_make(struct wr_executor *executor, unsigned size, unsigned room,
+			     struct wr_host_pool **out)
+{
+	struct wr_host_pool *pool = wr_alloc(1, sizeof *pool + room * sizeof *pool->workers);
+
+	if (!pool)
+		return WEIR_E_NOMEM;
+	pool->executor = executor;
+	pool->size = size;
+	pool->room = room;
+	pool->ready_end = &pool->ready;
+	pool->default_stream.executor = executor;
+	pool->default_stream.pool = pool;
+	wr_mutex_lock(&executor->lock);
+	pool->next = executor->pools;
+	executor->pools = pool;
+	wr_mutex_unlock(&executor->lock);
+	*out = pool;
+	return executor->rules ? wr_host_pool_start(pool) : WEIR_OK;
+}
+
+/* Sizes that a device would refuse are refused here too, and sizes that make no sense as threads. */
+static weir_status partitions_check(const struct wr_partitions_spec *spec)
+{
+	for (size_t i = 0; i < spec->count; i++) {
+		if (!spec->sizes[i] || spec->sizes[i] < spec->minimum)
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu has %u SMs, the least is %u",
+				       spec->name, i, spec->sizes[i], spec->minimum ? spec->minimum : 1);
+		if (spec->sizes[i] > PARTITION_MAX)
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu wants %u SMs; "
+				       "on the host an SM is a thread, at most %d",
+				       spec->name, i, spec->sizes[i], PARTITION_MAX);
+	}
+	return WEIR_OK;
+}
+
+weir_status wr_executor_partition(struct wr_executor *executor, const struct wr_partitions_spec *spec,
+				  void **out, uint32_t *sms)
+{
+	struct wr_host_pool *remainder = executor->device[spec->device];
+	weir_status status = partitions_check(spec);
+
+	for (size_t i = 0; i < spec->count && !status; i++) {
+		struct wr_host_pool *pool = NULL;
+
+		status = pool_make(executor, spec->sizes[i], spec->sizes[i], &pool);
+		out[i] = pool;
+		sms[i] = spec->sizes[i];
+	}
+	out[spec->count] = remainder;
+	sms[spec->count] = remainder->size;
+	return status;
+}
+
+/* --- life --- */
+
+static weir_status device_pools_make(struct wr_executor *executor, int devices, unsigned size)
+{
+	unsigned room = executor->rules ? WORKERS_MAX : size;
+	weir_status status = WEIR_OK;
+
+	for (; executor->devices < devices && !status; executor->devices++)
+		status = pool_make(executor, size, room, &executor->device[executor->devices]);
+	return status ? status : wr_host_pool_start(executor->device[0]);
+}
+
+weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers,
+			       const struct wr_executor_rules *rules, void *arg)
+{
+	struct wr_executor *executor;
+	weir_status status;
+
+	if (devices < 1 || devices > WR_EXECUTOR_DEVICES)
+		return wr_fail(WEIR_E_INVALID, "%d devices: ask for 1 to %d", devices, WR_EXECUTOR_DEVICES);
+	executor = wr_alloc(1, sizeof *executor);
+	if (!executor)
+		return WEIR_E_NOMEM;
+	executor->rules = rules;
+	executor->arg = arg;
+	status = wr_mutex_init(&executor->lock);
+	if (!status)
+		status = wr_cond_init(&executor->returned);
+	if (status) {
+		wr_mutex_finish(&executor->lock);
+		wr_free(executor);
+		return status;
+	}
+	status = device_pools_make(executor, devices, workers < WORKERS_MAX ? workers : WORKERS_MAX);
+	if (status) {
+		wr_executor_destroy(executor);
+		return status;
+	}
+	*out = executor;
+	return WEIR_OK;
+}
+
+static void workers_join(struct wr_executor *executor)
+{
+	wr_mutex_lock(&executor->lock);
+	executor->stopping = true;
+	wr_mutex_unlock(&executor->lock);
+	for (struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_unpark(&pool->workers[i].parker);
+	for (struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_thread_join(&pool->workers[i].thread);
+}
+
+void wr_executor_destroy(struct wr_executor *executor)
+{
+	if (!executor)
+		return;
+	workers_join(executor);
+	for (struct wr_host_pool *pool = executor->pools, *next; pool; pool = next) {
+		next = pool->next;
+		wr_tasks_free(pool->default_stream.first);
+		wr_free(pool);
+	}
+	wr_tasks_free(executor->spare);
+	wr_cond_finish(&executor->returned);
+	wr_mutex_finish(&executor->lock);
+	wr_free(executor);
+}
+
+int wr_executor_devices(const struct wr_executor *executor)
+{
+	return executor->devices;
+}
