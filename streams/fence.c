@@ -1,9 +1,9 @@
 /*
- * Fences: a fence names a timeline value (`point`) of a stream. `completed`, the highest value known to be
+ * Fences: a fence names a timeline value (`value`) of a stream. `completed`, the highest value known to be
  * complete, answers most queries with one load.
  *
  * An event may be recorded again for a later value while another thread queries it for the old one. The
- * owner changes the place's `point` before that, and only once the old value was seen complete. So if `point`
+ * owner changes the place's `value` before that, and only once the old value was seen complete. So if `value`
  * differs after the query, the old value is complete.
  *
  * The events of a stream are a ring with one event per timeline value. A full ring is replaced by a larger
@@ -50,19 +50,19 @@ void wr_event_rings_free(weir_stream *stream)
 	}
 }
 
-struct wr_event *wr_stream_event(weir_stream *stream, uint64_t point)
+struct wr_event *wr_stream_event(weir_stream *stream, uint64_t value)
 {
 	struct wr_event_ring *ring = wr_load_acquire(&stream->ring);
 
-	while (point < ring->first)
+	while (value < ring->first)
 		ring = ring->older;
-	return &ring->events[point % ring->size];
+	return &ring->events[value % ring->size];
 }
 
 /* Needs a write for this very value: that of a later value may come long after this one is complete. */
-bool wr_stream_has_flag(weir_stream *stream, uint64_t point)
+bool wr_stream_has_flag(weir_stream *stream, uint64_t value)
 {
-	return wr_load(&stream->flag_value) >= point && wr_load(&wr_stream_event(stream, point)->has_flag);
+	return wr_load(&stream->flag_value) >= value && wr_load(&wr_stream_event(stream, value)->has_flag);
 }
 
 /* --- lookup --- */
@@ -118,11 +118,11 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 
 /* --- queries --- */
 
-void wr_stream_note_complete(weir_stream *stream, uint64_t point)
+void wr_stream_note_complete(weir_stream *stream, uint64_t value)
 {
 	uint64_t seen = wr_load(&stream->completed);
 
-	while (seen < point && !wr_cas(&stream->completed, &seen, point))
+	while (seen < value && !wr_cas(&stream->completed, &seen, value))
 		;
 	wr_stream_drop_ref_if_complete(stream);
 }
@@ -135,38 +135,38 @@ void wr_stream_note_complete(weir_stream *stream, uint64_t point)
  * this very value is still pending (BUSY). Returns false if the device must be queried. A pending write for a
  * later value only says nothing about this one.
  */
-static bool flag_answers(weir_stream *stream, uint64_t point, weir_status *status)
+static bool flag_answers(weir_stream *stream, uint64_t value, weir_status *status)
 {
 	_Atomic uint32_t *word = wr_load(&stream->word);
-	struct wr_event *event = wr_stream_event(stream, point);
+	struct wr_event *event = wr_stream_event(stream, value);
 
-	if (!word || wr_load(&stream->flag_value) < point)
+	if (!word || wr_load(&stream->flag_value) < value)
 		return false;
-	if ((int32_t)(wr_load(word) - (uint32_t)point) >= 0)
+	if ((int32_t)(wr_load(word) - (uint32_t)value) >= 0)
 		return true;
-	if (!wr_stream_has_flag(stream, point) ||
+	if (!wr_stream_has_flag(stream, value) ||
 	    wr_now() - wr_load_relaxed(&event->recorded_at) >= FLAG_TIMEOUT)
 		return false;
 	*status = WEIR_E_BUSY;
 	return true;
 }
 
-static weir_status stream_query(weir_stream *stream, uint64_t point)
+static weir_status stream_query(weir_stream *stream, uint64_t value)
 {
 	struct wr_system *system = stream->system;
-	struct wr_event *event = wr_stream_event(stream, point);
+	struct wr_event *event = wr_stream_event(stream, value);
 	weir_status status = WEIR_OK;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (flag_answers(stream, point, &status))
+	if (flag_answers(stream, value, &status))
 		;
-	else if (wr_load(&event->value) == point)
+	else if (wr_load(&event->value) == value)
 		status = wr_device_query(system, event->native);
-	if (status == WEIR_E_BUSY && wr_load(&event->value) != point)
+	if (status == WEIR_E_BUSY && wr_load(&event->value) != value)
 		status = WEIR_OK;
 	if (!status)
-		wr_stream_note_complete(stream, point);
+		wr_stream_note_complete(stream, value);
 	return status;
 }
 
@@ -209,9 +209,9 @@ bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 
 /* --- a place for a new value --- */
 
-static bool value_complete(weir_stream *stream, uint64_t point)
+static bool value_complete(weir_stream *stream, uint64_t value)
 {
-	weir_fence fence = {wr_load(&stream->id), point};
+	weir_fence fence = {wr_load(&stream->id), value};
 
 	return !wr_fence_query(stream->system, fence);
 }
@@ -221,12 +221,12 @@ static bool value_complete(weir_stream *stream, uint64_t point)
  * NULL if that is pending or the device failed. A query costs as much as a record, so the value half a ring
  * later is queried first: if that is complete, half a ring of places is free.
  */
-static struct wr_event *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t point)
+static struct wr_event *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t value)
 {
-	struct wr_event *event = &ring->events[point % ring->size];
+	struct wr_event *event = &ring->events[value % ring->size];
 	uint64_t old = wr_load(&event->value);
 
-	if (!old || old == point || old <= wr_load(&stream->completed))
+	if (!old || old == value || old <= wr_load(&stream->completed))
 		return event;
 	if (value_complete(stream, old + ring->size / 2) || value_complete(stream, old))
 		return event;
@@ -244,12 +244,12 @@ static struct wr_event_ring *ring_enlarge(weir_stream *stream, uint64_t size, ui
 	return larger;
 }
 
-#define RESERVED_MOST 1024
+#define VALUES_RESERVED_MOST 1024
 
-weir_status wr_stream_reserve(weir_stream *stream, size_t points)
+weir_status wr_stream_reserve(weir_stream *stream, size_t values)
 {
 	uint64_t size = wr_load(&stream->ring)->size,
-		 wanted = points < RESERVED_MOST ? points : RESERVED_MOST;
+		 wanted = values < VALUES_RESERVED_MOST ? values : VALUES_RESERVED_MOST;
 
 	while (size < wanted)
 		size *= 2;
@@ -259,15 +259,15 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t points)
 	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
 }
 
-struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t point)
+struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value)
 {
 	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
-	struct wr_event *event = ring_free_place(stream, ring, point);
+	struct wr_event *event = ring_free_place(stream, ring, value);
 
 	if (event || wr_system_failed(stream->system))
 		return event;
-	larger = ring_enlarge(stream, ring->size * 2, point);
-	return larger ? &larger->events[point % larger->size] : NULL;
+	larger = ring_enlarge(stream, ring->size * 2, value);
+	return larger ? &larger->events[value % larger->size] : NULL;
 }
 
 /* --- waiting --- */

@@ -76,8 +76,8 @@ static weir_status stream_give_word(weir_stream *stream)
 
 	if (status)
 		return status;
-	stream->flag_missed.point = wr_load(&stream->completed); /* read by lost.c only after the word */
-	wr_store(word, (uint32_t)stream->flag_missed.point);
+	stream->flag_missed.value = wr_load(&stream->completed); /* read by watch.c only after the word */
+	wr_store(word, (uint32_t)stream->flag_missed.value);
 	wr_store(&stream->word, word);
 	return WEIR_OK;
 }
@@ -116,11 +116,11 @@ weir_status wr_flag_check(struct wr_system *system)
  * Catches the word up if its last write was long ago. A later record is
  * complete, so that write has been made and none is pending.
  */
-static void word_catch_up(weir_stream *stream, uint64_t point)
+static void word_catch_up(weir_stream *stream, uint64_t value)
 {
 	uint64_t flag_value = wr_load(&stream->flag_value), seen = wr_load(&stream->completed);
 
-	if (point - flag_value > WR_WORD_SPAN && seen > flag_value)
+	if (value - flag_value > WR_WORD_SPAN && seen > flag_value)
 		wr_store(wr_load(&stream->word), (uint32_t)seen);
 }
 
@@ -135,22 +135,22 @@ static bool stream_can_write_flag(weir_stream *stream)
 weir_status wr_flag_write(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
-	uint64_t point = wr_load(&stream->submitted);
+	uint64_t value = wr_load(&stream->submitted);
 	weir_status status;
 
-	if (wr_load(&stream->flag_value) >= point)
+	if (wr_load(&stream->flag_value) >= value)
 		return WEIR_OK;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	if (!stream_can_write_flag(stream))
 		return WEIR_OK;
-	word_catch_up(stream, point);
+	word_catch_up(stream, value);
 	wr_store(&stream->flag_after_record, true);
 	status = wr_device_write_flag(system, stream->spec.device, wr_load(&stream->native),
-				      wr_load(&stream->word), (uint32_t)point);
+				      wr_load(&stream->word), (uint32_t)value);
 	if (!status) {
-		wr_store(&wr_stream_event(stream, point)->has_flag, true);
-		wr_store(&stream->flag_value, point);
+		wr_store(&wr_stream_event(stream, value)->has_flag, true);
+		wr_store(&stream->flag_value, value);
 	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;
 }

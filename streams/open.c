@@ -2,7 +2,7 @@
  * Opening streams, new ones or closed ones of the table: with a native stream of the system's own, around one
  * of the caller's, or sharing another's (T5, T6).
  *
- * Several streams may share one native stream, the root's: each has its own id, points and live reference;
+ * Several streams may share one native stream, the root's: each has its own id, values and live reference;
  * the device's queue is one. A sharer is counted at its root before it is opened, so that the root is not
  * reused meanwhile, and uncounted if opening fails.
  *
@@ -185,7 +185,7 @@ static void live_ref_drop(weir_stream *stream)
 	wr_waker_leave(stream->system);
 }
 
-/* Records one more point for work that was enqueued after the last record, so that it is waited for. */
+/* Records one more value for work that was enqueued after the last record, so that it is waited for. */
 void wr_stream_close(weir_stream *stream)
 {
 	struct wr_stream_pool *pool;

@@ -4,7 +4,7 @@
  * The thread that arms a signal pushes it onto the inbox, a lock-free stack; the poller moves it into its
  * list. Only the poller recycles it, once its token has ended: the poller itself ends the token when the
  * flags of all its fences are written, or if it was cancelled; or another thread ends it, because the system
- * failed or the run is over, and as its last step stores it in `ended`. So a signal is in one place at any
+ * failed or the run is over, and as its last step stores it in `ended`. So a signal is in one event at any
  * time, and is recycled once.
  *
  * There is no lock. `polling` is the right to poll, taken and returned by exchanges, which pass the list from
@@ -120,12 +120,12 @@ struct wr_armed_flag {
 	uint32_t target;
 	uint32_t fence; /* its index in the signal */
 	weir_stream *stream;
-	uint64_t point;
+	uint64_t value;
 	struct wr_signal *signal;
 	wr_token token;
 	struct wr_waiting wait;
-	int64_t made;       /* when the point was recorded, or 0 if that is not known any more */
-	int64_t pending_at; /* when the point was last seen not to be complete, or 0 */
+	int64_t made;       /* when the value was recorded, or 0 if that is not known any more */
+	int64_t pending_at; /* when the value was last seen not to be complete, or 0 */
 };
 
 /* --- arming --- */
@@ -213,21 +213,21 @@ uint64_t wr_flags_version(const struct wr_system *system)
 
 /*
  * Returns true if the watched fence is complete. Without a stream, all fences were complete from the start.
- * The flag proves that the point is complete, since a device writes no flags after a fault; so the device
+ * The flag proves that the value is complete, since a device writes no flags after a fault; so the device
  * need not be queried.
  */
 static bool fence_complete(const struct wr_armed_flag *flag)
 {
-	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->point)
+	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->value)
 		return true;
 	if ((int32_t)(wr_load(flag->word) - flag->target) < 0)
 		return false;
-	wr_stream_note_complete(flag->stream, flag->point);
+	wr_stream_note_complete(flag->stream, flag->value);
 	return true;
 }
 
 /*
- * Sets when completion is expected. The work of a point begins when the point before it on the stream has
+ * Sets when completion is expected. The work of a value begins when the value before it on the stream has
  * ended.
  */
 static void expect_completion(struct wr_armed_flag *flag)
@@ -237,7 +237,7 @@ static void expect_completion(struct wr_armed_flag *flag)
 
 	if (!stream)
 		return;
-	behind = stream->flag_seen.point < flag->point && stream->flag_seen.at > flag->made;
+	behind = stream->flag_seen.value < flag->value && stream->flag_seen.at > flag->made;
 	flag->wait.asked = flag->signal->armed_at;
 	flag->wait.since = behind ? stream->flag_seen.at : flag->made;
 	flag->wait.known = flag->made && stream->flag_seen.work.known;
@@ -246,13 +246,13 @@ static void expect_completion(struct wr_armed_flag *flag)
 	flag->wait.late = wr_estimate_late(&stream->flag_seen.work);
 }
 
-/* When the point was recorded, or 0 if its record was reused, for which it must have been seen complete. */
-static int64_t point_recorded_at(weir_stream *stream, uint64_t point)
+/* When the value was recorded, or 0 if its record was reused, for which it must have been seen complete. */
+static int64_t value_recorded_at(weir_stream *stream, uint64_t value)
 {
-	struct wr_event *place = wr_stream_event(stream, point);
-	int64_t at = wr_load_relaxed(&place->recorded_at);
+	struct wr_event *event = wr_stream_event(stream, value);
+	int64_t at = wr_load_relaxed(&event->recorded_at);
 
-	return wr_load(&place->value) == point ? at : 0;
+	return wr_load(&event->value) == value ? at : 0;
 }
 
 /* Watches the next fence that is not known to be complete. Returns false if there is none. */
@@ -270,9 +270,9 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 		flag->fence = i;
 		flag->stream = stream;
 		flag->word = wr_load(&stream->word);
-		flag->point = fence.value;
+		flag->value = fence.value;
 		flag->target = (uint32_t)fence.value;
-		flag->made = point_recorded_at(stream, fence.value);
+		flag->made = value_recorded_at(stream, fence.value);
 		flag->pending_at = pending_at;
 		expect_completion(flag);
 		return true;
@@ -282,7 +282,7 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 
 /*
  * Updates the estimate of the stream's work, whose end is only known to be between the last poll and now:
- * after a sleep that was too long only an upper bound is known. A point that ended in the same interval as
+ * after a sleep that was too long only an upper bound is known. A value that ended in the same interval as
  * the one before it tells nothing.
  */
 static bool work_learn(struct wr_armed_flag *flag, int64_t now)
@@ -290,13 +290,13 @@ static bool work_learn(struct wr_armed_flag *flag, int64_t now)
 	weir_stream *stream = flag->stream;
 	int64_t since;
 
-	if (!stream || flag->point <= stream->flag_seen.point)
+	if (!stream || flag->value <= stream->flag_seen.value)
 		return false;
-	expect_completion(flag); /* the point before may have ended just now */
+	expect_completion(flag); /* the value before may have ended just now */
 	since = flag->wait.since;
 	if (flag->made && flag->pending_at >= since)
 		wr_estimate_learn_between(&stream->flag_seen.work, flag->pending_at - since, now - since);
-	stream->flag_seen.point = flag->point;
+	stream->flag_seen.value = flag->value;
 	stream->flag_seen.at = flag->pending_at ? flag->pending_at + (now - flag->pending_at) / 2 : now;
 	return true;
 }

@@ -58,7 +58,7 @@ struct wr_signal {
 	_Atomic wr_token ended;
 	wr_token probe_token; /* a value behind it is known: its signal stream's event, or `behind_value` */
 	wr_token late_token;  /* a warning was logged that it is late */
-	/* inline: points of its stream after this one were recorded behind it. Loop thread */
+	/* inline: values of its stream after this one were recorded behind it. Loop thread */
 	uint64_t behind_value;
 };
 
@@ -126,7 +126,7 @@ void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream *
 			   struct wr_signal_stream *signal_stream);
 
 /* --- callback.c --- */
-/* Arms a signal that kicks the loop when the last point is complete; once per point. Thread: the loop. */
+/* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
 weir_status wr_signal_arm_kick(weir_stream *stream);
 /* For when none is ready: returns one that is drained, or a new one. Thread: any. */
 weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);

@@ -24,9 +24,9 @@
 
 enum { IN_TICK = 1 };
 
-static uint64_t live_word(uint64_t point)
+static uint64_t live_word(uint64_t value)
 {
-	return point << 1;
+	return value << 1;
 }
 
 /* The reference is taken before the word is stored: a thread that sees the word may drop it at once. */
@@ -81,10 +81,10 @@ bool wr_stream_dirty(const weir_stream *stream)
 
 bool wr_stream_idle(weir_stream *stream)
 {
-	uint64_t point = wr_load(&stream->submitted);
-	weir_fence fence = {wr_load(&stream->id), point};
+	uint64_t value = wr_load(&stream->submitted);
+	weir_fence fence = {wr_load(&stream->id), value};
 
-	return !point || !wr_fence_query(stream->system, fence);
+	return !value || !wr_fence_query(stream->system, fence);
 }
 
 bool wr_stream_may_free(weir_stream *stream)
@@ -324,7 +324,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other || is_ordered(stream, fence, other))
 		return status;
-	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
+	wr_store(&stream->dirty, true); /* the last value does not cover this wait */
 	stream->operations++;
 	status = wr_device_wait(system, stream->spec.device, wr_load(&stream->native),
 				wr_stream_event(other, fence.value)->native);
@@ -348,7 +348,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 {
 	struct wr_system *system;
 	struct wr_event *event;
-	uint64_t point;
+	uint64_t value;
 	weir_status status;
 
 	if (!stream)
@@ -356,28 +356,28 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	system = stream->system;
 	if (wr_device_outside(system))
 		return record_from_outside(stream, out);
-	point = wr_load(&stream->submitted) + 1;
+	value = wr_load(&stream->submitted) + 1;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = refuse_capturing(stream);
 	if (status)
 		return status;
-	event = wr_event_ring_take(stream, point);
+	event = wr_event_ring_take(stream, value);
 	if (!event)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
-	wr_store(&event->value, point); /* before the event is reused: a query of the old point must see it */
+	wr_store(&event->value, value); /* before the event is reused: a query of the old value must see it */
 	wr_store(&event->has_flag, false);
 	wr_store_relaxed(&event->recorded_at, wr_now());
 	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), event->native);
 	if (status)
 		return status;
 	stream->operations++;
-	live_ref_take(stream, live_word(point));
+	live_ref_take(stream, live_word(value));
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
-	wr_store(&stream->submitted, point);
+	wr_store(&stream->submitted, value);
 	wr_watch_wake(system);
-	*out = (weir_fence){wr_load(&stream->id), point};
+	*out = (weir_fence){wr_load(&stream->id), value};
 	return WEIR_OK;
 }
 
@@ -406,7 +406,7 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 		return status;
 	if (!event)
 		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
-	wr_store(&stream->dirty, true); /* the last point does not cover this wait */
+	wr_store(&stream->dirty, true); /* the last value does not cover this wait */
 	return wr_device_wait(system, stream->spec.device, wr_load(&stream->native), event);
 }
 
@@ -424,7 +424,7 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 		return status;
 	event = wr_stream_event(stream, fence.value);
 	/*
-	 * If the event was recorded again the point was seen complete. If
+	 * If the event was recorded again the value was seen complete. If
 	 * that happens after this check, the wait also covers later work.
 	 */
 	if (wr_load(&event->value) != fence.value)

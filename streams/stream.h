@@ -4,7 +4,7 @@
  * The owner is the thread that enqueues on the stream now, mostly the worker of a tick. There is one at a
  * time, and each acquires what the one before wrote (with the entity, or when the stream is handed to it).
  * Other threads read the `_Atomic` fields, too. They are seq_cst unless a comment says otherwise: a thread
- * that sees a point complete must also see that the stream holds a reference, and a thread that looks for
+ * that sees a value complete must also see that the stream holds a reference, and a thread that looks for
  * pending work must see what was recorded.
  *
  * The functions here take no lock and may query the device, so they are never called under a lock of this
@@ -29,7 +29,7 @@ struct wr_event {
 
 /*
  * The events of a stream. When the ring is full a larger one is
- * made; the older rings keep the points below its first.
+ * made; the older rings keep the values below its first.
  */
 struct wr_event_ring {
 	struct wr_event_ring *older;
@@ -64,37 +64,37 @@ struct weir_stream {
 
 	/* What was enqueued. Written by the owner. */
 	_Atomic(struct wr_event_ring *) ring; /* stored with release, with its contents */
-	_Atomic uint64_t submitted;           /* the last point; does not restart with a new id */
+	_Atomic uint64_t submitted;           /* the last value; does not restart with a new id */
 	_Atomic bool dirty;                   /* work was enqueued since the last record */
 	_Atomic bool flag_after_record;       /* a flag write was enqueued since the last record */
-	/* by index of the other stream: the latest point that this one waits for. Owner only */
+	/* by index of the other stream: the latest value that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
 	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */
 	bool in_tick;        /* by a tick, whose worker holds a live reference. Owner only */
 
 	/* What is known of its progress. Written by any thread. */
-	_Atomic uint64_t completed; /* highest point seen complete; only grows */
+	_Atomic uint64_t completed; /* highest value seen complete; only grows */
 	/* the value until which it holds a live reference, or 0 (S4): value << 1 | IN_TICK (stream.c) */
 	_Atomic uint64_t live_until;
 	_Atomic bool native_given; /* of a root: the native handle was given out, so it may be captured */
-	/* the last point when a drain began; the last one seen since. Loop thread */
+	/* the last value when a drain began; the last one seen since. Loop thread */
 	uint64_t drain_until, drained;
-	uint64_t kick_value;               /* the loop's signal was armed for this point. Loop thread */
+	uint64_t kick_value;               /* the loop's signal was armed for this value. Loop thread */
 	_Atomic uint32_t inline_callbacks; /* outstanding inline callbacks enqueued through this stream */
 	_Atomic uint32_t arming_inline;    /* of a root: threads about to enqueue an inline callback */
 
 	/* Its flag. */
 	_Atomic(_Atomic uint32_t *) word; /* or NULL; written by the owner, or at creation */
-	/* the last point for which a flag write was enqueued; does not restart with a new id. Owner */
+	/* the last value for which a flag write was enqueued; does not restart with a new id. Owner */
 	_Atomic uint64_t flag_value;
 	struct { /* of the poller */
-		/* time from a point's record, or the end of the point before, to its end */
+		/* time from a value's record, or the end of the value before, to its end */
 		struct wr_estimate work;
-		uint64_t point; /* the last one whose flag was seen written, and when */
+		uint64_t value; /* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
-	struct {                /* of the loop (lost.c), once there is a word */
-		uint64_t point; /* whose flag must be written once a later point is complete */
+	struct {                /* of the loop (watch.c), once there is a word */
+		uint64_t value; /* whose flag must be written once a later value is complete */
 		int64_t since;  /* when the flag was found missing, or 0 */
 	} flag_missed;
 };
@@ -103,20 +103,20 @@ struct weir_stream {
 /* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
-/* The record of a point; may have been reused for a later point. Thread: any. */
-struct wr_event *wr_stream_event(weir_stream *stream, uint64_t point);
+/* The record of a value; may have been reused for a later value. Thread: any. */
+struct wr_event *wr_stream_event(weir_stream *stream, uint64_t value);
 /*
- * Returns true if a flag write was enqueued for the point; may be wrong only if it is complete. Thread: any.
+ * Returns true if a flag write was enqueued for the value; may be wrong only if it is complete. Thread: any.
  */
-bool wr_stream_has_flag(weir_stream *stream, uint64_t point);
-/* The record for a new point. Returns NULL without memory, or if the device failed. Thread: owner. */
-struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t point);
+bool wr_stream_has_flag(weir_stream *stream, uint64_t value);
+/* The record for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
+struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value);
 
 /*
- * Notes that the point, and so all before it, was seen complete.
- * Drops the stream's live reference if it was the last point.
+ * Notes that the value, and so all before it, was seen complete.
+ * Drops the stream's live reference if it was the last value.
  */
-void wr_stream_note_complete(weir_stream *stream, uint64_t point);
+void wr_stream_note_complete(weir_stream *stream, uint64_t value);
 /*
  * Finds the stream of a fence; NULL if the fence is complete.
  * Fails: WEIR_E_INVALID: never recorded, or not in this system.
@@ -131,7 +131,7 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 
 /* --- stream.c. Thread: any --- */
-/* Drops its live reference if its last point was seen complete. */
+/* Drops its live reference if its last value was seen complete. */
 void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);

@@ -96,15 +96,15 @@ const char *wr_system_accused(struct wr_system *system);
  * wr_system_failed is true.
  */
 weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next);
-/* Begins a drain: completion of the points recorded so far counts as progress. Thread: the loop. */
+/* Begins a drain: completion of the values recorded so far counts as progress. Thread: the loop. */
 void wr_system_drain(struct wr_system *system);
 /*
- * Returns true if some of these points have completed since the last call; *left is set if some have not
+ * Returns true if some of these values have completed since the last call; *left is set if some have not
  * completed. Queries the device. Thread: the loop.
  */
 bool wr_system_progressed(struct wr_system *system, bool *left);
 /*
- * Arms a signal that kicks the loop for the last point of every stream that holds a live reference, unless
+ * Arms a signal that kicks the loop for the last value of every stream that holds a live reference, unless
  * one is armed: nothing else would wake the loop (E2). Releases the payloads whose work is complete.
  */
 weir_status wr_system_arm_kicks(struct wr_system *system);
@@ -158,7 +158,7 @@ weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec
  */
 weir_status wr_stream_wrap(struct wr_system *system, int device, void *native, weir_stream **out);
 /*
- * Opens a second stream on the same native stream. It has its own id, owner, points and live reference; only
+ * Opens a second stream on the same native stream. It has its own id, owner, values and live reference; only
  * the device's queue is shared. The first (the root) is not reused while others share it. Sharing a stream
  * that is itself shared shares its root.
  */
@@ -201,7 +201,7 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
 weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out);
 size_t wr_stream_pool_taken(const struct wr_stream_pool *pool); /* streams in use now */
 
-uint64_t wr_stream_recorded(const weir_stream *stream); /* its last point */
+uint64_t wr_stream_recorded(const weir_stream *stream); /* its last value */
 /* weir_stream_native without marking the stream dirty: the caller must not enqueue on the handle. */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */
@@ -224,10 +224,10 @@ bool wr_stream_dirty(const weir_stream *stream);
 /* Number of operations that weir's own calls enqueued since the last call of this one. Thread: owner. */
 uint64_t wr_stream_take_operations(weir_stream *stream);
 /*
- * Creates events for `points` pending points, 1,024 at most (further ones are created when they are needed).
+ * Creates events for `values` pending values, 1,024 at most (further ones are created when they are needed).
  * Not on hot paths. Thread: owner.
  */
-weir_status wr_stream_reserve(weir_stream *stream, size_t points);
+weir_status wr_stream_reserve(weir_stream *stream, size_t values);
 /* Queries the device; returns true if everything recorded on the stream is complete. */
 bool wr_stream_idle(weir_stream *stream);
 
@@ -296,8 +296,8 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			     wr_token *out);
 /*
- * `flag`: lets the device write the number of the stream's last recorded point into the stream's flag word,
- * right after that point. Once per point; no token. If the write cannot be enqueued, the point is armed by
+ * `flag`: lets the device write the stream's last recorded value into the stream's flag word,
+ * right after that value. Once per value; no token. If the write cannot be enqueued, the value is armed by
  * callback later. Thread: the stream's owner, at delivery.
  */
 weir_status wr_flag_write(weir_stream *stream);

@@ -2,7 +2,7 @@
  * The table of streams. A stream is entered once; each time it is opened it gets a new id. open.c creates
  * streams.
  *
- * A closed stream is reused once all points recorded on it were seen complete. Several streams may share one
+ * A closed stream is reused once all values recorded on it were seen complete. Several streams may share one
  * native stream, the root's. A root is not reused while it has sharers, and a sharer counts until it is
  * closed and drained, since its work is on the root's queue.
  *

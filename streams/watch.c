@@ -256,25 +256,25 @@ static weir_status callbacks_find_lost(struct wr_system *system, int64_t now)
 
 /* --- lost flags --- */
 
-static bool flag_reached(weir_stream *stream, uint64_t point)
+static bool flag_reached(weir_stream *stream, uint64_t value)
 {
-	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)point) >= 0;
+	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)value) >= 0;
 }
 
 static bool flag_is_lost(weir_stream *stream, int64_t now)
 {
-	uint64_t seen, point;
+	uint64_t seen, value;
 	bool far;
 
 	if (!wr_load(&stream->word))
 		return false; /* until then flag_missed is the owner's */
 	seen = wr_load(&stream->completed);
-	point = stream->flag_missed.point;
-	far = seen > point && seen - point > WR_WORD_SPAN;
-	if (far || flag_reached(stream, point)) {
-		stream->flag_missed.point = wr_load(&stream->flag_value);
+	value = stream->flag_missed.value;
+	far = seen > value && seen - value > WR_WORD_SPAN;
+	if (far || flag_reached(stream, value)) {
+		stream->flag_missed.value = wr_load(&stream->flag_value);
 		stream->flag_missed.since = 0;
-	} else if (seen > point && !stream->flag_missed.since) {
+	} else if (seen > value && !stream->flag_missed.since) {
 		stream->flag_missed.since = now;
 	}
 	return stream->flag_missed.since && now - stream->flag_missed.since >= LOST_AFTER;
@@ -341,7 +341,7 @@ void wr_system_drain(struct wr_system *system)
 }
 
 /*
- * Queries the next of the points that were recorded when the drain began; returns true if some have
+ * Queries the next of the values that were recorded when the drain began; returns true if some have
  * completed.
  */
 static bool stream_progressed(weir_stream *stream)
