@@ -10,7 +10,7 @@
  *
  * Implied gates (C8): messages of a host port reach compute only when they are finished. A gate belongs to
  * its port. It requires no number of messages and is asked after the front was closed, before content
- * conditions. If no message with fences was pushed in this run, no gate is asked (weir_entity.looks).
+ * conditions. If no message with fences was pushed in this run, no gate is asked (weir_entity.front_checks).
  */
 #include "scheduler/ask.h"
 
@@ -102,8 +102,9 @@ __attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
 {
 	bool silent = view->entity->verdict.answer == WR_SILENT;
 
-	wr_view_fault(view, silent ? "gave no verdict: each ask must call one of weir_verdict_..."
-				   : "said READY or NEVER beside another verdict: each ask gives one answer");
+	wr_view_misuse(view,
+		       silent ? "gave no verdict: each ask must call one of weir_verdict_..."
+			      : "said READY or NEVER beside another verdict: each ask gives one answer");
 	return false;
 }
 
@@ -111,9 +112,9 @@ weir_status wr_entity_verdict_failure(const weir_entity *entity)
 {
 	const weir_verdict *verdict = &entity->verdict;
 
-	if (!verdict->fault)
+	if (!verdict->misuse)
 		return verdict->failed;
-	return wr_fail(verdict->failed, "condition '%s' %s", verdict->fault_of, verdict->fault);
+	return wr_fail(verdict->failed, "condition '%s' %s", verdict->misuse_of, verdict->misuse);
 }
 
 /* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
@@ -153,7 +154,7 @@ static inline bool input_holds_need(const weir_view *view, unsigned i)
 
 	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
 		return queue_holds(&input->connections[0]->queue, input->need);
-	return wr_view_held(view, i) >= input->need;
+	return wr_view_count_or_least(view, i) >= input->need;
 }
 
 /* A content condition implies that its port holds `need` messages (C4). Returns false if it never will. */
@@ -198,7 +199,7 @@ static void ask_output_room(weir_entity *entity, struct sum *sum)
 /* Returns true if all its receivers (at least one) are DONE and it has no effects of its own (S5). */
 static bool receivers_done(weir_entity *entity)
 {
-	return entity->receivers && !wr_load_acquire(&entity->listeners) && !entity->plan->effects;
+	return entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects;
 }
 
 /* Moves one message of each connection in turn, until n have moved or all inboxes are empty. */
@@ -304,14 +305,14 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 }
 
 /* Call after closing the fronts: a sender sets FENCED before it pushes a message with fences (C8). */
-static inline uint32_t entity_looks(weir_entity *entity)
+static inline uint32_t entity_front_checks(weir_entity *entity)
 {
-	uint32_t looks = wr_load_relaxed(&entity->looks), before = entity->looked;
+	uint32_t looks = wr_load_relaxed(&entity->front_checks), before = entity->last_front_checks;
 
 	if (!WR_BUG(GATE_BEFORE_FRONT))
 		return looks;
-	entity->looked = looks;
-	return before | (looks & WR_LOOKS_CONTENT);
+	entity->last_front_checks = looks;
+	return before | (looks & WR_CHECK_CONTENT);
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
@@ -319,7 +320,7 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks
 {
 	weir_entity *entity = view->entity;
 
-	if (looks & WR_LOOKS_FENCED && ask_gates(view, sum))
+	if (looks & WR_CHECK_GATES && ask_gates(view, sum))
 		return ask_beside_gates(view, sum);
 	return ask_phase(view, entity->gathering_count, entity->condition_count, sum);
 }
@@ -376,7 +377,7 @@ static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answ
 	verdict->signal = sum->signal;
 	if (answer == WR_WAIT) {
 		verdict->why = sum->why;
-		verdict->stands = time_repeats(view, sum->at);
+		verdict->repeats_past = time_repeats(view, sum->at);
 	}
 	/* Both are literals. A reader that sees a mixed pair shows an outdated reason, nothing worse. */
 	wr_store_relaxed(&entity->why, verdict->why);
@@ -411,7 +412,7 @@ static inline bool output_has_room(struct wr_output *output)
 }
 
 /*
- * Returns true if all gathering conditions of a default_only entity (reset.c) hold, in_flight excepted: then
+ * Returns true if all gathering conditions of a default_only entity (entity.c) hold, in_flight excepted: then
  * they need not be asked. Otherwise they are asked, so that they name their sources or answer NEVER.
  */
 static inline bool default_conditions_hold(const weir_entity *entity)
@@ -458,7 +459,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return publish_verdict(&view, WR_NEVER, &sum);
 	if (entity->has_content && !ask_content_ports(&view, &sum))
 		return publish_verdict(&view, WR_NEVER, &sum);
-	if (entity->unguarded)
+	if (entity->output_unwatched)
 		ask_output_room(entity, &sum);
 	if (draining && sum.rank == RANK_TIME && inputs_closed_and_empty(&view)) {
 		entity->verdict.why = "draining";
@@ -467,7 +468,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (sum.rank != RANK_READY)
 		return publish_verdict(&view, WR_WAIT, &sum);
 	entity_close_fronts(entity);
-	looks = entity_looks(entity);
+	looks = entity_front_checks(entity);
 	if (looks && !ask_fronts(&view, looks, &sum))
 		return publish_verdict(&view, WR_NEVER, &sum);
 	if (looks && sum.rank != RANK_READY)

@@ -15,15 +15,15 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 }
 
 /* Notes misuse of a view or a verdict, which fails the run. `fault` is a literal; the first one is kept. */
-static inline void wr_view_fault(const weir_view *view, const char *fault)
+static inline void wr_view_misuse(const weir_view *view, const char *fault)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 
 	if (verdict->failed)
 		return;
 	verdict->failed = WEIR_E_INVALID;
-	verdict->fault = fault;
-	verdict->fault_of = view->condition ? view->condition->plan->name : "?";
+	verdict->misuse = fault;
+	verdict->misuse_of = view->condition ? view->condition->plan->name : "?";
 }
 
 /* The answer is in entity->verdict. */
@@ -45,7 +45,7 @@ bool wr_gate_ask(weir_view *view, unsigned input);
 size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence);
 
 /* Messages that a content condition finds at a port (C4); any-size port: in the emptiest connection. */
-static inline size_t wr_view_held(const weir_view *view, unsigned input)
+static inline size_t wr_view_count_or_least(const weir_view *view, unsigned input)
 {
 	return weir_view_any_size(view, input) ? weir_view_least(view, input) : weir_view_count(view, input);
 }

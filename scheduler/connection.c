@@ -123,8 +123,8 @@ void wr_connection_announce(struct wr_connection *connection)
 
 	/* Relaxed would suffice: the push that follows releases it, closing the front acquires that push. */
 	if (receiver && receiver->inputs[connection->input].gate &&
-	    !(wr_load_relaxed(&receiver->looks) & WR_LOOKS_FENCED))
-		wr_fetch_or(&receiver->looks, WR_LOOKS_FENCED);
+	    !(wr_load_relaxed(&receiver->front_checks) & WR_CHECK_GATES))
+		wr_fetch_or(&receiver->front_checks, WR_CHECK_GATES);
 }
 
 weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool *pool, size_t *discarded)
@@ -132,8 +132,8 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 	weir_status status = WEIR_OK;
 
 	*discarded += wr_queue_reset(&connection->queue);
-	connection->taken_over = false;
-	wr_store(&connection->gone, false);
+	connection->sender_owns = false;
+	wr_store(&connection->receiver_done, false);
 	for (uint32_t i = 0; !status && i < connection->initial_messages; i++) {
 		weir_message *message = NULL;
 		status = wr_message_empty(&message, pool);

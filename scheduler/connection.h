@@ -46,8 +46,8 @@ struct wr_connection {
 	uint32_t output, input, initial_messages;
 	char *from, *to;                 /* "blur.out", "write.in"; "inlet", "outlet" */
 	bool flagged;                    /* the receiver waits for its messages by completion flag */
-	_Atomic bool gone;               /* the receiver is DONE; stored after its state, before the poke */
-	bool taken_over;                 /* sender: has seen `gone` and taken back the rest */
+	_Atomic bool receiver_done;      /* the receiver is DONE; stored after its state, before the poke */
+	bool sender_owns;                /* sender: has seen receiver_done and taken back the rest */
 	struct wr_fan_in *set;           /* of the receiving port; NULL: it has few connections (fan_in.h) */
 	uint32_t place;                  /* index in that port */
 	_Atomic bool marked;             /* in the set; the thread that marks it inserts it */

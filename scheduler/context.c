@@ -146,7 +146,7 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
 /* References to the message that belong to this tick: received, made by alloc, already emitted. */
-static uint32_t count_held_by_tick(const weir_context *context, const weir_message *message)
+static uint32_t count_tick_references(const weir_context *context, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
 	uint32_t held = 0;
@@ -184,11 +184,11 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		return status;
 	}
 	uint32_t references = wr_message_references(message);
-	if (references <= context->held && references <= count_held_by_tick(context, message))
+	if (references <= context->references && references <= count_tick_references(context, message))
 		return refuse_reference(context, output);
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
-	context->held++;
+	context->references++;
 	return WEIR_OK;
 }
 
@@ -206,7 +206,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);
-	context->held++;
+	context->references++;
 	*out = message;
 	return WEIR_OK;
 }
@@ -230,14 +230,14 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 
 /* --- dropping the messages of a tick --- */
 
-void wr_context_release_made(weir_context *context)
+void wr_context_unref_made(weir_context *context)
 {
 	for (size_t i = 0; i < context->made_count; i++)
 		weir_message_unref(context->made[i]);
 	context->made_count = 0;
 }
 
-void wr_entity_release(weir_entity *entity)
+void wr_entity_unref_inputs(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
@@ -246,10 +246,10 @@ void wr_entity_release(weir_entity *entity)
 		input->taken_count = 0;
 	}
 	if (entity->context.made_count)
-		wr_context_release_made(&entity->context);
+		wr_context_unref_made(&entity->context);
 }
 
-void wr_entity_discard(weir_entity *entity)
+static void unref_emitted(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->output_count; i++) {
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
@@ -262,9 +262,9 @@ void wr_entity_discard(weir_entity *entity)
  * Without the fence it is unknown when the device is done with the payloads. So they are kept and the run
  * ends; the fence is tried again at the next stop function or run, at the latest when the graph is destroyed.
  */
-weir_status wr_entity_settle(weir_entity *entity)
+weir_status wr_entity_drop_tick(weir_entity *entity)
 {
-	weir_status status = wr_entity_fence(entity);
+	weir_status status = wr_entity_fence_tick(entity);
 
 	if (status == WEIR_E_NOMEM) {
 		if (!entity->fences_pending)
@@ -276,7 +276,7 @@ weir_status wr_entity_settle(weir_entity *entity)
 		return status;
 	}
 	entity->fences_pending = false;
-	wr_entity_discard(entity);
-	wr_entity_release(entity);
+	unref_emitted(entity);
+	wr_entity_unref_inputs(entity);
 	return status;
 }

@@ -1,7 +1,7 @@
 /*
  * The streams of an operator: which stream is the internal one of a tick, what it waits for, and the calls
  * that return other streams. Expensive steps are done at most once in a tick. Every stream that was returned
- * is fenced when the tick ends (scheduler/tick_end.c).
+ * is fenced when the tick ends (entity_streams.c).
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *m
 	return WEIR_OK;
 }
 
-/* --- the choice of the internal stream --- */
+/* --- the choice of the current stream --- */
 
 /*
  * *out: id of the first stream on the entity's device that a message of this input carries; unchanged if
@@ -77,65 +77,65 @@ static weir_status find_carried(weir_entity *entity, size_t first, uint64_t *out
 }
 
 /*
- * The internal stream for this tick only: one that a message carries, or, if there is none, the device's
+ * The current stream for this tick only: one that a message carries, or, if there is none, the device's
  * default stream, which emitted messages do not carry.
  */
 static weir_status use_carried_or_default(weir_entity *entity, size_t first)
 {
 	uint64_t found;
-	size_t own = 0;
+	size_t index = 0;
 	weir_status status = find_carried(entity, first, &found);
 
 	if (!status)
-		status = found ? wr_own_share(entity, found, &own) : WEIR_E_CLOSED;
+		status = found ? wr_entity_share_stream(entity, found, &index) : WEIR_E_CLOSED;
 	if (!status)
-		wr_own_set_internal(entity, own, false, true);
+		wr_entity_set_current_stream(entity, index, false, true);
 	if (status != WEIR_E_CLOSED)
 		return status;
-	status = wr_own_default(entity, &own);
+	status = wr_entity_default_stream(entity, &index);
 	if (!status)
-		wr_own_set_internal(entity, own, false, false);
+		wr_entity_set_current_stream(entity, index, false, false);
 	return status;
 }
 
-static weir_status choose_internal(weir_entity *entity, size_t first, bool allocate)
+static weir_status choose_current(weir_entity *entity, size_t first, bool allocate)
 {
 	weir_status status = WEIR_OK;
 
-	if (entity->stream)
+	if (entity->current_stream)
 		return WEIR_OK;
 	if (allocate || entity->plan->use_default_stream)
-		status = wr_own_take(entity);
-	if (!status && !entity->stream)
+		status = wr_entity_take_stream(entity);
+	if (!status && !entity->current_stream)
 		status = use_carried_or_default(entity, first);
 	return status;
 }
 
 /*
- * Keeps the ticks of an entity in order on the device, also if the internal stream differs from the last
+ * Keeps the ticks of an entity in order on the device, also if the current stream differs from the last
  * tick's.
  */
-static weir_status begin_internal(weir_entity *entity)
+static weir_status begin_current(weir_entity *entity)
 {
-	struct wr_own_stream *internal = &entity->own.items[entity->own.current - 1];
-	weir_fence before = entity->own.before;
+	struct wr_entity_stream *current = &entity->streams.items[entity->streams.current - 1];
+	weir_fence before = entity->streams.last_end;
 
 	weir_status status = WEIR_OK;
 
-	if (entity->own.entered)
+	if (entity->streams.current_ordered)
 		return WEIR_OK;
-	wr_stream_begin_tick(entity->stream);
-	internal->used = true;
-	if (before.stream != internal->last.stream)
-		status = weir_stream_wait(entity->stream, before);
-	entity->own.entered = !status;
+	wr_stream_begin_tick(entity->current_stream);
+	current->used = true;
+	if (before.stream != current->last.stream)
+		status = weir_stream_wait(entity->current_stream, before);
+	entity->streams.current_ordered = !status;
 	return status;
 }
 
-/* --- what the internal stream waits for --- */
+/* --- what the current stream waits for --- */
 
 /*
- * Makes the internal stream wait for the producers of the input (T3). Waits that are already ordered cost
+ * Makes the current stream wait for the producers of the input (T3). Waits that are already ordered cost
  * nothing.
  */
 static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
@@ -149,7 +149,7 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 			continue;
 		status = fetch_into_scratch(entity, port->taken[k].message, wr_message_fences, &n);
 		for (size_t f = 0; !status && f < n; f++)
-			status = weir_stream_wait(entity->stream, entity->scratch[f]);
+			status = weir_stream_wait(entity->current_stream, entity->scratch[f]);
 	}
 	return status;
 }
@@ -158,21 +158,21 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 __attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
-	weir_status status = choose_internal(entity, 0, true);
+	weir_status status = choose_current(entity, 0, true);
 
 	if (status)
 		return NULL;
-	status = begin_internal(entity);
+	status = begin_current(entity);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
 			status = stream_wait_for_input(entity, i);
 	context->stream_used = !status;
-	return status ? NULL : entity->stream;
+	return status ? NULL : entity->current_stream;
 }
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used ? context->entity->stream : context_first_stream(context);
+	return context->stream_used ? context->entity->current_stream : context_first_stream(context);
 }
 
 static weir_status input_wait_once(weir_context *context, unsigned input)
@@ -184,32 +184,32 @@ static weir_status input_wait_once(weir_context *context, unsigned input)
 		return WEIR_OK;
 	status = stream_wait_for_input(entity, input);
 	entity->inputs[input].waited = !status;
-	entity->own.partly = true;
+	entity->streams.inputs_waited = true;
 	return status;
 }
 
 /* Makes stream `after` wait for the work that is now on stream `before`. */
 static weir_status order_streams(weir_entity *entity, size_t before, size_t after)
 {
-	struct wr_own_stream *items = entity->own.items;
+	struct wr_entity_stream *items = entity->streams.items;
 	weir_fence fence;
 	weir_status status;
 
 	if (before == after || weir_stream_same(items[before].stream, items[after].stream))
 		return WEIR_OK;
-	status = wr_own_record(&items[before], &fence);
+	status = wr_entity_stream_record(&items[before], &fence);
 	return status ? status : weir_stream_wait(items[after].stream, fence);
 }
 
 /* For callers of code that uses only the default stream; so that stream is fenced at the end of the tick. */
-static weir_status order_default_after_internal(weir_entity *entity)
+static weir_status order_default_after_current(weir_entity *entity)
 {
-	size_t place = 0;
-	weir_status status = wr_own_default(entity, &place);
+	size_t index = 0;
+	weir_status status = wr_entity_default_stream(entity, &index);
 
 	if (!status)
-		entity->own.items[place].used = true;
-	return status ? status : order_streams(entity, entity->own.current - 1, place);
+		entity->streams.items[index].used = true;
+	return status ? status : order_streams(entity, entity->streams.current - 1, index);
 }
 
 static weir_status refuse_receive(const weir_context *context, unsigned input)
@@ -233,18 +233,18 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 
 	if (!context->computing || input >= entity->input_count)
 		return refuse_receive(context, input);
-	status = choose_internal(entity, input, allocate);
+	status = choose_current(entity, input, allocate);
 	if (status)
 		return status;
-	status = begin_internal(entity);
+	status = begin_current(entity);
 	if (!status)
 		status = input_wait_once(context, input);
 	if (!status && sync_to_default)
-		status = order_default_after_internal(entity);
+		status = order_default_after_current(entity);
 	if (status)
 		return status;
-	wr_entity_select(entity);
-	*out = entity->stream;
+	wr_entity_select_device(entity);
+	*out = entity->current_stream;
 	return WEIR_OK;
 }
 
@@ -274,13 +274,13 @@ static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
  */
 static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 {
-	size_t own = 0;
-	weir_status status = wr_own_share(entity, entity->scratch[f].stream, &own);
+	size_t index = 0;
+	weir_status status = wr_entity_share_stream(entity, entity->scratch[f].stream, &index);
 
 	if (!status)
-		*out = entity->own.items[own].stream;
+		*out = entity->streams.items[index].stream;
 	else if (status != WEIR_E_CLOSED)
-		entity->own.failure = status;
+		entity->streams.failure = status;
 	return !status;
 }
 
@@ -294,7 +294,7 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 	if (!message || !wr_message_has_fences(message))
 		return 0;
 	if (fetch_into_scratch(entity, message, wr_message_carried, &n)) {
-		entity->own.failure = WEIR_E_NOMEM;
+		entity->streams.failure = WEIR_E_NOMEM;
 		return 0;
 	}
 	for (size_t f = 0; f < n; f++)
@@ -306,29 +306,29 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out)
 {
 	weir_entity *entity = context->entity;
-	size_t own = 0;
+	size_t index = 0;
 	weir_status status;
 
 	if (!name || !*name)
 		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name: it must not be empty",
 			       entity_name(context));
-	status = wr_own_allocate(entity, name, &own);
+	status = wr_entity_allocate_stream(entity, name, &index);
 	if (status)
 		return status;
-	entity->own.items[own].used = true; /* uses of its native handle cannot be seen */
-	*out = entity->own.items[own].stream;
+	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
+	*out = entity->streams.items[index].stream;
 	return WEIR_OK;
 }
 
 weir_stream *weir_context_default_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
-	size_t own = 0;
+	size_t index = 0;
 
-	if (wr_own_default(entity, &own))
+	if (wr_entity_default_stream(entity, &index))
 		return NULL;
-	entity->own.items[own].used = true;
-	return entity->own.items[own].stream;
+	entity->streams.items[index].used = true;
+	return entity->streams.items[index].stream;
 }
 
 /* Finds the stream among the entity's own; any other, such as a wrapped one, is shared first. */
@@ -341,19 +341,19 @@ static weir_status find_or_share(weir_context *context, weir_stream *stream, siz
 	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
 		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was released",
 			       entity_name(context));
-	return wr_own_share(entity, weir_stream_id(stream), out);
+	return wr_entity_share_stream(entity, weir_stream_id(stream), out);
 }
 
-static weir_status add_set_stream(struct wr_own_streams *own, size_t output, size_t place)
+static weir_status add_set_stream(struct wr_entity_streams *streams, size_t output, size_t index)
 {
 	weir_status status;
 
-	for (size_t i = 0; i < own->set_count; i++)
-		if (own->sets[i].output == output && own->sets[i].own == place)
+	for (size_t i = 0; i < streams->set_count; i++)
+		if (streams->sets[i].output == output && streams->sets[i].index == index)
 			return WEIR_OK;
-	status = wr_grow(&own->sets, &own->set_room, own->set_count + 1, sizeof *own->sets);
+	status = wr_grow(&streams->sets, &streams->set_room, streams->set_count + 1, sizeof *streams->sets);
 	if (!status)
-		own->sets[own->set_count++] = (struct wr_set_stream){output, place};
+		streams->sets[streams->set_count++] = (struct wr_output_stream){output, index};
 	return status;
 }
 
@@ -361,7 +361,7 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 {
 	weir_entity *entity = context->entity;
 	const char *name = entity_name(context);
-	size_t own = 0;
+	size_t index = 0;
 	weir_status status;
 
 	if (!context->computing)
@@ -372,11 +372,11 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	if (output >= entity->output_count)
 		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
 			       entity->output_count);
-	status = find_or_share(context, stream, &own);
+	status = find_or_share(context, stream, &index);
 	if (!status)
-		status = add_set_stream(&entity->own, output, own);
+		status = add_set_stream(&entity->streams, output, index);
 	if (!status)
-		entity->own.items[own].used = true;
+		entity->streams.items[index].used = true;
 	return status;
 }
 
@@ -398,11 +398,11 @@ weir_status weir_context_synchronize_streams(weir_context *context, weir_stream 
 
 weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out)
 {
-	const struct wr_own_streams *own = &context->entity->own;
+	const struct wr_entity_streams *streams = &context->entity->streams;
 
-	for (size_t i = 0; i < own->count; i++) {
-		if (wr_stream_handle(own->items[i].stream) == native) {
-			*out = weir_stream_device(own->items[i].stream);
+	for (size_t i = 0; i < streams->count; i++) {
+		if (wr_stream_handle(streams->items[i].stream) == native) {
+			*out = weir_stream_device(streams->items[i].stream);
 			return WEIR_OK;
 		}
 	}

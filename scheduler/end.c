@@ -30,17 +30,17 @@ void wr_release_leftovers(weir_scheduler *scheduler)
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
 		wr_drop_live(scheduler);
 	wr_timers_clear(scheduler);
-	for (size_t i = 0; i < wr_graph_all(graph); i++) {
-		weir_entity *entity = wr_graph_at(graph, i);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		weir_entity *entity = wr_graph_entity_at(graph, i);
 		if (entity->wait.token)
 			wr_signal_cancel(graph->system, entity->wait.token);
-		if (entity->wait.refused)
+		if (entity->wait.in_fifo)
 			wr_signal_leave_fifo(graph->system, entity->id);
 		entity->wait.token = 0;
-		entity->wait.refused = false;
+		entity->wait.in_fifo = false;
 		entity->wait.fence_count = 0;
-		if (entity->wait.held) {
-			entity->wait.held = false;
+		if (entity->wait.holds_live) {
+			entity->wait.holds_live = false;
 			wr_drop_live(scheduler);
 		}
 	}
@@ -78,8 +78,8 @@ static uint64_t abandon_queues(weir_graph *graph)
 						: wr_queue_abandon(&connection->queue);
 	}
 	wr_graph_forget_queued(graph);
-	for (size_t i = 0; i < graph->hidden_count; i++) /* the finishers' references */
-		wr_queue_abandon(&graph->hidden[i]->connection->queue);
+	for (size_t i = 0; i < graph->finisher_count; i++) /* the finishers' references */
+		wr_queue_abandon(&graph->finishers[i]->connection->queue);
 	return abandoned;
 }
 
@@ -98,7 +98,7 @@ static bool is_done(weir_entity *entity)
 static bool is_stuck(weir_entity *entity)
 {
 	return !is_done(entity) &&
-	       (wr_entity_held(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
+	       (wr_entity_queued(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
 }
 
 static const char *add_waiting(struct report *report, weir_entity *entity)
@@ -140,11 +140,11 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *left
 	struct wr_text line = {0};
 	bool found = false;
 
-	for (size_t i = 0; i < wr_graph_all(graph); i++) {
-		weir_entity *entity = wr_graph_at(graph, i);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		weir_entity *entity = wr_graph_entity_at(graph, i);
 		if (is_done(entity))
 			continue;
-		*leftover += wr_entity_held(entity);
+		*leftover += wr_entity_queued(entity);
 		found |= is_stuck(entity);
 	}
 	if (!found)
@@ -163,13 +163,13 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *left
 /* Adds one entity that was not DONE at the end of a drain, and the reason. */
 static void add_undrained(struct report *report, weir_entity *entity)
 {
-	size_t held = wr_entity_held(entity);
+	size_t held = wr_entity_queued(entity);
 
 	wr_text_add(&report->text, "%s%s", report->last ? ", " : "", entity->plan->name);
 	report->last = entity->plan->name;
 	if (held)
 		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
-	else if (!wr_system_failed(entity->graph->system) && !wr_entity_idle(entity))
+	else if (!wr_system_failed(entity->graph->system) && !wr_entity_streams_idle(entity))
 		wr_text_add(&report->text, " (its stream has work)");
 }
 
@@ -187,9 +187,9 @@ static char *undrained_text(weir_scheduler *scheduler)
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!is_done(&graph->entities[i]))
 			add_undrained(&report, &graph->entities[i]);
-	for (size_t i = graph->entity_count; i < wr_graph_all(graph); i++)
-		if (wr_entity_held(wr_graph_at(graph, i))) /* else the text names its sender only */
-			add_undrained(&report, wr_graph_at(graph, i));
+	for (size_t i = graph->entity_count; i < wr_graph_count_all(graph); i++)
+		if (wr_entity_queued(wr_graph_entity_at(graph, i))) /* else the text names its sender only */
+			add_undrained(&report, wr_graph_entity_at(graph, i));
 	if (!report.last)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {
@@ -298,7 +298,7 @@ static bool has_device_work(weir_entity *entity)
 {
 	struct wr_system *system = entity->graph->system;
 
-	return system && !wr_system_failed(system) && !wr_entity_idle(entity);
+	return system && !wr_system_failed(system) && !wr_entity_streams_idle(entity);
 }
 
 /* The stop function may enqueue work: it is fenced like that of a tick (T3, T4). */
@@ -307,7 +307,7 @@ static void call_stop(weir_entity *entity)
 	entity->stop_owed = entity->started = false;
 	wr_entity_enter(entity);
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
-	wr_entity_settle(entity);
+	wr_entity_drop_tick(entity);
 }
 
 static void call_or_owe_stop(weir_entity *entity)
@@ -332,9 +332,9 @@ static void stop_operators(weir_scheduler *scheduler)
 
 static void wait_for_streams(weir_entity *entity, int64_t until)
 {
-	for (size_t i = 0; i < entity->own.count; i++)
-		if (entity->own.items[i].last.value)
-			(void)wr_fence_wait(entity->graph->system, entity->own.items[i].last, until);
+	for (size_t i = 0; i < entity->streams.count; i++)
+		if (entity->streams.items[i].last.value)
+			(void)wr_fence_wait(entity->graph->system, entity->streams.items[i].last, until);
 }
 
 static int64_t drain_time(const weir_scheduler *scheduler)

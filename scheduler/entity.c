@@ -146,8 +146,8 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->wait.fences);
 	wr_free(entity->context.made);
 	wr_flight_finish(&entity->flight);
-	wr_free(entity->own.items);
-	wr_free(entity->own.sets);
+	wr_free(entity->streams.items);
+	wr_free(entity->streams.sets);
 }
 
 /* --- reset before a run --- */
@@ -240,9 +240,9 @@ static bool input_is_named(const weir_entity *entity, unsigned input)
  */
 static void find_unguarded_ports(weir_entity *entity)
 {
-	entity->unguarded = false;
+	entity->output_unwatched = false;
 	for (uint32_t i = 0; i < entity->output_count; i++)
-		entity->unguarded |= entity->outputs[i].count && !has_default_condition(entity, i);
+		entity->output_unwatched |= entity->outputs[i].count && !has_default_condition(entity, i);
 	for (uint32_t i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].count || input_is_named(entity, i))
 			continue;
@@ -311,7 +311,7 @@ static void reset_flight(weir_entity *entity)
 weir_status wr_entity_reset(weir_entity *entity)
 {
 	bool fed = false, rooted = false;
-	weir_status status = entity->fences_pending ? wr_entity_settle(entity) : WEIR_OK;
+	weir_status status = entity->fences_pending ? wr_entity_drop_tick(entity) : WEIR_OK;
 
 	if (status)
 		return status;
@@ -333,15 +333,15 @@ weir_status wr_entity_reset(weir_entity *entity)
 	find_unguarded_ports(entity);
 	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
-	wr_fetch_or(&entity->looks, entity->has_content ? WR_LOOKS_CONTENT : 0);
-	entity->looked = 0;
+	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
+	entity->last_front_checks = 0;
 	entity->root = !fed || rooted;
-	wr_store(&entity->listeners, entity->receivers);
+	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->past = INT64_MAX;
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
-	entity->verdict.fault = NULL;
+	entity->verdict.misuse = NULL;
 	entity->context.tick = 0;
 	reset_flight(entity);
 	reset_counters(&entity->counters);
@@ -351,7 +351,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 
 /* --- getters --- */
 
-size_t wr_entity_held(weir_entity *entity)
+size_t wr_entity_queued(weir_entity *entity)
 {
 	size_t held = 0;
 

@@ -5,9 +5,10 @@
  * belong to its owner: the worker that set `state` to RUNNING (S2), or, before and after a run, the thread
  * that starts or ends the run.
  *
- * Files: entity.c makes and frees an entity, reset.c resets it before a run, ask.c asks its conditions
- * through view.c, explain.c reports why they do not hold, context.c and context_streams.c implement the calls
- * that an operator makes, tick_end.c fences the work of a tick. The scheduler pokes and ticks.
+ * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions through view.c, explain.c
+ * reports why they do not hold, review.c decides what it does next, tick.c ticks it, context.c and
+ * context_streams.c have the calls that its operator makes, entity_streams.c fences the work of a tick,
+ * flight.c counts its ticks in flight.
  */
 #ifndef WR_SCHEDULER_ENTITY_H
 #define WR_SCHEDULER_ENTITY_H
@@ -32,7 +33,7 @@ enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
  * a gated port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an
  * entity with neither costs one load.
  */
-enum wr_looks { WR_LOOKS_CONTENT = 1, WR_LOOKS_FENCED = 2 };
+enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2 };
 
 struct weir_verdict {
 	enum wr_answer answer;
@@ -41,11 +42,11 @@ struct weir_verdict {
 	int64_t at;         /* INT64_MAX: no time was named */
 	weir_fence *fences; /* grows; kept with the entity */
 	size_t fence_count, fence_room;
-	size_t fences_from;           /* index of the first fence of the condition being asked */
-	weir_status failed;           /* the review fails the run: no memory for a fence, or misuse */
-	const char *fault, *fault_of; /* literals: the misuse and its condition; NULL: no misuse */
-	int signal;                   /* enum wr_signal_kind: how the fences are armed */
-	bool stands;                  /* the same past time was named twice: the review fails the run */
+	size_t fences_from;             /* index of the first fence of the condition being asked */
+	weir_status failed;             /* the review fails the run: no memory for a fence, or misuse */
+	const char *misuse, *misuse_of; /* literals: the misuse and its condition; NULL: no misuse */
+	int signal;                     /* enum wr_signal_kind: how the fences are armed */
+	bool repeats_past;              /* the same past time was named twice: the review fails the run */
 };
 
 struct wr_condition {
@@ -71,7 +72,7 @@ struct wr_input {
 	bool content;       /* a content condition names it */
 	bool gate;          /* compute receives only finished messages from it (C8) */
 	bool gate_waits;    /* result of its gate in this review */
-	bool waited;        /* the internal stream waits for this input already (T3) */
+	bool waited;        /* the current stream waits for this input already (T3) */
 };
 
 struct wr_output {
@@ -85,10 +86,10 @@ struct wr_output {
 	uint64_t total; /* emitted in this run while connected (E5) */
 };
 
-/* The armed wait of a parked entity. `held`: it owns one live reference (S4). */
+/* The armed wait of a parked entity. */
 struct wr_wait {
-	bool held;
-	bool refused; /* queued in a signal's FIFO (G2) */
+	bool holds_live; /* one live reference (S4) */
+	bool in_fifo;    /* queued in a signal's FIFO (G2) */
 	wr_token token;
 	weir_fence *fences; /* of the token */
 	size_t fence_count, fence_room;
@@ -96,10 +97,10 @@ struct wr_wait {
 
 struct weir_context {
 	weir_entity *entity;
-	bool computing;   /* emit is allowed */
-	bool stream_used; /* the internal stream already waits for all inputs (T3) */
-	bool stopping;    /* the run is draining */
-	size_t held;      /* references of the tick: received, made, emitted */
+	bool computing;    /* emit is allowed */
+	bool stream_used;  /* the current stream already waits for all inputs (T3) */
+	bool stopping;     /* the run is draining */
+	size_t references; /* of the tick: received, made, emitted */
 	uint64_t tick;
 	/* Allocated in this tick; kept until its fence is recorded, so that temporaries outlive kernels. */
 	weir_message **made;
@@ -112,10 +113,10 @@ struct weir_entity {
 	weir_entity *_Atomic next_ready; /* injector list; written by the thread that owns the entry */
 	_Atomic int64_t timer_at;        /* S10: read by the loop thread through the timer list */
 	_Atomic bool timer_listed;
-	weir_entity *timer_next;        /* written by the thread that listed it */
-	_Atomic(const char *) why;      /* the last published verdict (C5): the reason */
-	_Atomic(const char *) why_of;   /* and the name of the condition */
-	_Atomic int64_t computes_since; /* start of the running compute; 0: none; 1: not measured */
+	weir_entity *timer_next;         /* written by the thread that listed it */
+	_Atomic(const char *) why;       /* the last published verdict (C5): the reason */
+	_Atomic(const char *) why_of;    /* and the name of the condition */
+	_Atomic int64_t computing_since; /* start of the running compute; 0: none; 1: not measured */
 
 	/* constant during a run, unless the comment says otherwise */
 	uint32_t id;
@@ -128,15 +129,15 @@ struct weir_entity {
 	size_t gathering_count;         /* gathering conditions; they precede the others */
 	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */
 	size_t receivers;               /* outgoing connections */
-	_Atomic size_t listeners;       /* receivers not DONE; a receiver counts down, then pokes */
-	_Atomic uint32_t looks;         /* enum wr_looks: what a review does with closed fronts */
-	uint32_t looked;                /* seeded bug GATE_BEFORE_FRONT only: last `looks` */
+	_Atomic size_t receivers_left;  /* those not DONE; a receiver counts down, then pokes */
+	_Atomic uint32_t front_checks;  /* enum wr_front_check: what a review does with closed fronts */
+	uint32_t last_front_checks;     /* seeded bug GATE_BEFORE_FRONT only: last `front_checks` */
 	bool wants_ticked;              /* some condition has a `ticked` function */
 	bool timed;                     /* and one of these reads when the tick began */
 	bool flagged;                   /* some connection wakes it by a completion flag */
 	bool root;                      /* source or cycle root: NEVER during a drain (S7) */
 	bool has_content;               /* a content condition, or an input without any condition */
-	bool unguarded;                 /* has an output that no default condition watches */
+	bool output_unwatched;          /* has an output that no default condition watches */
 	bool default_only;              /* its gathering conditions are the default ones: ask.c */
 	int gate_signal;                /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                     /* owner: has_content, or asked a gate in this run */
@@ -148,11 +149,11 @@ struct weir_entity {
 
 	/* owner */
 	bool finished, fronts_closed, started;
-	bool askable;        /* its conditions were started, in this run or the last one */
-	bool stop_owed;      /* its stop function was not called yet; its streams stay */
-	bool fences_pending; /* no memory for a fence: the last tick's messages are kept */
-	weir_stream *stream; /* internal stream of this tick, in `own`; NULL: none yet */
-	struct wr_own_streams own;
+	bool askable;                /* its conditions were started, in this run or the last one */
+	bool stop_owed;              /* its stop function was not called yet; its streams stay */
+	bool fences_pending;         /* no memory for a fence: the last tick's messages are kept */
+	weir_stream *current_stream; /* of this tick, in `streams`; NULL: none yet */
+	struct wr_entity_streams streams;
 	struct wr_flight flight;
 	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */
 	weir_verdict verdict;
@@ -207,30 +208,29 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
  * graph. Thread: owner.
  */
 weir_status wr_entity_refuse_fence(weir_entity *entity);
-size_t wr_entity_held(weir_entity *entity); /* messages in its inboxes and fronts */
+size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
 
 /* The parts of a tick that belong to the graph; scheduler/tick.c calls them in order. Thread: owner. */
-void wr_entity_release(weir_entity *entity);         /* unrefs the messages that the tick took */
-void wr_context_release_made(weir_context *context); /* unrefs the messages it made, after fencing */
-void wr_entity_discard(weir_entity *entity);         /* unrefs emitted messages that were not delivered */
-void wr_entity_select(weir_entity *entity);          /* makes its device the thread's current one */
+void wr_entity_unref_inputs(weir_entity *entity);  /* unrefs the messages that the tick took */
+void wr_context_unref_made(weir_context *context); /* unrefs the messages it made, after fencing */
+void wr_entity_select_device(weir_entity *entity); /* makes its device the thread's current one */
 /* Records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call it again. */
-weir_status wr_entity_fence(weir_entity *entity);
+weir_status wr_entity_fence_tick(weir_entity *entity);
 /* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 /*
  * Ends a tick whose messages are not delivered: fences, then discards and releases. Fails with WEIR_E_NOMEM
  * if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
  */
-weir_status wr_entity_settle(weir_entity *entity);
+weir_status wr_entity_drop_tick(weir_entity *entity);
 
 /* Call before each call of its operator: CUDA calls of the operator then go to the entity's device. */
 static inline void wr_entity_enter(weir_entity *entity)
 {
 	if (entity->selects)
-		wr_entity_select(entity);
+		wr_entity_select_device(entity);
 }
 
 #endif

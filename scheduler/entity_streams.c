@@ -18,41 +18,41 @@
 #include "scheduler/graph.h"
 #include "trace/trace.h"
 
-static weir_status make_room_for_stream(struct wr_own_streams *own)
+static weir_status make_room_for_stream(struct wr_entity_streams *streams)
 {
-	return wr_grow(&own->items, &own->room, own->count + 1, sizeof *own->items);
+	return wr_grow(&streams->items, &streams->room, streams->count + 1, sizeof *streams->items);
 }
 
 /* The caller has made room. */
-static size_t own_add(struct wr_own_streams *own, weir_stream *stream, uint64_t of)
+static size_t streams_add(struct wr_entity_streams *streams, weir_stream *stream, uint64_t shared_id)
 {
-	own->items[own->count] = (struct wr_own_stream){
+	streams->items[streams->count] = (struct wr_entity_stream){
 		.stream = stream,
-		.of = of,
+		.shared_id = shared_id,
 		.last = {weir_stream_id(stream), wr_stream_recorded(stream)},
 	};
-	return own->count++;
+	return streams->count++;
 }
 
-void wr_own_set_internal(weir_entity *entity, size_t place, bool for_run, bool carried)
+void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool carried)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 
-	own->current = place + 1;
-	own->for_run = for_run;
-	own->carried = carried;
-	entity->stream = own->items[place].stream;
+	streams->current = index + 1;
+	streams->for_run = for_run;
+	streams->emits_carry = carried;
+	entity->current_stream = streams->items[index].stream;
 }
 
-static weir_status own_take_from_pool(weir_entity *entity, struct wr_stream_pool *pool, size_t *out)
+static weir_status take_from_pool(weir_entity *entity, struct wr_stream_pool *pool, size_t *out)
 {
 	weir_stream *stream;
-	weir_status status = make_room_for_stream(&entity->own);
+	weir_status status = make_room_for_stream(&entity->streams);
 
 	if (!status)
 		status = wr_stream_pool_take(pool, entity->plan->name, &stream);
 	if (!status)
-		*out = own_add(&entity->own, stream, 0);
+		*out = streams_add(&entity->streams, stream, 0);
 	return status;
 }
 
@@ -64,31 +64,31 @@ static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_poo
 	return max && wr_stream_pool_taken(pool) >= max;
 }
 
-weir_status wr_own_take(weir_entity *entity)
+weir_status wr_entity_take_stream(weir_entity *entity)
 {
 	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
-	size_t place = 0;
+	size_t index = 0;
 	weir_status status;
 
 	if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
 		return WEIR_OK;
 	if (entity->plan->use_default_stream)
-		status = wr_own_default(entity, &place);
+		status = wr_entity_default_stream(entity, &index);
 	else
-		status = own_take_from_pool(entity, pool, &place);
+		status = take_from_pool(entity, pool, &index);
 	if (!status)
-		wr_own_set_internal(entity, place, true, true);
+		wr_entity_set_current_stream(entity, index, true, true);
 	return status == WEIR_E_BUSY ? WEIR_OK : status;
 }
 
-weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
+weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out)
 {
 	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
 	char *copy;
 	weir_status status;
 
-	for (size_t i = 0; i < entity->own.count; i++) {
-		if (entity->own.items[i].name && !strcmp(entity->own.items[i].name, name)) {
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		if (entity->streams.items[i].name && !strcmp(entity->streams.items[i].name, name)) {
 			*out = i;
 			return WEIR_OK;
 		}
@@ -98,70 +98,70 @@ weir_status wr_own_allocate(weir_entity *entity, const char *name, size_t *out)
 			       "%s: no stream for '%s': it has no stream pool: name one in its resources",
 			       entity->plan->name, name);
 	copy = wr_strdup(name);
-	status = copy ? own_take_from_pool(entity, pool, out) : WEIR_E_NOMEM;
+	status = copy ? take_from_pool(entity, pool, out) : WEIR_E_NOMEM;
 	if (status)
 		wr_free(copy);
 	else
-		entity->own.items[*out].name = copy;
+		entity->streams.items[*out].name = copy;
 	if (status == WEIR_E_BUSY)
 		return wr_fail(status, "%s: no stream for '%s': %s", entity->plan->name, name,
 			       weir_last_error());
 	return status;
 }
 
-weir_status wr_own_default(weir_entity *entity, size_t *out)
+weir_status wr_entity_default_stream(weir_entity *entity, size_t *out)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 	const struct wr_plan_entity *plan = entity->plan;
 	weir_stream *stream;
 	weir_status status = WEIR_OK;
 
-	if (!own->default_stream) {
-		status = make_room_for_stream(own);
+	if (!streams->default_stream) {
+		status = make_room_for_stream(streams);
 		if (!status)
 			status = wr_stream_default(entity->graph->system, plan->device, plan->name, &stream);
 		if (!status)
-			own->default_stream = own_add(own, stream, 0) + 1;
+			streams->default_stream = streams_add(streams, stream, 0) + 1;
 	}
 	if (!status)
-		*out = own->default_stream - 1;
+		*out = streams->default_stream - 1;
 	return status;
 }
 
 /*
  * First by id, which is cheap. By native stream only when an id of another owner appears for the first time.
  */
-static size_t own_find(struct wr_own_streams *own, uint64_t id, const weir_stream *stream)
+static size_t streams_find(struct wr_entity_streams *streams, uint64_t id, const weir_stream *stream)
 {
-	for (size_t i = 0; i < own->count; i++)
-		if (own->items[i].of == id || own->items[i].last.stream == id)
+	for (size_t i = 0; i < streams->count; i++)
+		if (streams->items[i].shared_id == id || streams->items[i].last.stream == id)
 			return i;
-	for (size_t i = 0; i < own->count; i++) {
-		if (weir_stream_same(own->items[i].stream, stream)) {
-			own->items[i].of = id;
+	for (size_t i = 0; i < streams->count; i++) {
+		if (weir_stream_same(streams->items[i].stream, stream)) {
+			streams->items[i].shared_id = id;
 			return i;
 		}
 	}
-	return WR_NO_OWN;
+	return NO_STREAM;
 }
 
-weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
+weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 	const weir_stream *stream = wr_stream_find(entity->graph->system, id);
-	size_t place = stream ? own_find(own, id, stream) : WR_NO_OWN;
+	size_t index = stream ? streams_find(streams, id, stream) : NO_STREAM;
 	weir_status status = WEIR_OK;
 	weir_stream *share;
 
-	if (place == WR_NO_OWN) {
-		status = make_room_for_stream(own);
+	if (index == NO_STREAM) {
+		status = make_room_for_stream(streams);
 		if (!status)
 			status = wr_stream_share_of(entity->graph->system, id, entity->plan->name, &share);
 		if (!status)
-			place = own_add(own, share, id);
+			index = streams_add(streams, share, id);
 	}
 	if (!status)
-		*out = place;
+		*out = index;
 	return status;
 }
 
@@ -169,48 +169,48 @@ weir_status wr_own_share(weir_entity *entity, uint64_t id, size_t *out)
  * Returns true if there may be work on it that `last` does not cover. Enqueued work makes the stream dirty;
  * if the operator then recorded a fence, the timeline value moved.
  */
-static bool has_unfenced_work(const struct wr_own_stream *own)
+static bool has_unfenced_work(const struct wr_entity_stream *item)
 {
-	return own->used || wr_stream_dirty(own->stream) ||
-	       wr_stream_recorded(own->stream) != own->last.value;
+	return item->used || wr_stream_dirty(item->stream) ||
+	       wr_stream_recorded(item->stream) != item->last.value;
 }
 
-weir_status wr_own_record(struct wr_own_stream *own, weir_fence *out)
+weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out)
 {
-	bool unfenced = has_unfenced_work(own);
-	weir_status status = weir_stream_record(own->stream, out);
+	bool unfenced = has_unfenced_work(item);
+	weir_status status = weir_stream_record(item->stream, out);
 
 	if (!status && !unfenced)
-		own->last = *out;
+		item->last = *out;
 	return status;
 }
 
-bool wr_entity_idle(weir_entity *entity)
+bool wr_entity_streams_idle(weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->own.count; i++)
-		if (!wr_stream_idle(entity->own.items[i].stream))
+	for (size_t i = 0; i < entity->streams.count; i++)
+		if (!wr_stream_idle(entity->streams.items[i].stream))
 			return false;
 	return true;
 }
 
 void wr_entity_close_streams(weir_entity *entity)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 
-	for (size_t i = own->count; i--;) { /* shares before the streams that they share */
-		wr_stream_close(own->items[i].stream);
-		wr_free(own->items[i].name);
+	for (size_t i = streams->count; i--;) { /* shares before the streams that they share */
+		wr_stream_close(streams->items[i].stream);
+		wr_free(streams->items[i].name);
 	}
-	own->count = own->named = own->set_count = 0;
-	own->current = own->default_stream = 0;
-	own->before = (weir_fence){0, 0};
-	own->for_run = own->carried = own->partly = own->entered = false;
-	own->failure = WEIR_OK;
-	entity->stream = NULL;
+	streams->count = streams->named_count = streams->set_count = 0;
+	streams->current = streams->default_stream = 0;
+	streams->last_end = (weir_fence){0, 0};
+	streams->for_run = streams->emits_carry = streams->inputs_waited = streams->current_ordered = false;
+	streams->failure = WEIR_OK;
+	entity->current_stream = NULL;
 	entity->context.stream_used = false;
 }
 
-void wr_entity_select(weir_entity *entity)
+void wr_entity_select_device(weir_entity *entity)
 {
 	wr_system_select(entity->graph->system, entity->plan->device);
 }
@@ -244,43 +244,43 @@ static bool has_other_holders(const weir_entity *entity, const weir_message *mes
 	       wr_message_references(message) > count_taken(entity, message) + count_emitted(entity, message);
 }
 
-/* Returns true if the stream at `place` was set for the output; *any: some stream was. */
-static bool stream_was_set(const struct wr_own_streams *own, size_t output, size_t place, bool *any)
+/* Returns true if the stream at `index` was set for the output; *any: some stream was. */
+static bool stream_was_set(const struct wr_entity_streams *streams, size_t output, size_t index, bool *any)
 {
 	*any = false;
-	for (size_t i = 0; i < own->set_count; i++) {
-		if (own->sets[i].output != output)
+	for (size_t i = 0; i < streams->set_count; i++) {
+		if (streams->sets[i].output != output)
 			continue;
 		*any = true;
-		if (own->sets[i].own == place)
+		if (streams->sets[i].index == index)
 			return true;
 	}
 	return false;
 }
 
-static enum wr_part default_part(const struct wr_own_streams *own, size_t place)
+static enum wr_part default_part(const struct wr_entity_streams *streams, size_t index)
 {
-	return own->carried && place + 1 == own->current ? WR_CARRIED : WR_PRODUCED;
+	return streams->emits_carry && index + 1 == streams->current ? WR_CARRIED : WR_PRODUCED;
 }
 
 /*
  * A message that this entity made was produced by it, in this tick or before. A message that it passes on was
- * only read, unless no other reference exists: then it may have been written in place. For a message that was
+ * only read, unless no other reference exists: then it may have been written in index. For a message that was
  * only read the fence joins the use set alone, even if a stream was set: its other receivers must not wait
  * for this reading, nor find a fence for which no signal will wake them.
  */
-static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_t place,
+static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_t index,
 				 const weir_message *message)
 {
-	const struct wr_own_streams *own = &entity->own;
-	bool any, set = stream_was_set(own, output, place, &any);
+	const struct wr_entity_streams *streams = &entity->streams;
+	bool any, set = stream_was_set(streams, output, index, &any);
 
 	if (has_other_holders(entity, message) || (any && !set))
 		return WR_USED;
-	return set ? WR_CARRIED : default_part(own, place);
+	return set ? WR_CARRIED : default_part(streams, index);
 }
 
-static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence fence)
+static weir_status fence_emitted(weir_entity *entity, size_t index, weir_fence fence)
 {
 	weir_status status = WEIR_OK;
 
@@ -288,19 +288,19 @@ static weir_status fence_emitted(weir_entity *entity, size_t place, weir_fence f
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
 			status =
-				wr_message_add_fence(message, fence, emitted_part(entity, i, place, message));
+				wr_message_add_fence(message, fence, emitted_part(entity, i, index, message));
 		}
 	}
 	return status;
 }
 
 /* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
-static enum wr_part kept_part(const weir_entity *entity, size_t place, const weir_message *made)
+static enum wr_part kept_part(const weir_entity *entity, size_t index, const weir_message *made)
 {
-	return count_emitted(entity, made) ? WR_USED : default_part(&entity->own, place);
+	return count_emitted(entity, made) ? WR_USED : default_part(&entity->streams, index);
 }
 
-static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence fence)
+static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence fence)
 {
 	weir_message **made = entity->context.made;
 	weir_status status = WEIR_OK;
@@ -309,52 +309,52 @@ static weir_status fence_payloads(weir_entity *entity, size_t place, weir_fence 
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
 			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
-		status = wr_message_add_fence(made[i], fence, kept_part(entity, place, made[i]));
-	return status ? status : fence_emitted(entity, place, fence);
+		status = wr_message_add_fence(made[i], fence, kept_part(entity, index, made[i]));
+	return status ? status : fence_emitted(entity, index, fence);
 }
 
 /* wr_stream_begin_tick: from here the stream's live reference keeps the run open, no longer the worker's
  * alone. */
-static weir_status fence_stream(weir_entity *entity, size_t place)
+static weir_status fence_stream(weir_entity *entity, size_t index)
 {
-	struct wr_own_stream *own = &entity->own.items[place];
+	struct wr_entity_stream *item = &entity->streams.items[index];
 	weir_status status;
 
-	own->ended = false;
-	if (!has_unfenced_work(own))
+	item->ended = false;
+	if (!has_unfenced_work(item))
 		return WEIR_OK;
-	own->used = true; /* so that a failed call is repeated */
-	wr_stream_begin_tick(own->stream);
-	status = weir_stream_record(own->stream, &own->last);
-	own->ended = !status;
-	return status ? status : fence_payloads(entity, place, own->last);
+	item->used = true; /* so that a failed call is repeated */
+	wr_stream_begin_tick(item->stream);
+	status = weir_stream_record(item->stream, &item->last);
+	item->ended = !status;
+	return status ? status : fence_payloads(entity, index, item->last);
 }
 
 static void end_tick(weir_entity *entity)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 
-	if (own->current)
-		own->before = own->items[own->current - 1].last;
-	for (size_t i = 0; i < own->count; i++)
-		own->items[i].used = false;
-	if (!own->for_run) {
-		own->current = 0;
-		entity->stream = NULL;
+	if (streams->current)
+		streams->last_end = streams->items[streams->current - 1].last;
+	for (size_t i = 0; i < streams->count; i++)
+		streams->items[i].used = false;
+	if (!streams->for_run) {
+		streams->current = 0;
+		entity->current_stream = NULL;
 	}
-	for (size_t i = 0; own->partly && i < entity->input_count; i++)
+	for (size_t i = 0; streams->inputs_waited && i < entity->input_count; i++)
 		entity->inputs[i].waited = false;
-	own->partly = own->entered = false;
-	own->set_count = 0;
+	streams->inputs_waited = streams->current_ordered = false;
+	streams->set_count = 0;
 	entity->context.stream_used = false;
 }
 
-weir_status wr_entity_fence(weir_entity *entity)
+weir_status wr_entity_fence_tick(weir_entity *entity)
 {
 	weir_status status = WEIR_OK;
 	bool again = false;
 
-	for (size_t i = 0; i < entity->own.count; i++) {
+	for (size_t i = 0; i < entity->streams.count; i++) {
 		weir_status one = fence_stream(entity, i);
 		again |= one == WEIR_E_NOMEM;
 		status = status ? status : one;
@@ -362,17 +362,17 @@ weir_status wr_entity_fence(weir_entity *entity)
 	if (again)
 		return WEIR_E_NOMEM;
 	end_tick(entity);
-	status = status ? status : entity->own.failure;
-	entity->own.failure = WEIR_OK;
+	status = status ? status : entity->streams.failure;
+	entity->streams.failure = WEIR_OK;
 	return status;
 }
 
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
 {
-	for (size_t i = 0; i < entity->own.count; i++) {
-		const struct wr_own_stream *own = &entity->own.items[i];
-		if (own->ended && own->last.stream == fence.stream && own->last.value == fence.value)
-			return own->stream;
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		const struct wr_entity_stream *item = &entity->streams.items[i];
+		if (item->ended && item->last.stream == fence.stream && item->last.value == fence.value)
+			return item->stream;
 	}
 	return NULL;
 }
@@ -380,20 +380,22 @@ weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence)
 /* --- names for the trace --- */
 
 /* The entity's current stream gets the entity's name; a stream that it allocated also gets its own name. */
-static void trace_stream(struct wr_trace *trace, const weir_entity *entity, const struct wr_own_stream *own)
+static void trace_stream(struct wr_trace *trace, const weir_entity *entity,
+			 const struct wr_entity_stream *item)
 {
 	char name[160];
 
-	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, own->name ? "." : "",
-		 own->name ? own->name : "");
-	wr_trace_stream(trace, wr_stream_handle(own->stream), name);
+	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, item->name ? "." : "",
+		 item->name ? item->name : "");
+	wr_trace_stream(trace, wr_stream_handle(item->stream), name);
 }
 
 void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace)
 {
-	struct wr_own_streams *own = &entity->own;
+	struct wr_entity_streams *streams = &entity->streams;
 
-	for (; own->named < own->count; own->named++)
-		if (!own->items[own->named].of && own->named + 1 != own->default_stream)
-			trace_stream(trace, entity, &own->items[own->named]);
+	for (; streams->named_count < streams->count; streams->named_count++)
+		if (!streams->items[streams->named_count].shared_id &&
+		    streams->named_count + 1 != streams->default_stream)
+			trace_stream(trace, entity, &streams->items[streams->named_count]);
 }

@@ -37,7 +37,7 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 	bool long_ago = age >= 1000000000;
 
 	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
-		 (unsigned long long)(flight->ticks - flight->done), wr_flight_most(flight),
+		 (unsigned long long)(flight->ticks - flight->completed), wr_flight_limit(flight),
 		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
 }
 
@@ -215,7 +215,7 @@ static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *f
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
-		if (!input->content || !input->count || wr_view_held(view, i) >= input->need)
+		if (!input->content || !input->count || wr_view_count_or_least(view, i) >= input->need)
 			continue;
 		*met = false;
 		entity->verdict.fence_count = 0;

@@ -38,9 +38,9 @@ void wr_fan_in_destroy(struct wr_fan_in *set)
 
 void wr_fan_in_forget(struct wr_fan_in *set)
 {
-	set->held = set->ring_first = set->ring_count = 0;
-	set->front_count = set->front_held = set->at_front = set->at_message = set->taken_count = 0;
-	set->least_of = 0;
+	set->messages = set->ring_first = set->ring_count = 0;
+	set->front_count = set->front_messages = set->at_front = set->at_message = set->taken_count = 0;
+	set->least_count = 0;
 	set->ended = SIZE_MAX;
 	for (size_t i = 0; i < set->count; i++)
 		set->known[i] = (struct wr_known){.closed = set->known[i].closed};
@@ -49,9 +49,9 @@ void wr_fan_in_forget(struct wr_fan_in *set)
 void wr_fan_in_reset(struct wr_fan_in *set, struct wr_connection **connections, bool each)
 {
 	wr_store(&set->news, NULL);
-	wr_store(&set->open, set->count);
+	wr_store(&set->open_senders, set->count);
 	set->connections = connections;
-	set->each = each;
+	set->any_size = each;
 	wr_fan_in_forget(set);
 	for (size_t i = 0; i < set->count; i++) {
 		struct wr_connection *connection = connections[i];
@@ -86,7 +86,7 @@ void wr_connection_close(struct wr_connection *connection)
 	if (!connection->set)
 		return;
 	wr_connection_arrived(connection);
-	wr_fetch_sub(&connection->set->open, 1);
+	wr_fetch_sub(&connection->set->open_senders, 1);
 }
 
 /* --- owner: what is new --- */
@@ -112,8 +112,8 @@ static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *kn
 {
 	size_t now = (size_t)known->inbox + known->front;
 
-	if (set->least_of && before == set->least && now > before)
-		set->least_of--;
+	if (set->least_count && before == set->least && now > before)
+		set->least_count--;
 	if (known->closed && now < set->ended)
 		set->ended = now;
 }
@@ -129,9 +129,9 @@ static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *conne
 	inbox = WR_BUG(LOOKED_BEFORE_MARK) ? early : wr_queue_inbox(&connection->queue);
 	if (!known->inbox && inbox)
 		ring_add(set, connection->place);
-	set->held += inbox - known->inbox;
+	set->messages += inbox - known->inbox;
 	known->inbox = (uint32_t)inbox;
-	if (set->each)
+	if (set->any_size)
 		fan_in_update_least(set, known, before);
 }
 
@@ -162,10 +162,10 @@ static void fan_in_read_news(struct wr_fan_in *set)
 	}
 }
 
-size_t wr_fan_in_held(struct wr_fan_in *set)
+size_t wr_fan_in_messages(struct wr_fan_in *set)
 {
 	fan_in_read_news(set);
-	return set->held;
+	return set->messages;
 }
 
 /* --- owner: the emptiest queue of an any-size port --- */
@@ -181,9 +181,9 @@ static void fan_in_find_least(struct wr_fan_in *set)
 		size_t now = (size_t)set->known[i].inbox + set->known[i].front;
 		if (now < set->least) {
 			set->least = now;
-			set->least_of = 0;
+			set->least_count = 0;
 		}
-		set->least_of += now == set->least;
+		set->least_count += now == set->least;
 		if (set->known[i].closed && now < set->ended)
 			set->ended = now;
 	}
@@ -192,7 +192,7 @@ static void fan_in_find_least(struct wr_fan_in *set)
 size_t wr_fan_in_least(struct wr_fan_in *set)
 {
 	fan_in_read_news(set);
-	if (!set->least_of || !set->each) /* other ports do not maintain it */
+	if (!set->least_count || !set->any_size) /* other ports do not maintain it */
 		fan_in_find_least(set);
 	return set->least;
 }
@@ -215,7 +215,7 @@ static size_t move_to_front(struct wr_fan_in *set, uint32_t place, size_t n)
 		set->fronts[set->front_count++] = place;
 	known->front += (uint32_t)n;
 	known->inbox -= (uint32_t)n;
-	set->front_held += n;
+	set->front_messages += n;
 	if (known->inbox)
 		ring_add(set, place);
 	return n;
@@ -255,7 +255,7 @@ void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 {
 	fan_in_read_news(set);
 	fan_in_forget_taken(set);
-	if (set->each || n == SIZE_MAX)
+	if (set->any_size || n == SIZE_MAX)
 		for (size_t i = set->ring_count; i; i--)
 			move_to_front(set, ring_take(set), n);
 	else
@@ -267,7 +267,7 @@ void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 
 struct weir_message *wr_fan_in_at(struct wr_fan_in *set, size_t i)
 {
-	if (i >= set->front_held)
+	if (i >= set->front_messages)
 		return NULL;
 	if (i < set->at_message)
 		set->at_front = set->at_message = 0;
@@ -284,7 +284,7 @@ void wr_fan_in_taken(struct wr_fan_in *set)
 		known->front = 0;
 	}
 	set->taken_count = set->front_count;
-	set->held -= set->front_held;
-	set->front_count = set->front_held = set->at_front = set->at_message = 0;
-	set->least_of = 0;
+	set->messages -= set->front_messages;
+	set->front_count = set->front_messages = set->at_front = set->at_message = 0;
+	set->least_count = 0;
 }

@@ -39,21 +39,21 @@ struct wr_known {
 
 struct wr_fan_in {
 	_Alignas(64) struct wr_connection *_Atomic news; /* senders push, the owner takes all */
-	_Alignas(64) _Atomic size_t open;                /* senders that have not closed */
+	_Alignas(64) _Atomic size_t open_senders;        /* senders that have not closed */
 
 	/* owner */
 	_Alignas(64) struct wr_connection **connections; /* of the port */
 	struct wr_known *known;                          /* one per connection */
 	size_t count;
-	size_t held;    /* messages seen, in inboxes and fronts */
-	uint32_t *ring; /* ring buffer: queues with messages in the inbox, each once */
+	size_t messages; /* messages seen, in inboxes and fronts */
+	uint32_t *ring;  /* ring buffer: queues with messages in the inbox, each once */
 	size_t ring_first, ring_count;
 	uint32_t *fronts; /* queues with a non-empty front, in connection order */
-	size_t front_count, front_held;
+	size_t front_count, front_messages;
 	size_t taken_count;          /* queues in `fronts` that the last tick took */
 	size_t at_front, at_message; /* position of the last wr_fan_in_at; the next is often after it */
-	bool each;                   /* any-size port: maintains the fields below */
-	size_t least, least_of;      /* messages in the emptiest queue; number of such, 0: unknown */
+	bool any_size;               /* any-size port: maintains the fields below */
+	size_t least, least_count;   /* messages in the emptiest queue; number of such, 0: unknown */
 	size_t ended;                /* messages in the emptiest queue that its sender has closed */
 };
 
@@ -76,13 +76,13 @@ void wr_fan_in_insert(struct wr_connection *connection);
 
 /* --- owner --- */
 
-/* Returns true if all senders have closed. Call it before wr_fan_in_held (S5). */
+/* Returns true if all senders have closed. Call it before wr_fan_in_messages (S5). */
 static inline bool wr_fan_in_closed(struct wr_fan_in *set)
 {
-	return !wr_load_acquire(&set->open);
+	return !wr_load_acquire(&set->open_senders);
 }
 
-size_t wr_fan_in_held(struct wr_fan_in *set);
+size_t wr_fan_in_messages(struct wr_fan_in *set);
 size_t wr_fan_in_least(struct wr_fan_in *set); /* walks all queues, except on any-size ports */
 /* Any-size ports only: returns true if a sender has closed and its queue holds fewer than `needed`. */
 bool wr_fan_in_ended(struct wr_fan_in *set, size_t needed);

@@ -60,13 +60,13 @@ weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const 
 		return WEIR_E_NOMEM;
 	status = make_plan(finisher, port, capacity);
 	if (!status)
-		status = wr_entity_fill(&finisher->entity, graph, (uint32_t)wr_graph_all(graph),
+		status = wr_entity_fill(&finisher->entity, graph, (uint32_t)wr_graph_count_all(graph),
 					&finisher->plan);
 	if (!status)
 		status = wr_connection_create_unlisted(&finisher->entity, 0, capacity, &finisher->connection);
 	if (!status)
-		status = wr_grow(&graph->hidden, &graph->hidden_room, graph->hidden_count + 1,
-				 sizeof *graph->hidden);
+		status = wr_grow(&graph->finishers, &graph->finisher_room, graph->finisher_count + 1,
+				 sizeof *graph->finishers);
 	if (status) {
 		wr_finisher_destroy(finisher);
 		return status;
@@ -82,7 +82,7 @@ void wr_finisher_give(struct wr_finisher *finisher, weir_outlet *outlet)
 
 	finisher->outlet = outlet;
 	outlet->finisher = finisher;
-	graph->hidden[graph->hidden_count++] = finisher;
+	graph->finishers[graph->finisher_count++] = finisher;
 }
 
 void wr_finisher_destroy(struct wr_finisher *finisher)

@@ -14,7 +14,7 @@
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
 	flight->bound = bound;
-	flight->ticks = flight->done = flight->items = flight->largest = 0;
+	flight->ticks = flight->completed = flight->items = flight->largest_tick = 0;
 	flight->first = flight->count = 0;
 }
 
@@ -23,7 +23,7 @@ void wr_flight_finish(struct wr_flight *flight)
 	wr_free(flight->ends);
 }
 
-size_t wr_flight_most(const struct wr_flight *flight)
+size_t wr_flight_limit(const struct wr_flight *flight)
 {
 	uint64_t fit = flight->items > FEW_ITEMS ? ALL_ITEMS / flight->items : SIZE_MAX;
 
@@ -39,8 +39,8 @@ static void flight_complete_up_to(struct wr_flight *flight, uint64_t tick)
 		flight->first++;
 		flight->count--;
 	}
-	if (tick > flight->done)
-		flight->done = tick;
+	if (tick > flight->completed)
+		flight->completed = tick;
 }
 
 static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
@@ -63,7 +63,7 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	weir_fence asked[STREAMS];
 	size_t known = 0, pending = 0;
 
-	for (size_t i = flight->count; i-- > 0 && known < entity->own.count;) {
+	for (size_t i = flight->count; i-- > 0 && known < entity->streams.count;) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
 		weir_status status;
 		if (end->tick > tick || fence_is_listed(asked, known, end->fence))
@@ -85,7 +85,7 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 	weir_entity *entity = view->entity;
 	size_t pending;
 
-	if (tick <= entity->flight.done || !entity->flight.count)
+	if (tick <= entity->flight.completed || !entity->flight.count)
 		return 0;
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
@@ -104,12 +104,12 @@ uint64_t weir_view_device_ticks(const weir_view *view)
 
 size_t weir_view_in_flight(const weir_view *view)
 {
-	return (size_t)(view->entity->flight.ticks - view->entity->flight.done);
+	return (size_t)(view->entity->flight.ticks - view->entity->flight.completed);
 }
 
 size_t weir_view_max_in_flight(const weir_view *view)
 {
-	return wr_flight_most(&view->entity->flight);
+	return wr_flight_limit(&view->entity->flight);
 }
 
 /* --- noting --- */
@@ -127,22 +127,22 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 		       sizeof *flight->ends);
 }
 
-static size_t count_ended_streams(const struct wr_own_streams *own)
+static size_t count_ended_streams(const struct wr_entity_streams *streams)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < own->count; i++)
-		count += own->items[i].ended;
+	for (size_t i = 0; i < streams->count; i++)
+		count += streams->items[i].ended;
 	return count;
 }
 
-static void flight_note_ends(struct wr_flight *flight, const struct wr_own_streams *own)
+static void flight_note_ends(struct wr_flight *flight, const struct wr_entity_streams *streams)
 {
 	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
 
-	for (size_t i = 0; i < own->count; i++)
-		if (own->items[i].ended)
-			*end++ = (struct wr_flight_end){own->items[i].last, flight->ticks};
+	for (size_t i = 0; i < streams->count; i++)
+		if (streams->items[i].ended)
+			*end++ = (struct wr_flight_end){streams->items[i].last, flight->ticks};
 	flight->count = (size_t)(end - flight->ends) - flight->first;
 }
 
@@ -151,12 +151,12 @@ static void flight_update_items(weir_entity *entity)
 	struct wr_flight *flight = &entity->flight;
 	uint64_t items = 0;
 
-	for (size_t i = 0; i < entity->own.count; i++)
-		items += wr_stream_take_operations(entity->own.items[i].stream);
-	if (items < flight->items && flight->done < flight->largest)
+	for (size_t i = 0; i < entity->streams.count; i++)
+		items += wr_stream_take_operations(entity->streams.items[i].stream);
+	if (items < flight->items && flight->completed < flight->largest_tick)
 		return;
 	flight->items = items;
-	flight->largest = flight->ticks;
+	flight->largest_tick = flight->ticks;
 }
 
 /* Writes the flags of the ticks that the in-flight condition waits for. */
@@ -166,13 +166,13 @@ static void flight_write_flags(weir_entity *entity)
 
 	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_FLAG)
 		return;
-	most = wr_flight_most(&entity->flight);
+	most = wr_flight_limit(&entity->flight);
 	half = most > 1 ? most / 2 : 1;
 	if (entity->flight.ticks % half)
 		return;
-	for (size_t i = 0; i < entity->own.count; i++)
-		if (entity->own.items[i].ended)
-			wr_flag_write(entity->own.items[i].stream);
+	for (size_t i = 0; i < entity->streams.count; i++)
+		if (entity->streams.items[i].ended)
+			wr_flag_write(entity->streams.items[i].stream);
 }
 
 /*
@@ -182,13 +182,13 @@ static void flight_write_flags(weir_entity *entity)
 static void update_most_in_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->done;
+	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->completed;
 	weir_view view = {.entity = entity};
 
 	if (now <= most)
 		return;
-	if (now > GUESSED && !weir_view_tick_pending(&view, flight->done + (now + 1) / 2, 0, NULL))
-		now = flight->ticks - flight->done;
+	if (now > GUESSED && !weir_view_tick_pending(&view, flight->completed + (now + 1) / 2, 0, NULL))
+		now = flight->ticks - flight->completed;
 	if (now > most)
 		wr_store_relaxed(&entity->counters.most_in_flight, now);
 }
@@ -196,20 +196,21 @@ static void update_most_in_flight(weir_entity *entity)
 weir_status wr_entity_note_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	size_t count = count_ended_streams(&entity->own);
+	size_t count = count_ended_streams(&entity->streams);
 	weir_status status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
 
 	if (status || !count)
 		return status;
 	flight->ticks++;
 	if (!flight->bound) {
-		flight->done = flight->ticks;
+		flight->completed = flight->ticks;
 		return WEIR_OK;
 	}
-	flight_note_ends(flight, &entity->own);
+	flight_note_ends(flight, &entity->streams);
 	flight_update_items(entity);
 	flight_write_flags(entity);
 	update_most_in_flight(entity);
-	entity->flight_full = entity->in_flight && flight->ticks - flight->done >= wr_flight_most(flight);
+	entity->flight_full =
+		entity->in_flight && flight->ticks - flight->completed >= wr_flight_limit(flight);
 	return WEIR_OK;
 }

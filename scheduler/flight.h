@@ -15,19 +15,19 @@ struct wr_flight_end {
 
 struct wr_flight {
 	size_t bound;               /* max_in_flight in this run; 0: no bound, `ends` stays empty */
-	uint64_t ticks, done;       /* number of the last tick; ticks 1..done are known to be complete */
-	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `done`, in order */
+	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
+	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
 	size_t first, count, room;
-	uint64_t items, largest; /* items that the largest recent tick enqueued, and its number */
+	uint64_t items, largest_tick; /* items that the largest recent tick enqueued, and its number */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);
 void wr_flight_finish(struct wr_flight *flight);
 /* The bound, lowered if ticks enqueue many items: the driver's launch queue is finite. */
-size_t wr_flight_most(const struct wr_flight *flight);
+size_t wr_flight_limit(const struct wr_flight *flight);
 /*
  * Call after the streams of a tick were fenced: notes the tick if it used any. If the in-flight condition
- * waits by completion flag, writes the flags at every (wr_flight_most() / 2)th tick. Fails: WEIR_E_NOMEM.
+ * waits by completion flag, writes the flags at every (wr_flight_limit() / 2)th tick. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_entity_note_flight(weir_entity *entity);
 

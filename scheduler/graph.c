@@ -12,15 +12,15 @@
 #include "graphs/description.h"
 #include "scheduler/finisher.h"
 
-size_t wr_graph_all(const weir_graph *graph)
+size_t wr_graph_count_all(const weir_graph *graph)
 {
-	return graph->entity_count + graph->hidden_count;
+	return graph->entity_count + graph->finisher_count;
 }
 
-weir_entity *wr_graph_at(const weir_graph *graph, size_t id)
+weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id)
 {
 	return id < graph->entity_count ? &graph->entities[id]
-					: &graph->hidden[id - graph->entity_count]->entity;
+					: &graph->finishers[id - graph->entity_count]->entity;
 }
 
 weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
@@ -126,9 +126,9 @@ static void destroy_connections(weir_graph *graph)
 	wr_free(graph->connections);
 	free_inlets(graph->inlets);
 	free_outlets(graph->outlets);
-	for (size_t i = 0; i < graph->hidden_count; i++)
-		wr_finisher_destroy(graph->hidden[i]);
-	wr_free(graph->hidden);
+	for (size_t i = 0; i < graph->finisher_count; i++)
+		wr_finisher_destroy(graph->finishers[i]);
+	wr_free(graph->finishers);
 }
 
 static void free_kept_memory(weir_graph *graph)
@@ -247,7 +247,7 @@ static weir_status check_named(weir_graph *graph)
 	return WEIR_OK;
 }
 
-weir_status wr_graph_ready(weir_graph *graph)
+weir_status wr_graph_check_ports(weir_graph *graph)
 {
 	weir_status status = check_named(graph);
 
@@ -270,13 +270,14 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 
 	wr_graph_forget_queued(graph);
 	for (size_t i = 0; i < graph->entity_count; i++) /* before the first message of the run */
-		wr_store(&graph->entities[i].looks, 0);
+		wr_store(&graph->entities[i].front_checks, 0);
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
-	for (size_t i = 0; !status && i < graph->hidden_count; i++) /* the outlet's queue counts these */
-		status = wr_connection_reset(graph->hidden[i]->connection, graph->pool, &(size_t){0});
-	for (size_t i = 0; !status && i < wr_graph_all(graph); i++)
-		status = blame_entity(graph, wr_graph_at(graph, i), wr_entity_reset(wr_graph_at(graph, i)));
+	for (size_t i = 0; !status && i < graph->finisher_count; i++) /* the outlet's queue counts these */
+		status = wr_connection_reset(graph->finishers[i]->connection, graph->pool, &(size_t){0});
+	for (size_t i = 0; !status && i < wr_graph_count_all(graph); i++)
+		status = blame_entity(graph, wr_graph_entity_at(graph, i),
+				      wr_entity_reset(wr_graph_entity_at(graph, i)));
 	return status;
 }
 
@@ -344,14 +345,14 @@ static void bind_entity(weir_entity *entity, int signal)
 	}
 }
 
-void wr_graph_bind(weir_graph *graph, int signal)
+void wr_graph_bind_signals(weir_graph *graph, int signal)
 {
 	for (size_t i = 0; i < graph->connection_count; i++)
 		graph->connections[i]->flagged = false;
-	for (size_t i = 0; i < graph->hidden_count; i++)
-		graph->hidden[i]->connection->flagged = false;
-	for (size_t i = 0; i < wr_graph_all(graph); i++)
-		bind_entity(wr_graph_at(graph, i), signal);
+	for (size_t i = 0; i < graph->finisher_count; i++)
+		graph->finishers[i]->connection->flagged = false;
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
+		bind_entity(wr_graph_entity_at(graph, i), signal);
 }
 
 /* --- "name.port" --- */

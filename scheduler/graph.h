@@ -20,14 +20,14 @@ struct weir_graph {
 	int64_t started_at;        /* start of the current or the last run */
 	const weir_entity *blamed; /* entity whose failure kept a run from starting; NULL: none */
 	bool owns_world;
-	struct wr_stream_pool **pools; /* in plan order; owned by the system (scheduler/resources.c) */
+	struct wr_stream_pool **pools; /* in plan order; owned by the system */
 	size_t max_in_flight;          /* default of the entities (T8); set by the scheduler */
 	bool leaks;                    /* some payloads could never be fenced: the message pool is leaked */
 	char *backend;                 /* as requested */
 	weir_entity *entities;
 	size_t entity_count;
-	struct wr_finisher **hidden; /* entities of outlets; their ids follow the plan's (finisher.h) */
-	size_t hidden_count, hidden_room;
+	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's (finisher.h) */
+	size_t finisher_count, finisher_room;
 	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */
 	size_t connection_count, connection_room;
 	weir_inlet *inlets;
@@ -37,12 +37,12 @@ struct weir_graph {
 };
 
 /* All entities that the scheduler runs: those of the plan, then the hidden ones. */
-size_t wr_graph_all(const weir_graph *graph);
-weir_entity *wr_graph_at(const weir_graph *graph, size_t id);
+size_t wr_graph_count_all(const weir_graph *graph);
+weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id);
 /*
  * Checks, after all inlets and outlets were made, that required ports are connected. Fails: WEIR_E_INVALID.
  */
-weir_status wr_graph_ready(weir_graph *graph);
+weir_status wr_graph_check_ports(weir_graph *graph);
 /*
  * Before a run: resets all entities, conditions and queues and queues the initial messages. Adds the number
  * of messages that it discards to *discarded.
@@ -55,7 +55,7 @@ void wr_graph_forget_told(weir_graph *graph); /* at the end of a run: clears `to
  * Gives every condition its signal kind and marks the connections whose receiver waits by completion flag.
  * `signal`: enum wr_signal_kind, for conditions that name none.
  */
-void wr_graph_bind(weir_graph *graph, int signal);
+void wr_graph_bind_signals(weir_graph *graph, int signal);
 /* Adds a connection; that of an inlet has no sender, that of an outlet no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
 			     uint32_t input, uint32_t capacity, struct wr_connection **out);

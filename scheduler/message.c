@@ -82,7 +82,7 @@ __attribute__((noinline)) static void message_release(weir_message *message)
 }
 
 /* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
-__attribute__((noinline)) static void note_misuse(weir_message *message)
+__attribute__((noinline)) static void keep_misuse(weir_message *message)
 {
 	const struct wr_local *local = wr_thread_local();
 
@@ -118,7 +118,7 @@ void weir_message_unref(weir_message *message)
 		before = wr_sub_acq_rel(&message->references, 1);
 	if (before != 1) {
 		if (!before)
-			note_misuse(message);
+			keep_misuse(message);
 		return;
 	}
 	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
@@ -139,7 +139,7 @@ void weir_message_unref(weir_message *message)
 /* Returns false without locking if the caller is the only holder. */
 static bool message_lock_shared(weir_message *message)
 {
-	if (wr_message_held_once(message))
+	if (wr_message_has_one_holder(message))
 		return false;
 	while (wr_exchange(&message->lock, 1))
 		wr_thread_yield();
@@ -277,8 +277,8 @@ static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fe
 
 	if (!wr_message_has_fences(message))
 		return 0;
-	return wr_message_held_once(self) ? copy_producers(self, skipped, out, room)
-					  : copy_producers_locking(self, skipped, out, room);
+	return wr_message_has_one_holder(self) ? copy_producers(self, skipped, out, room)
+					       : copy_producers_locking(self, skipped, out, room);
 }
 
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
@@ -325,14 +325,14 @@ static bool message_still_read(const weir_message *message)
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!wr_message_held_once(message) || message_still_read(message))
+	if (!wr_message_has_one_holder(message) || message_still_read(message))
 		return false;
 	if (wr_message_delivered(message))
 		wr_store_relaxed(&((weir_message *)message)->delivered, false);
 	return true;
 }
 
-void wr_message_deliver(weir_message *message)
+void wr_message_mark_delivered(weir_message *message)
 {
 	if (!wr_message_delivered(message))
 		wr_store_relaxed(&message->delivered, true);

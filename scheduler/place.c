@@ -174,7 +174,7 @@ static void fence_pending_inside(void *arg)
 
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (graph->entities[i].fences_pending &&
-		    wr_entity_settle(&graph->entities[i]) == WEIR_E_NOMEM)
+		    wr_entity_drop_tick(&graph->entities[i]) == WEIR_E_NOMEM)
 			graph->leaks = true;
 }
 
@@ -189,8 +189,8 @@ static void drop_all_held(weir_graph *graph)
 	call_in_world(graph, fence_pending_inside, &place_call);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
-	for (size_t i = 0; i < graph->hidden_count; i++)
-		wr_queue_reset(&graph->hidden[i]->connection->queue);
+	for (size_t i = 0; i < graph->finisher_count; i++)
+		wr_queue_reset(&graph->finishers[i]->connection->queue);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_close_streams(&graph->entities[i]);
 }
@@ -257,20 +257,20 @@ static weir_status check_none_held(weir_graph *graph)
 
 weir_status wr_graph_check_released(weir_graph *graph)
 {
-	uint64_t held, retired;
+	uint64_t held, deferred;
 
 	if (!graph->pool)
 		return WEIR_OK; /* half built: there was no message yet */
 	drop_all_held(graph);
 	if (graph->leaks)
 		return WEIR_OK;
-	retired = graph->system ? wr_system_deferred_frees(graph->system) : 0;
+	deferred = graph->system ? wr_system_deferred_frees(graph->system) : 0;
 	held = wr_pool_live(graph->pool);
-	if (held <= retired)
+	if (held <= deferred)
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY,
 		       "graph %s: %llu of its messages are still held: unref them, then destroy it",
-		       graph->plan->name, (unsigned long long)(held - retired));
+		       graph->plan->name, (unsigned long long)(held - deferred));
 }
 
 static weir_status make_sim_world(weir_graph *graph, uint64_t seed)

@@ -124,7 +124,7 @@ static void waker_drop(struct wr_waker *waker)
 static void waker_poke(struct wr_waker *waker, uint32_t entity)
 {
 	weir_scheduler *scheduler = scheduler_of(waker);
-	weir_entity *woken = wr_graph_at(scheduler->graph, entity);
+	weir_entity *woken = wr_graph_entity_at(scheduler->graph, entity);
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
 	if (!worker || !worker->polling)

@@ -88,7 +88,7 @@ struct wr_pool {
 };
 
 /* Acquire: what other holders did before they dropped their references is visible. */
-static inline bool wr_message_held_once(const weir_message *message)
+static inline bool wr_message_has_one_holder(const weir_message *message)
 {
 	return wr_load_acquire(&((weir_message *)message)->references) == 1;
 }

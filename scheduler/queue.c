@@ -1,14 +1,14 @@
 /*
- * Positions are 64 bits wide and never wrap; position & mask is the slot. head <= look <= tail: the front is
- * [head, look), the inbox [look, tail).
+ * Positions are 64 bits wide and never wrap; position & mask is the slot. head <= front_end <= tail: the
+ * front is [head, front_end), the inbox [front_end, tail).
  *
  * `block`, `reject` and `fault`: the sender writes the slot at tail, then tail (release); the receiver that
  * reads tail (acquire) sees the slot. The receiver empties slots, then writes head (release); the sender
- * that reads head (acquire) may fill them again. Only the receiver uses `look`. Each side caches the other's
- * position and reads it again only when the cached one does not suffice; wr_queue_room() always reads it,
- * since the sender may park on the answer.
+ * that reads head (acquire) may fill them again. Only the receiver uses `front_end`. Each side caches the
+ * other's position and reads it again only when the cached one does not suffice; wr_queue_room() always reads
+ * it, since the sender may park on the answer.
  *
- * `pop`: the sender moves head, look and slots, too, so every access takes the lock. Messages are
+ * `pop`: the sender moves head, front_end and slots, too, so every access takes the lock. Messages are
  * unreferenced after the lock was released, since that may run a user's destructor. To evict the oldest
  * message of the inbox, the shorter of front and inbox moves by one slot.
  */
@@ -79,7 +79,7 @@ static size_t queue_discard(struct wr_queue *queue)
 	for (; head != tail; head++)
 		weir_message_unref(wr_queue_slot(queue, head)->message);
 	queue->tail_seen = tail;
-	wr_store_relaxed(&queue->look, tail);
+	wr_store_relaxed(&queue->front_end, tail);
 	wr_store_release(&queue->head, tail);
 	return n;
 }
@@ -120,8 +120,8 @@ static struct weir_message *queue_take_oldest(struct wr_queue *queue)
 	head = wr_read(&queue->head);
 	if (wr_queue_newest_tail(queue) != head) {
 		message = wr_queue_slot(queue, head)->message;
-		if (wr_read(&queue->look) == head)
-			wr_store_relaxed(&queue->look, head + 1);
+		if (wr_read(&queue->front_end) == head)
+			wr_store_relaxed(&queue->front_end, head + 1);
 		wr_store_release(&queue->head, head + 1);
 	}
 	wr_queue_unlock(queue);
@@ -136,7 +136,7 @@ static void count_dropped(struct wr_queue *queue)
 	wr_count(&queue->counters.dropped, 1);
 }
 
-enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message)
+enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message)
 {
 	if (queue->policy == WEIR_POLICY_BLOCK)
 		return WR_PUSH_FULL;
@@ -150,16 +150,17 @@ enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *mess
 /* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
 static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 {
-	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look), tail = wr_read(&queue->tail);
-	struct weir_message *oldest = wr_queue_slot(queue, look)->message;
+	uint64_t head = wr_read(&queue->head), front_end = wr_read(&queue->front_end),
+		 tail = wr_read(&queue->tail);
+	struct weir_message *oldest = wr_queue_slot(queue, front_end)->message;
 
-	if (look - head < tail - look) {
-		for (uint64_t i = look; i != head; i--)
+	if (front_end - head < tail - front_end) {
+		for (uint64_t i = front_end; i != head; i--)
 			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i - 1);
 		wr_store_relaxed(&queue->head, head + 1);
-		wr_store_relaxed(&queue->look, look + 1);
+		wr_store_relaxed(&queue->front_end, front_end + 1);
 	} else {
-		for (uint64_t i = look; i + 1 != tail; i++)
+		for (uint64_t i = front_end; i + 1 != tail; i++)
 			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i + 1);
 		wr_store_relaxed(&queue->tail, tail - 1);
 	}
@@ -174,7 +175,7 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 
 	wr_mutex_lock(&queue->lock);
 	tail = wr_read(&queue->tail);
-	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->look))
+	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->front_end))
 		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail); /* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = filled;
@@ -236,24 +237,24 @@ struct weir_message *wr_queue_take_one_back(struct wr_queue *queue)
 
 size_t wr_queue_inbox(struct wr_queue *queue)
 {
-	uint64_t tail, look;
+	uint64_t tail, front_end;
 
 	wr_queue_lock(queue);
 	tail = wr_queue_newest_tail(queue);
-	look = wr_load_relaxed(&queue->look);
+	front_end = wr_load_relaxed(&queue->front_end);
 	wr_queue_unlock(queue);
-	return (size_t)(tail - look);
+	return (size_t)(tail - front_end);
 }
 
 size_t wr_queue_front(struct wr_queue *queue)
 {
-	uint64_t head, look;
+	uint64_t head, front_end;
 
 	wr_queue_lock(queue);
 	head = wr_load_relaxed(&queue->head);
-	look = wr_load_relaxed(&queue->look);
+	front_end = wr_load_relaxed(&queue->front_end);
 	wr_queue_unlock(queue);
-	return (size_t)(look - head);
+	return (size_t)(front_end - head);
 }
 
 struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
@@ -269,10 +270,10 @@ struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
 /* Seeded bug: compute receives the newest messages of the inbox instead of those that the conditions saw. */
 void wr_queue_swap_with_newest(struct wr_queue *queue)
 {
-	uint64_t head = wr_read(&queue->head), look = wr_read(&queue->look);
+	uint64_t head = wr_read(&queue->head), front_end = wr_read(&queue->front_end);
 	uint64_t newest = wr_queue_newest_tail(queue);
 
-	for (uint64_t i = look; i != head && newest != look; i--) {
+	for (uint64_t i = front_end; i != head && newest != front_end; i--) {
 		struct wr_slot older = *wr_queue_slot(queue, i - 1);
 
 		newest--;

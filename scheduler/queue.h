@@ -35,11 +35,11 @@ struct wr_queue {
 	_Atomic bool closed;   /* sender: no push will follow; stored after the last push */
 	char apart_too[16];
 	struct wr_queue_counters counters;
-	_Atomic uint64_t head; /* receiver (pop: the holder of the lock): end of the taken ones */
-	_Atomic uint64_t look; /* receiver (pop: likewise): the front is [head, look) */
-	uint64_t tail_seen;    /* receiver: tail is at least this */
+	_Atomic uint64_t head;      /* receiver (pop: the holder of the lock): end of the taken ones */
+	_Atomic uint64_t front_end; /* receiver (pop: likewise): the front is [head, front_end) */
+	uint64_t tail_seen;         /* receiver: tail is at least this */
 
-	struct wr_mutex lock; /* pop only: guards head, look, tail and the slots between them */
+	struct wr_mutex lock; /* pop only: guards head, front_end, tail and the slots between them */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
@@ -98,7 +98,7 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 /* --- inline, since every review and tick calls it; queue.c explains the memory orders --- */
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
-enum wr_pushed wr_queue_refuse(struct wr_queue *queue, struct weir_message *message);
+enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message);
 void wr_queue_swap_with_newest(struct wr_queue *queue); /* seeded bug READY_NOT_BOUND */
 
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
@@ -128,7 +128,7 @@ static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 {
 	uint64_t filled;
 
-	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->look : &queue->head);
+	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->front_end : &queue->head);
 	filled = tail - queue->head_seen;
 	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
 }
@@ -141,7 +141,7 @@ static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_m
 	if (wr_queue_evicts(queue))
 		return wr_queue_push_evicting(queue, filled);
 	if (tail - queue->head_seen >= queue->capacity && wr_queue_newest_room(queue, tail) == 0)
-		return wr_queue_refuse(queue, message);
+		return wr_queue_push_full(queue, message);
 	*wr_queue_slot(queue, tail) = filled;
 	wr_store_release(&queue->tail, tail + 1);
 	wr_count(&queue->counters.pushed, 1);
@@ -179,33 +179,33 @@ static inline size_t wr_queue_count(struct wr_queue *queue)
 
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 {
-	uint64_t look, tail;
+	uint64_t front_end, tail;
 
 	wr_queue_lock(queue);
-	look = wr_read(&queue->look);
+	front_end = wr_read(&queue->front_end);
 	tail = queue->tail_seen;
-	if (wr_queue_evicts(queue) || tail - look < n)
+	if (wr_queue_evicts(queue) || tail - front_end < n)
 		tail = wr_queue_newest_tail(queue);
 	/* Relaxed: only the receiver uses it; entity->state hands it to the next owner. */
-	wr_store_relaxed(&queue->look, tail - look < n ? tail : look + n);
+	wr_store_relaxed(&queue->front_end, tail - front_end < n ? tail : front_end + n);
 	wr_queue_unlock(queue);
 }
 
 static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out)
 {
-	uint64_t head, look;
+	uint64_t head, front_end;
 	size_t n;
 
 	wr_queue_lock(queue);
 	head = wr_read(&queue->head);
-	look = wr_read(&queue->look);
-	n = (size_t)(look - head);
+	front_end = wr_read(&queue->front_end);
+	n = (size_t)(front_end - head);
 	if (WR_BUG(READY_NOT_BOUND))
 		wr_queue_swap_with_newest(queue);
 	for (size_t i = 0; i < n; i++)
 		out[i] = *wr_queue_slot(queue, head + i);
 	/* Release: the slots are read before the sender may fill them again. */
-	wr_store_release(&queue->head, look);
+	wr_store_release(&queue->head, front_end);
 	wr_queue_unlock(queue);
 	wr_count(&queue->counters.delivered, n);
 	return n;

@@ -22,13 +22,13 @@
 
 /* --- the wait of a parked entity --- */
 
-static void wait_set_held(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
+static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
 {
-	if (held && !wait->held) /* the worker has its own, so the count is not 0 */
+	if (held && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
-	if (!held && wait->held)
+	if (!held && wait->holds_live)
 		wr_drop_live(scheduler);
-	wait->held = held;
+	wait->holds_live = held;
 }
 
 static bool same_fence(weir_fence a, weir_fence b)
@@ -69,9 +69,9 @@ static void cancel_token(weir_scheduler *scheduler, struct wr_wait *wait)
 static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
 	cancel_token(scheduler, &entity->wait);
-	if (entity->wait.refused)
+	if (entity->wait.in_fifo)
 		wr_signal_leave_fifo(scheduler->graph->system, entity->id);
-	entity->wait.refused = false;
+	entity->wait.in_fifo = false;
 }
 
 /*
@@ -118,12 +118,12 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	if (status == WEIR_E_INVALID)
 		return wr_entity_refuse_fence(entity);
 	if (status == WEIR_E_BUSY) {
-		wait->refused = true;
+		wait->in_fifo = true;
 		return WEIR_OK;
 	}
 	if (status)
 		return status;
-	wait->refused = false;
+	wait->in_fifo = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
 	wr_trace_arm(scheduler->trace, entity->id, wait->token);
@@ -142,10 +142,10 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	const weir_verdict *verdict = &entity->verdict;
 	weir_status status = WEIR_OK;
 
-	wait_set_held(scheduler, &entity->wait, verdict_arms(verdict));
+	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
 	if (verdict->fence_count)
 		status = arm_signal(scheduler, entity);
-	else if (entity->wait.token || entity->wait.refused)
+	else if (entity->wait.token || entity->wait.in_fifo)
 		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(scheduler, entity, verdict->at);
@@ -156,15 +156,15 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 /* The entity ticks or becomes DONE: cancels what an earlier review armed. */
 static void wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 {
-	if (entity->wait.token || entity->wait.refused)
+	if (entity->wait.token || entity->wait.in_fifo)
 		cancel_signal(scheduler, entity);
-	if (entity->wait.held)
-		wait_set_held(scheduler, &entity->wait, false);
+	if (entity->wait.holds_live)
+		wait_set_live(scheduler, &entity->wait, false);
 }
 
 static inline bool wait_armed(const struct wr_wait *wait)
 {
-	return wait->held || wait->token || wait->refused;
+	return wait->holds_live || wait->token || wait->in_fifo;
 }
 
 /* --- the review --- */
@@ -200,7 +200,7 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 		wr_trace_ready(scheduler->trace, entity->id);
 		return STEP_TICK;
 	case WR_WAIT:
-		if (entity->verdict.stands)
+		if (entity->verdict.repeats_past)
 			return fail_past_time(scheduler, entity);
 		if (wait_armed(&entity->wait) || verdict_arms(&entity->verdict))
 			wait_arm(worker, entity);

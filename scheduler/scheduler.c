@@ -16,7 +16,7 @@
 static weir_status create_workers(weir_scheduler *scheduler)
 {
 	scheduler->workers = wr_alloc_aligned(64, scheduler->worker_asked * sizeof *scheduler->workers);
-	scheduler->heap = wr_alloc(wr_graph_all(scheduler->graph) + 1, sizeof *scheduler->heap);
+	scheduler->heap = wr_alloc(wr_graph_count_all(scheduler->graph) + 1, sizeof *scheduler->heap);
 	if (!scheduler->workers || !scheduler->heap)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < scheduler->worker_asked; i++) {
@@ -34,8 +34,8 @@ static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner
 	weir_graph *graph = scheduler->graph;
 
 	graph->scheduler = owner;
-	for (size_t i = 0; i < wr_graph_all(graph); i++)
-		wr_store(&wr_graph_at(graph, i)->scheduler, owner);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
+		wr_store(&wr_graph_entity_at(graph, i)->scheduler, owner);
 }
 
 struct call {
@@ -77,9 +77,9 @@ static weir_status place_graph(weir_scheduler *scheduler)
 		return status;
 	scheduler->sim = graph->world;
 	wr_system_attach(graph->system, &scheduler->waker);
-	wr_graph_bind(graph, scheduler->signal);
-	for (size_t i = 0; i < wr_graph_all(graph); i++)
-		if (wr_graph_at(graph, i)->flagged)
+	wr_graph_bind_signals(graph, scheduler->signal);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
+		if (wr_graph_entity_at(graph, i)->flagged)
 			return wr_flag_check(graph->system);
 	return WEIR_OK;
 }

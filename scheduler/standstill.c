@@ -101,7 +101,7 @@ static void blame_receiver(const struct wr_standstill *standstill, struct wr_out
 		struct wr_connection *connection = output->connections[i];
 		size_t room;
 
-		if (connection->taken_over || wr_load_acquire(&connection->gone))
+		if (connection->sender_owns || wr_load_acquire(&connection->receiver_done))
 			continue;
 		room = wr_queue_room(&connection->queue);
 		if (room >= output->max_emits || room >= least)
@@ -218,7 +218,7 @@ static void collect_owned(struct wr_standstill *standstill, weir_entity *entity,
 static void collect_published(struct wr_standstill *standstill, weir_entity *entity)
 {
 	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
-	int64_t since = wr_read(&entity->computes_since);
+	int64_t since = wr_read(&entity->computing_since);
 	struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "BUSY"};
 	char detail[160];
 
@@ -258,7 +258,7 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 	wr_drop_live(scheduler);
 	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
-	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computes_since)))
+	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computing_since)))
 		collect_published(standstill, entity);
 	return false;
 }
@@ -292,12 +292,12 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 	weir_graph *graph = scheduler->graph;
 
 	*standstill = (struct wr_standstill){.graph = graph};
-	standstill->first = wr_alloc(wr_graph_all(graph) + 1, sizeof *standstill->first);
-	standstill->marks = wr_alloc(wr_graph_all(graph) + 1, 1);
+	standstill->first = wr_alloc(wr_graph_count_all(graph) + 1, sizeof *standstill->first);
+	standstill->marks = wr_alloc(wr_graph_count_all(graph) + 1, 1);
 	if (!standstill->first || !standstill->marks)
 		standstill->status = WEIR_E_NOMEM;
-	for (size_t i = 0; i < wr_graph_all(graph) && !standstill->status; i++) {
-		weir_entity *entity = wr_graph_at(graph, i);
+	for (size_t i = 0; i < wr_graph_count_all(graph) && !standstill->status; i++) {
+		weir_entity *entity = wr_graph_entity_at(graph, i);
 
 		standstill->first[i] = standstill->count;
 		if (i >= graph->entity_count && !wr_queue_snapshot(&entity->inputs[0].connections[0]->queue))
@@ -308,7 +308,7 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 			collect_owned(standstill, entity, false);
 	}
 	if (!standstill->status)
-		standstill->first[wr_graph_all(graph)] = standstill->count;
+		standstill->first[wr_graph_count_all(graph)] = standstill->count;
 }
 
 /*

@@ -66,8 +66,8 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 		count += works_on(entity, device);
 		count += works_on(entity, device) && entity->flight.bound ? 2 : 0;
 	}
-	for (size_t i = 0; i < graph->hidden_count; i++)
-		count += graph->hidden[i]->outlet->connection->sender->plan->device == device ? 2 : 0;
+	for (size_t i = 0; i < graph->finisher_count; i++)
+		count += graph->finishers[i]->outlet->connection->sender->plan->device == device ? 2 : 0;
 	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
 }
 
@@ -114,8 +114,9 @@ static weir_status reserve_all(weir_graph *graph)
 
 static void trace_entities(weir_scheduler *scheduler)
 {
-	for (size_t i = 0; i < wr_graph_all(scheduler->graph); i++)
-		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_at(scheduler->graph, i)->plan->name);
+	for (size_t i = 0; i < wr_graph_count_all(scheduler->graph); i++)
+		wr_trace_entity(scheduler->trace, (uint32_t)i,
+				wr_graph_entity_at(scheduler->graph, i)->plan->name);
 }
 
 static weir_status open_streams(weir_scheduler *scheduler)
@@ -125,10 +126,10 @@ static weir_status open_streams(weir_scheduler *scheduler)
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
-		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->stream)
-			status = wr_own_take(entity);
-		if (!status && entity->stream)
-			status = wr_stream_reserve(entity->stream, entity->flight.bound);
+		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->current_stream)
+			status = wr_entity_take_stream(entity);
+		if (!status && entity->current_stream)
+			status = wr_stream_reserve(entity->current_stream, entity->flight.bound);
 		if (status)
 			graph->blamed = entity;
 	}
@@ -151,7 +152,7 @@ static weir_status start_operator(weir_entity *entity)
 		status = wr_values_check(entity->plan->values);
 	entity->started = !status;
 	snprintf(error, sizeof error, "%s", weir_last_error());
-	settled = wr_entity_settle(entity); /* also after a failure: it may have enqueued work */
+	settled = wr_entity_drop_tick(entity); /* also after a failure: it may have enqueued work */
 	return status ? wr_fail(status, "%s", error) : settled;
 }
 
@@ -189,7 +190,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->left, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
-	wr_store(&scheduler->undone, wr_graph_all(scheduler->graph));
+	wr_store(&scheduler->undone, wr_graph_count_all(scheduler->graph));
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
@@ -228,16 +229,16 @@ static void open_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
-	for (size_t i = 0; i < wr_graph_all(graph); i++) {
-		wr_exchange(&wr_graph_at(graph, i)->state, WR_POKED);
-		wr_inject_no_wake(scheduler, wr_graph_at(graph, i));
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		wr_exchange(&wr_graph_entity_at(graph, i)->state, WR_POKED);
+		wr_inject_no_wake(scheduler, wr_graph_entity_at(graph, i));
 	}
 	scheduler->started_at = graph->started_at = wr_now();
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
 	wr_live_open(&scheduler->live,
-		     wr_graph_all(graph) + scheduler->worker_count + wr_inlets_count(graph));
+		     wr_graph_count_all(graph) + scheduler->worker_count + wr_inlets_count(graph));
 	wr_inlets_open(graph);
 	wr_store(&scheduler->phase, WR_OPEN); /* after the counter is open: the loop may close it at once */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
@@ -277,7 +278,7 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	clear_scheduler(scheduler);
 	status = wr_stop_owed(scheduler);
 	if (!status)
-		status = wr_graph_ready(graph);
+		status = wr_graph_check_ports(graph);
 	if (!status)
 		status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;

@@ -11,7 +11,7 @@
  *
  * The end (S5): the entity closes its outputs after its last push, drops its input messages and leaves by CAS
  * RUNNING -> DONE; if it was poked meanwhile, it drops its inputs again and retries. Then it pokes its
- * neighbours: receivers see `closed`, senders see `gone`.
+ * neighbours: receivers see `closed`, senders see receiver_done.
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -78,7 +78,7 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 		held += input->taken_count;
 		wr_count(&entity->counters.received, input->taken_count);
 	}
-	entity->context.held = held;
+	entity->context.references = held;
 	entity->fronts_closed = false;
 	return owed;
 }
@@ -130,7 +130,7 @@ static void call_ticked(weir_entity *entity)
 static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
 {
 	wr_fail_run(scheduler, entity, status);
-	wr_entity_settle(entity); /* also fences what compute enqueued before it failed */
+	wr_entity_drop_tick(entity); /* also fences what compute enqueued before it failed */
 	return status;
 }
 
@@ -141,9 +141,9 @@ static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entit
 	bool owed = inputs_take(worker, entity);
 	weir_status status;
 
-	wr_note(&entity->computes_since, measure ? begin : 1);
+	wr_note(&entity->computing_since, measure ? begin : 1);
 	status = run_compute(worker, entity);
-	wr_note(&entity->computes_since, 0);
+	wr_note(&entity->computing_since, 0);
 	if (timed) {
 		spent = wr_now() - begin;
 		entity->fast_last_tick = entity->gated && spent < FAST_TICK_NS;
@@ -189,10 +189,10 @@ static void write_flags(weir_entity *sender, const weir_message *message)
 	}
 }
 
-static void take_over_queue(struct wr_connection *connection)
+static void sender_take_queue(struct wr_connection *connection)
 {
 	wr_queue_take_back(&connection->queue);
-	connection->taken_over = true;
+	connection->sender_owns = true;
 }
 
 /*
@@ -228,7 +228,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 	case WR_PUSHED:
 		before = skip ? WR_POKED : wr_poke_fetch(worker, connection->receiver);
 		if (before & WR_DONE)
-			take_over_queue(connection);
+			sender_take_queue(connection);
 		else if (connection->queue.policy != WEIR_POLICY_BLOCK)
 			end_row_if_full(worker, connection, before);
 		return WEIR_OK;
@@ -276,7 +276,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 	weir_status status = WEIR_OK;
 	bool fenced = wr_message_has_fences(message);
 
-	wr_message_deliver(message);
+	wr_message_mark_delivered(message);
 	if (fenced && !WR_BUG(GATE_AFTER_PUSH))
 		announce_fences(output);
 	if (output->count > 1) /* all before the first push (T4) */
@@ -284,7 +284,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 	for (size_t i = 0; i < output->count; i++) {
 		struct wr_connection *connection = output->connections[i];
 		weir_status one = WEIR_OK;
-		if (connection->taken_over)
+		if (connection->sender_owns)
 			push_to_done(connection, message);
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
@@ -331,11 +331,11 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 
 	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
-	if (!status && entity->own.count) {
-		status = wr_entity_fence(entity);
+	if (!status && entity->streams.count) {
+		status = wr_entity_fence_tick(entity);
 		if (!status) {
 			/* Before delivery, so that a single receiver is the only holder. */
-			wr_context_release_made(&entity->context);
+			wr_context_unref_made(&entity->context);
 			status = wr_entity_note_flight(entity);
 		}
 	}
@@ -349,7 +349,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	if (entity->wants_ticked)
 		call_ticked(entity);
 	status = entity_deliver(worker, entity);
-	wr_entity_release(entity);
+	wr_entity_unref_inputs(entity);
 	worker->local.context = NULL;
 	if (status)
 		wr_fail_run(scheduler, entity, status);
@@ -411,10 +411,10 @@ static void poke_senders(struct wr_worker *worker, weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			struct wr_connection *connection = entity->inputs[i].connections[k];
-			wr_store(&connection->gone, true);
+			wr_store(&connection->receiver_done, true);
 			if (!connection->sender)
 				continue; /* an inlet: end_inlets() has closed it */
-			wr_fetch_sub(&connection->sender->listeners, 1);
+			wr_fetch_sub(&connection->sender->receivers_left, 1);
 			wr_poke_by_worker(worker, connection->sender);
 		}
 	}
@@ -426,7 +426,7 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 
 	close_outputs(entity);
 	end_inlets(entity);
-	wr_trace_retire(scheduler->trace, entity->id);
+	wr_trace_entity_done(scheduler->trace, entity->id);
 	set_done(entity);
 	poke_receivers(worker, entity);
 	poke_senders(worker, entity);

@@ -194,7 +194,7 @@ static bool streams_idle(weir_scheduler *scheduler)
 	if (!graph->system || wr_system_failed(graph->system))
 		return true;
 	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!wr_entity_idle(&graph->entities[i]))
+		if (!wr_entity_streams_idle(&graph->entities[i]))
 			return false;
 	return true;
 }

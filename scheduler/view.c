@@ -1,7 +1,7 @@
 /*
  * The view, which a condition reads, and the verdict, by which it answers (C1). A view names one entity and
  * one of its conditions during one call. It reads fields that other threads write (ends of queues, `told`,
- * `gone`) and writes none of them.
+ * receiver_done) and writes none of them.
  */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -39,8 +39,8 @@ static inline bool has_input(const weir_view *view, unsigned input)
 {
 	if (__builtin_expect(input < view->entity->input_count, 1))
 		return true;
-	wr_view_fault(view, "asked about an input that the entity does not have: "
-			    "take the index from weir_values_int");
+	wr_view_misuse(view, "asked about an input that the entity does not have: "
+			     "take the index from weir_values_int");
 	return false;
 }
 
@@ -48,8 +48,8 @@ static inline bool has_output(const weir_view *view, unsigned output)
 {
 	if (__builtin_expect(output < view->entity->output_count, 1))
 		return true;
-	wr_view_fault(view, "asked about an output that the entity does not have: "
-			    "take the index from weir_values_int");
+	wr_view_misuse(view, "asked about an output that the entity does not have: "
+			     "take the index from weir_values_int");
 	return false;
 }
 
@@ -58,7 +58,7 @@ static size_t count_messages(const struct wr_input *input)
 	size_t count = 0;
 
 	if (input->set)
-		return wr_fan_in_held(input->set);
+		return wr_fan_in_messages(input->set);
 	if (input->count == 1) /* nearly always */
 		return wr_queue_count(&input->connections[0]->queue);
 	for (size_t i = 0; i < input->count; i++)
@@ -169,7 +169,7 @@ bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 /* A connection whose receiver is DONE always has room (S5). */
 static size_t connection_room(struct wr_connection *connection)
 {
-	bool done = connection->taken_over || wr_load_acquire(&connection->gone);
+	bool done = connection->sender_owns || wr_load_acquire(&connection->receiver_done);
 
 	return done ? SIZE_MAX : wr_queue_room(&connection->queue);
 }
@@ -211,7 +211,7 @@ static size_t count_front(const struct wr_input *port)
 	size_t front = 0;
 
 	if (port->set)
-		return port->set->front_held;
+		return port->set->front_messages;
 	for (size_t i = 0; i < port->count; i++)
 		front += wr_queue_front(&port->connections[i]->queue);
 	return front;

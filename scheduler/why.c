@@ -45,7 +45,7 @@ static void print_queue(const struct wr_standstill *s, const struct wr_cause *ca
 
 static void print_cause(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
 {
-	const char *name = wr_graph_at(s->graph, cause->entity)->plan->name;
+	const char *name = wr_graph_entity_at(s->graph, cause->entity)->plan->name;
 
 	if (cause->connection)
 		print_queue(s, cause, text);
@@ -126,10 +126,10 @@ static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity
 {
 	size_t found = 0, behind = 0;
 
-	for (size_t i = 0; i < wr_graph_all(s->graph); i++) {
+	for (size_t i = 0; i < wr_graph_count_all(s->graph); i++) {
 		struct wr_text one = {0};
 
-		if (from && !from(wr_graph_at(s->graph, i)))
+		if (from && !from(wr_graph_entity_at(s->graph, i)))
 			continue;
 		if (follow_entity(s, i, &one, found < PRINTED_MOST) && found++ < PRINTED_MOST) {
 			wr_text_add(text, "%s%s", found > 1 ? "; " : "", one.text ? one.text : "");
@@ -137,7 +137,7 @@ static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity
 		}
 		wr_text_finish(&one);
 	}
-	for (size_t i = 0; i < wr_graph_all(s->graph); i++)
+	for (size_t i = 0; i < wr_graph_count_all(s->graph); i++)
 		behind += s->marks[i] == WR_BEHIND;
 	if (found > PRINTED_MOST)
 		wr_text_add(text, "; and %zu more causes", found - PRINTED_MOST);
@@ -153,7 +153,7 @@ void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_enti
 		text->status = standstill->status;
 		return;
 	}
-	memset(standstill->marks, WR_UNSEEN, wr_graph_all(standstill->graph));
+	memset(standstill->marks, WR_UNSEEN, wr_graph_count_all(standstill->graph));
 	wr_text_bytes(text, "", 0);
 	follow_all(standstill, from, text);
 }
@@ -169,7 +169,7 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 		wr_text_add(&detail, ": ");
 		print_queue(s, cause, &detail);
 	}
-	fn(wr_graph_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
+	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
 	   detail.status ? cause->detail : detail.text, arg);
 	wr_text_finish(&detail);
 }

@@ -256,7 +256,7 @@ void wr_worker_died(void *arg)
 	worker->local.context = NULL;
 	if (context) {
 		context->computing = false;
-		wr_entity_settle(entity); /* as after every compute that fails */
+		wr_entity_drop_tick(entity); /* as after every compute that fails */
 	}
 	worker_leave(worker);
 }

@@ -25,7 +25,7 @@ struct wr_observer {
 	void (*deliver)(void *self, uint32_t queue, uint32_t entity); /* pushed by entity */
 	void (*drop)(void *self, uint32_t queue);
 	void (*arm)(void *self, uint32_t entity, uint64_t token);
-	void (*retire)(void *self, uint32_t entity);      /* became DONE */
+	void (*entity_done)(void *self, uint32_t entity); /* became DONE */
 	void (*sleep_begin)(void *self, unsigned worker); /* a worker without work */
 	void (*sleep_end)(void *self, unsigned worker);
 };
@@ -56,7 +56,7 @@ void wr_trace_close(struct wr_trace *trace); /* NULL is fine */
 	X(deliver, (uint32_t queue, uint32_t entity), (queue, entity))                                       \
 	X(drop, (uint32_t queue), (queue))                                                                   \
 	X(arm, (uint32_t entity, uint64_t token), (entity, token))                                           \
-	X(retire, (uint32_t entity), (entity))                                                               \
+	X(entity_done, (uint32_t entity), (entity))                                                          \
 	X(sleep_begin, (unsigned worker), (worker))                                                          \
 	X(sleep_end, (unsigned worker), (worker))
 

@@ -63,14 +63,14 @@ static void take(struct world *world, uint32_t place)
 /* Like a review and a tick. */
 static void tick(struct world *world)
 {
-	size_t n = 1 + wr_random_below(wr_sim_random(world->sim), 3), before = wr_fan_in_held(world->set),
+	size_t n = 1 + wr_random_below(wr_sim_random(world->sim), 3), before = wr_fan_in_messages(world->set),
 	       seen = 0;
 
 	wr_fan_in_close_fronts(world->set, world->each ? 1 : n);
 	for (; wr_fan_in_at(world->set, seen); seen++)
 		;
-	note(world, seen == world->set->front_held && seen > 0, "not all of the fronts is seen");
-	note(world, wr_fan_in_held(world->set) >= before, "what was held is gone");
+	note(world, seen == world->set->front_messages && seen > 0, "not all of the fronts is seen");
+	note(world, wr_fan_in_messages(world->set) >= before, "what was held is gone");
 	for (size_t i = 0; i < world->set->front_count; i++)
 		take(world, world->set->fronts[i]);
 	wr_fan_in_taken(world->set);
@@ -78,7 +78,7 @@ static void tick(struct world *world)
 
 static bool enough(struct world *world)
 {
-	return world->each ? wr_fan_in_least(world->set) > 0 : wr_fan_in_held(world->set) > 0;
+	return world->each ? wr_fan_in_least(world->set) > 0 : wr_fan_in_messages(world->set) > 0;
 }
 
 static bool got_all(const struct world *world)

@@ -176,7 +176,7 @@ static void xa04_a_gate_waits_for_work_wherever_it_is(void **state)
 /* It never uses the device: it passes on what it received. */
 static weir_status pass_it_on(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, !weir_context_entity(context)->own.count);
+	HOLDS(rig, !weir_context_entity(context)->streams.count);
 	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
@@ -276,7 +276,7 @@ static void c08_without_device_work_no_gate_is_asked(void **state)
 	(void)state;
 	assert_true(end->inputs[0].gate);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_false(wr_load(&end->looks) || end->gated);
+	assert_false(wr_load(&end->front_checks) || end->gated);
 	rig_destroy(rig);
 }
 
@@ -295,10 +295,10 @@ static void c08_s08_a_start_forgets_that_there_was_device_work(void **state)
 	(void)state;
 	rig_on(rig, "a", work_in_the_first_run);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_true(wr_load(&end->looks) == WR_LOOKS_FENCED && end->gated);
+	assert_true(wr_load(&end->front_checks) == WR_CHECK_GATES && end->gated);
 	wr_store(&rig->told, 1);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_false(wr_load(&end->looks) || end->gated);
+	assert_false(wr_load(&end->front_checks) || end->gated);
 	assert_string_equal(rig_text(rig, "end"), "7 7 1 1");
 	rig_destroy(rig);
 }
@@ -359,7 +359,7 @@ static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "7");
-	assert_true(wr_load(&weir_graph_entity(rig->graph, "end")->looks) & WR_LOOKS_FENCED);
+	assert_true(wr_load(&weir_graph_entity(rig->graph, "end")->front_checks) & WR_CHECK_GATES);
 	rig_destroy(rig);
 }
 

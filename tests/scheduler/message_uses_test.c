@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "message_rig.h"
 
-/* --- fences and the retire list --- */
+/* --- fences and the deferred-free list --- */
 
 static void t04_producers_are_kept_latest_per_stream(void **state)
 {
@@ -57,7 +57,7 @@ static void t04_memory_waits_for_the_whole_use_set(void **state)
 	wr_message_add_fence(message, fence(4, 1), true);
 	weir_message_unref(message);
 	assert_int_equal(rig->system.listed, 1);
-	assert_int_equal(rig->system.retired->count, 2);
+	assert_int_equal(rig->system.deferred->count, 2);
 	assert_int_equal(rig->system.allocations, 1);
 	assert_int_equal(wr_pool_live(rig->pool), 1);
 	complete(&rig->system);
@@ -151,7 +151,7 @@ static void t04_a_destructor_waits_for_the_use_set(void **state)
 	wr_message_add_fence(message, fence(1, 1), false);
 	weir_message_unref(message);
 	assert_int_equal(rig->destroyed, 0);
-	assert_true(rig->system.retired->destructor);
+	assert_true(rig->system.deferred->destructor);
 	complete(&rig->system);
 	assert_int_equal(rig->destroyed, 1);
 }

@@ -334,7 +334,7 @@ static void t03_t04_what_stop_enqueues_is_fenced_and_the_next_run_begins_anew(vo
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_false(weir_graph_entity(rig->graph, "a")->context.stream_used);
 		/* Released; its work will be waited for. */
-		assert_null(weir_graph_entity(rig->graph, "a")->stream);
+		assert_null(weir_graph_entity(rig->graph, "a")->current_stream);
 	}
 	rig_destroy(rig);
 }

@@ -32,7 +32,7 @@ struct wr_queue *queue_of(struct rig *rig, uint32_t capacity, weir_policy policy
 	assert_int_equal(wr_queue_init(rig->queue, 0, capacity, policy), WEIR_OK);
 	rig->queue->head_seen = rig->queue->tail_seen = at;
 	wr_store(&rig->queue->head, at);
-	wr_store(&rig->queue->look, at);
+	wr_store(&rig->queue->front_end, at);
 	wr_store(&rig->queue->tail, at);
 	return rig->queue;
 }

@@ -58,7 +58,7 @@ const char *rest_broken(weir_scheduler *scheduler)
 	if (!run_is_open(scheduler))
 		return NULL;
 	if (!is_watched(scheduler))
-		return "a stream has work, or an entry is retired, and the watch rests";
+		return "a stream has work, or a free is deferred, and the watch rests";
 	if (!wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return NULL;
 	if (work_is_queued(scheduler) && !wake_up_is_owed(scheduler))

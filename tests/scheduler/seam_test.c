@@ -272,7 +272,7 @@ static void t04_the_last_of_several_holders_lists_the_whole_use_set(void **state
 		wr_pool_bind(sharing.pool, &sharing.system);
 		assert_int_equal(wr_sim_call(sim, share, &sharing), WEIR_OK);
 		assert_int_equal(sharing.system.listed, 1);
-		assert_int_equal(sharing.system.retired->count, HOLDERS + STREAMS - 1);
+		assert_int_equal(sharing.system.deferred->count, HOLDERS + STREAMS - 1);
 		complete(&sharing.system);
 		assert_int_equal(sharing.system.allocations, 0);
 		assert_int_equal(wr_pool_live(sharing.pool), 0);

@@ -252,7 +252,7 @@ static void s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open(vo
 /* Notes the highest index in the table of streams, the lower 16 bits of an id. */
 static void note_highest_index(struct rig *rig, weir_context *context)
 {
-	const struct wr_own_streams *own = &weir_context_entity(context)->own;
+	const struct wr_entity_streams *own = &weir_context_entity(context)->streams;
 
 	for (size_t i = 0; i < own->count; i++) {
 		uint64_t place = weir_stream_id(own->items[i].stream) & 0xffff, last = wr_load(&rig->told);

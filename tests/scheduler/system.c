@@ -58,8 +58,8 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 {
 	if ((system->complete || entry->count == 0) && (wr_thread_local() || !entry->destructor))
 		return true;
-	entry->next = system->retired;
-	system->retired = entry;
+	entry->next = system->deferred;
+	system->deferred = entry;
 	system->listed++;
 	return false;
 }
@@ -67,10 +67,10 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 void complete(struct wr_system *system)
 {
 	system->complete = true;
-	while (system->retired) {
-		struct wr_deferred_free *entry = system->retired;
+	while (system->deferred) {
+		struct wr_deferred_free *entry = system->deferred;
 
-		system->retired = entry->next;
+		system->deferred = entry->next;
 		system->listed--;
 		entry->release(entry);
 	}

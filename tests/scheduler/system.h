@@ -19,9 +19,9 @@
 #define UNKNOWN_STREAM 99 /* no stream has this id */
 
 struct wr_system {
-	bool complete;                    /* of all fences */
-	struct wr_deferred_free *retired; /* the deferred-free list, newest first */
-	size_t listed, allocations;       /* entries of the list; live blocks */
+	bool complete;                     /* of all fences */
+	struct wr_deferred_free *deferred; /* the deferred-free list, newest first */
+	size_t listed, allocations;        /* entries of the list; live blocks */
 };
 
 /* Makes the thread the worker `index` of that pool, until called with NULL. */

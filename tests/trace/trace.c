@@ -109,7 +109,7 @@ static void a_row_that_is_null_is_not_called(void **state)
 	wr_trace_park(trace, 0, "too few messages");
 	wr_trace_drop(trace, 0);
 	wr_trace_arm(trace, 0, 1);
-	wr_trace_retire(trace, 0);
+	wr_trace_entity_done(trace, 0);
 	wr_trace_sleep_begin(trace, 0);
 	wr_trace_sleep_end(trace, 0);
 	wr_trace_close(trace);
