@@ -39,7 +39,7 @@ bool handles_is(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* retur
 bool handles_called(int error, const char *call); /* a CUDA call of the program; returns true on success */
 void handles_told(const char *format, ...) WEIR_PRINTF(1, 2); /* prints a note for the reader */
 
-/* --- kernels: their forms for CUDA, handles.cu; for the host, handles_operators.c --- */
+/* --- kernels: their forms for CUDA, handles.cu; for the host, handles_calls.c --- */
 
 /* After a while, number i is first + i. */
 struct handles_fill {
@@ -62,9 +62,19 @@ struct handles_stay {
 int handles_fill_cuda(void *native, const void *arguments);
 int handles_triple_cuda(void *native, const void *arguments);
 int handles_stay_cuda(void *native, const void *arguments);
-extern const weir_kernel handles_fill_kernel, handles_triple_kernel;
+extern const weir_kernel handles_fill_kernel, handles_triple_kernel, handles_stay_kernel;
 /* Loads each kernel, since loading one later would wait for those that run. Returns a cudaError_t. */
 int handles_load(int device);
+
+/* --- what operators call: handles_calls.c --- */
+
+weir_status handles_failed(weir_context *context, int error, const char *call); /* OK if the error is 0 */
+/* On the native stream, if there is one; else by weir_stream_launch. */
+weir_status handles_launch(weir_context *context, weir_stream *stream, const weir_kernel *kernel,
+			   const void *arguments, size_t bytes);
+/* Fail if the stream's handle, an unknown one, or the current device is not what the context says. */
+weir_status handles_look(weir_context *context, weir_stream *stream);
+weir_status handles_look_at_received(weir_context *context);
 
 /* --- operators: handles_operators.c --- */
 

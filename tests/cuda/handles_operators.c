@@ -14,113 +14,6 @@ weir_stream *handles_stream;
 void *handles_native;
 uint32_t *handles_flag, *handles_word;
 
-/* --- kernels --- */
-
-static int fill_on_host(const void *arguments)
-{
-	const struct handles_fill *work = arguments;
-
-	weir_sleep(work->ns);
-	for (int64_t i = 0; i < work->count; i++)
-		work->to[i] = work->first + (uint32_t)i;
-	return 0;
-}
-
-static int triple_on_host(const void *arguments)
-{
-	const struct handles_triple *work = arguments;
-
-	for (int64_t i = 0; i < work->count; i++)
-		work->to[i] = 3 * work->from[i] + 1;
-	return 0;
-}
-
-const weir_kernel handles_fill_kernel = {
-	.size = sizeof(weir_kernel), .name = "fill", .host = fill_on_host, .cuda = handles_fill_cuda};
-const weir_kernel handles_triple_kernel = {
-	.size = sizeof(weir_kernel), .name = "triple", .host = triple_on_host, .cuda = handles_triple_cuda};
-static const weir_kernel stay_kernel = {
-	.size = sizeof(weir_kernel), .name = "stay", .cuda = handles_stay_cuda};
-
-static weir_status failed(weir_context *context, int error, const char *call)
-{
-	if (!error)
-		return WEIR_OK;
-	return weir_context_fail(context, "%s: %s (%s)", call, cudaGetErrorString(error),
-				 cudaGetErrorName(error));
-}
-
-/* On the native stream, if there is one; else by weir_stream_launch. */
-static weir_status launch(weir_context *context, weir_stream *stream, const weir_kernel *kernel,
-			  const void *arguments, size_t bytes)
-{
-	void *native = weir_stream_native(stream);
-
-	if (!native)
-		return weir_stream_launch(stream, kernel, arguments, bytes);
-	return failed(context, kernel->cuda(native, arguments), kernel->name);
-}
-
-/* --- checks of handles and devices --- */
-
-static weir_status handle_is_known(weir_context *context, weir_stream *stream)
-{
-	int device = -1;
-	weir_status status = weir_context_device_from_stream(context, weir_stream_native(stream), &device);
-
-	if (status || device != weir_stream_device(stream))
-		return weir_context_fail(context, "device_from_stream: %d instead of %d: %s", device,
-					 weir_stream_device(stream), status ? weir_last_error() : "");
-	return WEIR_OK;
-}
-
-static weir_status others_are_unknown(weir_context *context)
-{
-	int device = -1;
-	weir_status status = weir_context_device_from_stream(context, &device, &device);
-
-	if (status != WEIR_E_INVALID || device != -1 ||
-	    !strstr(weir_last_error(), "was not given to this entity"))
-		return weir_context_fail(context, "device_from_stream knows a stream that is none: %s",
-					 weir_status_text(status));
-	return WEIR_OK;
-}
-
-static weir_status device_is_current(weir_context *context)
-{
-	int current = -1;
-	weir_status status = failed(context, cudaGetDevice(&current), "cudaGetDevice");
-
-	if (!status && current != weir_context_device(context))
-		return weir_context_fail(context, "the current device is %d in an entity of device %d",
-					 current, weir_context_device(context));
-	return status;
-}
-
-static weir_status look(weir_context *context, weir_stream *stream)
-{
-	weir_status status = WEIR_OK;
-
-	if (!handles_settings.cuda)
-		return WEIR_OK;
-	status = device_is_current(context);
-	if (!status)
-		status = handle_is_known(context, stream);
-	return status ? status : others_are_unknown(context);
-}
-
-/* The streams that the messages of input 0 carry. */
-static weir_status look_at_received(weir_context *context)
-{
-	weir_stream *streams[4];
-	size_t count = weir_context_receive_streams(context, 0, 0, 4, streams);
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; i < count && i < 4 && !status && handles_settings.cuda; i++)
-		status = handle_is_known(context, streams[i]);
-	return status;
-}
-
 /* --- fill --- */
 
 struct fill {
@@ -229,7 +122,7 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 	if (!error)
 		error = handles_fill_cuda(native, work);
 	if (error || open)
-		return failed(context, error, "cudaStreamBeginCapture");
+		return handles_failed(context, error, "cudaStreamBeginCapture");
 	error = cudaStreamEndCapture(native, &graph);
 	if (!error)
 		error = cudaGraphInstantiate(&ready, graph, 0);
@@ -239,7 +132,7 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 		cudaGraphExecDestroy(ready);
 	if (graph)
 		cudaGraphDestroy(graph);
-	return failed(context, error, "a captured kernel");
+	return handles_failed(context, error, "a captured kernel");
 }
 
 /* The stream chosen also travels with the message. */
@@ -250,7 +143,7 @@ static weir_status enqueue_elsewhere(weir_context *context, const struct handles
 
 	if (!status)
 		status = weir_context_set_stream(context, 0, own);
-	return status ? status : launch(context, own, &handles_fill_kernel, work, sizeof *work);
+	return status ? status : handles_launch(context, own, &handles_fill_kernel, work, sizeof *work);
 }
 
 static weir_status enqueue(weir_context *context, const struct fill *self, weir_stream *stream,
@@ -262,7 +155,7 @@ static weir_status enqueue(weir_context *context, const struct fill *self, weir_
 		return capture(context, stream, work, !strcmp(self->how, "open"));
 	if (!strcmp(self->how, "weir"))
 		return weir_stream_launch(stream, &handles_fill_kernel, work, sizeof *work);
-	return launch(context, stream, &handles_fill_kernel, work, sizeof *work);
+	return handles_launch(context, stream, &handles_fill_kernel, work, sizeof *work);
 }
 
 /* A stream cannot be unwrapped during a run. */
@@ -284,11 +177,11 @@ static weir_status fill_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	if (self->broken >= 0 && weir_context_tick(context) == (uint64_t)self->broken)
-		status = failed(context, cudaStreamDestroy(handles_native), "cudaStreamDestroy");
+		status = handles_failed(context, cudaStreamDestroy(handles_native), "cudaStreamDestroy");
 	if (!status)
 		status = choose(context, self, &stream);
 	if (!status && self->broken < 0)
-		status = look(context, stream);
+		status = handles_look(context, stream);
 	if (!status && stream == handles_stream)
 		status = stays_wrapped(context);
 	if (!status)
@@ -401,16 +294,16 @@ static weir_status triple_compute(weir_context *context, void *state)
 	weir_status status = triple_stream(context, self, &stream);
 
 	if (!status)
-		status = look(context, stream);
+		status = handles_look(context, stream);
 	if (!status && self->looks)
-		status = look_at_received(context);
+		status = handles_look_at_received(context);
 	if (!status && self->copy)
 		status = copy_here(context, stream, in, &work);
 	if (!status)
 		status = numbers(context, work.count, true, &out);
 	if (!status) {
 		work.to = weir_message_data(out);
-		status = launch(context, stream, &handles_triple_kernel, &work, sizeof work);
+		status = handles_launch(context, stream, &handles_triple_kernel, &work, sizeof work);
 	}
 	if (!status)
 		return weir_context_emit(context, 0, out);
@@ -522,12 +415,12 @@ static weir_status one_after_other(weir_context *context, const struct implicit 
 	if (!status) {
 		after.from = work.to = weir_message_data(between);
 		after.to = weir_message_data(*out);
-		status = launch(context, first, &handles_fill_kernel, &work, sizeof work);
+		status = handles_launch(context, first, &handles_fill_kernel, &work, sizeof work);
 	}
 	if (!status && self->sync)
 		status = weir_context_synchronize_streams(context, &first, 1, second);
 	if (!status)
-		status = launch(context, second, &handles_triple_kernel, &after, sizeof after);
+		status = handles_launch(context, second, &handles_triple_kernel, &after, sizeof after);
 	weir_message_unref(between);
 	return status;
 }
@@ -543,7 +436,7 @@ static weir_status implicit_compute(weir_context *context, void *state)
 	if (!status)
 		status = made(context, standard);
 	if (!status)
-		status = look(context, standard);
+		status = handles_look(context, standard);
 	if (!status)
 		status = one_after_other(context, self, self->default_first ? standard : own, second, &out);
 	if (!status)
@@ -579,7 +472,7 @@ static weir_status apart_compute(weir_context *context, void *state)
 	if (!status)
 		status = made(context, standard);
 	if (!status)
-		status = launch(context, standard, &stay_kernel, &work, sizeof work);
+		status = handles_launch(context, standard, &handles_stay_kernel, &work, sizeof work);
 	if (!status)
 		status = one_after_other(context, &apart, own, own, &out);
 	if (!status) /* otherwise the default stream's fence would travel, too, and be waited for */

@@ -1,4 +1,4 @@
-/* Descriptions: reading, building by calls, printing, and running out of memory. */
+/* Descriptions: reading and building by calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,30 +6,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "graphs/description.h"
 #include "graphs/json.h"
 #include "graphs/plan.h"
 #include "graphs/report.h"
 #include "kinds.h"
-
-static weir_description *read_text(const char *text)
-{
-	weir_description *description = NULL;
-
-	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
-	return description;
-}
-
-static char *printed(const weir_description *description, weir_format format)
-{
-	char *text = NULL;
-	weir_status status = weir_description_print(description, NULL, format, &text);
-
-	if (status)
-		fail_msg("%s", weir_last_error());
-	return text;
-}
 
 /* --- positions --- */
 
@@ -58,7 +39,7 @@ static void e06_every_value_knows_its_line_and_column(void **state)
 	static const char text[] =
 		"{\"1:2\": \"1:9\",\r\n\t\"2:2\" :[ \"2:11\",\"2:18\"\n,  \"3:4\", [[\"3:13\"]],\n\n"
 		" {\"5:3\":{\"5:10\": {}}, \"5:23\":\"5:30\"}], \"5:40\": 1.5e3, \"5:55\": true }";
-	weir_description *description = read_text(text);
+	weir_description *description = kinds_read(text);
 
 	(void)state;
 	walk(&description->root);
@@ -67,7 +48,7 @@ static void e06_every_value_knows_its_line_and_column(void **state)
 
 static void e06_columns_count_characters_not_bytes(void **state)
 {
-	weir_description *description = read_text("[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\", 1]");
+	weir_description *description = kinds_read("[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\", 1]");
 
 	(void)state;
 	assert_int_equal(wr_value_at(&description->root, 1)->value.place.column, 9);
@@ -77,7 +58,7 @@ static void e06_columns_count_characters_not_bytes(void **state)
 static void escapes_and_numbers_mean_what_json_says(void **state)
 {
 	weir_description *description =
-		read_text("[\"a\\u00e9\\ud83d\\ude00\\\"\\\\\\n\", -9223372036854775808, 1e5, null]");
+		kinds_read("[\"a\\u00e9\\ud83d\\ude00\\\"\\\\\\n\", -9223372036854775808, 1e5, null]");
 	const struct wr_value *root = &description->root;
 
 	(void)state;
@@ -164,7 +145,7 @@ static struct wr_text many_keys(void)
 static void f89_200000_keys_are_no_trouble(void **state)
 {
 	struct wr_text text = many_keys();
-	weir_description *description = read_text(text.text);
+	weir_description *description = kinds_read(text.text);
 	int64_t before = wr_now();
 
 	(void)state;
@@ -186,151 +167,12 @@ static void f89_one_object_of_200000_keys_is_found_wrong_in_no_time(void **state
 	for (int i = 0; i < 200000; i++)
 		wr_text_add(&text, ", \"key%d\": %d", i, i);
 	wr_text_add(&text, "}");
-	description = read_text(text.text);
+	description = kinds_read(text.text);
 	assert_int_equal(weir_description_check(description, NULL, note, &last), WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TOO_MANY); /* the 1001st says that there are more */
 	assert_int_equal(last.count, 1001);
 	weir_description_destroy(description);
 	wr_text_finish(&text);
-}
-
-/* --- printing --- */
-
-static void cut_all(char *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (size_t i = 0; text[i];) {
-		if (strncmp(text + i, word, length))
-			i++;
-		else
-			memmove(text + i, text + i + length, strlen(text + i + length) + 1);
-	}
-}
-
-static void a_printed_graph_reads_as_the_same_graph(void **state)
-{
-	weir_description *first = read_text(*state), *second;
-	char *once = printed(first, WEIR_FORMAT_JSON), *twice;
-
-	second = read_text(once);
-	twice = printed(second, WEIR_FORMAT_JSON);
-	assert_string_equal(once, twice);
-	weir_text_free(once);
-	weir_text_free(twice);
-	weir_description_destroy(first);
-	weir_description_destroy(second);
-}
-
-/* Other code writes the text form than the JSON: what it leaves out would be missing here. */
-static void a_printed_graph_says_all_that_the_text_says(void **state)
-{
-	weir_description *first = read_text(*state), *second;
-	char *json = printed(first, WEIR_FORMAT_JSON), *before = printed(first, WEIR_FORMAT_TEXT), *after;
-
-	second = read_text(json);
-	after = printed(second, WEIR_FORMAT_TEXT);
-	cut_all(before, " (default)"); /* a default that is written is no default any more */
-	assert_string_equal(before, after);
-	weir_text_free(json);
-	weir_text_free(before);
-	weir_text_free(after);
-	weir_description_destroy(first);
-	weir_description_destroy(second);
-}
-
-static void every_form_ends_with_a_newline(void **state)
-{
-	weir_description *description = read_text(good_graph);
-
-	(void)state;
-	for (int format = WEIR_FORMAT_TEXT; format <= WEIR_FORMAT_DOT; format++) {
-		char *text = printed(description, (weir_format)format);
-		assert_int_equal(text[strlen(text) - 1], '\n');
-		weir_text_free(text);
-	}
-	weir_description_destroy(description);
-}
-
-static void text_says_defaults_in_words(void **state)
-{
-	weir_description *description = read_text(good_graph);
-	char *text = printed(description, WEIR_FORMAT_TEXT);
-
-	(void)state;
-	assert_non_null(
-		strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\"\n"));
-	assert_non_null(strstr(text, "  input in: capacity 4, take 2, pop, device\n"));
-	assert_non_null(strstr(text, "  when message_available port=\"in\" min_size=0 (default)\n"));
-	assert_non_null(strstr(text, "  when periodic period=16666667ns\n"));
-	assert_non_null(strstr(text, "deadlock_grace for ever"));
-	assert_non_null(strstr(text, "ring.out -> back.in (1 initial)\n"));
-	weir_text_free(text);
-	weir_description_destroy(description);
-}
-
-static void text_lists_resources_and_their_users(void **state)
-{
-	static const char *const lines[] = {
-		"signal flag",
-		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size "
-		"2, "
-		"default context the remainder\n",
-		"green context left: partition 0 of parts\n",
-		"green context usual: partition 1 of even\n",
-		"green context parts: the remainder of parts (implied)\n",
-		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in "
-		"green "
-		"context left, used by a\n",
-		"stream pool far: device 2, blocking, priority 0, reserved 1, unbounded, default, used by "
-		"write\n",
-		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, unbounded, in "
-		"green "
-		"context left (implied), used by b, e\n",
-		"  works on the default stream of device 2\n",
-		"  no stream pool\n",
-	};
-	weir_description *description = read_text(resource_graph);
-	char *text = printed(description, WEIR_FORMAT_TEXT);
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		if (!strstr(text, lines[i]))
-			fail_msg("there is no '%s' in:\n%s", lines[i], text);
-	weir_text_free(text);
-	weir_description_destroy(description);
-}
-
-static void a_pool_of_many_users_names_some(void **state)
-{
-	weir_stream_pool pool = {.size = sizeof(pool), .is_default = true};
-	weir_description *description = NULL;
-	char *text;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&description), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(description, "fast", &pool), WEIR_OK);
-	for (char name[] = "a"; *name <= 'l'; ++*name)
-		assert_int_equal(weir_description_add_entity(description, name, "source"), WEIR_OK);
-	text = printed(description, WEIR_FORMAT_TEXT);
-	assert_non_null(strstr(text, "default, used by a, b, c, d, e, f, g, h and 4 more\n"));
-	weir_text_free(text);
-	weir_description_destroy(description);
-}
-
-static void dot_names_every_entity_and_connection(void **state)
-{
-	weir_description *description = read_text(good_graph);
-	char *text = printed(description, WEIR_FORMAT_DOT);
-
-	(void)state;
-	assert_non_null(strstr(text, "digraph \"edges\" {"));
-	assert_non_null(strstr(text, "\"write\" [label=\"write\\nsink\", style=\"rounded,bold\"];"));
-	assert_non_null(
-		strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 4\"];"));
-	assert_non_null(strstr(text, "style=dashed"));
-	weir_text_free(text);
-	weir_description_destroy(description);
 }
 
 /* --- built by calls --- */
@@ -344,8 +186,8 @@ static void calls_and_text_mean_the_same(void **state)
 		"{\"name\": \"write\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 4}},"
 		" \"conditions\": [{\"type\": \"cuda_stream\", \"port\": \"in\"}]}],"
 		"\"connections\": [[\"read.out\", \"write.in\"]]}";
-	weir_description *read = read_text(text), *made = NULL;
-	char *as_read = printed(read, WEIR_FORMAT_JSON), *as_made;
+	weir_description *read = kinds_read(text), *made = NULL;
+	char *as_read = kinds_print(read, WEIR_FORMAT_JSON), *as_made;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
@@ -359,7 +201,7 @@ static void calls_and_text_mean_the_same(void **state)
 			 WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.path=photos"), WEIR_OK);
 	assert_int_equal(weir_description_set(made, "read.repeat=3"), WEIR_OK);
-	as_made = printed(made, WEIR_FORMAT_JSON);
+	as_made = kinds_print(made, WEIR_FORMAT_JSON);
 	assert_string_equal(as_made, as_read);
 	weir_text_free(as_read);
 	weir_text_free(as_made);
@@ -399,8 +241,8 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 					 .num_partitions = 2,
 					 .min_sm_size = 4,
 					 .default_context = 1};
-	weir_description *read = read_text(text), *made = NULL;
-	char *as_read = printed(read, WEIR_FORMAT_JSON), *as_made;
+	weir_description *read = kinds_read(text), *made = NULL;
+	char *as_read = kinds_print(read, WEIR_FORMAT_JSON), *as_made;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
@@ -413,7 +255,7 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 	assert_int_equal(weir_description_add_green_context(made, "left", "parts", 0), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context(made, "usual", "parts", -1), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	as_made = printed(made, WEIR_FORMAT_JSON);
+	as_made = kinds_print(made, WEIR_FORMAT_JSON);
 	assert_string_equal(as_made, as_read);
 	weir_text_free(as_read);
 	weir_text_free(as_made);
@@ -437,7 +279,7 @@ static void a_resource_of_zeroes_is_the_default_one(void **state)
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = printed(made, WEIR_FORMAT_TEXT);
+	text = kinds_print(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
 	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
@@ -463,7 +305,7 @@ static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
-	text = printed(made, WEIR_FORMAT_TEXT);
+	text = kinds_print(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used"));
 	weir_text_free(text);
@@ -486,11 +328,11 @@ static void calls_say_what_a_text_would_have_said(void **state)
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
 	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = printed(made, WEIR_FORMAT_JSON); /* no stream pool beside it */
+	text = kinds_print(made, WEIR_FORMAT_JSON); /* no stream pool beside it */
 	assert_non_null(strstr(text, "\"default_context_index\": -1, \"default\": true}\n  },\n"));
 	weir_text_free(text);
 	assert_int_equal(weir_description_add_stream_pool(made, "full", &full), WEIR_OK);
-	text = printed(made, WEIR_FORMAT_TEXT);
+	text = kinds_print(made, WEIR_FORMAT_TEXT);
 	assert_non_null(
 		strstr(text, "full: device 0, non_blocking, priority 0, reserved 4, at most 4 streams"));
 	assert_non_null(strstr(text, "default context the remainder, default\n"));
@@ -498,38 +340,6 @@ static void calls_say_what_a_text_would_have_said(void **state)
 	assert_int_equal(weir_description_add_stream_pool(made, "elsewhere", &elsewhere), WEIR_OK);
 	assert_int_equal(weir_description_check(made, NULL, NULL, NULL), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "is 2, but green context 'parts' is on device 0"));
-	weir_description_destroy(made);
-}
-
-#define QUEUES                                                                                               \
-	"{\"weir\": 1, \"scheduler\": {\"worker_spin\": \"20us\"}, \"entities\": ["                          \
-	"{\"name\": \"a\", \"operator\": \"source\"},"                                                       \
-	"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1, \"policy\": "       \
-	"\"pop\"}}},"                                                                                        \
-	"{\"name\": \"c\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 3}}},"                 \
-	"{\"name\": \"d\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1}}, \"conditions\": " \
-	"["                                                                                                  \
-	"{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"callback_inline\"}]}],"                 \
-	"\"connections\": [[\"a.out\", \"b.in\"], [\"a.out\", \"c.in\"], [\"a.out\", \"d.in\"]]}"
-
-static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
-{
-	weir_description *made = NULL;
-	char *text;
-
-	(void)state;
-	assert_int_equal(weir_description_parse(QUEUES, strlen(QUEUES), NULL, NULL, &made), WEIR_OK);
-	text = printed(made, WEIR_FORMAT_DOT);
-	assert_non_null(
-		strstr(text, "\"a\" -> \"b\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 1\"]"));
-	assert_non_null(
-		strstr(text, "\"a\" -> \"c\" [taillabel=\"out\", headlabel=\"in\", label=\"block 3\"]"));
-	assert_non_null(strstr(text, "\"a\" -> \"d\" [taillabel=\"out\", headlabel=\"in\"]"));
-	weir_text_free(text);
-	text = printed(made, WEIR_FORMAT_TEXT);
-	assert_non_null(strstr(text, ", worker_spin 20us, "));
-	assert_non_null(strstr(text, "cuda_stream port=[\"in\"] signal=callback_inline\n"));
-	weir_text_free(text);
 	weir_description_destroy(made);
 }
 
@@ -605,7 +415,7 @@ static void calls_refuse_partitions_that_cannot_be(void **state)
 
 static void set_names_the_nearest_entity(void **state)
 {
-	weir_description *description = read_text(good_graph);
+	weir_description *description = kinds_read(good_graph);
 
 	(void)state;
 	assert_int_equal(weir_description_set(description, "blr.radius=1"), WEIR_E_INVALID);
@@ -620,14 +430,14 @@ static void put_changes_nothing_when_it_fails(void **state)
 {
 	static const char *const wrong[] = {"",        "entities", "/entities/x", "/entities/99",
 					    "/name/x", "/a~2b",    "/weir/x/y/-"};
-	weir_description *description = read_text(good_graph);
-	char *before = printed(description, WEIR_FORMAT_JSON), *after;
+	weir_description *description = kinds_read(good_graph);
+	char *before = kinds_print(description, WEIR_FORMAT_JSON), *after;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(weir_description_put(description, wrong[i], "1"), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/name", "{"), WEIR_E_INVALID);
-	after = printed(description, WEIR_FORMAT_JSON);
+	after = kinds_print(description, WEIR_FORMAT_JSON);
 	assert_string_equal(before, after);
 	weir_text_free(before);
 	weir_text_free(after);
@@ -655,136 +465,6 @@ static void put_is_as_bounded_in_depth_as_a_text(void **state)
 	weir_description_destroy(description);
 }
 
-/* --- out of memory --- */
-
-static weir_status everything(const char *text)
-{
-	weir_description *description = NULL;
-	char *out = NULL;
-	weir_status status = weir_description_parse(text, strlen(text), NULL, NULL, &description);
-
-	if (!status)
-		status = weir_description_put(description, "/scheduler/new~0key/-/x", "[1, {\"a\": \"b\"}]");
-	if (!status)
-		status = weir_description_put(description, "/scheduler", "{\"workers\": 2}");
-	if (!status)
-		status = weir_description_set(description, "write.x=[1");
-	if (!status)
-		status = weir_description_put(description, "/entities/2/parameters", "{}");
-	if (!status)
-		status = weir_description_check(description, NULL, NULL, NULL);
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
-	weir_text_free(out);
-	out = NULL;
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
-	weir_text_free(out);
-	weir_description_destroy(description);
-	return status;
-}
-
-/* LeakSanitizer reports leaks. */
-static void sweep(const char *text, bool all, weir_status expected)
-{
-	int64_t count = wr_memory_count();
-
-	assert_int_equal(everything(text), expected);
-	count = wr_memory_count() - count;
-	assert_true(count > 50);
-	for (int64_t n = 0; n < count; n++) {
-		weir_status status;
-
-		wr_memory_fail_at(n, all);
-		status = everything(text);
-		wr_memory_fail_at(-1, false);
-		if (status != WEIR_E_NOMEM &&
-		    !(status == expected && expected)) /* a report's text may be missing */
-			fail_msg("allocation %lld failed, but the status is %d", (long long)n, status);
-		if (status == WEIR_E_NOMEM)
-			assert_string_equal(weir_last_error(), "out of memory");
-	}
-}
-
-/* The same for resources built by calls. */
-static weir_status all_resources(void)
-{
-	static const uint32_t sizes[] = {8, 16};
-	weir_green_context_pool parts = {.size = sizeof(parts),
-					 .sms_per_partition = sizes,
-					 .num_partitions = 2,
-					 .default_context = -1};
-	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
-	weir_description *description = NULL;
-	char *out = NULL;
-	weir_status status =
-		weir_description_parse(resource_graph, strlen(resource_graph), NULL, NULL, &description);
-
-	if (!status)
-		status = weir_description_add_green_context_pool(description, "more", &parts);
-	if (!status)
-		status = weir_description_add_green_context(description, "one", "more", 1);
-	if (!status)
-		status = weir_description_add_stream_pool(description, "slow", &pool);
-	if (!status)
-		status = weir_description_add_entity(description, "g", "source");
-	if (!status)
-		status = weir_description_use(description, "g", "slow");
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
-	weir_text_free(out);
-	out = NULL;
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
-	weir_text_free(out);
-	weir_description_destroy(description);
-	return status;
-}
-
-static void f90_any_allocation_of_resources_fails(void **state)
-{
-	int64_t count = wr_memory_count();
-
-	(void)state;
-	assert_int_equal(all_resources(), WEIR_OK);
-	count = wr_memory_count() - count;
-	for (int64_t n = 0; n < 2 * count; n++) {
-		weir_status status;
-
-		wr_memory_fail_at(n / 2, n % 2);
-		status = all_resources();
-		wr_memory_fail_at(-1, false);
-		assert_int_equal(status, WEIR_E_NOMEM);
-		assert_string_equal(weir_last_error(), "out of memory");
-	}
-}
-
-static void f90_any_allocation_fails_once(void **state)
-{
-	(void)state;
-	sweep(good_graph, false, WEIR_OK);
-}
-
-static void f90_any_allocation_fails_and_all_after_it(void **state)
-{
-	(void)state;
-	sweep(good_graph, true, WEIR_OK);
-}
-
-static void f90_also_of_a_graph_that_is_wrong(void **state)
-{
-	static const char wrong[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\", \"ports\": {\"x\": "
-		"1}},"
-		"{\"name\": \"b\", \"operator\": \"relay\"}, {\"name\": \"write\", \"operator\": "
-		"\"nothing\"}],"
-		"\"connections\": [[\"a.out\", \"b.in\"], [\"b.out\", \"a.in\"], [\"a.out\", \"b.in\"]]}";
-
-	(void)state;
-	sweep(wrong, false, WEIR_E_INVALID);
-	sweep(wrong, true, WEIR_E_INVALID);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -796,31 +476,16 @@ int main(void)
 		cmocka_unit_test(e06_a_file_that_is_not_there_is_named),
 		cmocka_unit_test(f89_200000_keys_are_no_trouble),
 		cmocka_unit_test(f89_one_object_of_200000_keys_is_found_wrong_in_no_time),
-		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)good_graph),
-		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)resource_graph),
-		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
-		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
-					  (void *)resource_graph),
-		cmocka_unit_test(text_lists_resources_and_their_users),
-		cmocka_unit_test(a_pool_of_many_users_names_some),
-		cmocka_unit_test(every_form_ends_with_a_newline),
-		cmocka_unit_test(text_says_defaults_in_words),
-		cmocka_unit_test(dot_names_every_entity_and_connection),
 		cmocka_unit_test(calls_and_text_mean_the_same),
 		cmocka_unit_test(resources_by_calls_and_by_text_mean_the_same),
 		cmocka_unit_test(a_resource_of_zeroes_is_the_default_one),
 		cmocka_unit_test(a_struct_that_is_shorter_is_read_as_far_as_it_goes),
 		cmocka_unit_test(calls_say_what_a_text_would_have_said),
-		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(calls_refuse_a_stream_pool_that_cannot_be),
 		cmocka_unit_test(calls_refuse_partitions_that_cannot_be),
 		cmocka_unit_test(set_names_the_nearest_entity),
 		cmocka_unit_test(put_changes_nothing_when_it_fails),
 		cmocka_unit_test(put_is_as_bounded_in_depth_as_a_text),
-		cmocka_unit_test(f90_any_allocation_fails_once),
-		cmocka_unit_test(f90_any_allocation_fails_and_all_after_it),
-		cmocka_unit_test(f90_any_allocation_of_resources_fails),
-		cmocka_unit_test(f90_also_of_a_graph_that_is_wrong),
 	};
 
 	return cmocka_run_group_tests_name("descriptions", tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "kinds.h"
 
+#include <string.h>
+
 #include "graphs/registry.h"
 
 #define PARAMETER .size = sizeof(weir_parameter)
@@ -160,3 +162,21 @@ const char resource_graph[] =
 	" \"connections\": [[\"read.out\", \"a.in\"], [\"a.out\", \"b.in\"], [\"b.out\", \"c.in\"], "
 	"[\"c.out\", \"d.in\"],\n"
 	"  [\"d.out\", \"e.in\"], [\"e.out\", \"f.in\"], [\"f.out\", \"write.in\"]]}\n";
+
+weir_description *kinds_read(const char *text)
+{
+	weir_description *description = NULL;
+
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
+	return description;
+}
+
+char *kinds_print(const weir_description *description, weir_format format)
+{
+	char *text = NULL;
+	weir_status status = weir_description_print(description, NULL, format, &text);
+
+	if (status)
+		fail_msg("%s", weir_last_error());
+	return text;
+}

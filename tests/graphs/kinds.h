@@ -20,4 +20,8 @@ extern const char good_graph[];
 /* Every type of resource, every way to name one, and unnamed ones. */
 extern const char resource_graph[];
 
+/* Both assert success. */
+weir_description *kinds_read(const char *text);
+char *kinds_print(const weir_description *description, weir_format format);
+
 #endif

@@ -48,7 +48,20 @@ void rig_fill_waker(struct rig_waker *waker)
 	waker->waker = (struct wr_waker){poke, kick, take, drop};
 }
 
+struct wr_backend *rig_own_backend(struct rig *rig)
+{
+	rig->backend = *rig->system->backend;
+	rig->system->backend = &rig->backend;
+	return &rig->backend;
+}
+
 /* --- kernels --- */
+
+static int rest(const void *arguments)
+{
+	weir_sleep(((const struct rig_work *)arguments)->ns);
+	return 0;
+}
 
 static int store(const void *arguments)
 {
@@ -90,6 +103,7 @@ static const weir_kernel store_kernel = {
 	.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};
 static const weir_kernel add_kernel = {
 	.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
+const weir_kernel rig_sleep = {.size = sizeof(weir_kernel), .name = "sleep", .host = rest};
 const weir_kernel rig_broken = {
 	.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
 const weir_kernel rig_places = {.size = sizeof(weir_kernel), .name = "places", CUDA_FORM(rig_cuda_places)};

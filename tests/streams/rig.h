@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "streams/device.h"
+#include "streams/memory.h"
 #include "streams/host/sim.h"
 #include "streams/system.h"
 
@@ -22,8 +23,9 @@ struct rig {
 	struct wr_sim *sim;
 	struct rig_waker waker;
 	weir_stream *a, *b, *c;
-	int *cell; /* on the device; two more cells follow */
-	int *copy; /* of the cell, in host memory */
+	int *cell;                 /* on the device; two more cells follow */
+	int *copy;                 /* of the cell, in host memory */
+	struct wr_backend backend; /* rig_own_backend */
 };
 
 extern const char *rig_backend; /* set once, before the tests */
@@ -32,6 +34,7 @@ bool rig_device_answers(void); /* true if there is a device to test */
 
 void rig_run(void (*body)(struct rig *rig), uint64_t seed); /* on an attached system */
 void rig_fill_waker(struct rig_waker *waker);
+struct wr_backend *rig_own_backend(struct rig *rig); /* a copy of its backend, which it uses from now on */
 
 /* All of these assert success. */
 weir_stream *rig_stream(struct rig *rig, const char *owner);
@@ -43,6 +46,30 @@ int rig_read(struct rig *rig, weir_stream *stream); /* the cell after the work o
 void rig_until_poked(struct rig *rig, uint32_t entity);
 void rig_until_kicked(struct rig *rig, int kicks);
 
+/* rig_calls.c. They assert success, too. */
+wr_token rig_arm(struct rig *rig, uint32_t entity, weir_fence fence);           /* by a callback */
+weir_status rig_arm_inline(struct rig *rig, uint32_t entity, weir_fence fence); /* does not assert */
+wr_token rig_arm_flag(struct rig *rig, uint32_t entity, weir_fence fence);
+wr_token rig_arm_flags(struct rig *rig, uint32_t entity, const weir_fence *fences, size_t n);
+weir_fence rig_record_flag(weir_stream *stream); /* and enqueues the write of its flag */
+void rig_poll_until_idle(struct rig *rig);       /* as the poller does, until nothing is armed */
+void rig_count_from(struct rig *rig, weir_stream *stream, uint64_t point);
+struct wr_stream_pool *rig_pool(struct rig *rig, const char *name, uint32_t reserved, uint32_t max);
+weir_stream *rig_take(struct wr_stream_pool *pool);
+weir_stream *rig_share(weir_stream *stream);
+uint32_t rig_stream_count(struct rig *rig);
+
+struct rig_payload {
+	struct wr_deferred_free retired;
+	weir_fence fences[2];
+	int released;
+};
+
+void rig_count_release(struct wr_deferred_free *retired); /* of a rig_payload */
+/* Lists it among the deferred frees. Returns true if it was released at once. */
+bool rig_defer(struct rig *rig, struct rig_payload *payload, weir_fence fence, bool destructor);
+
+extern const weir_kernel rig_sleep;  /* does nothing for the ns of a rig_work */
 extern const weir_kernel rig_broken; /* loses the device */
 extern const weir_kernel rig_places; /* cuda: marks the multiprocessors that run it in a uint32_t[8] */
 

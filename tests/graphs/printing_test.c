@@ -1,0 +1,199 @@
+/* Descriptions as JSON, text and drawings. */
+#include <string.h>
+
+#include "graphs/description.h"
+#include "graphs/report.h"
+#include "graphs/json.h"
+#include "graphs/plan.h"
+#include "kinds.h"
+
+/* --- printing --- */
+
+static void cut_all(char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (size_t i = 0; text[i];) {
+		if (strncmp(text + i, word, length))
+			i++;
+		else
+			memmove(text + i, text + i + length, strlen(text + i + length) + 1);
+	}
+}
+
+static void a_printed_graph_reads_as_the_same_graph(void **state)
+{
+	weir_description *first = kinds_read(*state), *second;
+	char *once = kinds_print(first, WEIR_FORMAT_JSON), *twice;
+
+	second = kinds_read(once);
+	twice = kinds_print(second, WEIR_FORMAT_JSON);
+	assert_string_equal(once, twice);
+	weir_text_free(once);
+	weir_text_free(twice);
+	weir_description_destroy(first);
+	weir_description_destroy(second);
+}
+
+/* Other code writes the text form than the JSON: what it leaves out would be missing here. */
+static void a_printed_graph_says_all_that_the_text_says(void **state)
+{
+	weir_description *first = kinds_read(*state), *second;
+	char *json = kinds_print(first, WEIR_FORMAT_JSON), *before = kinds_print(first, WEIR_FORMAT_TEXT),
+	     *after;
+
+	second = kinds_read(json);
+	after = kinds_print(second, WEIR_FORMAT_TEXT);
+	cut_all(before, " (default)"); /* a default that is written is no default any more */
+	assert_string_equal(before, after);
+	weir_text_free(json);
+	weir_text_free(before);
+	weir_text_free(after);
+	weir_description_destroy(first);
+	weir_description_destroy(second);
+}
+
+static void every_form_ends_with_a_newline(void **state)
+{
+	weir_description *description = kinds_read(good_graph);
+
+	(void)state;
+	for (int format = WEIR_FORMAT_TEXT; format <= WEIR_FORMAT_DOT; format++) {
+		char *text = kinds_print(description, (weir_format)format);
+		assert_int_equal(text[strlen(text) - 1], '\n');
+		weir_text_free(text);
+	}
+	weir_description_destroy(description);
+}
+
+static void text_says_defaults_in_words(void **state)
+{
+	weir_description *description = kinds_read(good_graph);
+	char *text = kinds_print(description, WEIR_FORMAT_TEXT);
+
+	(void)state;
+	assert_non_null(
+		strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\"\n"));
+	assert_non_null(strstr(text, "  input in: capacity 4, take 2, pop, device\n"));
+	assert_non_null(strstr(text, "  when message_available port=\"in\" min_size=0 (default)\n"));
+	assert_non_null(strstr(text, "  when periodic period=16666667ns\n"));
+	assert_non_null(strstr(text, "deadlock_grace for ever"));
+	assert_non_null(strstr(text, "ring.out -> back.in (1 initial)\n"));
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void text_lists_resources_and_their_users(void **state)
+{
+	static const char *const lines[] = {
+		"signal flag",
+		"green context pool parts: device 1, partitions of 8, 16 SMs and the remainder, min_sm_size "
+		"2, "
+		"default context the remainder\n",
+		"green context left: partition 0 of parts\n",
+		"green context usual: partition 1 of even\n",
+		"green context parts: the remainder of parts (implied)\n",
+		"stream pool fast: device 1, non_blocking, priority -3, reserved 0, at most 4 streams, in "
+		"green "
+		"context left, used by a\n",
+		"stream pool far: device 2, blocking, priority 0, reserved 1, unbounded, default, used by "
+		"write\n",
+		"stream pool default of left: device 1, non_blocking, priority 0, reserved 0, unbounded, in "
+		"green "
+		"context left (implied), used by b, e\n",
+		"  works on the default stream of device 2\n",
+		"  no stream pool\n",
+	};
+	weir_description *description = kinds_read(resource_graph);
+	char *text = kinds_print(description, WEIR_FORMAT_TEXT);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!strstr(text, lines[i]))
+			fail_msg("there is no '%s' in:\n%s", lines[i], text);
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void a_pool_of_many_users_names_some(void **state)
+{
+	weir_stream_pool pool = {.size = sizeof(pool), .is_default = true};
+	weir_description *description = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&description), WEIR_OK);
+	assert_int_equal(weir_description_add_stream_pool(description, "fast", &pool), WEIR_OK);
+	for (char name[] = "a"; *name <= 'l'; ++*name)
+		assert_int_equal(weir_description_add_entity(description, name, "source"), WEIR_OK);
+	text = kinds_print(description, WEIR_FORMAT_TEXT);
+	assert_non_null(strstr(text, "default, used by a, b, c, d, e, f, g, h and 4 more\n"));
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void dot_names_every_entity_and_connection(void **state)
+{
+	weir_description *description = kinds_read(good_graph);
+	char *text = kinds_print(description, WEIR_FORMAT_DOT);
+
+	(void)state;
+	assert_non_null(strstr(text, "digraph \"edges\" {"));
+	assert_non_null(strstr(text, "\"write\" [label=\"write\\nsink\", style=\"rounded,bold\"];"));
+	assert_non_null(
+		strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 4\"];"));
+	assert_non_null(strstr(text, "style=dashed"));
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+#define QUEUES                                                                                               \
+	"{\"weir\": 1, \"scheduler\": {\"worker_spin\": \"20us\"}, \"entities\": ["                          \
+	"{\"name\": \"a\", \"operator\": \"source\"},"                                                       \
+	"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1, \"policy\": "       \
+	"\"pop\"}}},"                                                                                        \
+	"{\"name\": \"c\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 3}}},"                 \
+	"{\"name\": \"d\", \"operator\": \"sink\", \"ports\": {\"in\": {\"capacity\": 1}}, \"conditions\": " \
+	"["                                                                                                  \
+	"{\"type\": \"cuda_stream\", \"port\": \"in\", \"signal\": \"callback_inline\"}]}],"                 \
+	"\"connections\": [[\"a.out\", \"b.in\"], [\"a.out\", \"c.in\"], [\"a.out\", \"d.in\"]]}"
+
+static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
+{
+	weir_description *made = NULL;
+	char *text;
+
+	(void)state;
+	assert_int_equal(weir_description_parse(QUEUES, strlen(QUEUES), NULL, NULL, &made), WEIR_OK);
+	text = kinds_print(made, WEIR_FORMAT_DOT);
+	assert_non_null(
+		strstr(text, "\"a\" -> \"b\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 1\"]"));
+	assert_non_null(
+		strstr(text, "\"a\" -> \"c\" [taillabel=\"out\", headlabel=\"in\", label=\"block 3\"]"));
+	assert_non_null(strstr(text, "\"a\" -> \"d\" [taillabel=\"out\", headlabel=\"in\"]"));
+	weir_text_free(text);
+	text = kinds_print(made, WEIR_FORMAT_TEXT);
+	assert_non_null(strstr(text, ", worker_spin 20us, "));
+	assert_non_null(strstr(text, "cuda_stream port=[\"in\"] signal=callback_inline\n"));
+	weir_text_free(text);
+	weir_description_destroy(made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)good_graph),
+		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)resource_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
+					  (void *)resource_graph),
+		cmocka_unit_test(text_lists_resources_and_their_users),
+		cmocka_unit_test(a_pool_of_many_users_names_some),
+		cmocka_unit_test(every_form_ends_with_a_newline),
+		cmocka_unit_test(text_says_defaults_in_words),
+		cmocka_unit_test(dot_names_every_entity_and_connection),
+		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
+	};
+
+	return cmocka_run_group_tests_name("printing", tests, NULL, NULL);
+}
