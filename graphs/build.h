@@ -57,19 +57,10 @@ struct wr_build {
 };
 
 weir_status wr_build_resources(struct wr_build *build, const struct wr_value *resources); /* NULL: none */
-weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler);
 weir_status wr_build_entities(struct wr_build *build, const struct wr_value *entities);
 weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections);
 weir_status wr_build_inlets(struct wr_build *build, const struct wr_value *inlets);
 weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outlets);
-
-/* One end: "entity.port". */
-#define WR_NOTHING UINT32_MAX /* an error, already reported */
-struct wr_end {
-	uint32_t entity, port;
-};
-struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
-			   bool input);
 
 /* Parts of an entity whose kind is known. `at` is its place in the tree. */
 weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity,
@@ -101,10 +92,6 @@ struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_val
 weir_status wr_resource_context(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
 /* The device of a green context; -1 if its pool had an error. */
 int wr_plan_context_device(const struct wr_plan *plan, uint32_t context);
-/* The stream pool of a resource: itself, or an implied one in its green context. */
-weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resource, uint32_t *out);
-/* The pool of entities that name no resource: the default resource's, or an implied one. */
-weir_status wr_default_pool(struct wr_build *build, uint32_t *out);
 
 /* Called when all entities are known; reports warnings. */
 void wr_build_check_resources(struct wr_build *build);

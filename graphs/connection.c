@@ -8,11 +8,18 @@
 #include "graphs/parameter.h"
 #include "graphs/table.h"
 
+#define NOTHING UINT32_MAX /* an error, already reported */
+
+/* "entity.port", as indices. */
+struct end {
+	uint32_t entity, port;
+};
+
 /* One item of "connections" while it is read. */
 struct connection_item {
 	size_t index;
 	struct wr_at at;
-	struct wr_end from;
+	struct end from;
 	uint32_t initial_messages;
 	struct wr_place initial_place;
 };
@@ -28,10 +35,10 @@ static void report_unknown_entity(struct wr_build *build, const struct wr_at *at
 		  wr_shown(name).text, wr_nearest_hint(&nearest).text);
 }
 
-static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
-			      const char *name, const char *port, bool input)
+static struct end find_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+			   const char *name, const char *port, bool input)
 {
-	struct wr_end end = {WR_NOTHING, WR_NOTHING};
+	struct end end = {NOTHING, NOTHING};
 	size_t entity = wr_names_find(&build->plan->names, name);
 	int index;
 
@@ -44,14 +51,14 @@ static struct wr_end find_end(struct wr_build *build, const struct wr_at *at, co
 	index = wr_port_find(&build->reports, at, value->place, build->plan->entities[entity].kind, port,
 			     input);
 	if (index >= 0)
-		end = (struct wr_end){(uint32_t)entity, (uint32_t)index};
+		end = (struct end){(uint32_t)entity, (uint32_t)index};
 	return end;
 }
 
-struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
-			   bool input)
+static struct end find_end_named(struct wr_build *build, const struct wr_at *at, const struct wr_value *value,
+				 bool input)
 {
-	struct wr_end end = {WR_NOTHING, WR_NOTHING};
+	struct end end = {NOTHING, NOTHING};
 	const char *dot = strchr(value->string, '.');
 	char name[65];
 
@@ -64,7 +71,7 @@ struct wr_end wr_build_end(struct wr_build *build, const struct wr_at *at, const
 		name[dot - value->string] = '\0';
 		end = find_end(build, at, value, name, dot + 1, input);
 	}
-	build->unresolved |= end.entity == WR_NOTHING;
+	build->unresolved |= end.entity == NOTHING;
 	return end;
 }
 
@@ -77,13 +84,13 @@ static weir_status grow_connections(struct wr_build *build)
 	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
 }
 
-static weir_status enter_connection(struct wr_build *build, const struct connection_item *item,
-				    struct wr_end to, size_t to_index, struct wr_place place)
+static weir_status enter_connection(struct wr_build *build, const struct connection_item *item, struct end to,
+				    size_t to_index, struct wr_place place)
 {
 	size_t i = build->plan->connection_count;
 	weir_status status;
 
-	if (item->from.entity == WR_NOTHING || to.entity == WR_NOTHING)
+	if (item->from.entity == NOTHING || to.entity == NOTHING)
 		return WEIR_OK;
 	status = grow_connections(build);
 	if (status)
@@ -116,10 +123,10 @@ static weir_status read_pair(struct wr_build *build, struct connection_item *ite
 	second = &wr_value_at(pair, 1)->value;
 	/* Checks the second end even if the first has an error. */
 	if (wr_type_check(&build->reports, &from, first, WR_STRING))
-		item->from = wr_build_end(build, &from, first, false);
+		item->from = find_end_named(build, &from, first, false);
 	if (!wr_type_check(&build->reports, &to, second, WR_STRING))
 		return WEIR_OK;
-	return enter_connection(build, item, wr_build_end(build, &to, second, true), WR_ORIGIN_PAIR,
+	return enter_connection(build, item, find_end_named(build, &to, second, true), WR_ORIGIN_PAIR,
 				pair->place);
 }
 
@@ -131,7 +138,7 @@ static weir_status read_targets(struct wr_build *build, struct connection_item *
 	weir_status status = WEIR_OK;
 
 	if (to->type == WR_STRING)
-		return enter_connection(build, item, wr_build_end(build, &at, to, true), WR_ORIGIN_STRING,
+		return enter_connection(build, item, find_end_named(build, &at, to, true), WR_ORIGIN_STRING,
 					to->place);
 	if (!wr_value_count(to))
 		wr_report(&build->reports, WR_W_ENDPOINT, &at, to->place,
@@ -140,8 +147,8 @@ static weir_status read_targets(struct wr_build *build, struct connection_item *
 		const struct wr_value *target = &wr_value_at(to, i)->value;
 		struct wr_at inside = {&at, NULL, i};
 		if (wr_type_check(&build->reports, &inside, target, WR_STRING))
-			status = enter_connection(build, item, wr_build_end(build, &inside, target, true), i,
-						  target->place);
+			status = enter_connection(build, item, find_end_named(build, &inside, target, true),
+						  i, target->place);
 	}
 	return status;
 }
@@ -163,7 +170,7 @@ static weir_status read_object(struct wr_build *build, struct connection_item *i
 		item->initial_place = found[INITIAL]->place;
 	}
 	if (found[FROM])
-		item->from = wr_build_end(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
+		item->from = find_end_named(build, &(struct wr_at){&item->at, "from", 0}, found[FROM], false);
 	build->unresolved |= !found[FROM] || !found[TO];
 	return found[TO] ? read_targets(build, item, found[TO]) : WEIR_OK;
 }
@@ -216,8 +223,7 @@ weir_status wr_build_connections(struct wr_build *build, const struct wr_value *
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
-		struct connection_item item = {
-			.index = i, .at = {&all, NULL, i}, .from = {WR_NOTHING, WR_NOTHING}};
+		struct connection_item item = {.index = i, .at = {&all, NULL, i}, .from = {NOTHING, NOTHING}};
 		status = read_connection(build, &item, &wr_value_at(connections, i)->value);
 	}
 	return status ? status : check_doubles(build);
@@ -237,8 +243,8 @@ struct end_item {
 };
 
 /* "a.out", or {"port": "a.out", "capacity": 4} */
-static struct wr_end read_end(struct wr_build *build, struct end_item *item, const struct wr_value *value,
-			      bool input)
+static struct end read_end(struct wr_build *build, struct end_item *item, const struct wr_value *value,
+			   bool input)
 {
 	enum { PORT, CAPACITY, KEYS = 4 };
 	static const struct wr_field outlet_fields[KEYS] = {{"port", WR_STRING, true},
@@ -249,9 +255,9 @@ static struct wr_end read_end(struct wr_build *build, struct end_item *item, con
 	item->place = value->place;
 	item->capacity = 1;
 	if (!wr_type_check(&build->reports, &item->at, value, WR_STRING | WR_OBJECT))
-		return (struct wr_end){WR_NOTHING, WR_NOTHING};
+		return (struct end){NOTHING, NOTHING};
 	if (value->type == WR_STRING)
-		return wr_build_end(build, &item->at, value, input);
+		return find_end_named(build, &item->at, value, input);
 	wr_fields_read(&build->reports, &item->at, value, input ? "an inlet" : "an outlet",
 		       input ? inlet_fields : outlet_fields, found);
 	if (!input)
@@ -259,8 +265,8 @@ static struct wr_end read_end(struct wr_build *build, struct end_item *item, con
 			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&item->at, "capacity", 0},
 						   found[CAPACITY], 1, WR_PORT_CAPACITY_MAX, 1);
 	if (!found[PORT])
-		return (struct wr_end){WR_NOTHING, WR_NOTHING};
-	return wr_build_end(build, &(struct wr_at){&item->at, "port", 0}, found[PORT], input);
+		return (struct end){NOTHING, NOTHING};
+	return find_end_named(build, &(struct wr_at){&item->at, "port", 0}, found[PORT], input);
 }
 
 const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i)
@@ -280,7 +286,7 @@ static void report_end_twice(struct wr_build *build, const struct end_item *item
 }
 
 /* The capacity must hold what one tick may emit, and the room that the sender's conditions need. */
-static void check_outlet(struct wr_build *build, const struct end_item *item, const struct wr_end *end)
+static void check_outlet(struct wr_build *build, const struct end_item *item, const struct end *end)
 {
 	const struct wr_plan_entity *sender = &build->plan->entities[end->entity];
 
@@ -310,11 +316,11 @@ weir_status wr_build_inlets(struct wr_build *build, const struct wr_value *inlet
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < wr_value_count(inlets); i++) {
 		struct end_item item = {.at = {&all, NULL, i}};
-		struct wr_end end = read_end(build, &item, &wr_value_at(inlets, i)->value, true);
+		struct end end = read_end(build, &item, &wr_value_at(inlets, i)->value, true);
 		struct wr_plan_input *input;
 
-		build->unresolved |= end.entity == WR_NOTHING;
-		if (end.entity == WR_NOTHING)
+		build->unresolved |= end.entity == NOTHING;
+		if (end.entity == NOTHING)
 			continue;
 		input = &plan->entities[end.entity].inputs[end.port];
 		if (input->inlet)
@@ -336,11 +342,11 @@ weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outl
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < wr_value_count(outlets); i++) {
 		struct end_item item = {.at = {&all, NULL, i}};
-		struct wr_end end = read_end(build, &item, &wr_value_at(outlets, i)->value, false);
+		struct end end = read_end(build, &item, &wr_value_at(outlets, i)->value, false);
 		struct wr_plan_output *output;
 
-		build->unresolved |= end.entity == WR_NOTHING;
-		if (end.entity == WR_NOTHING)
+		build->unresolved |= end.entity == NOTHING;
+		if (end.entity == NOTHING)
 			continue;
 		output = &plan->entities[end.entity].outputs[end.port];
 		if (output->outlet)

@@ -102,7 +102,7 @@ static int scheduler_read_choice(const struct scheduler_reading *reading, int ke
 			       reading->found[key], choices);
 }
 
-weir_status wr_build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
+static weir_status build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
 {
 	const struct wr_value *found[SCHEDULER_KEYS] = {0};
 	struct scheduler_reading reading = {&build->reports, found};
@@ -211,7 +211,7 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 	if (!status)
 		status = wr_build_resources(build, found[RESOURCES]);
 	if (!status)
-		status = wr_build_scheduler(build, found[SCHEDULER]);
+		status = build_scheduler(build, found[SCHEDULER]);
 	if (!status && found[ENTITIES])
 		status = wr_build_entities(build, found[ENTITIES]);
 	build->unresolved = !found[CONNECTIONS] && wr_value_index(root, "connections") != WR_NO_INDEX;

@@ -143,7 +143,5 @@ const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
 const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);
 /* Returns true if a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
-/* Returns true if a `cuda_stream` condition names that input and so is its gate. */
-bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/text.h"
 #include "graphs/registry.h"
 
@@ -62,43 +63,125 @@ static weir_status check_file(const char *path, int fd)
 	return why ? wr_fail(WEIR_E_INVALID, "plugin '%s' %s", wr_shown(path).text, why) : WEIR_OK;
 }
 
-/*
- * Without /proc (a chroot) the file is loaded by its absolute path, by which the linker then identifies it.
- * Another file may have been put there since the check; this is detected only after its constructors have
- * run.
- */
-static void *load_by_path(const char *path, int fd)
-{
-	char *whole = realpath(path, NULL);
-	void *handle = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
-	struct stat was, is;
-
-	if (handle &&
-	    (fstat(fd, &was) || stat(whole, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)) {
-		dlclose(handle);
-		handle = NULL;
-	}
-	wr_free(whole);
-	return handle;
-}
-
 static weir_status load_failure(const char *path)
 {
 	const char *why = dlerror();
 
 	return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
-		       why ? why : "the file was replaced while it was loaded");
+		       why ? why : "the linker says no more");
+}
+
+/* --- without /proc --- */
+
+/* An object that was loaded by its path, as long as it may be loaded. */
+struct loaded {
+	struct loaded *next;
+	dev_t device;
+	ino_t inode;
+	char path[];
+};
+
+static struct loaded *loaded_by_path; /* guarded by wr_global_lock */
+
+/* What is known of the object of that path; NULL: nothing. The list only grows, so the answer stays valid. */
+static const struct loaded *find_loaded(const char *path)
+{
+	const struct loaded *found;
+
+	wr_global_lock();
+	for (found = loaded_by_path; found && strcmp(found->path, path); found = found->next)
+		;
+	wr_global_unlock();
+	return found;
+}
+
+static weir_status remember_loaded(const char *path, const struct stat *file)
+{
+	struct loaded *loaded = wr_alloc(1, sizeof(*loaded) + strlen(path) + 1);
+
+	if (!loaded)
+		return WEIR_E_NOMEM;
+	loaded->device = file->st_dev;
+	loaded->inode = file->st_ino;
+	strcpy(loaded->path, path);
+	wr_global_lock();
+	loaded->next = loaded_by_path;
+	loaded_by_path = loaded;
+	wr_global_unlock();
+	return WEIR_OK;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/*
+ * The linker gives an object that is loaded by this path already without a look at the file. It may be an
+ * older file of that name: a plugin that another registry uses, or one that stays loaded after dlclose.
+ */
+static weir_status check_not_stale(const char *path, const struct stat *file)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+	const struct loaded *known = handle ? find_loaded(path) : NULL;
+
+	if (!handle)
+		return WEIR_OK;
+	dlclose(handle);
+	if (known && known->device == file->st_dev && known->inode == file->st_ino)
+		return WEIR_OK;
+	return wr_fail(
+		WEIR_E_INVALID,
+		"plugin '%s' cannot be loaded: an older file of that name is still loaded, and without /proc "
+		"it would be used: give the new file another name",
+		wr_shown(path).text);
+}
+
+/*
+ * Without /proc (a chroot) the file is loaded by its absolute path, by which the linker then identifies it.
+ * Another file may have been put there since the check; this is detected only after its constructors have
+ * run.
+ */
+static weir_status load_by_path(const char *path, int fd, void **out)
+{
+	struct stat was, is;
+	weir_status status;
+
+	if (fstat(fd, &was))
+		return wr_fail(WEIR_E_IO, "plugin '%s': %s", wr_shown(path).text, strerror(errno));
+	status = check_not_stale(path, &was);
+	if (status)
+		return status;
+	*out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!*out)
+		return load_failure(path);
+	if (stat(path, &is) || !is_same_file(&was, &is))
+		return wr_fail(WEIR_E_INVALID,
+			       "plugin '%s' cannot be loaded: the file was replaced meanwhile",
+			       wr_shown(path).text);
+	return remember_loaded(path, &was);
 }
 
 static weir_status load_file(const char *path, struct wr_plugin *plugin)
 {
+	weir_status status;
+	char *whole;
+
 	plugin->handle = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_LOCAL);
-	if (!plugin->handle && access("/proc/self/fd", F_OK))
-		plugin->handle = load_by_path(path, plugin->fd);
-	if (!plugin->handle)
+	if (plugin->handle)
+		return WEIR_OK;
+	if (!access("/proc/self/fd", F_OK))
 		return load_failure(path);
-	return WEIR_OK;
+	whole = realpath(path, NULL);
+	if (!whole)
+		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be found again: %s", wr_shown(path).text,
+			       strerror(errno));
+	status = load_by_path(whole, plugin->fd, &plugin->handle);
+	wr_free(whole);
+	return status;
 }
+
+/* --- loading --- */
 
 /* Runs before the first call into the plugin (F92). Every version has the first two fields. */
 static weir_status check_info(const char *path, const weir_plugin_info *info)

@@ -181,7 +181,7 @@ void wr_build_check_unconnected(struct wr_build *build)
  * them or the description sets "gate". Checks the result when all connections are known.
  */
 
-bool wr_plan_gated_by_hand(const struct wr_plan_entity *entity, unsigned input)
+static bool is_gated_by_condition(const struct wr_plan_entity *entity, unsigned input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!strcmp(entity->conditions[i].kind->name, "cuda_stream") &&
@@ -207,7 +207,7 @@ static void build_gate(struct wr_build *build, size_t index, unsigned i)
 	struct wr_plan_input *input = &entity->inputs[i];
 
 	input->gate = input->gate_given < 0 ? !input->device : input->gate_given;
-	if (!wr_plan_gated_by_hand(entity, i))
+	if (!is_gated_by_condition(entity, i))
 		return;
 	input->gate = false;
 	if (!input->gate_given)
@@ -236,7 +236,7 @@ static void check_gate(struct wr_build *build, size_t i)
 				    *to = &build->plan->entities[c->to];
 	const struct wr_plan_input *input = &to->inputs[c->input];
 
-	if (input->gate || wr_plan_gated_by_hand(to, c->input))
+	if (input->gate || is_gated_by_condition(to, c->input))
 		return;
 	if (!input->device && from->kind->flags & WEIR_OPERATOR_STREAM)
 		report_gate(build, WR_W_NO_GATE, c->to, input,

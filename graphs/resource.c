@@ -159,7 +159,7 @@ static weir_status add_implied_pool(struct wr_build *build, char *name, int devi
 	return WEIR_OK;
 }
 
-weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resource, uint32_t *out)
+static weir_status resource_pool(struct wr_build *build, struct wr_resource *resource, uint32_t *out)
 {
 	weir_status status = WEIR_OK;
 	uint32_t context;
@@ -177,12 +177,12 @@ weir_status wr_resource_pool(struct wr_build *build, struct wr_resource *resourc
 	return status;
 }
 
-weir_status wr_default_pool(struct wr_build *build, uint32_t *out)
+static weir_status default_pool(struct wr_build *build, uint32_t *out)
 {
 	weir_status status = WEIR_OK;
 
 	if (build->default_resource)
-		return wr_resource_pool(build, build->default_resource, out);
+		return resource_pool(build, build->default_resource, out);
 	if (build->implied_pool == WR_NO_POOL)
 		status =
 			add_implied_pool(build, wr_strdup("default"), 0, WR_NO_CONTEXT, &build->implied_pool);
@@ -332,8 +332,8 @@ weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, 
 		return WEIR_OK;
 	if (!resource)
 		resource = build->default_resource;
-	status = resource ? wr_resource_pool(build, resource, &entity->stream_pool)
-			  : wr_default_pool(build, &entity->stream_pool);
+	status = resource ? resource_pool(build, resource, &entity->stream_pool)
+			  : default_pool(build, &entity->stream_pool);
 	if (status)
 		return status;
 	entity->device = build->plan->stream_pools[entity->stream_pool].device;

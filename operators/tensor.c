@@ -73,7 +73,7 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 				 wr_tensor_text(tensor, text));
 }
 
-weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor)
+static weir_status check_on_device(weir_context *context, const weir_tensor *tensor)
 {
 	int device = weir_context_device(context);
 	const char *also =
@@ -92,7 +92,7 @@ weir_status wr_image_on_device(weir_context *context, const weir_message *messag
 	const weir_tensor *tensor = weir_message_tensor(message);
 	weir_status status = wr_tensor_image(context, tensor, out);
 
-	return status ? status : wr_tensor_on_device(context, tensor);
+	return status ? status : check_on_device(context, tensor);
 }
 
 weir_status wr_message_finished(weir_context *context, const weir_message *message)

@@ -16,9 +16,8 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 /* Fails unless the tensor is a dense uint8 image: [height, width] or [height, width, 1..4]. */
 weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, struct wr_image *out);
 
-/* Fail unless the tensor is on the host, or on the entity's device (the entity then has a stream). */
+/* Fails unless the tensor is on the host. */
 weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
-weir_status wr_tensor_on_device(weir_context *context, const weir_tensor *tensor);
 
 /* Both: fails unless the message holds an image that the entity's stream can read. */
 weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out);
