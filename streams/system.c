@@ -232,7 +232,8 @@ static void signal_shut_down(struct wr_signal *signal, void *arg)
 		wr_signal_stream_record(system, signal->signal_stream);
 }
 
-/* Separate from release_all, since the slots of detached tokens are asked for callbacks inside in between. */
+/* Separate from signals_release_all, since the slots of detached tokens are asked for callbacks inside in
+ * between. */
 static void signals_shut_down(struct wr_system *system)
 {
 	wr_signals_each(system, signal_shut_down, system);

@@ -1,5 +1,5 @@
 /*
- * The token slab (DESIGN G1; models/m5_token.c).
+ * The token slab (G1; tests/models/m5_token.c).
  *
  * The state of a slot is one word {generation, state}. It is changed only by read-modify-writes, so a thread
  * that succeeds has acquired what the others wrote before. The sink is written before the word becomes

@@ -60,4 +60,5 @@ def main(root, listed):
     source.verdict(faults, "words for persons: " + ", ".join(told))
 
 
-main(sys.argv[1], "--list" in sys.argv)
+if __name__ == "__main__":
+    main(sys.argv[1], "--list" in sys.argv)
