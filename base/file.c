@@ -62,14 +62,16 @@ static bool is_too_large(int fd, size_t *bytes)
 weir_status wr_file_read(struct wr_text *out, const char *path)
 {
 	struct wr_text text = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	bool is_standard = !strcmp(path, "-");
+	int fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	weir_status status = fd < 0 ? WEIR_E_IO : WEIR_OK;
 
 	if (!status && !is_too_large(fd, &text.length))
 		status = read_all(&text, fd);
 	if (status == WEIR_E_IO)
-		wr_fail(WEIR_E_IO, "%s: cannot be read: %s", wr_shown(path).text, strerror(errno));
-	if (fd >= 0)
+		wr_fail(WEIR_E_IO, "%s: cannot be read: %s",
+			is_standard ? "standard input" : wr_shown(path).text, strerror(errno));
+	if (fd >= 0 && !is_standard)
 		close(fd);
 	if (status)
 		wr_text_finish(&text);

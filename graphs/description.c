@@ -70,7 +70,8 @@ weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void
 	weir_status status = wr_file_read(&text, path);
 
 	if (!status)
-		status = description_parse(out, path, text.text ? text.text : "", text.length, fn, arg);
+		status = description_parse(out, strcmp(path, "-") ? path : "<stdin>",
+					   text.text ? text.text : "", text.length, fn, arg);
 	wr_text_finish(&text);
 	return status;
 }

@@ -1,6 +1,6 @@
 """A folder of golden/ is a case: args, and the expected stdout, stderr (missing: empty) and exit (missing: 0).
 
-The command runs in the case's folder. Times and rates are replaced. GOLDEN_UPDATE=1 writes the actual
+The command runs in the case's folder, with the file stdin (missing: empty) as its standard input. Times and rates are replaced. GOLDEN_UPDATE=1 writes the actual
 output; read the diff.
 """
 import difflib
@@ -44,7 +44,7 @@ def main(weir, only):
     cases = [case for case in cases if only in (None, case.name)]
     assert cases, "no such case"
     for case in cases:
-        ended = process.run(weir, *shlex.split((case / "args").read_text()), cwd=case)
+        ended = process.run(weir, *shlex.split((case / "args").read_text()), cwd=case, input=read(case / "stdin"))
         code = f"{ended.returncode}\n" if ended.returncode else ""
         faults += compare(case, {"stdout": plain(ended.stdout), "stderr": plain(ended.stderr), "exit": code})
     print("\n".join(faults) or f"{len(cases)} cases")
