@@ -7,8 +7,8 @@
 #define WR_FILE_MAX ((size_t)256 << 20) /* bytes that are read */
 
 /*
- * Gives the text of a file or pipe; "-" is standard input. If it is larger than WR_FILE_MAX, so is `length`, and the text is
- * incomplete or NULL. Fails: WEIR_E_IO, WEIR_E_NOMEM.
+ * Gives the text of a file or pipe; "-" is standard input. If it is larger than WR_FILE_MAX, so is `length`,
+ * and the text is incomplete or NULL. Fails: WEIR_E_IO, WEIR_E_NOMEM.
  */
 weir_status wr_file_read(struct wr_text *out, const char *path);
 

@@ -6,7 +6,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 SKIPPED = 77
-HEADER = "#define WEIR_API __attribute__((visibility(\"default\")))\n/* WEIR_API int weir_no(void); */\nWEIR_API int weir_yes(void);\n"
+PART = "/* ------------ part -- */\n/* Default. Thread: any. Fails: nothing else. */\n\n"
+HEADER = "#define WEIR_API __attribute__((visibility(\"default\")))\n/* WEIR_API int weir_no(void); */\n" + PART + "WEIR_API int weir_yes(void);\n"
 SOUND = {
     ".clang-format": (HERE / "../../.clang-format").read_text(),
     "include/weir.h": HEADER,
@@ -26,6 +27,13 @@ SOUND = {
     "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
 }
 CIRCLE = {f"a/{i}.c": f"void f{(i + 1) % 5}(void);\nvoid f{i}(void)\n{{\n\tf{(i + 1) % 5}();\n}}\n" for i in range(5)}
+
+
+def header(declaration, default="Thread: any. Fails: nothing else."):
+    table = "#define WEIR_STATUS_TABLE(X) X(WEIR_E_IO, -10, \"\")\n"
+    return {"include/weir.h": HEADER.replace("Thread: any. Fails: nothing else.", default) + table + declaration + "\n"}
+
+
 LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
 # check, files to change, text that the report must contain
 BROKEN = [
@@ -74,6 +82,19 @@ BROKEN = [
     ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
     ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
     ("papers", {"docs/a.md": "words\n\n```c example\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
+    ("reference", header("", "Fails: nothing else."), "weir_yes: no Thread: of its own"),
+    ("reference", header("WEIR_API weir_status weir_graph_run(weir_graph *graph);", "Thread: any."), "weir_graph_run: no Fails: of its own"),
+    ("reference", header("/* Thread: mine. */\nWEIR_API void weir_graph_run(weir_graph *graph);"), "weir_graph_run: Thread: mine"),
+    ("reference", header("/* Fails: WEIR_E_ODD. */\nWEIR_API weir_status weir_graph_run(weir_graph *graph);"), "there is no WEIR_E_ODD"),
+    ("reference", header("/* Fails: sometimes. */\nWEIR_API weir_status weir_graph_run(weir_graph *graph);"), "names no status"),
+    ("reference", header("WEIR_API weir_status weir_graph_create(weir_graph **out, int i);"), "weir_graph_create: out is not the last"),
+    ("reference", header("WEIR_API weir_status weir_graph_create(int i, weir_graph **graph);"), "'weir_graph **graph' comes out"),
+    ("reference", header("WEIR_API size_t weir_graph_fences(size_t room, int i, weir_fence *out);"), "room stands right before out"),
+    ("reference", header("WEIR_API weir_status weir_graph_inlet(weir_graph *graph, weir_inlet **out);"), "weir_graph_inlet: makes something"),
+    ("reference", header("WEIR_API weir_inlet *weir_graph_open_inlet(weir_graph *graph);"), "a noun names it"),
+    ("reference", header("WEIR_API weir_status weir_graph_create(weir_graph *graph);"), "'create' gives something"),
+    ("reference", header("WEIR_API weir_status weir_graph_inlet(weir_graph *graph);"), "no verb of the list: 'inlet'"),
+    ("reference", {"include/weir.h": HEADER.replace(PART, "")}, "0 of them in a part"),
     ("header", {"include/weir.h": "typedef int weir_class;\nint f(void) { return {}; }\n"}, "weir.h"),
     ("header", {"include/weir.h": "int f(int class);\n"}, "weir.h"),
 ]
