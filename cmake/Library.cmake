@@ -73,10 +73,30 @@ function(weir_program name)
 	target_link_libraries(${name} PRIVATE weir_flags weir_shared)
 endfunction()
 
-if(BUILD_TESTING)
-	weir_compile(weir_seam_objects ${files})
+# The seam build: copies of the sources with the seeded bugs of tests/bugs in, as run-time switches.
+if(BUILD_TESTING AND PROJECT_IS_TOP_LEVEL)
+	find_package(Python3 COMPONENTS Interpreter REQUIRED)
+	set(seam ${PROJECT_BINARY_DIR}/seam)
+	set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
+	list(TRANSFORM WEIR_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE headers)
+	list(TRANSFORM headers APPEND /*.h)
+	file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${headers})
+	foreach(file ${files} ${headers})
+		cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+		list(APPEND names ${file})
+		list(APPEND copies ${seam}/${file})
+	endforeach()
+	add_custom_command(OUTPUT ${copies}
+		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${bugs}/bugs.txt ${PROJECT_SOURCE_DIR} ${seam} ${names}
+		DEPENDS ${bugs}/seed.py ${bugs}/bugs.txt ${files} ${headers}
+		COMMENT "Seeding bugs")
+	set_source_files_properties(${seam}/trace/nvtx.c PROPERTIES COMPILE_OPTIONS "-isystem${WEIR_NVTX_INCLUDE}")
+
+	weir_compile(weir_seam_objects ${copies} ${bugs}/bug.c)
+	target_include_directories(weir_seam_objects BEFORE PRIVATE ${seam})
 	target_compile_definitions(weir_seam_objects PRIVATE WR_SEAM=1)
 	add_library(weir_seam STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:weir_seam_objects>)
 	weir_link(weir_seam)
+	target_include_directories(weir_seam BEFORE PUBLIC ${seam})
 	target_compile_definitions(weir_seam PUBLIC WR_SEAM=1)
 endif()

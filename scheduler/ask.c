@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/status.h"
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
@@ -307,12 +306,7 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 /* Call after closing the fronts: a sender sets FENCED before it pushes a message with fences (C8). */
 static inline uint32_t entity_front_checks(weir_entity *entity)
 {
-	uint32_t looks = wr_load_relaxed(&entity->front_checks), before = entity->last_front_checks;
-
-	if (!WR_BUG(GATE_BEFORE_FRONT))
-		return looks;
-	entity->last_front_checks = looks;
-	return before | (looks & WR_CHECK_CONTENT);
+	return wr_load_relaxed(&entity->front_checks);
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */

@@ -31,7 +31,6 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 {
 	wr_verdict_clear(&view->entity->verdict);
 	view->condition = condition;
-	view->counted = false;
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
 

@@ -334,7 +334,6 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
-	entity->last_front_checks = 0;
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;

@@ -14,12 +14,12 @@
 #define WR_SCHEDULER_ENTITY_H
 
 #include "base/atomic.h"
+#include "graphs/plan.h"
 #include "scheduler/connection.h"
+#include "scheduler/entity_streams.h"
 #include "scheduler/fan_in.h"
 #include "scheduler/flight.h"
 #include "scheduler/message.h"
-#include "scheduler/entity_streams.h"
-#include "graphs/plan.h"
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
@@ -131,7 +131,6 @@ struct weir_entity {
 	size_t receivers;               /* outgoing connections */
 	_Atomic size_t receivers_left;  /* those not DONE; a receiver counts down, then pokes */
 	_Atomic uint32_t front_checks;  /* enum wr_front_check: what a review does with closed fronts */
-	uint32_t last_front_checks;     /* seeded bug GATE_BEFORE_FRONT only: last `front_checks` */
 	bool wants_ticked;              /* some condition has a `ticked` function */
 	bool timed;                     /* and one of these reads when the tick began */
 	bool flagged;                   /* some connection wakes it by a completion flag */
@@ -174,8 +173,6 @@ struct weir_view {
 	const struct wr_condition *condition;
 	int64_t now;
 	bool has_now;
-	size_t early_count; /* seeded bug CLOSED_AFTER_COUNT only: read before `closed` */
-	bool counted;
 };
 
 /*

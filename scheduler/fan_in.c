@@ -3,12 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/bug.h"
 #include "base/memory.h"
-
-#ifdef WR_SEAM
-size_t wr_fan_in_few = 8;
-#endif
 
 struct wr_fan_in *wr_fan_in_make(size_t connections)
 {
@@ -122,11 +117,11 @@ static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *conne
 {
 	struct wr_known *known = &set->known[connection->place];
 	size_t before = (size_t)known->inbox + known->front;
-	size_t early = WR_BUG(LOOKED_BEFORE_MARK) ? wr_queue_inbox(&connection->queue) : 0, inbox;
+	size_t inbox;
 
 	wr_exchange(&connection->marked, false);
 	known->closed = wr_queue_closed(&connection->queue); /* before the count (S5) */
-	inbox = WR_BUG(LOOKED_BEFORE_MARK) ? early : wr_queue_inbox(&connection->queue);
+	inbox = wr_queue_inbox(&connection->queue);
 	if (!known->inbox && inbox)
 		ring_add(set, connection->place);
 	set->messages += inbox - known->inbox;

@@ -17,16 +17,10 @@
 #define WR_SCHEDULER_FAN_IN_H
 
 #include "base/atomic.h"
-#include "base/bug.h"
 #include "scheduler/connection.h"
 
 /* A port of up to this many connections has no set. */
-#ifdef WR_SEAM
-extern size_t wr_fan_in_few; /* random in tests, so that small graphs have sets, too */
-#define WR_FAN_IN_FEW wr_fan_in_few
-#else
 #define WR_FAN_IN_FEW ((size_t)8)
-#endif
 
 struct wr_input;
 
@@ -104,12 +98,9 @@ static inline void wr_connection_arrived(struct wr_connection *connection)
 static inline enum wr_pushed wr_connection_push(struct wr_connection *connection,
 						struct weir_message *message)
 {
-	enum wr_pushed pushed;
+	enum wr_pushed pushed = wr_queue_push(&connection->queue, message);
 
-	if (WR_BUG(MARKED_BEFORE_PUSH))
-		wr_connection_arrived(connection);
-	pushed = wr_queue_push(&connection->queue, message);
-	if (pushed == WR_PUSHED && !WR_BUG(MARKED_BEFORE_PUSH))
+	if (pushed == WR_PUSHED)
 		wr_connection_arrived(connection);
 	return pushed;
 }

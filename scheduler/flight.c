@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/memory.h"
 #include "scheduler/graph.h"
 
@@ -89,7 +88,7 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 		return 0;
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
-	pending = WR_BUG(FLIGHT_NOT_ASKED) ? 0 : flight_find_pending(entity, tick, out, room);
+	pending = flight_find_pending(entity, tick, out, room);
 	if (!pending)
 		flight_complete_up_to(&entity->flight, tick);
 	return pending;

@@ -2,7 +2,6 @@
  * Inlets (B2). An inlet is a connection of its own into an input port, which any thread may fill: its lock
  * makes these threads one sender. An open inlet holds one live reference, which the first close drops.
  */
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -121,8 +120,7 @@ static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
 	bool in_time;
 
 	wr_fetch_add(&inlet->waiting, 1);
-	in_time = (!is_full_locked(inlet) && !WR_BUG(INLET_WAITS_UNSEEN)) ||
-		  wr_cond_wait(&inlet->changed, &inlet->lock, until);
+	in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
 	wr_fetch_sub(&inlet->waiting, 1);
 	return in_time;
 }

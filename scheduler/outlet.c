@@ -12,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -102,9 +101,7 @@ static void fd_set_readable(int fd, bool readable)
 /* Returns true if the oldest message may be taken. */
 static bool has_finished(weir_outlet *outlet)
 {
-	size_t unfinished = WR_BUG(UNFINISHED_TAKEN) ? 0 : outlet->unfinished;
-
-	return outlet->holding && wr_queue_count(&outlet->connection->queue) > unfinished;
+	return outlet->holding && wr_queue_count(&outlet->connection->queue) > outlet->unfinished;
 }
 
 /* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */

@@ -5,27 +5,11 @@
  */
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
 
-/* Seeded bug: changes the state before it takes the reference. */
-static bool poke_state_first(weir_scheduler *scheduler, weir_entity *entity)
-{
-	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
-		return true;
-	if (!wr_live_take(&scheduler->live)) {
-		wr_drop_live(scheduler);
-		return false;
-	}
-	wr_inject(scheduler, entity);
-	return true;
-}
-
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 {
-	if (WR_BUG(STATE_BEFORE_REFERENCE))
-		return poke_state_first(scheduler, entity);
 	if (!wr_live_take(&scheduler->live)) {
 		wr_drop_live(scheduler);
 		return false;

@@ -16,7 +16,6 @@
 
 #include <stddef.h>
 
-#include "base/bug.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "weir.h"
@@ -28,9 +27,6 @@ static uint32_t slots_for(uint32_t capacity, weir_policy policy)
 {
 	uint32_t need = capacity + (policy == WEIR_POLICY_POP), n = 1;
 
-#ifdef WR_SEAM
-	need = 2 * capacity + 1; /* ROOM_BY_LOOKING overfills the queue: this keeps it within memory */
-#endif
 	while (n < need)
 		n *= 2;
 	return n;
@@ -265,21 +261,6 @@ struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
 	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);
 	wr_queue_unlock(queue);
 	return found;
-}
-
-/* Seeded bug: compute receives the newest messages of the inbox instead of those that the conditions saw. */
-void wr_queue_swap_with_newest(struct wr_queue *queue)
-{
-	uint64_t head = wr_read(&queue->head), front_end = wr_read(&queue->front_end);
-	uint64_t newest = wr_queue_newest_tail(queue);
-
-	for (uint64_t i = front_end; i != head && newest != front_end; i--) {
-		struct wr_slot older = *wr_queue_slot(queue, i - 1);
-
-		newest--;
-		*wr_queue_slot(queue, i - 1) = *wr_queue_slot(queue, newest);
-		*wr_queue_slot(queue, newest) = older;
-	}
 }
 
 /* Drops at most the messages present at the call: the sender may still push, and takes back the rest. */

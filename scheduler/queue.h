@@ -9,7 +9,6 @@
 #ifndef WR_SCHEDULER_QUEUE_H
 #define WR_SCHEDULER_QUEUE_H
 
-#include "base/bug.h"
 #include "base/thread.h"
 #include "trace/trace.h"
 
@@ -99,7 +98,6 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
 enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message);
-void wr_queue_swap_with_newest(struct wr_queue *queue); /* seeded bug READY_NOT_BOUND */
 
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
 {
@@ -128,7 +126,7 @@ static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 {
 	uint64_t filled;
 
-	queue->head_seen = wr_load_acquire(WR_BUG(ROOM_BY_LOOKING) ? &queue->front_end : &queue->head);
+	queue->head_seen = wr_load_acquire(&queue->head);
 	filled = tail - queue->head_seen;
 	return filled < queue->capacity ? (size_t)(queue->capacity - filled) : 0;
 }
@@ -200,8 +198,6 @@ static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out)
 	head = wr_read(&queue->head);
 	front_end = wr_read(&queue->front_end);
 	n = (size_t)(front_end - head);
-	if (WR_BUG(READY_NOT_BOUND))
-		wr_queue_swap_with_newest(queue);
 	for (size_t i = 0; i < n; i++)
 		out[i] = *wr_queue_slot(queue, head + i);
 	/* Release: the slots are read before the sender may fill them again. */

@@ -15,7 +15,6 @@
  */
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/scheduler.h"
@@ -109,8 +108,6 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 		return WEIR_OK;
 	/* A refused entity keeps its place in the FIFO until it has a token: a poke must not cost it (G2). */
 	cancel_token(scheduler, wait);
-	if (WR_BUG(OWN_FENCE_NOT_ARMED) && !entity->fronts_closed)
-		return WEIR_OK;
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
 	if (status)
 		return status;
@@ -213,28 +210,12 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 	return STEP_DONE;
 }
 
-/* Seeded bugs: to IDLE without the CAS. */
-static bool park_wrongly(weir_entity *entity)
-{
-	if (WR_BUG(BLIND_IDLE)) {
-		wr_store(&entity->state, WR_IDLE);
-		return true;
-	}
-	if (WR_BUG(CHECK_THEN_STORE) && wr_load(&entity->state) == WR_RUNNING) {
-		wr_store(&entity->state, WR_IDLE);
-		return true;
-	}
-	return false;
-}
-
 /* Returns true if the entity is parked now; false if it was poked meanwhile and is RUNNING again. */
 static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
 	wr_trace_park(worker->scheduler->trace, entity->id, entity->verdict.why);
-	if (park_wrongly(entity))
-		return true;
 	if (wr_cas(&entity->state, &running, WR_IDLE))
 		return true;
 	wr_exchange(&entity->state, WR_RUNNING);
@@ -277,6 +258,4 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 			return;
 		}
 	}
-	if (WR_BUG(GIVEN_BACK_TO_CLOSED))
-		wr_inject(worker->scheduler, entity);
 }

@@ -13,12 +13,11 @@
  * RUNNING -> DONE; if it was poked meanwhile, it drops its inputs again and retries. Then it pokes its
  * neighbours: receivers see `closed`, senders see receiver_done.
  */
-#include "base/bug.h"
 #include "base/clock.h"
-#include "sim/simulation.h"
 #include "base/status.h"
 #include "scheduler/finisher.h"
 #include "scheduler/scheduler.h"
+#include "sim/simulation.h"
 
 #define SIM_TICK_NS  2000  /* the longest simulated compute */
 #define FAST_TICK_NS 20000 /* a shorter tick sets fast_last_tick */
@@ -214,8 +213,6 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
 				 weir_message *message)
 {
-	/* Seeded bug: as if the push's relaxed store became visible only after this load. */
-	bool skip = WR_BUG(POKE_SKIPS) && wr_load(&connection->receiver->state) & WR_POKED;
 	enum wr_pushed pushed;
 	uint32_t before;
 
@@ -226,7 +223,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
 	switch (pushed) {
 	case WR_PUSHED:
-		before = skip ? WR_POKED : wr_poke_fetch(worker, connection->receiver);
+		before = wr_poke_fetch(worker, connection->receiver);
 		if (before & WR_DONE)
 			sender_take_queue(connection);
 		else if (connection->queue.policy != WEIR_POLICY_BLOCK)
@@ -277,7 +274,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 	bool fenced = wr_message_has_fences(message);
 
 	wr_message_mark_delivered(message);
-	if (fenced && !WR_BUG(GATE_AFTER_PUSH))
+	if (fenced)
 		announce_fences(output);
 	if (output->count > 1) /* all before the first push (T4) */
 		wr_message_ref_many(message, (uint32_t)output->count - 1);
@@ -292,8 +289,6 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 			one = push_and_poke(worker, connection, message);
 		status = status ? status : one;
 	}
-	if (fenced && WR_BUG(GATE_AFTER_PUSH))
-		announce_fences(output);
 	return status;
 }
 

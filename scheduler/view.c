@@ -3,7 +3,6 @@
  * one of its conditions during one call. It reads fields that other threads write (ends of queues, `told`,
  * receiver_done) and writes none of them.
  */
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/ask.h"
@@ -70,8 +69,6 @@ size_t weir_view_count(const weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
 		return 0;
-	if (WR_BUG(CLOSED_AFTER_COUNT) && view->counted)
-		return view->early_count;
 	return count_messages(&view->entity->inputs[input]);
 }
 
@@ -120,33 +117,18 @@ bool weir_view_closed(const weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
 		return false;
-	const struct wr_input *port = &view->entity->inputs[input];
-
-	if (WR_BUG(CLOSED_AFTER_COUNT)) {
-		weir_view *own = (weir_view *)view;
-		own->early_count = count_messages(port);
-		own->counted = true;
-	}
-	return all_closed(port);
+	return all_closed(&view->entity->inputs[input]);
 }
 
 /* Reads `closed` before the count (S5): the last message may arrive between the two. */
 static bool queue_ended(struct wr_queue *queue, size_t needed)
 {
-	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? wr_queue_count(queue) : 0;
-
-	if (!wr_queue_closed(queue))
-		return false;
-	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : wr_queue_count(queue)) < needed;
+	return wr_queue_closed(queue) && wr_queue_count(queue) < needed;
 }
 
 static bool all_ended(const struct wr_input *port, size_t needed)
 {
-	size_t early = WR_BUG(CLOSED_AFTER_COUNT) ? count_messages(port) : 0;
-
-	if (!all_closed(port))
-		return false;
-	return (WR_BUG(CLOSED_AFTER_COUNT) ? early : count_messages(port)) < needed;
+	return all_closed(port) && count_messages(port) < needed;
 }
 
 bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)

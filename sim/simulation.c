@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/bug.h"
 #include "base/memory.h"
 #include "base/words.h"
 #include "sim/fiber.h"
@@ -16,11 +15,6 @@ enum { SPURIOUS_IN = 16 };       /* one of so many waits on a condition variable
 
 /* Independent random numbers of one seed; a third one is for pauses (sim/strategy.c). */
 enum { STREAM_SCHEDULE, STREAM_WORLD };
-
-#ifdef WR_SEAM
-enum wr_bug wr_bug_active = WR_BUG_NONE;
-bool wr_nets = true;
-#endif
 
 /* -------------------------------------------------------------------------- mutexes, conditions, parkers --
  */

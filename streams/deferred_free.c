@@ -7,7 +7,6 @@
  * references are dropped (`ref_drops`) while the entries are off the list, the thread that puts them back
  * sees the changed count and drops theirs.
  */
-#include "base/bug.h"
 #include "streams/device.h"
 #include "streams/system.h"
 
@@ -23,8 +22,6 @@ void wr_deferred_frees_finish(struct wr_system *system)
 
 static bool entry_complete(struct wr_system *system, const struct wr_deferred_free *entry)
 {
-	if (WR_BUG(PAYLOAD_EARLY))
-		return true;
 	for (size_t i = 0; i < entry->count; i++)
 		if (!wr_fence_may_free(system, entry->fences[i]))
 			return false;

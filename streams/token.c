@@ -12,7 +12,6 @@
  */
 #include "streams/token.h"
 
-#include "base/bug.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -200,8 +199,6 @@ void wr_token_fire(void *argument)
 	bool detached = false;
 
 	wr_fetch_add(&slot->inside, 1);
-	if (WR_BUG(TOKEN_WITHOUT_GENERATION))
-		token = wr_load(&slot->word) >> 3 << SLOT_BITS | slot_of(token);
 	switch (wr_token_end(token)) {
 	case WR_TOKEN_WAS_PENDING:
 		sink_call(slot, false);

@@ -22,7 +22,6 @@
  */
 #include <stdio.h>
 
-#include "base/bug.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -303,8 +302,7 @@ static int64_t check_all(struct wr_system *system, int64_t now)
 {
 	int64_t next = check_streams(system, now);
 
-	if (WR_NET)
-		(void)wr_flags_poll(system, now); /* a safety net under the poller */
+	(void)wr_flags_poll(system, now); /* a safety net under the poller */
 	wr_deferred_frees_process(system, false);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier(next, now + PERIOD);

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bug.h"
 #include "dst.h"
+#include "tests/bugs/bug.h"
 
 /* --- a set of hashes --- */
 

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/clock.h"
-#include "sim/simulation.h"
 #include "dst_world.h"
 #include "rest.h"
+#include "sim/simulation.h"
 #include "streams/system.h"
 #include "streams/token.h"
+#include "tests/bugs/bug.h"
 
 #define LIMIT 6000000 /* switching points of a world */
 

@@ -1,9 +1,9 @@
 /* The set of queues with new messages (scheduler/fan_in.h), under many orders of its atomics. */
-#include "base/bug.h"
 #include "base/memory.h"
-#include "sim/simulation.h"
-#include "scheduler/fan_in.h"
 #include "queue_rig.h"
+#include "scheduler/fan_in.h"
+#include "sim/simulation.h"
+#include "tests/bugs/bug.h"
 
 #define SEEDS    1000
 #define SENDERS  3

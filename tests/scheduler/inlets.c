@@ -1,9 +1,9 @@
 /* Inlets and the worker that receives from them: no lock between them, and no free room
  * missed. Atomics are switching points. */
-#include "base/bug.h"
 #include "base/thread.h"
-#include "scheduler/connection.h"
 #include "rig.h"
+#include "scheduler/connection.h"
+#include "tests/bugs/bug.h"
 
 #define TEST(name) static void name(void **state_)
 

@@ -2,10 +2,10 @@
  * Queues and messages under many orders of their atomics: in the seam build, each atomic is a switching
  * point.
  */
-#include "base/bug.h"
 #include "base/memory.h"
-#include "sim/simulation.h"
 #include "queue_rig.h"
+#include "sim/simulation.h"
+#include "tests/bugs/bug.h"
 
 #define SEEDS    1000
 #define MESSAGES 12

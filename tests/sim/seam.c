@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
-#include "base/bug.h"
 #include "base/thread.h"
 #include "sim/simulation.h"
 #include "tests/base/test.h"
+#include "tests/bugs/bug.h"
 
 enum { POKED = 1, RUNNING = 2 };
 enum { POKERS = 2, POKES = 3 };

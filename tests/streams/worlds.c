@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "sim/simulation.h"
 #include "rig.h"
+#include "sim/simulation.h"
 #include "test.h"
+#include "tests/bugs/bug.h"
 
 #define US 1000
 enum {

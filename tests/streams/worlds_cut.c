@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bug.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "sim/simulation.h"
 #include "rig.h"
+#include "sim/simulation.h"
 #include "test.h"
+#include "tests/bugs/bug.h"
 
 #define US 1000
 enum { BOUND = 2, CUT_SEEDS = 3000, TICK_SEEDS = 1000 };

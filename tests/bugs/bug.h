@@ -1,11 +1,12 @@
 /*
- * Seeded bugs: run-time switches of the seam build, by which CI proves that the tests find them. In other
- * builds WR_BUG(x) is the constant false.
+ * Seeded bugs: run-time switches of the seam build, by which CI proves that the tests find them. bugs.txt
+ * says what each one does to the source.
  */
-#ifndef WR_BASE_BUG_H
-#define WR_BASE_BUG_H
+#ifndef TESTS_BUGS_BUG_H
+#define TESTS_BUGS_BUG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum wr_bug {
 	WR_BUG_NONE,
@@ -32,19 +33,13 @@ enum wr_bug {
 	WR_BUG_INLET_WAITS_UNSEEN,
 };
 
-#ifdef WR_SEAM
 extern enum wr_bug wr_bug_active;
 #define WR_BUG(name) (wr_bug_active == WR_BUG_##name)
-#else
-#define WR_BUG(name) false
-#endif
 
 /* A safety net would hide what a protocol loses, so some worlds run without nets. */
-#ifdef WR_SEAM
 extern bool wr_nets;
-#define WR_NET wr_nets
-#else
-#define WR_NET true
-#endif
+/* A port of up to this many connections has no set (WR_FAN_IN_FEW); random, so that small graphs have sets,
+ * too. */
+extern size_t wr_fan_in_few;
 
 #endif
