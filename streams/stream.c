@@ -87,13 +87,6 @@ bool wr_stream_idle(weir_stream *stream)
 	return !value || !wr_fence_query(stream->system, fence);
 }
 
-bool wr_stream_may_free(weir_stream *stream)
-{
-	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
-
-	return !fence.value || wr_fence_may_free(stream->system, fence);
-}
-
 uint64_t wr_stream_recorded(const weir_stream *stream)
 {
 	return wr_load(&((weir_stream *)stream)->submitted);
@@ -379,6 +372,44 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	wr_watch_wake(system);
 	*out = (weir_fence){wr_load(&stream->id), value};
 	return WEIR_OK;
+}
+
+/* --- the end of all work on a stream, when its system is destroyed --- */
+
+/*
+ * Records the end of work that was enqueued after the last record, because a record failed, or the system did
+ * while its device goes on. Nothing of a capture runs, so a captured stream needs no record.
+ */
+static bool end_recorded(weir_stream *stream)
+{
+	uint64_t value = wr_load(&stream->submitted) + 1;
+	struct wr_event *event = wr_stream_event(stream, value);
+	weir_fence before = {wr_load(&stream->id), wr_load(&event->value)}; /* that the event stands for */
+
+	if ((!wr_load(&stream->dirty) && !wr_load(&stream->flag_after_record)) || wr_stream_capturing(stream))
+		return true;
+	if (before.value && before.value != value && !wr_fence_may_free(stream->system, before))
+		return false;
+	if (wr_device_record(stream->system, stream->spec.device, wr_load(&stream->native), event->native))
+		return false;
+	wr_store(&event->value, value);
+	wr_store(&event->has_flag, false);
+	wr_store(&stream->dirty, false);
+	wr_store(&stream->flag_after_record, false);
+	wr_store(&stream->submitted, value);
+	return true;
+}
+
+bool wr_stream_may_free(weir_stream *stream)
+{
+	weir_fence fence;
+
+	if (wr_device_lost(stream->system))
+		return true;
+	if (!end_recorded(stream))
+		return false;
+	fence = (weir_fence){wr_load(&stream->id), wr_load(&stream->submitted)};
+	return !fence.value || wr_fence_may_free(stream->system, fence);
 }
 
 /* --- native events and streams of the program --- */

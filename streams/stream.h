@@ -136,6 +136,8 @@ void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
 bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
-bool wr_stream_may_free(weir_stream *stream);  /* nothing recorded on it touches memory any more */
+/* Returns true if nothing enqueued on it touches memory any more. Thread: the one that destroys the system.
+ */
+bool wr_stream_may_free(weir_stream *stream);
 
 #endif
