@@ -81,7 +81,11 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION "0.1.0"
-#define WEIR_ABI     3u /* incremented when a change below breaks programs and plugins built before it */
+/*
+ * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
+ * and fields at the ends of options, outcomes, counts and pools.
+ */
+#define WEIR_ABI 3u
 
 /* ----------------------------------------------------------------------------------------- status, log -- */
 
@@ -128,6 +132,19 @@ WEIR_API size_t weir_text_escape(const char **text, size_t room, char *out);
 WEIR_API void weir_text_free(char *text);
 /* The WEIR_VERSION that the running library was built with. */
 WEIR_API const char *weir_version(void);
+/*
+ * Returns true if the running library has the public function of that name, so that a program or plugin built
+ * with a newer header runs on an older weir, too. Declare such a function weak, or the linker wants it at
+ * once:
+ *
+ *     #pragma weak weir_scheduler_explain_line
+ *     if (weir_has("weir_scheduler_explain_line"))
+ *             status = weir_scheduler_explain_line(scheduler, &line);
+ *
+ * The fields of structs need no question: a field that the library does not know is refused with
+ * WEIR_E_UNSUPPORTED unless it is zero.
+ */
+WEIR_API bool weir_has(const char *name);
 
 typedef enum { WEIR_LOG_ERROR = 1, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG } weir_log_level;
 /*

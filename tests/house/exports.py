@@ -1,4 +1,4 @@
-"""libweir.so exports exactly the functions that weir.h declares WEIR_API."""
+"""libweir.so exports exactly the functions that weir.h declares WEIR_API; the list of weir_has() has them, sorted."""
 import pathlib
 import re
 import subprocess
@@ -19,10 +19,17 @@ def exported(nm, library):
     return {name.split("@")[0] for _, kind, name in symbols if kind != "A"}
 
 
-def main(header, library, nm="nm"):
-    promised, given = declared(header), exported(nm, library)
+def listed(table):
+    return re.findall(r'^\t"(\w+)",$', pathlib.Path(table).read_text(), flags=re.M)
+
+
+def main(header, library, table, nm="nm"):
+    promised, given, names = declared(header), exported(nm, library), listed(table)
     faults = [f"{name}: declared in weir.h, not exported" for name in sorted(promised - given)]
     faults += [f"{name}: exported, not declared in weir.h" for name in sorted(given - promised)]
+    faults += [f"{name}: not in the list of weir_has()" for name in sorted(promised - set(names))]
+    faults += [f"{name}: in the list of weir_has(), not declared in weir.h" for name in sorted(set(names) - promised)]
+    faults += [f"{b}: the list of weir_has() is sorted, without twins" for a, b in zip(names, names[1:]) if a >= b]
     source.verdict(faults, f"{len(given)} functions are declared and exported")
 
 

@@ -1,0 +1,1224 @@
+/*
+ * weir.h: an event-driven scheduler for GPU pipelines.
+ *
+ * This header is the reference manual. Read it from top to bottom: it begins with what a program needs that
+ * runs a graph from a file, then shows how it feeds the graph and takes results, then how operators and
+ * conditions are written, and ends with graphs that are put together by calls.
+ *
+ *     status, log              weir_status, weir_last_error
+ *     graph                    weir_graph_open
+ *     running                  weir_scheduler_run, how a run ended, why it stands still, counts
+ *     inlets and outlets       messages into and out of a running graph
+ *     messages and tensors     what travels
+ *     parameters, operators    a const table with start, compute and stop
+ *     context                  what these three may call
+ *     streams, fences          device work, of a program or of an operator
+ *     conditions               when an entity may tick
+ *     registry, plugins        operators and conditions by name
+ *     description              a graph as plain data
+ *
+ * Names: a type is weir_<noun>, a function weir_<noun>_<what>, a constant WEIR_<KIND>_<what>. A function that
+ * makes something is named by a verb, the same verb for the same kind of making:
+ *   create    makes an object; the caller owns it and destroys (a message: unrefs) it
+ *   open      makes an object from a file; read, parse: from a file, from a text
+ *   wrap      makes an object around something of the caller's, which must outlive it
+ *   add       puts something new into the object, which owns it
+ *   allocate, receive   give a stream of the entity, which owns it
+ *   record    gives a fence; print and explain give a text; take gives a message that was there
+ * A getter has no verb: it is named by what it returns, which belongs to its parent.
+ *
+ * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
+ * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
+ * default can be named, it is -1.
+ *
+ * Ownership: a function
+ *   gives     a result through *out: the caller owns and destroys it, unless the comment names the owner
+ *   takes     an argument: the library owns it after the call
+ *   borrows   an argument or result: it must stay, or stays, valid during the call or as long as stated.
+ *             Without a word about it an argument is borrowed for the call
+ *
+ * Units: time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t.
+ *
+ * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
+ * name. Zero is the default of every other field, except of an index, whose zero is the first. New fields are
+ * added at the end, so a caller with an older, smaller struct stays valid.
+ *
+ * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
+ * makes the next call fail with the same error.
+ *
+ * Thread: which thread may call. Each part below states a default; a function that differs has its own line.
+ *   any       any thread, at any time, also several at once with the same object
+ *   one       any thread, but one at a time with the same object: the program orders its calls
+ *   owner     the thread that is inside start, compute or stop of that entity
+ *   review    the thread that is inside ask or ticked of that condition
+ * A worker is a thread of weir's that runs computes; the loop's thread handles timers, signals and the end of
+ * a run. Calls that wait are refused on a worker.
+ *
+ * Fails: which statuses may come beside those that every function may return: WEIR_E_INVALID (an argument
+ * that the comment rules out), WEIR_E_NOMEM and, if it uses the device, WEIR_E_DEVICE (the device failed).
+ * Again each part has a default. A function that fails leaves *out untouched and sets weir_last_error().
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define WEIR_C extern "C"
+extern "C" {
+#else
+#define WEIR_C extern
+#endif
+
+#if defined(__GNUC__)
+#define WEIR_API               __attribute__((visibility("default")))
+#define WEIR_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#else
+#define WEIR_API
+#define WEIR_PRINTF(at, first)
+#endif
+
+#define WEIR_VERSION "0.1.0"
+/*
+ * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
+ * and fields at the ends of options, outcomes, counts and pools.
+ */
+#define WEIR_ABI 3u
+
+/* ----------------------------------------------------------------------------------------- status, log -- */
+
+/* Default. Thread: any. Fails: nothing else. */
+
+/* X(name, value, text). */
+#define WEIR_STATUS_TABLE(X)                                                                                 \
+	X(WEIR_OK, 0, "ok")                                                                                  \
+	X(WEIR_E_INVALID, -1, "invalid")                                                                     \
+	X(WEIR_E_NOMEM, -2, "out of memory")                                                                 \
+	X(WEIR_E_DEVICE, -3, "device failed")                                                                \
+	X(WEIR_E_DEADLOCK, -4, "deadlock")                                                                   \
+	X(WEIR_E_ABANDONED, -5, "abandoned")                                                                 \
+	X(WEIR_E_CLOSED, -6, "closed")                                                                       \
+	X(WEIR_E_TIMEOUT, -7, "timed out")                                                                   \
+	X(WEIR_E_BUSY, -8, "busy")                                                                           \
+	X(WEIR_E_UNSUPPORTED, -9, "unsupported")                                                             \
+	X(WEIR_E_IO, -10, "input/output failed")                                                             \
+	X(WEIR_E_FAILED, -11, "operator failed")
+
+typedef enum {
+#define WEIR_STATUS_ENUM(name, value, text) name = value,
+	WEIR_STATUS_TABLE(WEIR_STATUS_ENUM)
+#undef WEIR_STATUS_ENUM
+} weir_status;
+
+/* One word or two; never NULL. */
+WEIR_API const char *weir_status_text(weir_status status); /* never NULL */
+/*
+ * This thread's last failure, one line; "" if there was none. Borrowed until this thread's next failure. It
+ * is not cleared by a call that succeeds.
+ */
+WEIR_API const char *weir_last_error(void);
+/*
+ * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
+ * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
+ * everything else, backslashes too, stays as it is. Writes whole characters and a NUL, at most room bytes
+ * (room is at least 16), and returns the number of bytes without the NUL. *text then points at its end, or at
+ * where the next call continues. weir's errors, diagnostics, outcomes and explanations are escaped already;
+ * file names that the caller passed in are not.
+ */
+WEIR_API size_t weir_text_escape(const char **text, size_t room, char *out);
+/* Frees a text that print or explain gave. NULL is allowed. */
+WEIR_API void weir_text_free(char *text);
+/* The WEIR_VERSION that the running library was built with. */
+WEIR_API const char *weir_version(void);
+/*
+ * Returns true if the running library has the public function of that name, so that a program or plugin built
+ * with a newer header runs on an older weir, too. Declare such a function weak, or the linker wants it at
+ * once:
+ *
+ *     #pragma weak weir_scheduler_explain_line
+ *     if (weir_has("weir_scheduler_explain_line"))
+ *             status = weir_scheduler_explain_line(scheduler, &line);
+ *
+ * The fields of structs need no question: a field that the library does not know is refused with
+ * WEIR_E_UNSUPPORTED unless it is zero.
+ */
+WEIR_API bool weir_has(const char *name);
+
+typedef enum { WEIR_LOG_ERROR = 1, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG } weir_log_level;
+/*
+ * Receives one log line, without a newline, borrowed for the call; at: ns, the clock of the run. Must not
+ * block for long and must not call weir_log_set. No lock of the library is held. It runs on any thread, also
+ * on workers, on several at once.
+ */
+typedef void weir_log_fn(weir_log_level level, int64_t at, const char *line, void *arg);
+/*
+ * Sets the log function of the whole process and replaces the one before; arg is borrowed until then. NULL,
+ * the state at the beginning, turns logging off. When it returns, the previous function is not running and
+ * is not called again. Thread: any, but not inside fn.
+ */
+WEIR_API weir_status weir_log_set(weir_log_fn *fn, void *arg);
+
+/* ----------------------------------------------------------------------------------------------- nouns -- */
+
+typedef struct weir_graph weir_graph;
+typedef struct weir_entity weir_entity;
+typedef struct weir_scheduler weir_scheduler;
+typedef struct weir_inlet weir_inlet;
+typedef struct weir_outlet weir_outlet;
+typedef struct weir_message weir_message;
+typedef struct weir_stream weir_stream;
+typedef struct weir_context weir_context;
+typedef struct weir_values weir_values;
+typedef struct weir_view weir_view;
+typedef struct weir_verdict weir_verdict;
+typedef struct weir_registry weir_registry;
+typedef struct weir_description weir_description;
+typedef struct weir_operator weir_operator;
+
+/*
+ * A place in the work of a stream: a plain value that may outlive its stream. `value` counts on the stream's
+ * timeline. {0, 0} is no fence and counts as complete.
+ */
+typedef struct {
+	uint64_t stream, value;
+} weir_fence;
+
+/* ----------------------------------------------------------------------------------------------- graph -- */
+
+/*
+ * A graph holds entities, each with an operator, its parameters, ports and conditions, and the connections
+ * between their ports. It is made from a file (docs/graph-format.md) or from a description that the program
+ * puts together (below). One scheduler at a time runs it.
+ *
+ * Default. Thread: any. Fails: nothing else.
+ */
+
+/*
+ * Gives the graph that a file describes, with the built-in operators; "-" reads standard input. Fails:
+ * WEIR_E_IO; WEIR_E_INVALID: weir_last_error() has the first error and its place.
+ */
+WEIR_API weir_status weir_graph_open(const char *path, weir_graph **out);
+/*
+ * Borrows the registry while the graph lives; copies what it needs of the description. Thread: one at a time
+ * with the same registry or description. Fails: WEIR_E_INVALID: weir_last_error() has the first error.
+ */
+WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir_description *description,
+				       weir_graph **out);
+/* The entity of that name; NULL if there is none. */
+WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
+WEIR_API const char *weir_entity_name(const weir_entity *entity);
+/* The table that was added to the registry. */
+WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity); /* getter: its table */
+/* Its parameters, defaults filled in. */
+WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
+/*
+ * Asks for a review of the entity: its conditions are asked again. Thread: any, also a POSIX signal handler.
+ * Fails: WEIR_E_CLOSED: no run is on; nothing changes.
+ */
+WEIR_API weir_status weir_entity_poke(weir_entity *entity);
+/*
+ * NULL is allowed. Thread: one; no other thread may be inside or enter a call about the graph. Fails:
+ * WEIR_E_BUSY: a scheduler uses the graph, or the program holds messages of it. The graph stays; destroy the
+ * scheduler, unref the messages, and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which
+ * was leaked on purpose; the graph is gone.
+ */
+WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
+
+/* --------------------------------------------------------------------------------------------- running -- */
+
+/*
+ * A scheduler runs a graph, any number of times, on its own workers. The shortest program: weir_graph_open,
+ * weir_scheduler_create, weir_scheduler_run, then weir_scheduler_destroy and weir_graph_destroy.
+ *
+ * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell
+ * and stop, but must not push, take, close or explain; a POSIX signal handler may only stop.
+ *
+ * Default. Thread: one. Fails: WEIR_E_BUSY: called inside `ended`; WEIR_E_INVALID: called in the child of a
+ * fork, which may use neither the scheduler nor the graph.
+ */
+
+/*
+ * For weir_scheduler_options.given: the field's zero is a value, not "as in the description": seed 0, no time
+ * to drain, no grace, no limit of time, no spinning.
+ */
+enum {
+	WEIR_GIVEN_SEED = 1,
+	WEIR_GIVEN_DRAIN = 2,
+	WEIR_GIVEN_DEADLOCK_GRACE = 4,
+	WEIR_GIVEN_MAX_DURATION = 8,
+	WEIR_GIVEN_WORKER_SPIN = 16
+};
+
+typedef struct {
+	size_t size;
+	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
+	const char *backend;       /* "auto" (NULL), "cuda", "host", "sim" */
+	const char *signal;        /* NULL: the description's, else "callback";
+				      "callback_inline", "flag" */
+	uint64_t seed;             /* sim; 0: the description's, unless `given`. So are the
+				      zeros of the next four fields */
+	int64_t drain_ns;          /* how long a drain may take before the rest is abandoned;
+				      0: 5 s; negative: no time at all */
+	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
+	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
+	int64_t worker_spin_ns;    /* how long an idle worker spins while GPU signals are
+			       outstanding; 0: not at all */
+	void *event_base;          /* the caller's libevent base instead of weir's loop thread;
+				      the base's thread also calls start, wait and destroy.
+				      weir keeps one event in the base from start to the end of
+				      the run, so its dispatch returns after the run unless the
+				      caller has events of its own */
+	bool own_loop;             /* instead of weir's loop thread the caller polls
+				      weir_scheduler_fd and calls weir_scheduler_turn */
+	bool handle_signals;       /* SIGINT and SIGTERM drain; a second one exits at once with 130
+				      or 143. All threads of the program must block both: create
+				      blocks them in the calling thread only, and destroy, called
+				      on that thread, unblocks what create blocked */
+	bool measure;              /* measure the time inside compute (two clock reads a
+				      tick): weir_entity_counts.compute_ns */
+	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
+				      entity's own key overrides it. 0: the description's, else
+				      64; negative: no bound; at most 65536 */
+	/*
+	 * Called once when a run has ended (weir_scheduler_running returns false, the outcome is published),
+	 * also if destroy cut it short, but not after a failed start. It may only notify: start, wait, turn
+	 * and destroy of this scheduler return WEIR_E_BUSY inside it. Thread: that of the run's loop: weir's
+	 * own or, with event_base or own_loop, the caller's thread inside the base's dispatch, turn, wait or
+	 * destroy. NULL: no function.
+	 */
+	void (*ended)(weir_scheduler *scheduler, void *arg);
+	void *ended_arg;
+	const char *root; /* the built-in operators, and all others that open files by
+			     weir_context_open, cannot reach files outside of this folder;
+			     NULL: no limit. Borrowed for the call of create, which fails
+			     with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
+			     even if they are 0 */
+} weir_scheduler_options;
+
+/* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
+typedef struct {
+	size_t size;
+	weir_status status; /* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
+			       out of time), DEVICE, or what compute returned */
+	const char *entity; /* the entity that failed, or NULL */
+	const char *text;   /* one line; for a deadlock, root causes and circles first */
+	uint64_t ticks;
+	uint64_t leftover, abandoned; /* messages still queued at a normal end; dropped
+					 because the run was cut short */
+	int64_t duration_ns;
+	int posix_signal;    /* SIGINT or SIGTERM that began the drain, or 0 */
+	uint64_t discarded;  /* leftovers of the previous run, dropped by this run's start */
+	const char *waiting; /* one line: entities that wait for something from outside
+				(disabled, told to wait); NULL: none. Borrowed */
+} weir_outcome;
+
+/*
+ * Gives a scheduler for the graph, which it borrows; NULL options: all defaults. Fails: WEIR_E_BUSY: the
+ * graph has a scheduler; WEIR_E_DEVICE: the backend is not available here; WEIR_E_IO: `root` cannot be
+ * opened.
+ */
+WEIR_API weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
+					   weir_scheduler **out);
+/* start, then wait; returns the outcome's status. */
+WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
+/*
+ * Starts a run; may be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread
+ * starts one, a stop function of the previous run still waits for the device, or called inside `ended`;
+ * WEIR_E_INVALID: a port has no connection, an inlet or outlet that the graph names was not added; what an
+ * operator's start returned.
+ */
+WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
+/*
+ * Waits for the end of the run; a negative timeout: without limit. Returns the outcome's status (also that of
+ * a failed start); outcome may be NULL. With event_base or own_loop it runs the loop while it waits. Thread:
+ * any but a worker of the run; with event_base or own_loop the thread that started the run. Fails:
+ * WEIR_E_TIMEOUT: the run goes on and *outcome is untouched; since a compute may return the same status,
+ * weir_scheduler_running tells the two apart; WEIR_E_BUSY: called inside `ended`.
+ */
+WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns,
+					 weir_outcome *outcome);
+/*
+ * Stops the run; may be called any number of times. drain: sources stop, the rest is worked off; otherwise
+ * the run is cut short and what is queued is abandoned. A review that begins after the call leads to no tick
+ * (with drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal handlers.
+ */
+WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
+/* own_loop: poll it for reading; -1 otherwise. The scheduler owns it. Thread: any. */
+WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
+/*
+ * own_loop: handles all due events; never blocks. Thread: the one that started the run. Fails:
+ * WEIR_E_INVALID: without own_loop; WEIR_E_BUSY: called inside `ended`.
+ */
+WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
+/* Returns true if a run has started and has not ended. Thread: any. */
+WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
+/*
+ * Returns true if a run is on and ending: it drains, or it was cut short and waits for work in progress.
+ * weir_scheduler_explain_line names what delays the end. Thread: any.
+ */
+WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
+/* "cuda: NVIDIA H100", "host", "sim: seed 7". Borrowed while the scheduler lives. Thread: any. */
+WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
+
+/* fn's arguments are borrowed for the call. */
+typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
+			     const char *detail, void *arg);
+/*
+ * Explains why entities are not ready: calls fn once per condition of every entity that is not DONE, root
+ * causes first; room behind outputs counts as a condition ("room on out"). verdict: WAIT (for a poke),
+ * WAIT_TIME, WAIT_EVENT, NEVER, BUSY (in compute now), or PARKED: all conditions hold, but the entity was not
+ * woken. Thread: any but a worker.
+ */
+WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
+/*
+ * Gives the same as one line: root causes first (entities that are disabled, busy, or wait for a time or for
+ * the device; full and empty queues with their numbers; circles with a remedy), then how many entities wait
+ * behind them, then inlets that keep the run open. "": no entity waits. Free it with weir_text_free. Thread:
+ * any but a worker. Fails: WEIR_E_INVALID: called on a worker.
+ */
+WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out);
+
+typedef struct {
+	size_t size;
+	const char *entity;
+	uint64_t ticks, received, emitted, unconnected; /* unconnected: emitted on an optional
+							   output without connection */
+	int64_t compute_ns;                             /* wall time inside ticks; 0 unless options.measure */
+	bool done;
+	uint64_t lost;           /* due ticks that never ran, as counted by its
+				    conditions: the periods that `periodic` skips */
+	uint64_t most_in_flight; /* most ticks on the device at once; the device is
+				    queried rarely, so up to 8 of them may have been
+				    complete; 0 without a bound */
+} weir_entity_counts;
+/* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
+typedef struct {
+	size_t size;
+	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
+	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
+	uint32_t capacity;
+} weir_queue_counts;
+/*
+ * Snapshots of the current or last run. i: 0, 1, ... until it returns false; an *out without its size also
+ * returns false and sets weir_last_error(). Thread: any.
+ */
+WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
+/* Likewise, for each connection, inlet and outlet. Thread: any. */
+WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
+/*
+ * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
+ * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,
+ * join every thread that may still poke, push or take. Fails: WEIR_E_INVALID: called on a worker of the run;
+ * WEIR_E_BUSY: called inside `ended`; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked
+ * on purpose; the scheduler is gone.
+ */
+WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
+
+/* ---------------------------------------------------------------------------------- inlets and outlets -- */
+
+/*
+ * An inlet is one more connection into an input port ("blur.in"); an outlet takes what an output port
+ * ("blur.out") emits. The graph owns both. Add them before the first scheduler of the graph. A port that
+ * only an inlet or outlet uses counts as connected. An outlet's capacity (0: as in the graph's "outlets",
+ * else 1) must hold what one tick may emit. A graph that names inlets or outlets does not start before all of
+ * them are added.
+ *
+ * A message taken from an outlet is finished: the host may read it at once. Messages come in the order in
+ * which they were emitted, so one with long device work delays those behind it. EARLY: messages are given as
+ * soon as they are emitted; wait for their weir_message_fences before you touch the payload.
+ *
+ * Default. Thread: any. Fails: WEIR_E_BUSY: the graph has a scheduler.
+ */
+
+enum { WEIR_OUTLET_EARLY = 1 }; /* flags of an outlet */
+/* Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID: it has no such input. Thread: one. */
+WEIR_API weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out);
+/*
+ * Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID: it has no such output, or the capacity is
+ * too small or above 65536. Thread: one.
+ */
+WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t capacity,
+					   unsigned flags, weir_outlet **out);
+/*
+ * Pushes a message; takes it on OK only. timeout 0: does not wait for room; negative: waits without limit.
+ * Fails: WEIR_E_BUSY: no room and timeout 0, or a full `fault` queue; WEIR_E_TIMEOUT; WEIR_E_INVALID: a
+ * timeout on a worker, or a kind that the port does not accept; WEIR_E_CLOSED: outside a run, during a drain,
+ * or the receiver is done.
+ */
+WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
+/* No more messages in this run; an open inlet keeps the run open. */
+WEIR_API void weir_inlet_close(weir_inlet *inlet);
+/*
+ * Gives a message. timeout 0: does not wait; negative: waits without limit. Thread: any but a worker. Fails:
+ * WEIR_E_TIMEOUT; WEIR_E_CLOSED: the outlet is empty, and the run has ended or the sender is done;
+ * WEIR_E_INVALID: called on a worker.
+ */
+WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out);
+/*
+ * A descriptor for the program's own loop. It is readable while a take would return at once, with a message
+ * or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable before the
+ * first run. Made at the first call and owned by the outlet: watch it, but do not read or close it. -1: no
+ * descriptor left, see weir_last_error().
+ */
+WEIR_API int weir_outlet_fd(weir_outlet *outlet);
+/*
+ * Sets a function that is called each time a take changes from waiting to returning at once: when a message
+ * comes into the empty outlet, and at the end. After a call take until WEIR_E_TIMEOUT or WEIR_E_CLOSED. fn
+ * may only notify (wake a thread, write to a pipe) and must call nothing of this graph; it runs on workers
+ * and on the loop's thread, possibly on several at once. arg is borrowed until another is set. NULL: no
+ * function. Thread: one. Fails: WEIR_E_BUSY: a run is on.
+ */
+WEIR_API weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
+
+/* -------------------------------------------------------------------------------- messages and tensors -- */
+
+/*
+ * A message is a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. It is
+ * immutable once emitted, unless weir_message_unique returns true. Messages are pooled by their graph and
+ * must not outlive it.
+ *
+ * Default. Thread: any, by a holder of a reference; create and wrap not while a scheduler is being created
+ * for the graph, since that may replace a failed backend. Fails: nothing else.
+ */
+
+/* Kinds of messages; as a mask, 0 = any. */
+enum { WEIR_KIND_EMPTY = 1, WEIR_KIND_BYTES = 2, WEIR_KIND_TENSOR = 4, WEIR_KIND_USER = 8 };
+
+#define WEIR_DIMENSIONS_MAX 8
+#define WEIR_DEVICE_HOST    (-1)
+/*
+ * A tensor in DLPack's terms. strides: in elements; NULL: dense and row-major. device: WEIR_DEVICE_HOST or a
+ * GPU's index.
+ */
+typedef struct {
+	size_t size;
+	void *data;
+	int32_t device, dimensions; /* at most WEIR_DIMENSIONS_MAX */
+	const int64_t *shape, *strides;
+	uint8_t code, bits; /* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
+	uint16_t lanes;     /* 0 = 1 */
+} weir_tensor;
+
+WEIR_API weir_status weir_message_create_empty(weir_graph *graph, weir_message **out);
+/* Bytes of host memory, not cleared; fill them through weir_message_data. */
+WEIR_API weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out);
+/*
+ * Gives a dense tensor with the shape, type and device of `like` (data and strides are ignored). The memory
+ * comes from a pool and is not cleared. Before a scheduler was created only WEIR_DEVICE_HOST works. Fails:
+ * WEIR_E_INVALID: no such device, or a shape or type that cannot be.
+ */
+WEIR_API weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like,
+						weir_message **out);
+/*
+ * Wraps the caller's memory. destroy(arg) runs once, when host and GPU no longer use it: on a worker, on the
+ * caller's thread that drops the last reference, or, for messages left by a run or a graph, on the thread
+ * that ends it. It never runs on the driver's thread. NULL: nothing is called. If the call fails, destroy is
+ * not called.
+ */
+WEIR_API weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor,
+					      void (*destroy)(void *arg), void *arg, weir_message **out);
+/* Wraps a pointer that weir does not look into; destroy as above. */
+WEIR_API weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *pointer),
+					    weir_message **out);
+/* Adds a reference; returns the message. */
+WEIR_API weir_message *weir_message_ref(weir_message *message);
+/* NULL is allowed. An unref too many is detected where possible and fails the run. */
+WEIR_API void weir_message_unref(weir_message *message);
+/*
+ * Returns true if the caller holds the only reference and no work enqueued by others still reads the payload.
+ * The caller may then write in place, ordered after the message's producers. Call it before each write: after
+ * a true answer weir counts the caller as a producer of the payload.
+ */
+WEIR_API bool weir_message_unique(const weir_message *message);
+/* WEIR_KIND_EMPTY, WEIR_KIND_BYTES, WEIR_KIND_TENSOR or WEIR_KIND_USER. */
+WEIR_API unsigned weir_message_kind(const weir_message *message);
+/* NULL if the payload is not a tensor. */
+WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);
+/* Bytes, the tensor's data, or the user's pointer; NULL if empty. */
+WEIR_API void *weir_message_data(const weir_message *message);
+/* Bytes of data; 0 for a user's pointer. */
+WEIR_API size_t weir_message_size(const weir_message *message);
+/*
+ * Declares that the work before `fence` reads the payload, so that the payload outlives that work. Needed for
+ * streams whose use weir does not see. Fails: WEIR_E_INVALID: the fence was never recorded in this graph.
+ */
+WEIR_API weir_status weir_message_add_reader(weir_message *message, weir_fence fence);
+/*
+ * For a program outside of ticks: declares that the work before `fence` produces the payload, so that the
+ * program need not wait before the push. Gates and device waits of the receivers wait for the fence, and the
+ * payload outlives the work. Calls add up; of each stream the latest fence counts. Ticks do not need it: weir
+ * knows what they enqueue on its own streams. Fails: WEIR_E_INVALID: the fence was never recorded, or the
+ * message was pushed or emitted and weir_message_unique has not returned true since.
+ */
+WEIR_API weir_status weir_message_add_producer(weir_message *message, weir_fence fence);
+/* The fences of the work that produces the payload: returns how many, writes at most `room` of them. */
+WEIR_API size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out);
+
+/* ------------------------------------------------------------------------------------------ parameters -- */
+
+/*
+ * An operator or a condition declares the parameters that a graph file may set. Its start reads them: all
+ * declared ones, defaults filled in, types and bounds checked. A call with an undeclared name or the wrong
+ * type returns 0, false or "", and the start then fails with WEIR_E_INVALID, naming the entity and the
+ * parameter.
+ *
+ * Default. Thread: owner; those of weir_entity_values: one. Fails: nothing else.
+ */
+
+typedef enum {
+	WEIR_TYPE_BOOL = 1,
+	WEIR_TYPE_INT,
+	WEIR_TYPE_NUMBER,
+	WEIR_TYPE_STRING,
+	WEIR_TYPE_DURATION, /* "10ms", "1.5s", "60Hz", 0 or -1: read with weir_values_int, ns */
+	WEIR_TYPE_SIZE,     /* an integer of bytes, or "16MiB": read with weir_values_int, bytes */
+	WEIR_TYPE_CHOICE,   /* one of `choices`: read with weir_values_string */
+	WEIR_TYPE_INPUT,    /* the name of an input port of the entity: weir_values_int gives its index */
+	WEIR_TYPE_OUTPUT,   /* the name of an output port */
+	WEIR_TYPE_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
+	WEIR_TYPE_OUTPUTS,
+} weir_parameter_type;
+
+/* One parameter of an operator or a condition. */
+typedef struct {
+	size_t size;
+	const char *name;
+	weir_parameter_type type;
+	const char *fallback; /* the default as JSON text (`3`, `"out"`,
+				 `true`); NULL: the parameter is required */
+	const char *help;     /* one line: what it means, its unit */
+	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
+				 that is not negative, or for WEIR_TYPE_INT any */
+	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault" */
+} weir_parameter;
+
+WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
+/* Integers; durations in ns, sizes in bytes; the index of a port. */
+WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
+WEIR_API double weir_values_number(const weir_values *values, const char *name);
+/* Borrowed while the graph lives. */
+WEIR_API const char *weir_values_string(const weir_values *values, const char *name);
+/* WEIR_TYPE_INPUTS, WEIR_TYPE_OUTPUTS: the number of ports. */
+WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
+/* Index of the i-th port. */
+WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
+
+/*
+ * Parses a duration as graph files write it ("10ms", "1.5s", "5min"): gives ns. Thread: any. Fails:
+ * WEIR_E_INVALID: it is no duration.
+ */
+WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
+
+/* ------------------------------------------------------------------------------------------- operators -- */
+
+/* Flags of a port. */
+enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
+typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLICY_FAULT } weir_policy;
+#define WEIR_TAKE_ALL UINT32_MAX /* take: all messages that are queued */
+
+/*
+ * A port. OPTIONAL: may stay unconnected. Messages emitted on an unconnected output are dropped and counted;
+ * an unconnected optional input is always empty. ANY_SIZE (inputs): any number of connections, each with its
+ * own queue; `take` counts per queue.
+ *
+ * By default an input port is a *host* port: what compute receives from it is finished. While the device
+ * still works on a message that the next tick would take, the entity waits (its *implied gate*;
+ * docs/conditions.md); no thread waits. DEVICE (inputs): compute does not read the payloads on the host, or
+ * orders its work behind them with weir_context_stream and similar calls; such a port has no gate.
+ * WEIR_OPERATOR_STREAM sets DEVICE for all inputs, HOST clears it for one. "gate" of a port in a graph file
+ * overrides all of these.
+ */
+typedef struct {
+	size_t size;
+	const char *name; /* [A-Za-z_][A-Za-z0-9_-]{0,63}; NULL ends the list */
+	unsigned flags;
+	unsigned kinds;     /* mask of accepted kinds. Refused: a connection between ports with no
+			       kind in common and, in a run, a message of another kind */
+	uint32_t capacity;  /* inputs: messages per connection; 0 = 1; at most 65536 */
+	uint32_t take;      /* inputs: messages that one tick receives; 0 = 1; WEIR_TAKE_ALL */
+	uint32_t max_emits; /* outputs: messages that one tick may emit; 0 = 1 */
+	weir_policy policy; /* inputs: what happens when a queue is full */
+	const char *help;
+} weir_port;
+
+/*
+ * Flags. STREAM: every tick uses weir_context_stream; the stream is taken before the first tick, and inputs
+ * without WEIR_PORT_HOST are device ports. EFFECTS: the operator does more than emit (it writes a file,
+ * prints). Its entity ends when its inputs end, even if all receivers of its outputs are done; what it emits
+ * for them is dropped and counted `closed`. Without the flag an entity ends once all its receivers are done,
+ * and drops what its inputs still hold; how many messages it received before that depends on timing. A graph
+ * file can override the flag for an entity ("effects").
+ */
+enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
+
+/*
+ * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
+ *   start    once per run, before the first tick
+ *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
+ *            the run. A failure without a text (a bare `return WEIR_E_IO`) gets a default text; a status
+ *            above 0 is refused
+ *   stop     once per run that started, after the entity's streams have drained. If the run was cut short and
+ *            they are still busy, the thread that starts the next run or destroys the scheduler calls it. It
+ *            is never called if the device hangs
+ * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
+ * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
+ * of the three runs at a time. NULL: nothing to do.
+ */
+struct weir_operator {
+	size_t size;
+	const char *name, *help;
+	unsigned flags;
+	size_t state_size;
+	const weir_parameter *parameters; /* ends with a NULL name; NULL = none; likewise the ports */
+	const weir_port *inputs, *outputs;
+	weir_status (*start)(weir_context *context, void *state, const weir_values *values);
+	weir_status (*compute)(weir_context *context, void *state);
+	void (*stop)(weir_context *context, void *state);
+};
+
+/* --------------------------------------------------------------------- context: what an operator calls -- */
+
+/*
+ * The context belongs to one entity; it is valid inside that entity's start, compute and stop. Calls about
+ * messages return 0 or NULL outside of compute. "The streams of an operator" below has more of these calls.
+ *
+ * Default. Thread: owner. Fails: nothing else.
+ */
+
+WEIR_API weir_graph *weir_context_graph(weir_context *context);
+WEIR_API weir_entity *weir_context_entity(weir_context *context);
+/* Number of this tick: the entity's ticks in this run before it. */
+WEIR_API uint64_t weir_context_tick(const weir_context *context);
+/* The run's clock, ns. */
+WEIR_API int64_t weir_context_now(const weir_context *context);
+/* Returns true if a drain is on. */
+WEIR_API bool weir_context_stopping(const weir_context *context);
+/* Messages received by this tick on the input, all queues. */
+WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
+/* The i-th of them. Borrowed until compute returns. */
+WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);
+/*
+ * How many of them came by the k-th connection of the port; messages are listed connection by connection.
+ */
+WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
+/*
+ * The sender of the k-th connection of the port: "read.out", or "inlet" for an inlet; NULL if there is no
+ * such connection. Also in start. Lives as long as the graph.
+ */
+WEIR_API const char *weir_context_sender(const weir_context *context, unsigned input, size_t k);
+/*
+ * Gives a tensor with the shape and type of `like` on the entity's device or, with on_host, in pinned host
+ * memory. It lives at least until the work of this tick is complete, even if it is unref'd right after a
+ * launch; so it can serve as a temporary. Fails: WEIR_E_INVALID: a shape or type that cannot be.
+ */
+WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+						weir_message **out);
+/*
+ * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
+ * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
+ * output, more than max_emits, a kind that the port or a receiver does not accept, or the operator holds no
+ * reference (then none is taken).
+ */
+WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
+WEIR_API weir_status weir_context_finish(weir_context *context);
+/* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */
+WEIR_API void weir_context_drain(weir_context *context);
+/* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
+WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
+/*
+ * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
+ * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
+ * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To
+ * create or list files in a folder, open the folder and use its descriptor. Also in start.
+ */
+WEIR_API int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode);
+/*
+ * The name of the entity whose compute the calling thread runs; NULL outside of compute. Borrowed while its
+ * graph lives. Takes no lock and allocates nothing, so that a SIGSEGV handler can name the entity. Thread:
+ * any, also in a POSIX signal handler.
+ */
+WEIR_API const char *weir_running_entity(void);
+/*
+ * Sleeps by the clock of the caller's run: virtual on `sim`. Also inside a kernel's host function. Thread:
+ * any.
+ */
+WEIR_API void weir_sleep(int64_t ns);
+
+/* ------------------------------------------------------------------------------------- streams, fences -- */
+
+/*
+ * A stream is a queue of device work: of an entity, or of the program outside of ticks. A fence marks the
+ * work enqueued on a stream so far.
+ *
+ * Default. Thread: one; a stream of an entity: owner. Fails: WEIR_E_INVALID: a NULL stream.
+ */
+
+/*
+ * A kernel: a function for the host and one that launches it on CUDA. host: runs on a thread of the backend
+ * and returns 0; any other value faults the stream as a CUDA error does. cuda: enqueues on the cudaStream_t
+ * and returns a cudaError_t; a capture that it begins it must also end. A kernel without the function that
+ * the backend needs is refused.
+ */
+typedef struct {
+	size_t size;
+	const char *name;
+	int (*host)(const void *arguments);
+	int (*cuda)(void *native_stream, const void *arguments);
+} weir_kernel;
+
+#define WEIR_ARGUMENTS_MAX 256 /* bytes */
+/*
+ * Enqueues the kernel; copies the arguments. Fails: WEIR_E_INVALID: a NULL stream, too many bytes, or the
+ * kernel lacks the function that the backend needs.
+ */
+WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
+					size_t bytes);
+/* Enqueues a copy; host memory should be pinned (weir's own is). */
+WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
+/* Gives a fence after all work enqueued so far. */
+WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
+/*
+ * Makes later work of the stream wait, on the device, for the fence; omitted where the order already holds.
+ * Fails: WEIR_E_INVALID: a NULL stream, or the fence was never recorded in this graph.
+ */
+WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
+/*
+ * Makes later work of the stream wait, on the device, for the caller's cudaEvent_t. Source:
+ * cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED: without CUDA; WEIR_E_INVALID: a NULL stream or event.
+ */
+WEIR_API weir_status weir_stream_wait_native(weir_stream *stream, void *event);
+/* The cudaStream_t on CUDA, else NULL. */
+WEIR_API void *weir_stream_native(const weir_stream *stream);
+/* A GPU's index. */
+WEIR_API int weir_stream_device(const weir_stream *stream);
+/* Never reused. */
+WEIR_API uint64_t weir_stream_id(const weir_stream *stream);
+/* Returns true if both are the same queue of the device (the same cudaStream_t), even with different ids. */
+WEIR_API bool weir_stream_same(const weir_stream *a, const weir_stream *b);
+/*
+ * Gives a stream for a program outside of ticks, on every backend: to launch, copy, wait and record. Pass its
+ * fences to weir_message_add_producer and weir_message_add_reader. The graph owns the stream, which lives as
+ * long as the graph stays on its backend (on `sim`: as long as the scheduler); add one and keep it. On `sim`
+ * each call advances the simulated time, inside or outside of a run. Thread: any but a worker. Fails:
+ * WEIR_E_INVALID: the graph has no scheduler, no such device, or called on a worker.
+ */
+WEIR_API weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **out);
+/*
+ * Gives a stream that stands for one of the caller's (native NULL: CUDA's legacy default stream of that
+ * device), which must outlive the graph or be unwrapped first. The wrapped one may be passed to set_stream
+ * and synchronize_streams below and so travel with messages. Work that the caller enqueues on it outside of a
+ * tick is not fenced automatically: record it and pass the fence to weir_message_add_reader. Thread: any.
+ * Fails: WEIR_E_INVALID: the graph has no scheduler, or no such device; WEIR_E_UNSUPPORTED: without CUDA.
+ */
+WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *native, weir_stream **out);
+/*
+ * Ends weir's use of the native stream. NULL is allowed. After the native stream was destroyed, this is the
+ * only legal call, between runs: CUDA cannot detect a destroyed stream, so any other use is undefined (an
+ * error or a crash). Fails: WEIR_E_BUSY: a run is on, or work recorded on the stream is not complete;
+ * WEIR_E_INVALID: not a wrapped stream.
+ */
+WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
+/*
+ * OK: complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never recorded, or of another
+ * graph; WEIR_E_DEVICE: the device failed.
+ */
+WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
+/*
+ * Waits until the fence is complete; a negative timeout: without limit. Thread: any but a worker. Fails:
+ * WEIR_E_TIMEOUT; WEIR_E_INVALID: never recorded, or called on a worker; WEIR_E_DEVICE.
+ */
+WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
+/*
+ * Makes later work of the caller's cudaStream_t (NULL: the legacy default stream) wait, on the device, for
+ * the fence; does nothing if it is complete. Lets the taker of an early outlet continue without a wait on the
+ * host; it declares its reading by weir_message_add_reader. Source: cudaStreamWaitEvent. Thread: any. Fails:
+ * WEIR_E_UNSUPPORTED: without CUDA; WEIR_E_INVALID: never recorded, or no such device.
+ */
+WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
+
+/* -------------------------------------------------------------------------- the streams of an operator -- */
+
+/*
+ * docs/streams.md has Holoscan's names for these calls. The *current* stream of an entity comes from its
+ * pool, is taken at first use and kept for the run. If the pool gives none (no pool, an exhausted one,
+ * allocate = false before one was taken), the first stream found in the messages is the current stream of
+ * this tick; without one, the device's default stream is. If the current stream was used, every message that
+ * the tick emits carries it, so that the receiver knows which stream produced it. The default stream is not
+ * carried, unless the entity has "use_default_stream": then it is the current stream and is carried like any
+ * other. A stream from these calls belongs to this entity; use it in this entity's calls only. All work
+ * enqueued on it is fenced when the tick ends.
+ *
+ * Default. Thread: owner. Fails: WEIR_E_INVALID: outside of compute, or no such port.
+ */
+
+/*
+ * The current stream, ordered after all inputs of the tick: receive_stream for every input, with allocate.
+ * NULL on failure: see weir_last_error().
+ */
+WEIR_API weir_stream *weir_context_stream(weir_context *context);
+/*
+ * Gives the current stream, ordered after the streams that the messages of this input carry, and makes the
+ * entity's device the thread's current device. sync_to_default: orders the device's default stream after them
+ * as well, for libraries that use only that stream.
+ */
+WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
+						 bool sync_to_default, weir_stream **out);
+/*
+ * The streams that message i of the input carries, one per queue of the device: returns how many, writes at
+ * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If it runs out of
+ * memory, the tick fails when it ends.
+ */
+WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
+					     weir_stream **out);
+/*
+ * Gives another stream of the entity's pool: taken at the first call with that name, kept for the run,
+ * carried by no message. Also in start. Fails: WEIR_E_BUSY: the pool is exhausted; WEIR_E_UNSUPPORTED: the
+ * entity has no pool. compute may go on after either.
+ */
+WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
+/*
+ * In this tick the messages of this output carry this stream instead of the current one; further calls add
+ * streams. Other outputs do not change. The stream may be any of this entity's, one that a message carries,
+ * or a wrapped one. A received message that is passed on while others hold references keeps the streams that
+ * it carries, unless weir_message_unique returned true for it.
+ */
+WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
+/*
+ * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
+ * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph.
+ */
+WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
+						      size_t count, weir_stream *target);
+/*
+ * The default stream of the entity's device, as weir_context_stream gives it to an entity without a pool.
+ * NULL on failure: see weir_last_error().
+ */
+WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+/* The device of the entity's pool, on which its current stream and its tensors are. */
+WEIR_API int weir_context_device(const weir_context *context);
+/*
+ * Gives the device of a native stream that this entity got from one of these calls. Fails: WEIR_E_INVALID:
+ * any other stream.
+ */
+WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
+
+/* ------------------------------------------------------------------------------------------ conditions -- */
+
+typedef enum { WEIR_PHASE_GATHERING, WEIR_PHASE_CONTENT } weir_phase;
+
+/*
+ * What weir_entity_tell told a condition. NOTHING until the first tell in this run or before its start.
+ */
+typedef enum {
+	WEIR_TOLD_NOTHING,
+	WEIR_TOLD_READY,
+	WEIR_TOLD_WAIT,
+	WEIR_TOLD_EVENT_WAITING,
+	WEIR_TOLD_EVENT_DONE,
+	WEIR_TOLD_NEVER
+} weir_told;
+
+/*
+ * A condition: a const table. Only the thread that owns the entity calls it. `ask` reads the view and fills
+ * the verdict; it blocks no thread, arms no timer, takes no lock and reads no clock, and it may be called
+ * again at any time. A gathering condition looks at the number of queued messages, at time, and at what was
+ * told. A content condition looks into the messages that the next tick will receive: it is asked only when
+ * all gathering conditions hold, and compute receives exactly what it saw. start: once per run, before the
+ * first ask, with a zeroed state. ticked: after each successful compute; weir_view_began returns when that
+ * tick began. flags, TIMELESS: its ticked does not use the time, so the clock need not be read when a tick
+ * begins.
+ */
+enum { WEIR_CONDITION_TIMELESS = 1 };
+typedef struct {
+	size_t size;
+	const char *name, *help;
+	size_t state_size;
+	const weir_parameter *parameters; /* those of type WEIR_TYPE_INPUT(S)/WEIR_TYPE_OUTPUT(S) name the
+					     ports that the condition is about */
+	weir_phase phase;
+	weir_status (*start)(void *state, const weir_values *values);
+	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
+	void (*ticked)(void *state, const weir_view *view);
+	unsigned flags;
+} weir_condition;
+
+/*
+ * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
+ *
+ * A program tells a condition (`asynchronous`, `boolean`, its own) what happened outside.
+ */
+
+/*
+ * Tells a condition of the entity something and pokes the entity. condition: its name, or its type if it has
+ * no name. Outside a run the value is kept for the next run; it is forgotten when a run ends.
+ */
+WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
+/* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
+WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
+
+/* -------------------------------------------------------------------------------- conditions: the view -- */
+
+/*
+ * What a condition sees of its entity: ports by index. A port index out of range fails the run.
+ *
+ * Default. Thread: review.
+ */
+
+/*
+ * Time of this review; the clock is read once, and only if a condition asks. In ticked: the time after
+ * compute.
+ */
+WEIR_API int64_t weir_view_now(const weir_view *view);
+/*
+ * Only inside ticked: when the tick began, before compute. Equals weir_view_now of the review that found all
+ * conditions READY. 0 for a TIMELESS condition.
+ */
+WEIR_API int64_t weir_view_began(const weir_view *view);
+/* When the run began, on the same clock. */
+WEIR_API int64_t weir_view_started(const weir_view *view);
+/* What weir_entity_tell last told this condition. */
+WEIR_API weir_told weir_view_told(const weir_view *view);
+/* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
+WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
+/* Messages in all queues of the port: inbox + front. */
+WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
+/* Messages in the port's least filled queue. */
+WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
+/* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL. */
+WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
+/* True if all senders have closed. Call it BEFORE the count: a sender may push, then close, in between. */
+WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+/*
+ * True if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where each
+ * queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all senders
+ * have closed and the queues together have fewer. Reads "closed" before it counts, so its order with the
+ * calls above does not matter. False for an unconnected port.
+ */
+WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
+/* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
+WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
+/* The port's max_emits. */
+WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
+
+/*
+ * *Device ticks* are the entity's ticks that used the device, numbered from 1 in each run; max_in_flight
+ * bounds how many are incomplete. Of the calls below only tick_pending queries the device.
+ */
+
+/* Device ticks of this run so far. */
+WEIR_API uint64_t weir_view_device_ticks(const weir_view *view);
+/* Device ticks from the oldest one not known to be complete up to the latest. */
+WEIR_API size_t weir_view_in_flight(const weir_view *view);
+/* The entity's max_in_flight; less while its ticks enqueue many items. 0: no bound. */
+WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
+/*
+ * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
+ * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
+ */
+WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out);
+
+/* Content conditions only: the number of messages in the port's front, which the next tick receives. */
+WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
+/* The i-th of them; borrowed for the call. NULL after the last. */
+WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
+/*
+ * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
+ */
+WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out);
+
+/* ----------------------------------------------------------------------------- conditions: the verdict -- */
+
+/*
+ * Each ask gives exactly one of ready, never, wait; several wait calls add up their wake sources. No verdict,
+ * or ready or never combined with another, fails the run and names the condition. `why` must stay valid for
+ * ever (a literal). Times are absolute.
+ *
+ * Default. Thread: review.
+ */
+
+WEIR_API void weir_verdict_ready(weir_verdict *verdict);
+WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
+/* Wait without a wake source: until the entity is poked. */
+WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
+/*
+ * Wait; ask again at this time. If `at` is not after weir_view_now, the condition is asked again once; if it
+ * names such a time again, the run fails. Give ready when now >= at.
+ */
+WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
+/* Wait; ask again when the fence is complete. A fence that was never recorded in this graph fails the run. */
+WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
+/* Wait for something outside weir; keeps the run open. */
+WEIR_API void weir_verdict_external(weir_verdict *verdict);
+
+/* ----------------------------------------------------------------------------------- registry, plugins -- */
+
+/*
+ * A registry holds operators and conditions by name: the built-ins and the added ones. A NULL registry below
+ * means the built-ins only. A registry must outlive the graphs made with it, and borrows the added tables
+ * until it is destroyed.
+ *
+ * Default. Thread: one. Fails: WEIR_E_INVALID: a bad table (size, name, ports), or a name in use.
+ */
+
+/* Gives a registry with the built-ins. */
+WEIR_API weir_status weir_registry_create(weir_registry **out);
+WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
+WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
+/*
+ * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a
+ * regular file, owned by root or the caller, not world-writable; a name without '/' is looked up in the
+ * working directory, not in the linker's search path. A program linked with the static library must export
+ * its symbols (-rdynamic), or plugins do not load. ABI number and struct sizes are checked before any
+ * function of the plugin is called. It stays loaded until the registry is destroyed. Fails: WEIR_E_IO: it
+ * cannot be opened; WEIR_E_INVALID: not such a file, another ABI, a name in use; what its function returned.
+ */
+WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
+/* The i-th in order of names; NULL after the last. */
+WEIR_API const weir_operator *weir_registry_operator(const weir_registry *registry, size_t i);
+WEIR_API const weir_condition *weir_registry_condition(const weir_registry *registry, size_t i);
+/* NULL is allowed. */
+WEIR_API void weir_registry_destroy(weir_registry *registry);
+
+typedef struct {
+	uint32_t abi, size; /* WEIR_ABI, sizeof this struct */
+	uint32_t operator_size, condition_size, port_size, parameter_size;
+	weir_status (*add)(weir_registry *registry);
+} weir_plugin_info;
+
+/* Exports `weir_plugin`, even with hidden visibility. Use it once per plugin, in C, C++ or CUDA C++. */
+#define WEIR_PLUGIN(function)                                                                                \
+	WEIR_C WEIR_API const weir_plugin_info weir_plugin;                                                  \
+	const weir_plugin_info weir_plugin = {WEIR_ABI,                                                      \
+					      sizeof(weir_plugin_info),                                      \
+					      sizeof(weir_operator),                                         \
+					      sizeof(weir_condition),                                        \
+					      sizeof(weir_port),                                             \
+					      sizeof(weir_parameter),                                        \
+					      function}
+
+/* ------------------------------------------------------------------ description: a graph as plain data -- */
+
+/*
+ * A description declares a graph: docs/graph-format.md. It can be read from JSON or built by calls, with the
+ * same result. Reading one opens no device and starts no thread. What a call adds is checked when the whole
+ * description is: by weir_description_check and weir_graph_create.
+ *
+ * Default. Thread: one. Fails: WEIR_E_INVALID: a name or value that cannot be.
+ */
+
+/*
+ * A description declares a graph: docs/graph-format.md. It can be read from JSON or built by calls, with the
+ * same result. Reading one opens no device and starts no thread.
+ */
+typedef struct {
+	size_t size;
+	int number;                 /* 12 for W012; docs/errors.md explains each */
+	const char *file, *pointer; /* the file's name or NULL; JSON pointer ("/entities/2/operator") */
+	unsigned line, column;      /* from 1; 0: not read from a text */
+	const char *text;           /* one line: what is wrong and the remedy */
+	bool warning;
+} weir_diagnostic;
+/* Borrows the diagnostic for the call. */
+typedef void weir_diagnostic_fn(const weir_diagnostic *diagnostic, void *arg);
+
+/*
+ * Reads a file; "-" is standard input. Syntax errors are reported to fn as well (it may be NULL);
+ * weir_last_error() returns the first one. Fails: WEIR_E_IO; WEIR_E_INVALID: it is no graph file.
+ */
+WEIR_API weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg,
+					   weir_description **out);
+/* Likewise, from `length` bytes of JSON. Fails: WEIR_E_INVALID. */
+WEIR_API weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn,
+					    void *arg, weir_description **out);
+/* Gives an empty description. */
+WEIR_API weir_status weir_description_create(weir_description **out);
+WEIR_API weir_status weir_description_add_entity(weir_description *description, const char *entity,
+						 const char *operator_name);
+/* "blur.out", "write.in". */
+WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
+					      const char *to);
+/*
+ * Named resources and their use by entities (docs/graph-format.md, "resources"). A stream pool holds streams
+ * of one device, shared by the entities that use it. A green context pool divides a device's multiprocessors
+ * into partitions; the remainder is one more partition. A green context names one of them.
+ */
+enum {
+	WEIR_STREAM_POOL_BLOCKING = 1
+}; /* flags of a stream pool: its streams and CUDA's
+      legacy default stream wait for each other */
+typedef struct {
+	size_t size;
+	int device; /* a GPU's index */
+	unsigned flags;
+	int priority;              /* as in CUDA: lower is more urgent; clamped
+				      to the device's range */
+	uint32_t reserved_size;    /* streams made before the first tick; UINT32_MAX: none; 0: 1 */
+	uint32_t max_size;         /* streams at most; 0: no bound */
+	const char *green_context; /* a green context, or a green context pool for its
+				      default context; NULL: none */
+	bool is_default;           /* entities that name no pool use it */
+} weir_stream_pool;
+typedef struct {
+	size_t size;
+	int device;
+	unsigned flags; /* must be 0 */
+	const uint32_t *sms_per_partition;
+	size_t num_partitions;
+	uint32_t min_sm_size; /* the least size of a partition; 0: 2 */
+	int default_context;  /* index of the pool's default partition; -1: the
+				 remainder, or the last one if nothing remains */
+	bool is_default;      /* entities that name no pool and no
+				 context use its default context */
+} weir_green_context_pool;
+WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
+						      const weir_stream_pool *pool);
+WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
+							     const weir_green_context_pool *pool);
+#define WEIR_PARTITION_REMAINDER (-2)
+/*
+ * index: of a partition, from 0; -1: the pool's default; WEIR_PARTITION_REMAINDER: what the listed partitions
+ * leave.
+ */
+WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
+							const char *pool, int index);
+/* Lets the entity use the resource; one call per resource. */
+WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
+					  const char *resource);
+/*
+ * Puts a JSON value at a JSON pointer ("/scheduler/workers", "4") and creates missing parents. "-" appends to
+ * a list.
+ */
+WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer,
+					  const char *json);
+/*
+ * Applies "entity.param=value". A value that is not JSON is taken as a string. Fails: WEIR_E_INVALID: no such
+ * entity; the nearest name is suggested.
+ */
+WEIR_API weir_status weir_description_set(weir_description *description, const char *assignment);
+/*
+ * Checks all that can be checked without running. Reports all errors and warnings to fn (it may be NULL), in
+ * the order of the text. Fails: WEIR_E_INVALID: there is an error.
+ */
+WEIR_API weir_status weir_description_check(const weir_description *description,
+					    const weir_registry *registry, weir_diagnostic_fn *fn, void *arg);
+typedef enum { WEIR_FORMAT_TEXT, WEIR_FORMAT_JSON, WEIR_FORMAT_DOT } weir_format;
+/*
+ * Gives the resolved graph, defaults filled in, as text that ends with a newline; free it with
+ * weir_text_free. Fails: WEIR_E_INVALID: there is an error.
+ */
+WEIR_API weir_status weir_description_print(const weir_description *description,
+					    const weir_registry *registry, weir_format format, char **out);
+/* NULL is allowed. */
+WEIR_API void weir_description_destroy(weir_description *description);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
