@@ -145,7 +145,7 @@ static int64_t poll_flags(struct wr_worker *worker, int64_t now)
 	return next;
 }
 
-/* Until `next`: spins before `spin_until` (the option `spin`), sleeps after it. */
+/* Until `next`: spins before `spin_until` (the option `worker_spin_ns`), sleeps after it. */
 static void poller_sleep(struct wr_worker *worker, int64_t next, int64_t spin_until, uint64_t version)
 {
 	weir_scheduler *scheduler = worker->scheduler;
