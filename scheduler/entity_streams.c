@@ -56,6 +56,14 @@ static weir_status take_from_pool(weir_entity *entity, struct wr_stream_pool *po
 	return status;
 }
 
+/* The pool that the entity takes its streams from; NULL: none. */
+static struct wr_stream_pool *pool_of(const weir_entity *entity)
+{
+	uint32_t pool = entity->plan->stream_pool;
+
+	return pool == WR_NO_POOL ? NULL : entity->graph->pools[pool];
+}
+
 /* A cheap test: an entity that got no stream comes here in every tick. */
 static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_pool *pool)
 {
@@ -66,7 +74,7 @@ static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_poo
 
 weir_status wr_entity_take_stream(weir_entity *entity)
 {
-	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
+	struct wr_stream_pool *pool = pool_of(entity);
 	size_t index = 0;
 	weir_status status;
 
@@ -83,7 +91,7 @@ weir_status wr_entity_take_stream(weir_entity *entity)
 
 weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out)
 {
-	struct wr_stream_pool *pool = wr_graph_stream_pool(entity);
+	struct wr_stream_pool *pool = pool_of(entity);
 	char *copy;
 	weir_status status;
 

@@ -12,11 +12,6 @@
 #include "graphs/description.h"
 #include "scheduler/finisher.h"
 
-size_t wr_graph_count_all(const weir_graph *graph)
-{
-	return graph->entity_count + graph->finisher_count;
-}
-
 weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id)
 {
 	return id < graph->entity_count ? &graph->entities[id]

@@ -36,9 +36,12 @@ struct weir_graph {
 	struct wr_kept *kept;      /* destroyed schedulers: a late poke may still read one */
 };
 
-/* All entities that the scheduler runs: those of the plan, then the hidden ones. */
-size_t wr_graph_count_all(const weir_graph *graph);
-weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id);
+/* All entities that the scheduler runs: those of the plan, then the finishers. */
+static inline size_t wr_graph_count_all(const weir_graph *graph)
+{
+	return graph->entity_count + graph->finisher_count;
+}
+weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id); /* id < wr_graph_count_all() */
 /*
  * Checks, after all inlets and outlets were made, that required ports are connected. Fails: WEIR_E_INVALID.
  */
@@ -73,8 +76,6 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 weir_status wr_graph_check_released(weir_graph *graph);
 /* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
 weir_status wr_graph_destroy_system(weir_graph *graph);
-/* The pool that the entity takes its streams from; NULL: none. */
-struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity);
 /* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */
 void wr_graph_close_streams(weir_graph *graph);
 /* Finds the entity and the port of "entity.port". Fails: WEIR_E_INVALID. */

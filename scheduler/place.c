@@ -116,13 +116,6 @@ static void resources_forget(weir_graph *graph)
 	graph->pools = NULL;
 }
 
-struct wr_stream_pool *wr_graph_stream_pool(const weir_entity *entity)
-{
-	uint32_t pool = entity->plan->stream_pool;
-
-	return pool == WR_NO_POOL ? NULL : entity->graph->pools[pool];
-}
-
 /* --- the system --- */
 
 struct place_call {

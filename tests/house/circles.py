@@ -10,8 +10,6 @@ import sys
 
 MOST = 4
 TABLES = {"conditions/table.c", "operators/table.c"}
-EVENT_LOOP = set()  # the files that may be in one larger circle
-KNOWN = {}  # the largest circle of a room that is still to be cut
 
 
 def symbols(objects, root, nm):
@@ -59,15 +57,10 @@ def circles(graph):
     return [circle for circle in found if len(circle) > 1]
 
 
-def allowed(circle):
-    rooms = {file.split("/")[0] for file in circle}
-    return KNOWN.get(rooms.pop(), MOST) if len(rooms) == 1 else MOST
-
-
 def main(root, objects, nm="nm"):
     graph = edges(*symbols(objects, pathlib.Path(root), nm))
     found = sorted(circles(graph), key=len, reverse=True)
-    wrong = [c for c in found if len(c) > allowed(c) and not c <= EVENT_LOOP]
+    wrong = [c for c in found if len(c) > MOST]
     for circle in wrong:
         print(f"circle of {len(circle)} files: {' '.join(sorted(circle))}")
     if wrong or not graph:
