@@ -53,7 +53,7 @@ weir_message *weir_context_message(weir_context *context, unsigned input, size_t
 {
 	const weir_entity *entity = context->entity;
 
-	return i < weir_context_count(context, input) ? entity->inputs[input].taken[i].message : NULL;
+	return i < weir_context_count(context, input) ? entity->inputs[input].taken[i] : NULL;
 }
 
 size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k)
@@ -153,7 +153,7 @@ static uint32_t count_tick_references(const weir_context *context, const weir_me
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
-			held += entity->inputs[i].taken[k].message == message;
+			held += entity->inputs[i].taken[k] == message;
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			held += entity->outputs[i].emitted[k] == message;
@@ -242,7 +242,7 @@ void wr_entity_unref_inputs(weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		for (size_t k = 0; k < input->taken_count; k++)
-			weir_message_unref(input->taken[k].message);
+			weir_message_unref(input->taken[k]);
 		input->taken_count = 0;
 	}
 	if (entity->context.made_count)

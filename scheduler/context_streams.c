@@ -43,7 +43,7 @@ static weir_status find_carried_in(weir_entity *entity, size_t input, uint64_t *
 	size_t n = 0;
 
 	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
-		const weir_message *message = entity->inputs[input].taken[k].message;
+		const weir_message *message = entity->inputs[input].taken[k];
 		weir_status status = fetch_into_scratch(entity, message, wr_message_carried, &n);
 		if (status)
 			return status;
@@ -145,9 +145,9 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 	size_t n;
 
 	for (size_t k = 0; !status && k < port->taken_count; k++) {
-		if (!wr_message_has_fences(port->taken[k].message))
+		if (!wr_message_has_fences(port->taken[k]))
 			continue;
-		status = fetch_into_scratch(entity, port->taken[k].message, wr_message_fences, &n);
+		status = fetch_into_scratch(entity, port->taken[k], wr_message_fences, &n);
 		for (size_t f = 0; !status && f < n; f++)
 			status = weir_stream_wait(entity->current_stream, entity->scratch[f]);
 	}

@@ -61,7 +61,7 @@ struct wr_input {
 	const struct wr_plan_input *plan;
 	struct wr_connection **connections; /* in connection order; inlets last */
 	size_t count;
-	struct wr_slot *taken; /* what the tick received; room for the largest front */
+	weir_message **taken;  /* what the tick received; room for the largest front */
 	size_t *taken_by;      /* their number per connection; with a set: in the set */
 	struct wr_fan_in *set; /* NULL: few connections */
 	size_t taken_count;

@@ -241,7 +241,7 @@ static size_t count_taken(const weir_entity *entity, const weir_message *message
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			count += entity->inputs[i].taken[k].message == message;
+			count += entity->inputs[i].taken[k] == message;
 	return count;
 }
 
@@ -315,7 +315,7 @@ static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence 
 
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
-			status = wr_message_add_fence(entity->inputs[i].taken[k].message, fence, WR_USED);
+			status = wr_message_add_fence(entity->inputs[i].taken[k], fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
 		status = wr_message_add_fence(made[i], fence, kept_part(entity, index, made[i]));
 	return status ? status : fence_emitted(entity, index, fence);

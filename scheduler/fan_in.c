@@ -268,7 +268,7 @@ struct weir_message *wr_fan_in_at(struct wr_fan_in *set, size_t i)
 		set->at_front = set->at_message = 0;
 	while (i - set->at_message >= set->known[set->fronts[set->at_front]].front)
 		set->at_message += set->known[set->fronts[set->at_front++]].front;
-	return wr_queue_at(&set->connections[set->fronts[set->at_front]]->queue, i - set->at_message).message;
+	return wr_queue_at(&set->connections[set->fronts[set->at_front]]->queue, i - set->at_message);
 }
 
 void wr_fan_in_taken(struct wr_fan_in *set)

@@ -5,15 +5,15 @@
 #include "base/memory.h"
 #include "scheduler/graph.h"
 
-#define FEW_ITEMS 8   /* ticks that enqueue up to this many items do not lower the bound */
-#define ALL_ITEMS 512 /* items of an entity in flight: half of the driver's launch queue */
-#define LEAST     2   /* the bound is never lower: one tick works while the next is enqueued */
-#define GUESSED   8   /* up to this many ticks count as in flight without asking the device */
+#define FEW_OPERATIONS 8   /* ticks that enqueue up to this many operations do not lower the bound */
+#define ALL_OPERATIONS 512 /* operations of an entity in flight: half of the driver's launch queue */
+#define LEAST          2   /* the bound is never lower: one tick works while the next is enqueued */
+#define GUESSED        8   /* up to this many ticks count as in flight without asking the device */
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
 	flight->bound = bound;
-	flight->ticks = flight->completed = flight->items = flight->largest_tick = 0;
+	flight->ticks = flight->completed = flight->operations = flight->largest_tick = 0;
 	flight->first = flight->count = 0;
 }
 
@@ -24,7 +24,7 @@ void wr_flight_finish(struct wr_flight *flight)
 
 size_t wr_flight_limit(const struct wr_flight *flight)
 {
-	uint64_t fit = flight->items > FEW_ITEMS ? ALL_ITEMS / flight->items : SIZE_MAX;
+	uint64_t fit = flight->operations > FEW_OPERATIONS ? ALL_OPERATIONS / flight->operations : SIZE_MAX;
 
 	fit = fit < LEAST ? LEAST : fit;
 	return flight->bound < fit ? flight->bound : (size_t)fit;
@@ -145,16 +145,16 @@ static void flight_note_ends(struct wr_flight *flight, const struct wr_entity_st
 	flight->count = (size_t)(end - flight->ends) - flight->first;
 }
 
-static void flight_update_items(weir_entity *entity)
+static void flight_update_operations(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	uint64_t items = 0;
+	uint64_t operations = 0;
 
 	for (size_t i = 0; i < entity->streams.count; i++)
-		items += wr_stream_take_operations(entity->streams.items[i].stream);
-	if (items < flight->items && flight->completed < flight->largest_tick)
+		operations += wr_stream_take_operations(entity->streams.items[i].stream);
+	if (operations < flight->operations && flight->completed < flight->largest_tick)
 		return;
-	flight->items = items;
+	flight->operations = operations;
 	flight->largest_tick = flight->ticks;
 }
 
@@ -206,7 +206,7 @@ weir_status wr_entity_note_flight(weir_entity *entity)
 		return WEIR_OK;
 	}
 	flight_note_ends(flight, &entity->streams);
-	flight_update_items(entity);
+	flight_update_operations(entity);
 	flight_write_flags(entity);
 	update_most_in_flight(entity);
 	entity->flight_full =

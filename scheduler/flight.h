@@ -18,12 +18,13 @@ struct wr_flight {
 	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
 	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
 	size_t first, count, room;
-	uint64_t items, largest_tick; /* items that the largest recent tick enqueued, and its number */
+	uint64_t operations,
+		largest_tick; /* operations that the largest recent tick enqueued, and its number */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);
 void wr_flight_finish(struct wr_flight *flight);
-/* The bound, lowered if ticks enqueue many items: the driver's launch queue is finite. */
+/* The bound, lowered if ticks enqueue many operations: the driver's launch queue is finite. */
 size_t wr_flight_limit(const struct wr_flight *flight);
 /*
  * Call after the streams of a tick were fenced: notes the tick if it used any. If the in-flight condition

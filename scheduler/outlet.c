@@ -248,7 +248,7 @@ static weir_status finisher_compute(weir_context *context, void *state)
 	bool due;
 
 	(void)state;
-	weir_message_unref(input->taken[0].message);
+	weir_message_unref(input->taken[0]);
 	input->taken_count = 0;
 	wr_mutex_lock(&outlet->lock);
 	outlet->unfinished--;
@@ -290,7 +290,6 @@ void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
 static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
 {
 	struct wr_queue *queue = &outlet->connection->queue;
-	struct wr_slot slot;
 
 	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (end.c). */
 	while (!has_finished(outlet)) {
@@ -300,8 +299,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 			return wr_fail(WEIR_E_TIMEOUT, "outlet: no message came in time");
 	}
 	wr_queue_close_front(queue, 1);
-	wr_queue_take(queue, &slot);
-	*out = slot.message;
+	wr_queue_take(queue, out);
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;

@@ -73,7 +73,7 @@ static size_t queue_discard(struct wr_queue *queue)
 	size_t n = (size_t)(tail - head);
 
 	for (; head != tail; head++)
-		weir_message_unref(wr_queue_slot(queue, head)->message);
+		weir_message_unref(*wr_queue_slot(queue, head));
 	queue->tail_seen = tail;
 	wr_store_relaxed(&queue->front_end, tail);
 	wr_store_release(&queue->head, tail);
@@ -115,7 +115,7 @@ static struct weir_message *queue_take_oldest(struct wr_queue *queue)
 	wr_queue_lock(queue);
 	head = wr_read(&queue->head);
 	if (wr_queue_newest_tail(queue) != head) {
-		message = wr_queue_slot(queue, head)->message;
+		message = *wr_queue_slot(queue, head);
 		if (wr_read(&queue->front_end) == head)
 			wr_store_relaxed(&queue->front_end, head + 1);
 		wr_store_release(&queue->head, head + 1);
@@ -148,7 +148,7 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 {
 	uint64_t head = wr_read(&queue->head), front_end = wr_read(&queue->front_end),
 		 tail = wr_read(&queue->tail);
-	struct weir_message *oldest = wr_queue_slot(queue, front_end)->message;
+	struct weir_message *oldest = *wr_queue_slot(queue, front_end);
 
 	if (front_end - head < tail - front_end) {
 		for (uint64_t i = front_end; i != head; i--)
@@ -164,7 +164,7 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 }
 
 /* Returns the evicted message or NULL. */
-static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct weir_message *message)
 {
 	struct weir_message *evicted = NULL;
 	uint64_t tail;
@@ -174,7 +174,7 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->front_end))
 		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail); /* evicting may have moved it */
-	*wr_queue_slot(queue, tail) = filled;
+	*wr_queue_slot(queue, tail) = message;
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);
@@ -183,9 +183,9 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 	return evicted;
 }
 
-enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled)
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_message *message)
 {
-	struct weir_message *evicted = queue_push_evicting(queue, filled);
+	struct weir_message *evicted = queue_push_evicting(queue, message);
 
 	if (evicted)
 		weir_message_unref(evicted);
@@ -197,7 +197,7 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 {
 	*left = NULL;
 	if (wr_queue_evicts(queue)) {
-		*left = queue_push_evicting(queue, (struct wr_slot){.message = message});
+		*left = queue_push_evicting(queue, message);
 		return WR_PUSHED;
 	}
 	if (queue->policy == WEIR_POLICY_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
@@ -253,9 +253,9 @@ size_t wr_queue_front(struct wr_queue *queue)
 	return (size_t)(front_end - head);
 }
 
-struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i)
+struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i)
 {
-	struct wr_slot found;
+	struct weir_message *found;
 
 	wr_queue_lock(queue);
 	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);

@@ -15,9 +15,6 @@
 #define WR_CAPACITY_MAX 65536u
 
 struct weir_message;
-struct wr_slot {
-	struct weir_message *message;
-};
 
 /*
  * The sender's fields and the receiver's are on different cache lines, provided that the queue is aligned to
@@ -26,7 +23,7 @@ struct wr_slot {
 struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
-	struct wr_slot *slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
+	struct weir_message **slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
 	char apart[40];
 
 	_Atomic uint64_t tail; /* sender: end of the pushed messages */
@@ -84,9 +81,9 @@ size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
-struct wr_slot wr_queue_at(struct wr_queue *queue, size_t i); /* i-th message of the front */
+struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i); /* i-th message of the front */
 /* Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. */
-static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out);
+static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out);
 /* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
 size_t wr_queue_drop(struct wr_queue *queue);
 /* After the run, when no other thread uses the queue: unrefs the rest and counts it as abandoned. */
@@ -96,7 +93,7 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
 /* --- inline, since every review and tick calls it; queue.c explains the memory orders --- */
 
-enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct wr_slot filled);
+enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_message *message);
 enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message);
 
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
@@ -116,7 +113,7 @@ static inline void wr_queue_unlock(struct wr_queue *queue)
 		wr_mutex_unlock(&queue->lock);
 }
 
-static inline struct wr_slot *wr_queue_slot(const struct wr_queue *queue, uint64_t position)
+static inline struct weir_message **wr_queue_slot(const struct wr_queue *queue, uint64_t position)
 {
 	return &queue->slots[position & queue->mask];
 }
@@ -133,14 +130,13 @@ static inline size_t wr_queue_newest_room(struct wr_queue *queue, uint64_t tail)
 
 static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message)
 {
-	struct wr_slot filled = {.message = message};
 	uint64_t tail = wr_read(&queue->tail);
 
 	if (wr_queue_evicts(queue))
-		return wr_queue_push_evicting(queue, filled);
+		return wr_queue_push_evicting(queue, message);
 	if (tail - queue->head_seen >= queue->capacity && wr_queue_newest_room(queue, tail) == 0)
 		return wr_queue_push_full(queue, message);
-	*wr_queue_slot(queue, tail) = filled;
+	*wr_queue_slot(queue, tail) = message;
 	wr_store_release(&queue->tail, tail + 1);
 	wr_count(&queue->counters.pushed, 1);
 	return WR_PUSHED;
@@ -189,7 +185,7 @@ static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 	wr_queue_unlock(queue);
 }
 
-static inline size_t wr_queue_take(struct wr_queue *queue, struct wr_slot *out)
+static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out)
 {
 	uint64_t head, front_end;
 	size_t n;

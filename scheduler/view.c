@@ -213,7 +213,7 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 		struct wr_queue *queue = &port->connections[k]->queue;
 		size_t front = wr_queue_front(queue);
 		if (i < front)
-			return wr_queue_at(queue, i).message;
+			return wr_queue_at(queue, i);
 		i -= front;
 	}
 	return NULL;

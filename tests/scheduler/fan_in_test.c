@@ -51,12 +51,12 @@ static void send(void *arg)
 
 static void take(struct world *world, uint32_t place)
 {
-	struct wr_slot taken[MESSAGES + 1];
+	weir_message *taken[MESSAGES + 1];
 	size_t n = wr_queue_take(&world->connections[place]->queue, taken);
 
 	for (size_t i = 0; i < n; i++) {
-		note(world, number_of(taken[i].message) == ++world->received[place], "out of order");
-		weir_message_unref(taken[i].message);
+		note(world, number_of(taken[i]) == ++world->received[place], "out of order");
+		weir_message_unref(taken[i]);
 	}
 }
 

@@ -69,15 +69,15 @@ void push_all(struct rig *rig, uint64_t from, uint64_t to)
 
 void assert_taken(struct rig *rig, uint64_t from, uint64_t to)
 {
-	struct wr_slot taken[64];
+	weir_message *taken[64];
 	size_t n;
 
 	assert_true(wr_queue_front(rig->queue) <= 64);
 	n = wr_queue_take(rig->queue, taken);
 	assert_int_equal(n, to - from + 1);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(number_of(taken[i].message), from + i);
-		weir_message_unref(taken[i].message);
+		assert_int_equal(number_of(taken[i]), from + i);
+		weir_message_unref(taken[i]);
 	}
 }
 

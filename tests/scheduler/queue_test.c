@@ -19,7 +19,7 @@ static void c04_what_is_pushed_waits_in_the_inbox(void **state)
 	assert_int_equal(wr_queue_count(queue), 3);
 	assert_int_equal(wr_queue_inbox(queue), 1);
 	assert_int_equal(wr_queue_front(queue), 2);
-	assert_int_equal(number_of(wr_queue_at(queue, 1).message), 2);
+	assert_int_equal(number_of(wr_queue_at(queue, 1)), 2);
 	assert_taken(rig, 1, 2);
 }
 
@@ -155,7 +155,7 @@ static void c04_pop_never_evicts_the_front(void **state)
 		wr_queue_close_front(queue, front);
 		push_all(rig, 7, 8);
 		assert_int_equal(wr_queue_count(queue), 6);
-		assert_int_equal(number_of(wr_queue_at(queue, front - 1).message), front);
+		assert_int_equal(number_of(wr_queue_at(queue, front - 1)), front);
 		assert_taken(rig, 1, front);
 		wr_queue_close_front(queue, EVERYTHING);
 		assert_taken(rig, front + 3, 8);
@@ -422,7 +422,7 @@ static void send(void *arg)
 /* Takes until closed and empty; asserts increasing numbers. Returns the last one. */
 static uint64_t receive(struct rig *rig)
 {
-	struct wr_slot taken[8];
+	weir_message *taken[8];
 	uint64_t last = 0;
 	bool more = true;
 
@@ -433,9 +433,9 @@ static uint64_t receive(struct rig *rig)
 		wr_queue_close_front(rig->queue, 1 + last % COUNT(taken));
 		more = !closed || wr_queue_front(rig->queue);
 		for (size_t i = 0, n = wr_queue_take(rig->queue, taken); i < n; i++) {
-			assert_true(number_of(taken[i].message) > last);
-			last = number_of(taken[i].message);
-			weir_message_unref(taken[i].message);
+			assert_true(number_of(taken[i]) > last);
+			last = number_of(taken[i]);
+			weir_message_unref(taken[i]);
 		}
 	}
 	return last;

@@ -68,25 +68,24 @@ static size_t count(struct world *world)
 static uint64_t tick(struct world *world)
 {
 	struct wr_queue *queue = world->rig.queue;
-	struct wr_slot taken[8];
+	weir_message *taken[8];
 	struct weir_message *first = NULL;
 	size_t n;
 
 	wr_queue_close_front(queue, 1 + wr_random_below(wr_sim_random(world->sim), world->capacity));
 	if (wr_queue_front(queue) > 0)
-		first = wr_queue_at(queue, 0).message;
+		first = wr_queue_at(queue, 0);
 	wr_thread_yield();
 	count(world);
 	n = wr_queue_take(queue, taken);
-	note(world, n == 0 || taken[0].message == first, "not what was looked at");
+	note(world, n == 0 || taken[0] == first, "not what was looked at");
 	for (size_t i = 0; i < n; i++) {
-		bool next = world->policy == WEIR_POLICY_BLOCK
-				    ? number_of(taken[i].message) == world->last + 1
-				    : number_of(taken[i].message) > world->last;
+		bool next = world->policy == WEIR_POLICY_BLOCK ? number_of(taken[i]) == world->last + 1
+							       : number_of(taken[i]) > world->last;
 
 		note(world, next, "out of order");
-		world->last = number_of(taken[i].message);
-		weir_message_unref(taken[i].message);
+		world->last = number_of(taken[i]);
+		weir_message_unref(taken[i]);
 	}
 	return n;
 }
