@@ -310,11 +310,11 @@ static inline uint32_t entity_front_checks(weir_entity *entity)
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
-__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t looks, struct sum *sum)
+__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t checks, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
-	if (looks & WR_CHECK_GATES && ask_gates(view, sum))
+	if (checks & WR_CHECK_GATES && ask_gates(view, sum))
 		return ask_beside_gates(view, sum);
 	return ask_phase(view, entity->gathering_count, entity->condition_count, sum);
 }
@@ -327,9 +327,9 @@ __attribute__((noinline)) static bool repeats_past_time(const weir_view *view, i
 {
 	weir_entity *entity = view->entity;
 	bool past = at <= weir_view_now(view);
-	bool again = past && at == entity->past && entity->context.tick == entity->past_tick;
+	bool again = past && at == entity->past_time && entity->context.tick == entity->past_tick;
 
-	entity->past = past ? at : INT64_MAX;
+	entity->past_time = past ? at : INT64_MAX;
 	entity->past_tick = entity->context.tick;
 	return again;
 }
@@ -339,7 +339,7 @@ static inline bool time_repeats(const weir_view *view, int64_t at)
 {
 	if (at != INT64_MAX)
 		return repeats_past_time(view, at);
-	view->entity->past = INT64_MAX;
+	view->entity->past_time = INT64_MAX;
 	return false;
 }
 
@@ -441,7 +441,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity};
-	uint32_t looks;
+	uint32_t checks;
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
@@ -462,13 +462,13 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (sum.rank != RANK_READY)
 		return publish_verdict(&view, WR_WAIT, &sum);
 	entity_close_fronts(entity);
-	looks = entity_front_checks(entity);
-	if (looks && !ask_fronts(&view, looks, &sum))
+	checks = entity_front_checks(entity);
+	if (checks && !ask_fronts(&view, checks, &sum))
 		return publish_verdict(&view, WR_NEVER, &sum);
-	if (looks && sum.rank != RANK_READY)
+	if (checks && sum.rank != RANK_READY)
 		return publish_verdict(&view, WR_WAIT, &sum);
 	if (entity->timed)
-		entity->began = weir_view_now(&view);
+		entity->ready_at = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;
 	return WR_READY;
 }

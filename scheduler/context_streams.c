@@ -119,7 +119,6 @@ static weir_status begin_current(weir_entity *entity)
 {
 	struct wr_entity_stream *current = &entity->streams.items[entity->streams.current - 1];
 	weir_fence before = entity->streams.last_end;
-
 	weir_status status = WEIR_OK;
 
 	if (entity->streams.current_ordered)

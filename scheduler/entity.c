@@ -105,7 +105,7 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	entity->graph = graph;
 	entity->plan = plan;
 	entity->context.entity = entity;
-	entity->selects = graph->plan->devices > 1;
+	entity->selects_device = graph->plan->devices > 1;
 	entity->compute = plan->kind->compute;
 	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
 	if (!entity->operator_state)
@@ -337,7 +337,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
-	entity->past = INT64_MAX;
+	entity->past_time = INT64_MAX;
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;

@@ -29,9 +29,9 @@ enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
 enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
 
 /*
- * What a review looks into after it closed the fronts. FENCED: in this run a message with fences was sent to
- * a gated port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an
- * entity with neither costs one load.
+ * What a review asks after it closed the fronts. GATES: in this run a message with fences was sent to a gated
+ * port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an entity with
+ * neither costs one load.
  */
 enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2 };
 
@@ -141,7 +141,7 @@ struct weir_entity {
 	int gate_signal;                /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                     /* owner: has_content, or asked a gate in this run */
 	bool fast_last_tick;            /* owner: gated, and so fast that waking others can wait */
-	bool selects;                   /* several devices: wr_entity_enter has work to do */
+	bool selects_device;            /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler; /* its run accepts or refuses pokes; NULL: none */
@@ -161,9 +161,9 @@ struct weir_entity {
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
-	int64_t past;       /* past time that the last review named; INT64_MAX: none */
+	int64_t past_time;  /* past time that the last review named; INT64_MAX: none */
 	uint64_t past_tick; /* context.tick at that review */
-	int64_t began;      /* `timed`: the time of the review that returned READY */
+	int64_t ready_at;   /* `timed`: the time of the review that returned READY */
 	size_t timer_place; /* loop thread: 1 + index in the heap; 0: not in it */
 	int64_t timer_due;  /* loop thread */
 };
@@ -209,24 +209,20 @@ size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fro
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
 
-/* The parts of a tick that belong to the graph; scheduler/tick.c calls them in order. Thread: owner. */
-void wr_entity_unref_inputs(weir_entity *entity);  /* unrefs the messages that the tick took */
-void wr_context_unref_made(weir_context *context); /* unrefs the messages it made, after fencing */
-void wr_entity_select_device(weir_entity *entity); /* makes its device the thread's current one */
-/* Records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call it again. */
-weir_status wr_entity_fence_tick(weir_entity *entity);
-/* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
-weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
+/* --- the messages of a tick; Thread: owner --- */
+
+void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
+void wr_entity_unref_inputs(weir_entity *entity);  /* the same, and those to what it took */
 /*
- * Ends a tick whose messages are not delivered: fences, then discards and releases. Fails with WEIR_E_NOMEM
- * if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
+ * Ends a tick without delivery: fences the streams, then drops all messages of the tick. Fails with
+ * WEIR_E_NOMEM if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
  */
 weir_status wr_entity_drop_tick(weir_entity *entity);
 
 /* Call before each call of its operator: CUDA calls of the operator then go to the entity's device. */
 static inline void wr_entity_enter(weir_entity *entity)
 {
-	if (entity->selects)
+	if (entity->selects_device)
 		wr_entity_select_device(entity);
 }
 

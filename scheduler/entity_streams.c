@@ -18,6 +18,8 @@
 #include "scheduler/graph.h"
 #include "trace/trace.h"
 
+#define NO_STREAM SIZE_MAX
+
 static weir_status make_room_for_stream(struct wr_entity_streams *streams)
 {
 	return wr_grow(&streams->items, &streams->room, streams->count + 1, sizeof *streams->items);
@@ -34,13 +36,13 @@ static size_t streams_add(struct wr_entity_streams *streams, weir_stream *stream
 	return streams->count++;
 }
 
-void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool carried)
+void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
 	streams->current = index + 1;
 	streams->for_run = for_run;
-	streams->emits_carry = carried;
+	streams->emits_carry = emits_carry;
 	entity->current_stream = streams->items[index].stream;
 }
 

@@ -13,8 +13,6 @@
 
 struct wr_trace;
 
-#define NO_STREAM SIZE_MAX
-
 struct wr_entity_stream {
 	weir_stream *stream;
 	uint64_t shared_id; /* share: another owner's id that last led to it; 0: none */
@@ -24,6 +22,7 @@ struct wr_entity_stream {
 	weir_fence last;    /* later work on the stream is not fenced yet */
 };
 
+/* Messages of this output carry items[index]. */
 struct wr_output_stream {
 	size_t output, index;
 };
@@ -31,18 +30,20 @@ struct wr_output_stream {
 struct wr_entity_streams {
 	struct wr_entity_stream *items;
 	size_t count, room;
-	size_t named_count;    /* items[0..named) have a name in profilers */
+	size_t named_count;    /* items[0..named_count) have a name in profilers */
 	size_t current;        /* 1 + index of the current stream, entity->current_stream; 0: none yet */
 	size_t default_stream; /* 1 + index of the device's default stream; 0: not requested */
-	weir_fence last_end;   /* end of the last tick that had an current stream, on that stream */
+	weir_fence last_end;   /* end of the last tick that had a current stream, on that stream */
 	bool for_run;          /* the current stream stays for the run; else for this tick only */
-	bool emits_carry;      /* emitted messages carry the current stream */
+	bool emits_carry;      /* emitted messages carry the current stream (T7) */
 	bool current_ordered;  /* in this tick: the current stream waits for `last_end` */
 	bool inputs_waited;    /* in this tick: some wr_input.waited is set */
 	struct wr_output_stream *sets; /* of this tick: weir_context_set_stream */
 	weir_status failure;           /* of a call that returns no status; the end of the tick returns it */
 	size_t set_count, set_room;
 };
+
+/* --- taking: *out is an index into items --- */
 
 /*
  * Takes the entity's current stream from its pool, or the default stream of its device if the plan says so.
@@ -54,19 +55,32 @@ weir_status wr_entity_take_stream(weir_entity *entity);
  * WEIR_E_UNSUPPORTED.
  */
 weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out);
-weir_status wr_entity_default_stream(weir_entity *entity, size_t *out); /* the default stream of its device */
+/* Its device's default stream, made at the first call. */
+weir_status wr_entity_default_stream(weir_entity *entity, size_t *out);
 /*
  * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
  * without a text, if the id was recycled.
  */
 weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
 /* Makes items[index] the current stream, of this tick or for the run. */
-void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool carried);
+void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry);
+
+/* --- fencing --- */
+
 /* Records a fence for others to wait for; the end of the tick still fences the same work. */
-weir_status wr_entity_stream_record(struct wr_entity_stream *own, weir_fence *out);
+weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out);
+/*
+ * The end of a tick: records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call
+ * it again.
+ */
+weir_status wr_entity_fence_tick(weir_entity *entity);
+/* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
+weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
+
 /* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_streams_idle(weir_entity *entity);
 void wr_entity_close_streams(weir_entity *entity);
+void wr_entity_select_device(weir_entity *entity); /* makes its device the thread's current one */
 /* Names to the trace the streams that the entity took since the last call. */
 void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
 

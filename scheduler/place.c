@@ -118,52 +118,54 @@ static void resources_forget(weir_graph *graph)
 
 /* --- the system --- */
 
-struct place_call {
+/* A function that runs in the graph's simulated world, if it has one, with what it takes and gives. */
+struct world_call {
 	weir_graph *graph;
-	struct wr_system_options options;
+	struct wr_system_options options; /* create_system_in_world */
+	int device;                       /* open_stream_in_world */
+	weir_stream **stream;             /* likewise */
 	weir_status status;
 };
 
-static void create_system_inside(void *arg)
+static void create_system_in_world(void *arg)
 {
-	struct place_call *place_call = arg;
+	struct world_call *call = arg;
+	weir_graph *graph = call->graph;
 
-	weir_graph *graph = place_call->graph;
-
-	place_call->status = wr_system_create(&graph->system, &place_call->options);
-	if (place_call->status)
+	call->status = wr_system_create(&graph->system, &call->options);
+	if (call->status)
 		return;
-	place_call->status = resources_make(graph);
-	if (!place_call->status)
+	call->status = resources_make(graph);
+	if (!call->status)
 		return;
 	resources_forget(graph);
 	(void)wr_system_destroy(graph->system); /* nothing ran on it; the last error is set already */
 	graph->system = NULL;
 }
 
-static void destroy_system_inside(void *arg)
+static void destroy_system_in_world(void *arg)
 {
-	struct place_call *place_call = arg;
+	struct world_call *call = arg;
 
-	wr_system_run_deferred_frees(place_call->graph->system, true);
-	place_call->status = wr_system_destroy(place_call->graph->system);
+	wr_system_run_deferred_frees(call->graph->system, true);
+	call->status = wr_system_destroy(call->graph->system);
 }
 
-static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struct place_call *place_call)
+static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struct world_call *call)
 {
 	weir_status status = WEIR_OK;
 
 	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, fn, place_call);
+		status = wr_sim_call(graph->world, fn, call);
 	else
-		fn(place_call);
-	return status ? status : place_call->status;
+		fn(call);
+	return status ? status : call->status;
 }
 
 /* Tries again to fence what entities kept for want of memory. */
-static void fence_pending_inside(void *arg)
+static void fence_pending_in_world(void *arg)
 {
-	weir_graph *graph = ((struct place_call *)arg)->graph;
+	weir_graph *graph = ((struct world_call *)arg)->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (graph->entities[i].fences_pending &&
@@ -175,11 +177,11 @@ static void fence_pending_inside(void *arg)
  * Drops all messages and streams that the graph itself holds. Payloads that the device still uses go to the
  * deferred-free list.
  */
-static void drop_all_held(weir_graph *graph)
+static void drop_messages_and_streams(weir_graph *graph)
 {
-	struct place_call place_call = {.graph = graph};
+	struct world_call call = {.graph = graph};
 
-	call_in_world(graph, fence_pending_inside, &place_call);
+	call_in_world(graph, fence_pending_in_world, &call);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
 	for (size_t i = 0; i < graph->finisher_count; i++)
@@ -190,12 +192,12 @@ static void drop_all_held(weir_graph *graph)
 
 weir_status wr_graph_destroy_system(weir_graph *graph)
 {
-	struct place_call place_call = {.graph = graph};
+	struct world_call call = {.graph = graph};
 	weir_status status = WEIR_OK;
 
 	if (graph->system) {
-		drop_all_held(graph);
-		status = call_in_world(graph, destroy_system_inside, &place_call);
+		drop_messages_and_streams(graph);
+		status = call_in_world(graph, destroy_system_in_world, &call);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
 		resources_forget(graph);
@@ -215,9 +217,9 @@ enum { SIM_STEPS = 1000 };
  * Simulated time stands still between runs, so payloads in use by the simulated device would stay for ever:
  * this lets some simulated time pass.
  */
-static void run_deferred_frees_inside(void *arg)
+static void run_deferred_frees_in_world(void *arg)
 {
-	weir_graph *graph = ((struct place_call *)arg)->graph;
+	weir_graph *graph = ((struct world_call *)arg)->graph;
 
 	wr_system_run_deferred_frees(graph->system, true);
 	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
@@ -230,15 +232,15 @@ static void run_deferred_frees_inside(void *arg)
  * Payloads are in the system's memory, so the system must not be replaced while the program holds messages or
  * the device uses them. Fails: WEIR_E_BUSY.
  */
-static weir_status check_none_held(weir_graph *graph)
+static weir_status check_no_messages(weir_graph *graph)
 {
-	struct place_call place_call = {.graph = graph};
+	struct world_call call = {.graph = graph};
 	uint64_t held;
 
 	if (!graph->system)
 		return WEIR_OK;
-	drop_all_held(graph);
-	call_in_world(graph, run_deferred_frees_inside, &place_call);
+	drop_messages_and_streams(graph);
+	call_in_world(graph, run_deferred_frees_in_world, &call);
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
@@ -254,7 +256,7 @@ weir_status wr_graph_check_released(weir_graph *graph)
 
 	if (!graph->pool)
 		return WEIR_OK; /* half built: there was no message yet */
-	drop_all_held(graph);
+	drop_messages_and_streams(graph);
 	if (graph->leaks)
 		return WEIR_OK;
 	deferred = graph->system ? wr_system_deferred_frees(graph->system) : 0;
@@ -290,7 +292,7 @@ static bool can_keep_system(const weir_graph *graph, const char *backend)
 
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
 {
-	struct place_call place_call = {
+	struct world_call call = {
 		.graph = graph,
 		.options = {.backend = backend, .seed = seed, .devices = graph->plan->devices},
 	};
@@ -299,15 +301,15 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 
 	if (!simulated && can_keep_system(graph, backend))
 		return WEIR_OK;
-	status = check_none_held(graph);
+	status = check_no_messages(graph);
 	if (!status)
 		status = wr_graph_destroy_system(graph);
 	if (!status && simulated)
 		status = make_sim_world(graph, seed);
 	if (status)
 		return status;
-	place_call.options.sim = graph->world;
-	status = call_in_world(graph, create_system_inside, &place_call);
+	call.options.sim = graph->world;
+	status = call_in_world(graph, create_system_in_world, &call);
 	if (status)
 		return status;
 	wr_free(graph->backend);
@@ -366,25 +368,17 @@ weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, 
 
 /* --- a stream for the program --- */
 
-struct open_call {
-	weir_graph *graph;
-	int device;
-	weir_stream **out;
-	weir_status status;
-};
-
-static void open_stream_inside(void *arg)
+static void open_stream_in_world(void *arg)
 {
-	struct open_call *open_call = arg;
-	const struct wr_stream_spec spec = {.device = open_call->device};
+	struct world_call *call = arg;
+	const struct wr_stream_spec spec = {.device = call->device};
 
-	open_call->status = wr_stream_open(open_call->graph->system, &spec, "the program", open_call->out);
+	call->status = wr_stream_open(call->graph->system, &spec, "the program", call->stream);
 }
 
 weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **out)
 {
-	struct open_call open_call = {graph, device, out, WEIR_OK};
-	weir_status status = WEIR_OK;
+	struct world_call call = {.graph = graph, .device = device, .stream = out};
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "weir_graph_add_stream must not be called on a worker: "
@@ -392,9 +386,5 @@ weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **o
 	if (!graph->system)
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
 			       graph->plan->name);
-	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, open_stream_inside, &open_call);
-	else
-		open_stream_inside(&open_call);
-	return status ? status : open_call.status;
+	return call_in_world(graph, open_stream_in_world, &call);
 }

@@ -59,8 +59,8 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
  */
 size_t wr_queue_snapshot(const struct wr_queue *queue)
 {
-	struct wr_queue *own = (struct wr_queue *)queue;
-	uint64_t head = wr_load_acquire(&own->head), filled = wr_load_acquire(&own->tail) - head;
+	struct wr_queue *self = (struct wr_queue *)queue;
+	uint64_t head = wr_load_acquire(&self->head), filled = wr_load_acquire(&self->tail) - head;
 	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
 
 	return filled < most ? (size_t)filled : most; /* messages may pass between the two loads */

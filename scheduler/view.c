@@ -9,18 +9,18 @@
 
 int64_t weir_view_now(const weir_view *view)
 {
-	weir_view *own = (weir_view *)view; /* the clock is read once per review, on demand (C3) */
+	weir_view *self = (weir_view *)view; /* the clock is read once per review, on demand (C3) */
 
-	if (!own->has_now) {
-		own->now = wr_now();
-		own->has_now = true;
+	if (!self->has_now) {
+		self->now = wr_now();
+		self->has_now = true;
 	}
-	return own->now;
+	return self->now;
 }
 
 int64_t weir_view_began(const weir_view *view)
 {
-	return view->condition->plan->kind->flags & WEIR_CONDITION_TIMELESS ? 0 : view->entity->began;
+	return view->condition->plan->kind->flags & WEIR_CONDITION_TIMELESS ? 0 : view->entity->ready_at;
 }
 
 int64_t weir_view_started(const weir_view *view)
