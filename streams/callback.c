@@ -441,8 +441,9 @@ weir_status wr_signal_arm_kick(weir_stream *stream)
 
 	if (!waker || stream->kick_value == fence.value)
 		return WEIR_OK;
-	place_claim(&system->signals, &request, waker, &dropped);
-	status = arm_on_signal_stream(system, waker, &request, &token);
+	status = place_claim(&system->signals, &request, waker, &dropped);
+	if (!status)
+		status = arm_on_signal_stream(system, waker, &request, &token);
 	if (!status)
 		stream->kick_value = fence.value;
 	return status;

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "streams/device.h"
 #include "streams/signal.h"
@@ -146,15 +147,6 @@ static weir_status check_flags(struct wr_system *system, const weir_fence *fence
 	return status;
 }
 
-static void inbox_push(struct wr_poller *poller, struct wr_signal *signal)
-{
-	struct wr_signal *head = wr_load(&poller->inbox);
-
-	do
-		signal->next = head;
-	while (!wr_cas(&poller->inbox, &head, signal));
-}
-
 /*
  * seq_cst, after the token was armed: either this sees the failure, or the thread that fails the system sees
  * the token. Either way the poller recycles the signal.
@@ -189,7 +181,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return status;
 	token = wr_load(&signal->token);
 	wr_fetch_add(&poller->armed, 1);
-	inbox_push(poller, signal); /* from here on it may fire and be reused */
+	wr_stack_push(&poller->inbox, signal, next); /* from here on it may fire and be reused */
 	wr_fetch_add(&poller->version, 1);
 	status = check_failed(system, signal, token);
 	if (!status)
@@ -358,7 +350,7 @@ static void inbox_empty(struct wr_poller *poller)
 		wr_token token = wr_load(&signal->token);
 
 		if ((wr_token_pending(token) || !poller_recycle(signal, token)) && !list_add(poller, signal))
-			inbox_push(poller, signal);
+			wr_stack_push(&poller->inbox, signal, next);
 		signal = next;
 	}
 }

@@ -6,6 +6,7 @@
  * them and destroys them after its streams.
  */
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "streams/device.h"
 #include "streams/system.h"
@@ -69,15 +70,6 @@ static weir_status pool_open_reserved(struct wr_stream_pool *pool)
 	return status;
 }
 
-static void system_own_pool(struct wr_system *system, struct wr_stream_pool *pool)
-{
-	struct wr_stream_pool *head = wr_load(&system->pools);
-
-	do
-		pool->next = head;
-	while (!wr_cas(&system->pools, &head, pool));
-}
-
 /* The system owns the pool even if opening its streams failed, since those that were opened refer to it. */
 weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stream_pool_spec *spec,
 				  struct wr_stream_pool **out)
@@ -89,7 +81,7 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
 		return WEIR_E_NOMEM;
 	pool->system = system;
 	pool->spec = *spec;
-	system_own_pool(system, pool);
+	wr_stack_push(&system->pools, pool, next);
 	if (spec->reserved)
 		status = pool_open_reserved(pool);
 	if (!status)
@@ -121,15 +113,6 @@ void *wr_partition_native(const struct wr_partition *partition)
 	return partition ? partition->native : NULL;
 }
 
-static void system_own_partition(struct wr_system *system, struct wr_partition *partition)
-{
-	struct wr_partition *head = wr_load(&system->partitions);
-
-	do
-		partition->next = head;
-	while (!wr_cas(&system->partitions, &head, partition));
-}
-
 /* Allocated before the backend is called, so that no partition is lost for lack of memory. */
 static bool make_handles(struct wr_partition **out, size_t count)
 {
@@ -155,7 +138,7 @@ static void partitions_return(struct wr_system *system, struct wr_partition **ha
 		handles[i]->native = natives[i];
 		out[i] = natives[i] ? handles[i] : NULL;
 		if (natives[i])
-			system_own_partition(system, handles[i]);
+			wr_stack_push(&system->partitions, handles[i], next);
 		else
 			wr_free(handles[i]);
 	}

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "streams/device.h"
 #include "streams/system.h"
@@ -32,12 +33,9 @@ const char *wr_signal_text(int kind)
 static void push_fired(struct wr_signal *signal, struct wr_waker *waker)
 {
 	struct wr_signals *signals = &signal->system->signals;
-	struct wr_signal *head = wr_load(&signals->fired);
 
 	wr_fetch_sub(&signals->pending, 1);
-	do
-		signal->next = head;
-	while (!wr_cas(&signals->fired, &head, signal));
+	wr_stack_push(&signals->fired, signal, next);
 	waker->kick(waker); /* after the push the signal may already be reused */
 }
 

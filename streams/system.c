@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "streams/device.h"
 #include "streams/failure.h"
@@ -141,11 +142,7 @@ static void drain_and_free(void *arg)
 
 static weir_status system_abandon(struct wr_system *system)
 {
-	struct wr_system *head = wr_load(&abandoned);
-
-	do
-		system->abandoned = head;
-	while (!wr_cas(&abandoned, &head, system));
+	wr_stack_push(&abandoned, system, abandoned);
 	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone",
 		       system->where);
 }

@@ -213,7 +213,7 @@ static void signal_decide(struct wr_signal *signal, struct lost_search *search, 
 	const char *producer = wr_fence_producer(signal->system, fence, NULL);
 	bool was_probed = signal->probe_token == token, past = stream_went_past(signal, token);
 
-	if (!wr_token_outstanding(token) || search->lost)
+	if (!wr_token_outstanding(token))
 		return;
 	search->lost = past;
 	if (past)
@@ -227,10 +227,13 @@ static void signal_find_lost(struct wr_signal *signal, void *arg)
 	struct lost_search *search = arg;
 	struct wr_system *system = signal->system;
 	wr_token token = wr_load(&signal->token);
+	weir_fence *fences = NULL;
 	size_t n;
-	weir_fence *fences =
-		token && wr_token_outstanding(token) ? copy_fences(signal, search->now, &n) : NULL;
 
+	if (search->lost)
+		return; /* last_error names it: no further call may set another text */
+	if (token && wr_token_outstanding(token))
+		fences = copy_fences(signal, search->now, &n);
 	if (!fences)
 		return;
 	if (!fences_complete(system, fences, n))

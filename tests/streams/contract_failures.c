@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "streams/memory.h"
+#include "streams/signal.h"
 #include "contract.h"
 
 #define MS     1000000
@@ -142,6 +144,42 @@ RIG_BODY(f12_a_callback_that_does_not_come_is_found)
 	assert_int_equal(rig->waker.poked[1], 1);
 }
 
+static void *refused_event;
+
+static weir_status record_unless_refused(void *self, int device, void *stream, void *event)
+{
+	return event == refused_event ? wr_fail(WEIR_E_FAILED, "refused")
+				      : wr_backend_sim.record(self, device, stream, event);
+}
+
+static void refuse_records_of_the_first(struct wr_signal *signal, void *arg)
+{
+	(void)arg;
+	if (wr_load(&signal->token) && signal->entity == 1)
+		refused_event = signal->signal_stream->event;
+}
+
+/* The signal of 'b' is examined before that of 'a'. */
+RIG_BODY(f12_a_lost_callback_is_named_whatever_fails_after_it)
+{
+	struct wr_sim_knobs knobs = {.lost = 1000};
+	struct wr_backend refusing = wr_backend_sim;
+	int64_t next;
+
+	if (!rig_is("sim"))
+		return;
+	refusing.record = record_unless_refused;
+	wr_system_set_knobs(rig->system, &knobs);
+	rig_arm(rig, 1, rig_record(rig->a));
+	rig_arm(rig, 2, rig_record(rig->b));
+	wr_signals_each(rig->system, refuse_records_of_the_first, NULL);
+	rig->system->backend = &refusing;
+	while (!wr_system_watch(rig->system, wr_now(), &next))
+		wr_thread_sleep(next - wr_now());
+	rig->system->backend = &wr_backend_sim;
+	assert_non_null(strstr(wr_system_failure(rig->system), "callback lost: the work of 'b'"));
+}
+
 RIG_BODY(f13_a_slow_callback_is_not_lost)
 {
 	struct wr_sim_knobs knobs = {.call_min = 900 * MS, .call_max = 900 * MS};
@@ -260,6 +298,7 @@ RIG_BODY(e4_hung_work_is_abandoned_and_left_alone)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(f12_a_callback_that_does_not_come_is_found),
+	cmocka_unit_test(f12_a_lost_callback_is_named_whatever_fails_after_it),
 	cmocka_unit_test(f13_a_slow_callback_is_not_lost),
 	cmocka_unit_test(f13_f36_a_late_callback_is_not_lost_and_its_entity_is_poked),
 	cmocka_unit_test(f12_an_inline_callback_that_does_not_come_is_found_by_later_work),
