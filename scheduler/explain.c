@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "base/words.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "scheduler/ask.h"
 
 /* "1 fence pending, oldest 1.2 ms, producer blur" */

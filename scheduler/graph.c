@@ -11,6 +11,8 @@
 #include "base/status.h"
 #include "graphs/description.h"
 #include "scheduler/finisher.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
 
 size_t wr_graph_count_all(const weir_graph *graph)
 {

@@ -17,6 +17,10 @@
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
 enum { LOOKS = 3 }; /* looks again before an entity counts as parked without a reason */
@@ -81,14 +85,14 @@ static void blame_sender(const struct wr_standstill *standstill, struct wr_input
 static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 {
 	weir_outlet *outlet = connection->outlet;
-	bool shown;
+	bool readable;
 
 	if (!outlet || !outlet->finisher)
 		return WR_NO_ENTITY;
 	wr_mutex_lock(&outlet->lock);
-	shown = outlet->shown;
+	readable = outlet->readable;
 	wr_mutex_unlock(&outlet->lock);
-	return shown ? WR_NO_ENTITY : outlet->finisher->entity.id;
+	return readable ? WR_NO_ENTITY : outlet->finisher->entity.id;
 }
 
 static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output,
@@ -237,11 +241,11 @@ static bool leave_entity(weir_scheduler *scheduler, weir_entity *entity)
 	uint32_t running = WR_RUNNING;
 
 	if (wr_cas(&entity->state, &running, WR_IDLE)) {
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 		return true;
 	}
 	wr_exchange(&entity->state, WR_POKED); /* poked meanwhile: the entry takes over the reference */
-	wr_inject(scheduler, entity);
+	wr_ready_inject(scheduler, entity);
 	return false;
 }
 
@@ -255,7 +259,7 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 		collect_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
 		return leave_entity(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
-	wr_drop_live(scheduler);
+	wr_run_drop_live(scheduler);
 	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
 	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computing_since)))

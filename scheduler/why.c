@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "scheduler/inlet.h"
+#include "scheduler/run.h"
 #include "scheduler/standstill.h"
-#include "scheduler/world.h"
 
 enum { PRINTED_MOST = 8 }; /* root causes and circular waits */
 
@@ -235,7 +236,7 @@ weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
-	status = wr_in_world(scheduler, why_inside, &asking);
+	status = wr_world_call(scheduler, why_inside, &asking);
 	if (!status)
 		status = asking.text.status;
 	if (status)
@@ -266,5 +267,5 @@ void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void
 	struct explaining explaining = {scheduler, fn, arg};
 
 	if (!wr_worker_here(scheduler))
-		wr_in_world(scheduler, explain_inside, &explaining);
+		wr_world_call(scheduler, explain_inside, &explaining);
 }
