@@ -93,9 +93,19 @@ static void stop_kicks(struct wr_loop *loop)
 		wr_thread_yield();
 }
 
+static void loop_unwatch(struct wr_loop *loop)
+{
+	if (loop->event)
+		event_free(loop->event);
+	if (loop->own_base)
+		event_base_free(loop->own_base);
+	loop->event = NULL;
+	loop->own_base = NULL;
+}
+
 void wr_loop_close(struct wr_loop *loop)
 {
-	wr_loop_unwatch(loop);
+	loop_unwatch(loop);
 	stop_kicks(loop);
 	if (loop->blocked_by == &this_thread)
 		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
@@ -232,16 +242,6 @@ weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 	else if (event_add(loop->event, NULL))
 		return wr_fail(WEIR_E_IO, "event_base: libevent did not accept the loop's descriptor");
 	return WEIR_OK;
-}
-
-void wr_loop_unwatch(struct wr_loop *loop)
-{
-	if (loop->event)
-		event_free(loop->event);
-	if (loop->own_base)
-		event_base_free(loop->own_base);
-	loop->event = NULL;
-	loop->own_base = NULL;
 }
 
 void wr_loop_run(struct wr_loop *loop)

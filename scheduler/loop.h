@@ -54,7 +54,6 @@ weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*turn)(v
  * such base: does nothing. Thread: the base's. Fails: WEIR_E_IO.
  */
 weir_status wr_loop_activate(struct wr_loop *loop, bool on);
-void wr_loop_unwatch(struct wr_loop *loop); /* frees the event and a base of its own */
 /* Calls turn(arg) once and then whenever there is something to do, until wr_loop_break(). Thread: weir's own.
  */
 void wr_loop_run(struct wr_loop *loop);

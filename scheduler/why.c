@@ -25,11 +25,10 @@ static const struct wr_cause *followed_cause(const struct wr_standstill *s, size
 	return found;
 }
 
-static void print_queue(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+static void print_queue(const struct wr_cause *cause, struct wr_text *text)
 {
 	const struct wr_connection *connection = cause->connection;
 
-	(void)s;
 	if (cause->full) {
 		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to,
 			    cause->held, cause->wanted);
@@ -49,7 +48,7 @@ static void print_cause(const struct wr_standstill *s, const struct wr_cause *ca
 	const char *name = wr_graph_entity_at(s->graph, cause->entity)->plan->name;
 
 	if (cause->connection)
-		print_queue(s, cause, text);
+		print_queue(cause, text);
 	else
 		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
 			    cause->verdict);
@@ -168,7 +167,7 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {
 		wr_text_add(&detail, ": ");
-		print_queue(s, cause, &detail);
+		print_queue(cause, &detail);
 	}
 	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
 	   detail.status ? cause->detail : detail.text, arg);
