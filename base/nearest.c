@@ -67,7 +67,7 @@ static const struct {
 	{"CudaGreenContext", "green_context", NULL},
 	{"pin_cores", NULL, "pin the threads with taskset"},
 	{"pin_operator", NULL, "any worker runs any entity"},
-	{"stop_on_deadlock", NULL, "a deadlock always ends the run; \"deadlock_grace\": -1 keeps it open"},
+	{"stop_on_deadlock", NULL, "a deadlock ends the run, unless \"deadlock_grace\" is -1"},
 	{"check_recession_period_ms", NULL, "nothing is polled"},
 	{"queue_id", NULL, "an any-size port has one queue per connection"},
 };

@@ -11,33 +11,6 @@
 
 struct wr_fan_in;
 
-struct weir_inlet {
-	struct weir_inlet *next;
-	weir_graph *graph;
-	struct wr_connection *connection;
-	struct wr_mutex lock; /* makes all pushing threads one sender; guards what follows */
-	struct wr_cond changed;
-	bool open;                /* holds a live reference */
-	_Atomic unsigned waiting; /* threads that wait for room or will; written under the lock */
-};
-
-struct weir_outlet {
-	struct weir_outlet *next;
-	weir_graph *graph;
-	struct wr_connection *connection;
-	struct wr_mutex lock; /* guards the queue: a worker sends, any threads receive */
-	struct wr_cond changed;
-	struct wr_finisher *finisher; /* NULL: unfinished messages may be taken; owned by the graph */
-	size_t unfinished;            /* number of newest messages that the finisher still waits for */
-	bool holding;                 /* holds messages, hence a live reference */
-	bool ended;                   /* no run is active, or the sender is DONE */
-	bool begun;                   /* a run has begun; before that no end is reported */
-	bool shown;                   /* a take would not block; fd and fn have reported this */
-	int fd;                       /* eventfd: readable while `shown`; -1: not requested yet */
-	void (*fn)(void *arg);        /* called when `shown` begins, without the lock; NULL: none */
-	void *arg;
-};
-
 struct wr_connection {
 	struct wr_queue queue;
 	weir_entity *sender, *receiver; /* NULL: that end is an inlet or an outlet */

@@ -1,6 +1,6 @@
 /*
  * The caller's calls on a run: start, wait, turn, and its counters. In a simulated run they enter the
- * scheduler's world (world.h), since they wait on its fibers.
+ * scheduler's world (run.h), since they wait on its fibers.
  */
 #include <limits.h>
 #include <poll.h>
@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/world.h"
+#include "scheduler/run.h"
 
 struct call {
 	weir_scheduler *scheduler;
@@ -19,12 +18,12 @@ struct call {
 	weir_status status;
 };
 
-bool wr_driven_by_caller(const weir_scheduler *scheduler)
+bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
 {
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
-weir_status wr_check_call(weir_scheduler *scheduler, const char *what)
+weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
 {
 	if (scheduler->process != (int)getpid())
 		return wr_fail(WEIR_E_INVALID,
@@ -41,13 +40,13 @@ static void start_inside(void *arg)
 {
 	struct call *call = arg;
 
-	call->status = wr_start_run(call->scheduler);
+	call->status = wr_run_start(call->scheduler);
 }
 
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
 	struct call call = {.scheduler = scheduler};
-	weir_status status = wr_check_call(scheduler, "start");
+	weir_status status = wr_scheduler_check_call(scheduler, "start");
 
 	if (status)
 		return status;
@@ -56,7 +55,7 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	if (!wr_run_ended(scheduler))
 		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
 	else
-		status = wr_in_world(scheduler, start_inside, &call);
+		status = wr_world_call(scheduler, start_inside, &call);
 	wr_store(&scheduler->entering, false);
 	return status ? status : call.status;
 }
@@ -66,7 +65,7 @@ static weir_status drive_loop(weir_scheduler *scheduler, int64_t until)
 {
 	struct pollfd fd = {.fd = scheduler->loop.set, .events = POLLIN};
 
-	for (wr_turn(scheduler); !wr_run_ended(scheduler); wr_turn(scheduler)) {
+	for (wr_run_turn(scheduler); !wr_run_ended(scheduler); wr_run_turn(scheduler)) {
 		int64_t left = until == WR_FOREVER ? -1 : (until - wr_now() + 999999) / 1000000;
 		if (until != WR_FOREVER && left <= 0)
 			return WEIR_E_TIMEOUT;
@@ -84,11 +83,11 @@ static bool run_is_over(weir_scheduler *scheduler)
 	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->calling_ended));
 }
 
-weir_status wr_wait_for_end(weir_scheduler *scheduler, int64_t until)
+weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until)
 {
 	weir_status status = WEIR_OK;
 
-	if (wr_driven_by_caller(scheduler))
+	if (wr_scheduler_driven_by_caller(scheduler))
 		return drive_loop(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
 	while (!status && !run_is_over(scheduler))
@@ -103,7 +102,7 @@ static void wait_inside(void *arg)
 	struct call *call = arg;
 	int64_t until = call->timeout_ns < 0 ? WR_FOREVER : wr_time_add(wr_now(), call->timeout_ns);
 
-	call->status = wr_wait_for_end(call->scheduler, until);
+	call->status = wr_run_wait(call->scheduler, until);
 }
 
 /* Sets this thread's last error from the outcome. */
@@ -123,7 +122,7 @@ static weir_status fail_with_outcome(const weir_outcome *outcome)
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
 	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
-	weir_status status = wr_check_call(scheduler, "wait");
+	weir_status status = wr_scheduler_check_call(scheduler, "wait");
 
 	if (status)
 		return status;
@@ -131,7 +130,7 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
 	if (outcome && wr_struct_check("weir_outcome", outcome->size, 2 * sizeof(size_t)))
 		return WEIR_E_INVALID;
-	status = wr_in_world(scheduler, wait_inside, &call);
+	status = wr_world_call(scheduler, wait_inside, &call);
 	if (!status && call.status)
 		return wr_fail(call.status, "graph %s is still running", scheduler->graph->plan->name);
 	if (status)
@@ -160,10 +159,10 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	if (!scheduler->options.own_loop)
 		return wr_fail(WEIR_E_INVALID,
 			       "turn: the scheduler was created without own_loop and runs its own loop");
-	status = wr_check_call(scheduler, "turn");
+	status = wr_scheduler_check_call(scheduler, "turn");
 	if (status)
 		return status;
-	wr_turn(scheduler);
+	wr_run_turn(scheduler);
 	return WEIR_OK;
 }
 

@@ -18,17 +18,20 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "scheduler/finisher.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
 /* --- what a run leaves --- */
 
-void wr_release_leftovers(weir_scheduler *scheduler)
+void wr_run_release_leftovers(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 	wr_timers_clear(scheduler);
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
 		weir_entity *entity = wr_graph_entity_at(graph, i);
@@ -41,11 +44,11 @@ void wr_release_leftovers(weir_scheduler *scheduler)
 		entity->wait.fence_count = 0;
 		if (entity->wait.holds_live) {
 			entity->wait.holds_live = false;
-			wr_drop_live(scheduler);
+			wr_run_drop_live(scheduler);
 		}
 	}
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
-		wr_inlet_end(inlet);
+		weir_inlet_close(inlet);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, true);
 	if (graph->system)
@@ -343,7 +346,7 @@ static int64_t drain_time(const weir_scheduler *scheduler)
 }
 
 /* Waits for what the start functions have enqueued, as long as a drain may take. No worker runs yet. */
-void wr_stop_started(weir_scheduler *scheduler)
+void wr_operators_stop_started(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
@@ -367,7 +370,7 @@ static bool call_owed_stop(weir_entity *entity, int64_t until)
 	return true;
 }
 
-weir_status wr_stop_owed(weir_scheduler *scheduler)
+weir_status wr_operators_stop_owed(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
@@ -385,7 +388,7 @@ weir_status wr_stop_owed(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-void wr_stop_before_destroy(weir_scheduler *scheduler)
+void wr_operators_stop_before_destroy(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t waited = scheduler->timed_out ? drain_time(scheduler) : 0;
@@ -417,7 +420,7 @@ static uint64_t count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-void wr_finish_run(weir_scheduler *scheduler)
+void wr_run_end(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	weir_outcome outcome = {.size = sizeof outcome};

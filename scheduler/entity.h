@@ -175,6 +175,16 @@ struct weir_view {
 	bool has_now;
 };
 
+/* What keeps an entity from being READY. The strings are lent until the function that gets them returns. */
+struct wr_unmet {
+	const char *condition; /* "message_available on in", "gate on in", "in", "drain" */
+	const char *verdict, *detail;
+	const struct wr_plan_condition *plan; /* NULL: a gate, a port that lacks messages, a drain */
+	const struct wr_input *input;         /* the port that it names: one of these, or neither */
+	const struct wr_output *output;
+};
+typedef void wr_unmet_fn(const struct wr_unmet *unmet, void *arg);
+
 /*
  * Makes entity `id` of the plan in graph->entities and adds its name. wr_entity_finish takes a half-made one.
  */
@@ -193,8 +203,8 @@ weir_status wr_entity_reset(weir_entity *entity);
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
 /* Returns verdict.failed and sets the last error to its text. Thread: owner. */
 weir_status wr_entity_verdict_failure(const weir_entity *entity);
-/* Calls fn once per condition that is not READY, with its detail. Changes nothing. Thread: owner. */
-void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg);
+/* Calls fn once for each condition that is not READY. Changes nothing. Thread: owner. */
+void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void *arg);
 /*
  * Returns true if an unmet condition names neither a source nor a port, so that only the program can change
  * it. Gives its name and reason. Thread: owner.

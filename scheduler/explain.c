@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "base/words.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "scheduler/ask.h"
 
 /* "1 fence pending, oldest 1.2 ms, producer blur" */
@@ -41,8 +41,8 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
 }
 
-static void explain_verdict(weir_entity *entity, const char *name, bool in_flight, weir_explain_fn *fn,
-			    void *arg)
+/* Adds verdict and detail to what is unmet, and reports it. */
+static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
 {
 	const weir_verdict *verdict = &entity->verdict;
 	static const char *const words[] = {[WR_READY] = "READY",
@@ -50,45 +50,53 @@ static void explain_verdict(weir_entity *entity, const char *name, bool in_fligh
 					    [WR_NEVER] = "NEVER",
 					    [WR_SILENT] = "SILENT",
 					    [WR_MISUSED] = "MISUSED"};
-	const char *word = words[verdict->answer];
+	bool in_flight = unmet->plan && unmet->plan->kind == entity->graph->plan->in_flight.kind;
 	char detail[160];
 
+	unmet->verdict = words[verdict->answer];
+	unmet->detail = detail;
 	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
-		word = "WAIT_EVENT";
+		unmet->verdict = "WAIT_EVENT";
 	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
-		word = "WAIT_TIME";
+		unmet->verdict = "WAIT_TIME";
 	if (verdict->fence_count && in_flight)
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
 	else
 		wr_shown_cut(detail, sizeof detail, verdict->why ? verdict->why : "waits for its time");
-	fn(entity->plan->name, name, word, detail, arg);
+	fn(unmet, arg);
 }
 
-/*
- * Writes "cuda_stream on in" to text and returns it. If the condition names no port, returns its plan->name.
- */
-static const char *condition_text(const weir_entity *entity, const struct wr_plan_condition *plan, char *text,
-				  size_t room)
+/* Finds the first port that a parameter of the condition names. Returns false if there is none. */
+static bool find_port(const weir_entity *entity, struct wr_unmet *unmet)
 {
-	const weir_parameter *parameter = plan->kind->parameters;
-	const weir_values *values = plan->values;
+	const weir_parameter *parameter = unmet->plan->kind->parameters;
+	const weir_values *values = unmet->plan->values;
 
 	for (; parameter && parameter->name; parameter++) {
-		const weir_port *port = NULL;
 		if (parameter->type == WEIR_TYPE_INPUT)
-			port = entity->inputs[weir_values_int(values, parameter->name)].plan->port;
+			unmet->input = &entity->inputs[weir_values_int(values, parameter->name)];
 		else if (parameter->type == WEIR_TYPE_OUTPUT)
-			port = entity->outputs[weir_values_int(values, parameter->name)].plan->port;
+			unmet->output = &entity->outputs[weir_values_int(values, parameter->name)];
 		else if (parameter->type == WEIR_TYPE_INPUTS)
-			port = entity->inputs[weir_values_at(values, parameter->name, 0)].plan->port;
-		if (port) {
-			snprintf(text, room, "%s on %s", plan->name, port->name);
-			return text;
-		}
+			unmet->input = &entity->inputs[weir_values_at(values, parameter->name, 0)];
+		if (unmet->input || unmet->output)
+			return true;
 	}
-	return plan->name;
+	return false;
+}
+
+/* Writes "cuda_stream on in", or the condition's name alone if it names no port. */
+static void name_condition(const weir_entity *entity, struct wr_unmet *unmet, char *text, size_t room)
+{
+	bool found = find_port(entity, unmet);
+	const weir_port *port = unmet->input ? unmet->input->plan->port : NULL;
+
+	if (unmet->output)
+		port = unmet->output->plan->port;
+	snprintf(text, room, "%s%s%s", unmet->plan->name, found ? " on " : "", found ? port->name : "");
+	unmet->condition = text;
 }
 
 static bool some_gate_is_shut(weir_view *view)
@@ -103,7 +111,7 @@ static bool some_gate_is_shut(weir_view *view)
 	return shut;
 }
 
-static void explain_gates(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
 	char name[80], fences[160], detail[256];
@@ -117,7 +125,11 @@ static void explain_gates(weir_view *view, bool *met, weir_explain_fn *fn, void 
 		snprintf(name, sizeof name, "gate on %s", port);
 		detail_fences(entity, fences, sizeof fences);
 		snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
-		fn(entity->plan->name, name, "WAIT_EVENT", detail, arg);
+		fn(&(struct wr_unmet){.condition = name,
+				      .verdict = "WAIT_EVENT",
+				      .detail = detail,
+				      .input = &entity->inputs[i]},
+		   arg);
 	}
 }
 
@@ -167,13 +179,12 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)
 {
 	weir_entity *entity = view->entity;
-	char text[160];
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
+		struct wr_unmet unmet = {.plan = condition->plan};
 		ask_condition(view, condition);
-		if (!waits_for_a_poke(&entity->verdict) ||
-		    condition_text(entity, condition->plan, text, sizeof text) == text)
+		if (!waits_for_a_poke(&entity->verdict) || find_port(entity, &unmet))
 			continue;
 		*name = condition->plan->name;
 		*why = entity->verdict.why;
@@ -193,39 +204,41 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
 }
 
-static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, weir_explain_fn *fn, void *arg)
+static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr_unmet_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
 	char name[160];
 
 	for (size_t i = from; i < to; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
+		struct wr_unmet unmet = {.plan = condition->plan};
 		ask_condition(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
-		explain_verdict(entity, condition_text(entity, condition->plan, name, sizeof name),
-				condition->plan->kind == entity->graph->plan->in_flight.kind, fn, arg);
+		name_condition(entity, &unmet, name, sizeof name);
+		explain_verdict(entity, &unmet, fn, arg);
 	}
 }
 
-static void explain_content_ports(weir_view *view, bool *met, weir_explain_fn *fn, void *arg)
+static void explain_content_ports(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
+		struct wr_unmet unmet = {.condition = input->plan->port->name, .input = input};
 		if (!input->content || !input->count || wr_view_count_or_least(view, i) >= input->need)
 			continue;
 		*met = false;
 		entity->verdict.fence_count = 0;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
-		explain_verdict(entity, input->plan->port->name, false, fn, arg);
+		explain_verdict(entity, &unmet, fn, arg);
 	}
 }
 
-void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, void *arg)
+void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void *arg)
 {
 	weir_view view = {.entity = entity};
 	bool met = true;
@@ -237,5 +250,5 @@ void wr_entity_explain(weir_entity *entity, bool draining, weir_explain_fn *fn, 
 	if (met && entity->fronts_closed)
 		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
 	if (met && draining && entity->root)
-		fn(entity->plan->name, "drain", "NEVER", "draining", arg);
+		fn(&(struct wr_unmet){.condition = "drain", .verdict = "NEVER", .detail = "draining"}, arg);
 }

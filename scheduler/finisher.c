@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graphs/registry.h"
 #include "graphs/parameter.h"
+#include "scheduler/outlet.h"
 
 static const weir_port outlet_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 

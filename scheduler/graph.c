@@ -11,6 +11,8 @@
 #include "base/status.h"
 #include "graphs/description.h"
 #include "scheduler/finisher.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
 
 weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id)
 {

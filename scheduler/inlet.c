@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/world.h"
+#include "scheduler/inlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out)
 {
@@ -70,7 +71,7 @@ bool wr_inlet_is_open(weir_inlet *inlet)
 	return open;
 }
 
-void wr_inlet_end(weir_inlet *inlet)
+void weir_inlet_close(weir_inlet *inlet)
 {
 	bool was_open;
 
@@ -84,12 +85,7 @@ void wr_inlet_end(weir_inlet *inlet)
 	if (!was_open)
 		return;
 	wr_poke(inlet->connection->receiver);
-	wr_drop_live(inlet->graph->scheduler);
-}
-
-void weir_inlet_close(weir_inlet *inlet)
-{
-	wr_inlet_end(inlet);
+	wr_run_drop_live(inlet->graph->scheduler);
 }
 
 /*
@@ -98,7 +94,7 @@ void weir_inlet_close(weir_inlet *inlet)
  * `waiting` here; a waiter increments `waiting` and then looks for room. So either the waiter sees the room,
  * or this function sees the waiter.
  */
-void wr_inlet_room(weir_inlet *inlet)
+void wr_inlet_wake_waiting(weir_inlet *inlet)
 {
 	if (!wr_fetch_add(&inlet->waiting, 0))
 		return;
@@ -114,7 +110,7 @@ static bool is_full_locked(weir_inlet *inlet)
 	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
 }
 
-/* Increments `waiting`, then looks for room again (see wr_inlet_room). Returns false on a timeout. */
+/* Increments `waiting`, then looks for room again (see wr_inlet_wake_waiting). Returns false on a timeout. */
 static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
 {
 	bool in_time;
@@ -231,6 +227,6 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 		return wr_fail(WEIR_E_CLOSED, "inlet: no run is on");
 	if (timeout_ns && wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "inlet: a worker must not wait for room; push with timeout 0");
-	status = wr_in_world(inlet->graph->scheduler, push_inside, &pushing);
+	status = wr_world_call(inlet->graph->scheduler, push_inside, &pushing);
 	return status ? status : pushing.status;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,9 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "sim/simulation.h"
 #include "base/status.h"
+#include "sim/simulation.h"
 
 #define KICKED 1u /* bit of `kicked` */
 #define WRITES 2u /* one thread about to write to `wake` */
@@ -95,9 +93,19 @@ static void stop_kicks(struct wr_loop *loop)
 		wr_thread_yield();
 }
 
+static void loop_unwatch(struct wr_loop *loop)
+{
+	if (loop->event)
+		event_free(loop->event);
+	if (loop->own_base)
+		event_base_free(loop->own_base);
+	loop->event = NULL;
+	loop->own_base = NULL;
+}
+
 void wr_loop_close(struct wr_loop *loop)
 {
-	wr_loop_unwatch(loop);
+	loop_unwatch(loop);
 	stop_kicks(loop);
 	if (loop->blocked_by == &this_thread)
 		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
@@ -159,16 +167,6 @@ void wr_loop_arm(struct wr_loop *loop, int64_t until)
 	timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-void wr_loop_wait(struct wr_loop *loop)
-{
-	struct pollfd fd = {.fd = loop->set, .events = POLLIN};
-
-	if (loop->simulated)
-		wr_park(&loop->parker, wr_load(&loop->until));
-	else
-		poll(&fd, 1, -1); /* after EINTR the caller turns and waits again */
-}
-
 void wr_loop_listen(struct wr_loop *loop, bool on)
 {
 	struct epoll_event event = {.events = on ? EPOLLIN : 0};
@@ -188,64 +186,80 @@ int wr_loop_signal(struct wr_loop *loop)
 	return (int)info.ssi_signo;
 }
 
-/* --- the caller's libevent base --- */
-
-struct watch {
-	void (*fn)(void *arg);
-	void *arg;
-	struct event *event;
-};
+/* --- the thread of the loop: libevent --- */
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-	struct watch *watch = arg;
+	struct wr_loop *loop = arg;
 
 	(void)fd;
 	(void)what;
-	watch->fn(watch->arg);
+	loop->turn(loop->turn_arg);
 }
 
-static weir_status fail_watch(void)
+/* Only one thread uses this base, so it needs no locks. weir reads no environment variable. */
+static struct event_base *make_base(void)
 {
-	return wr_fail(WEIR_E_IO, "event_base: libevent did not accept the loop's descriptor");
-}
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
 
-weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg)
-{
-	struct watch *watch = wr_alloc(1, sizeof *watch);
-
-	if (!watch)
-		return WEIR_E_NOMEM;
-	*watch = (struct watch){.fn = fn, .arg = arg};
-	watch->event = event_new(event_base, loop->set, EV_READ | EV_PERSIST, on_readable, watch);
-	if (!watch->event) {
-		wr_free(watch);
-		return fail_watch();
+	if (config) {
+		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
+		base = event_base_new_with_config(config);
+		event_config_free(config);
 	}
-	loop->event = watch;
+	return base;
+}
+
+static weir_status make_event(struct wr_loop *loop, struct event_base *base)
+{
+	if (base)
+		loop->event = event_new(base, loop->set, EV_READ | EV_PERSIST, on_readable, loop);
+	return loop->event ? WEIR_OK : wr_fail(WEIR_E_NOMEM, "out of memory");
+}
+
+weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*turn)(void *arg), void *arg)
+{
+	loop->turn = turn;
+	loop->turn_arg = arg;
+	if (loop->simulated)
+		return WEIR_OK;
+	if (event_base)
+		return make_event(loop, event_base);
+	loop->own_base = make_base();
+	if (make_event(loop, loop->own_base) || event_add(loop->event, NULL))
+		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	return WEIR_OK;
 }
 
 weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 {
-	struct watch *watch = loop->event;
-
-	if (!watch)
+	if (!loop->event || loop->own_base)
 		return WEIR_OK;
 	if (!on)
-		event_del(watch->event);
-	else if (event_add(watch->event, NULL))
-		return fail_watch();
+		event_del(loop->event);
+	else if (event_add(loop->event, NULL))
+		return wr_fail(WEIR_E_IO, "event_base: libevent did not accept the loop's descriptor");
 	return WEIR_OK;
 }
 
-void wr_loop_unwatch(struct wr_loop *loop)
+void wr_loop_run(struct wr_loop *loop)
 {
-	struct watch *watch = loop->event;
+	loop->turn(loop->turn_arg);
+	while (!loop->broken) {
+		if (!loop->simulated) {
+			event_base_loop(loop->own_base, 0); /* until wr_loop_break() */
+			continue;
+		}
+		wr_park(&loop->parker, wr_load(&loop->until));
+		loop->turn(loop->turn_arg);
+	}
+}
 
-	if (!watch)
-		return;
-	event_free(watch->event);
-	wr_free(watch);
-	loop->event = NULL;
+void wr_loop_break(struct wr_loop *loop)
+{
+	loop->broken = true;
+	if (loop->own_base)
+		event_base_loopbreak(loop->own_base);
 }

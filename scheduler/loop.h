@@ -1,8 +1,11 @@
 /*
  * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind
- * one descriptor (an epoll set of an eventfd, a timerfd and a signalfd), which serves the three ways of
- * embedding (B1): weir's own thread waits on it, a caller polls it, or a caller's libevent base watches it.
- * A simulated loop has no descriptor: it waits on a parker, in virtual time.
+ * one descriptor: an epoll set of an eventfd, a timerfd and a signalfd. A libevent base watches that
+ * descriptor, the caller's or one that weir's own thread runs, or the caller polls it (B1). A simulated loop
+ * has no descriptor: it waits on a parker, in virtual time.
+ *
+ * The deadline and the POSIX signals are in the set, not events of the base: libevent has no descriptor that
+ * a caller could poll, and its handling of POSIX signals is global to the process, with one base at a time.
  */
 #ifndef WR_SCHEDULER_LOOP_H
 #define WR_SCHEDULER_LOOP_H
@@ -15,11 +18,15 @@ struct wr_loop {
 	int set, wake, timer, signals; /* descriptors, -1 = none */
 	bool simulated, listening;
 	struct wr_parker parker;
-	_Atomic uint32_t kicked; /* bit 0: kicked; above: number of threads about to write to `wake` */
-	_Atomic int64_t until;   /* deadline of the wait; INT64_MIN while the loop thread is awake */
-	void *event;             /* the event in the caller's libevent base, and its callback */
-	const void *blocked_by;  /* the thread that blocked SIGINT and SIGTERM; NULL: none */
-	sigset_t unblocked;      /* those of the two that this thread had not blocked before */
+	_Atomic uint32_t kicked;     /* bit 0: kicked; above: number of threads about to write to `wake` */
+	_Atomic int64_t until;       /* deadline of the wait; INT64_MIN while the loop thread is awake */
+	struct event_base *own_base; /* of weir's own thread; NULL: the caller's thread runs the loop */
+	struct event *event;         /* of `set`, in that base or the caller's; NULL: none */
+	void (*turn)(void *arg);     /* called on the loop's thread when there is something to do */
+	void *turn_arg;
+	bool broken;            /* loop thread: wr_loop_break() was called */
+	const void *blocked_by; /* the thread that blocked SIGINT and SIGTERM; NULL: none */
+	sigset_t unblocked;     /* those of the two that this thread had not blocked before */
 };
 
 void wr_loop_init(struct wr_loop *loop); /* opens nothing; then kick and close may be called */
@@ -29,7 +36,6 @@ void wr_loop_close(struct wr_loop *loop);
 void wr_loop_kick(struct wr_loop *loop); /* Thread: any; device callbacks, signal handlers */
 /* Sets the deadline. The caller must look at its lists after this (see `until`). */
 void wr_loop_arm(struct wr_loop *loop, int64_t until);
-void wr_loop_wait(struct wr_loop *loop); /* until a kick, the deadline or a POSIX signal */
 /* Clears the kicks. The caller must look at its lists after this. */
 void wr_loop_clear(struct wr_loop *loop);
 /*
@@ -39,12 +45,18 @@ void wr_loop_clear(struct wr_loop *loop);
 void wr_loop_listen(struct wr_loop *loop, bool on);
 int wr_loop_signal(struct wr_loop *loop); /* the next pending SIGINT or SIGTERM, or 0 */
 /*
- * Creates the event that calls fn(arg) on the base's thread when the loop has something to do. It is not
- * added to the base yet, as an event keeps the base's dispatch running. Fails: WEIR_E_IO, WEIR_E_NOMEM.
+ * From now on turn(arg) is called when the loop has something to do: by the caller's event_base on its
+ * thread, while the loop is active, or (event_base NULL) by wr_loop_run(). Fails: WEIR_E_IO, WEIR_E_NOMEM.
  */
-weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*fn)(void *arg), void *arg);
-/* Adds the event to the base or removes it; no event: does nothing. Thread: the base's. Fails: WEIR_E_IO. */
+weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*turn)(void *arg), void *arg);
+/*
+ * Adds the event to the caller's base or removes it, since an event keeps the base's dispatch running; no
+ * such base: does nothing. Thread: the base's. Fails: WEIR_E_IO.
+ */
 weir_status wr_loop_activate(struct wr_loop *loop, bool on);
-void wr_loop_unwatch(struct wr_loop *loop); /* frees the event */
+/* Calls turn(arg) once and then whenever there is something to do, until wr_loop_break(). Thread: weir's own.
+ */
+void wr_loop_run(struct wr_loop *loop);
+void wr_loop_break(struct wr_loop *loop); /* inside turn(arg): wr_loop_run() returns after it */
 
 #endif

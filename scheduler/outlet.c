@@ -3,9 +3,9 @@
  * receiver and guards the sender's side, too. A non-empty outlet holds one live reference, so the run does
  * not end before its messages have been taken.
  *
- * `shown` is true while a take would return at once, with a message or with WEIR_E_CLOSED. A program's own
- * loop need not poll: the outlet's descriptor is readable while `shown` is true, and the program's function
- * is called, after the lock is released, each time it becomes true.
+ * `readable` is true while a take would return at once, with a message or with WEIR_E_CLOSED. A program's own
+ * loop need not poll: the outlet's descriptor is readable while `readable` is true, and the program's
+ * function is called, after the lock is released, each time it becomes true.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,8 +16,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/finisher.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/world.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 static weir_status finisher_compute(weir_context *context, void *state);
 
@@ -105,12 +106,12 @@ static bool has_finished(weir_outlet *outlet)
 }
 
 /* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */
-static bool update_shown_locked(weir_outlet *outlet)
+static bool update_readable_locked(weir_outlet *outlet)
 {
-	bool over = outlet->ended && outlet->begun && !outlet->holding;
-	bool show = over || has_finished(outlet), before = outlet->shown;
+	bool over = outlet->ended && outlet->had_run && !outlet->holding;
+	bool show = over || has_finished(outlet), before = outlet->readable;
 
-	outlet->shown = show;
+	outlet->readable = show;
 	if (show != before && outlet->fd >= 0)
 		fd_set_readable(outlet->fd, show);
 	return show && !before && outlet->fn;
@@ -124,8 +125,6 @@ static void outlet_notify(const weir_outlet *outlet, bool due)
 
 struct fd_request {
 	weir_outlet *outlet;
-	void (*fn)(void *arg);
-	void *arg;
 	int fd;
 	weir_status status;
 };
@@ -133,7 +132,7 @@ struct fd_request {
 static void call_in_world(weir_outlet *outlet, void (*fn)(void *arg), struct fd_request *request)
 {
 	if (outlet->graph->scheduler)
-		request->status = wr_in_world(outlet->graph->scheduler, fn, request);
+		request->status = wr_world_call(outlet->graph->scheduler, fn, request);
 	else
 		fn(request);
 }
@@ -146,7 +145,7 @@ static void open_fd(void *arg)
 
 	wr_mutex_lock(&outlet->lock);
 	if (outlet->fd < 0) {
-		outlet->fd = eventfd(outlet->shown, EFD_NONBLOCK | EFD_CLOEXEC);
+		outlet->fd = eventfd(outlet->readable, EFD_NONBLOCK | EFD_CLOEXEC);
 		error = errno;
 	}
 	request->fd = outlet->fd;
@@ -183,9 +182,9 @@ void wr_outlets_open(weir_graph *graph)
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next) {
 		wr_mutex_lock(&outlet->lock);
 		outlet->ended = outlet->holding = false;
-		outlet->begun = true;
+		outlet->had_run = true;
 		outlet->unfinished = 0;
-		update_shown_locked(outlet);
+		update_readable_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
 	}
 }
@@ -228,7 +227,7 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	outlet->holding = true;
 	if (!was_holding)
 		wr_live_take(&worker->scheduler->live);
-	due = update_shown_locked(outlet);
+	due = update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
@@ -252,7 +251,7 @@ static weir_status finisher_compute(weir_context *context, void *state)
 	input->taken_count = 0;
 	wr_mutex_lock(&outlet->lock);
 	outlet->unfinished--;
-	due = update_shown_locked(outlet);
+	due = update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	outlet_notify(outlet, due);
@@ -267,12 +266,12 @@ void wr_outlet_end(weir_outlet *outlet, bool abandon)
 	outlet->ended = true;
 	drop = outlet->holding && abandon;
 	outlet->holding = outlet->holding && !abandon;
-	due = update_shown_locked(outlet);
+	due = update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	outlet_notify(outlet, due);
 	if (drop)
-		wr_drop_live(outlet->graph->scheduler);
+		wr_run_drop_live(outlet->graph->scheduler);
 }
 
 void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
@@ -303,7 +302,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	*drop = outlet->holding && !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
-	update_shown_locked(outlet); /* `shown` was true before, so no outlet_notify() is due */
+	update_readable_locked(outlet); /* `readable` was true before, so no outlet_notify() is due */
 	return WEIR_OK;
 }
 
@@ -323,7 +322,7 @@ static weir_status outlet_take(weir_outlet *outlet, weir_message **out, int64_t 
 	/* There is room again. The poke comes first: the live reference keeps the run open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)
-		wr_drop_live(outlet->graph->scheduler);
+		wr_run_drop_live(outlet->graph->scheduler);
 	return WEIR_OK;
 }
 
@@ -350,6 +349,6 @@ weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_messa
 		return wr_fail(WEIR_E_INVALID, "outlet: a worker must not take from an outlet");
 	if (!outlet->graph->scheduler)
 		return outlet_take(outlet, out, 0);
-	status = wr_in_world(outlet->graph->scheduler, take_inside, &taking);
+	status = wr_world_call(outlet->graph->scheduler, take_inside, &taking);
 	return status ? status : taking.status;
 }

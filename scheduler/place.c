@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "sim/simulation.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "scheduler/finisher.h"
+#include "sim/simulation.h"
 
 /* --- resources --- */
 

@@ -6,27 +6,28 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (!wr_live_take(&scheduler->live)) {
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 		return false;
 	}
 	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
-		wr_inject(scheduler, entity);
+		wr_ready_inject(scheduler, entity);
 	else
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 	return true;
 }
 
 void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
-		wr_push_due(scheduler, entity);
+		wr_ready_push_due(scheduler, entity);
 	else
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 }
 
 bool wr_poke(weir_entity *entity)
@@ -101,7 +102,7 @@ static void waker_take(struct wr_waker *waker)
 
 static void waker_drop(struct wr_waker *waker)
 {
-	wr_drop_live(scheduler_of(waker));
+	wr_run_drop_live(scheduler_of(waker));
 }
 
 /* What a poller's own look fires goes to its own queue; every other poke may come from a foreign thread. */
@@ -114,7 +115,7 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity)
 	if (!worker || !worker->polling)
 		wr_poke_foreign(scheduler, woken);
 	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)
-		wr_push_fired(worker, woken);
+		wr_ready_push_fired(worker, woken);
 }
 
 void wr_waker_init(struct wr_waker *waker)

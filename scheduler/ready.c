@@ -14,10 +14,11 @@
  *
  * No wake-up is lost: a pusher pushes by a sequentially consistent store or read-modify-write and then looks
  * at the announced sleeps (wr_wake_one); a worker announces its sleep in the same way and then looks at every
- * queue (wr_any_work). At least one of the two sees the other. The worker that moves a batch from the stack
- * to the backlog is awake meanwhile, and it looks at the announced sleeps after appending.
+ * queue (wr_ready_any_work). At least one of the two sees the other. The worker that moves a batch from the
+ * stack to the backlog is awake meanwhile, and it looks at the announced sleeps after appending.
  */
-#include "scheduler/world.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /* --- waking a worker --- */
 
@@ -74,7 +75,7 @@ void wr_wake_poller(weir_scheduler *scheduler)
 
 /* --- the injector, and the due list --- */
 
-void wr_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
+void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
 {
 	weir_entity *top = wr_load_relaxed(&scheduler->injected);
 
@@ -83,10 +84,10 @@ void wr_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
 	while (!wr_cas(&scheduler->injected, &top, entity));
 }
 
-void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
+void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity)
 {
-	wr_inject_no_wake(scheduler, entity);
-	if (wr_may_wake(scheduler)) /* else the simulated loop polls the injector (turn.c) */
+	wr_ready_inject_no_wake(scheduler, entity);
+	if (wr_world_may_wake(scheduler)) /* else the simulated loop polls the injector (turn.c) */
 		wr_wake_one(scheduler);
 }
 
@@ -138,9 +139,10 @@ static void backlog_refill_locked(weir_scheduler *scheduler)
 	}
 }
 
-bool wr_injector_holds(weir_scheduler *scheduler)
+bool wr_ready_injector_holds(weir_scheduler *scheduler)
 {
-	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count) || wr_due_holds(scheduler);
+	return wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count) ||
+	       wr_ready_due_holds(scheduler);
 }
 
 /* Takes the oldest entry and drops its reference: the worker has its own. */
@@ -160,11 +162,11 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	if (more)
 		wr_wake_one(scheduler);
 	if (entity)
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 	return entity;
 }
 
-void wr_push_due(weir_scheduler *scheduler, weir_entity *entity)
+void wr_ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_mutex_lock(&scheduler->backlog_lock);
 	list_append_locked(&scheduler->due, &scheduler->due_count, entity);
@@ -182,7 +184,7 @@ static weir_entity *due_take(struct wr_worker *worker)
 	entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	if (entity)
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 	return entity;
 }
 
@@ -231,10 +233,10 @@ static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 	if (ring_push(worker, entity))
 		return;
 	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
-	wr_inject_no_wake(worker->scheduler, entity);
+	wr_ready_inject_no_wake(worker->scheduler, entity);
 }
 
-void wr_push_last(struct wr_worker *worker, weir_entity *entity)
+void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
 	ring_push_or_inject(worker, entity);
 	wr_wake_one(worker->scheduler);
@@ -245,18 +247,18 @@ void wr_push_last(struct wr_worker *worker, weir_entity *entity)
  * the ring, before `entity`. If the row yields, the receiver may be in the injector, which is popped after
  * the ring.
  */
-void wr_push_behind(struct wr_worker *worker, weir_entity *entity)
+void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *woken = worker->nexts < WR_NEXT_MAX ? NULL : wr_exchange(&worker->next, NULL);
 
 	if (woken)
 		ring_push_or_inject(worker, woken);
 	if (!worker->row_yields) {
-		wr_push_last(worker, entity);
+		wr_ready_push_last(worker, entity);
 		return;
 	}
 	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
-	wr_inject(worker->scheduler, entity);
+	wr_ready_inject(worker->scheduler, entity);
 }
 
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
@@ -268,7 +270,7 @@ bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
 	return idle;
 }
 
-void wr_push_next(struct wr_worker *worker, weir_entity *entity)
+void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
@@ -278,7 +280,7 @@ void wr_push_next(struct wr_worker *worker, weir_entity *entity)
 }
 
 /* The first one needs no wake-up: this worker pops it next, unless WR_NEXT_MAX is reached. */
-void wr_push_fired(struct wr_worker *worker, weir_entity *entity)
+void wr_ready_push_fired(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
@@ -337,7 +339,7 @@ static inline weir_entity *due_or_next_take(struct wr_worker *worker)
 	return entity ? entity : next_take(worker);
 }
 
-weir_entity *wr_pop(struct wr_worker *worker)
+weir_entity *wr_ready_pop(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
@@ -370,9 +372,9 @@ bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	if (worker_has_entries(worker) || wr_injector_holds(scheduler))
+	if (worker_has_entries(worker) || wr_ready_injector_holds(scheduler))
 		return true;
-	if (!wr_any_work(scheduler))
+	if (!wr_ready_any_work(scheduler))
 		*since = 0;
 	else if (!*since)
 		*since = now;
@@ -384,13 +386,13 @@ void wr_wake_if_more(struct wr_worker *worker)
 	if (!worker->wakes_skipped)
 		return;
 	worker->wakes_skipped = false;
-	if (wr_any_work(worker->scheduler))
+	if (wr_ready_any_work(worker->scheduler))
 		wr_wake_one(worker->scheduler);
 }
 
-bool wr_any_work(weir_scheduler *scheduler)
+bool wr_ready_any_work(weir_scheduler *scheduler)
 {
-	if (wr_injector_holds(scheduler))
+	if (wr_ready_injector_holds(scheduler))
 		return true;
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		if (worker_has_entries(&scheduler->workers[i]))

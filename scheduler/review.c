@@ -17,7 +17,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /* --- the wait of a parked entity --- */
 
@@ -26,7 +27,7 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 	if (held && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
 	if (!held && wait->holds_live)
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 	wait->holds_live = held;
 }
 
@@ -147,7 +148,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(scheduler, entity, verdict->at);
 	if (status)
-		wr_fail_run(scheduler, entity, status);
+		wr_run_fail(scheduler, entity, status);
 }
 
 /* The entity ticks or becomes DONE: cancels what an earlier review armed. */
@@ -171,7 +172,7 @@ enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 /* The condition would be asked again at once, for ever. */
 static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 {
-	wr_fail_run(scheduler, entity,
+	wr_run_fail(scheduler, entity,
 		    wr_fail(WEIR_E_INVALID,
 			    "condition '%s' waits until a time that has come, twice in a row: "
 			    "it must say READY when now >= that time",
@@ -189,7 +190,7 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 		return STEP_LEAVE; /* the loop closes the run and drops this entity's references */
 	answer = wr_entity_ask(entity, asked);
 	if (entity->verdict.failed) {
-		wr_fail_run(scheduler, entity, wr_entity_verdict_failure(entity));
+		wr_run_fail(scheduler, entity, wr_entity_verdict_failure(entity));
 		return STEP_LEAVE;
 	}
 	switch (answer) {
@@ -225,7 +226,7 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 static void requeue_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	wr_exchange(&entity->state, WR_POKED); /* a store would break the release sequence of the pokers */
-	wr_push_behind(worker, entity);
+	wr_ready_push_behind(worker, entity);
 }
 
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
@@ -241,7 +242,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 				wait_disarm(worker->scheduler, entity);
 			if (wr_tick(worker, entity))
 				return; /* the run has failed: this entity is not reviewed again */
-			if (++worker->row >= WR_TICKS_MAX || wr_due_holds(worker->scheduler)) {
+			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(worker->scheduler)) {
 				requeue_entity(worker, entity);
 				return;
 			}

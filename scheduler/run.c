@@ -1,10 +1,11 @@
 /*
  * What any thread may do to a run: fail it, ask it to stop, look at its phase. These calls only set what the
- * loop's next turn obeys (turn.c) and kick the loop.
+ * loop's next turn obeys (turn.c) and kick the loop. And how a call from outside enters a simulated run.
  */
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /*
  * The entity that met the error of a failed device need not have caused it: the text lists the suspects, and
@@ -19,7 +20,7 @@ static weir_status blame_device(weir_scheduler *scheduler, const weir_entity **e
 	return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
 }
 
-void wr_fail_run(weir_scheduler *scheduler, const weir_entity *entity, weir_status status)
+void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_status status)
 {
 	struct wr_system *system = scheduler->graph->system;
 
@@ -72,4 +73,32 @@ bool weir_scheduler_stopping(const weir_scheduler *scheduler)
 	weir_scheduler *self = (weir_scheduler *)scheduler;
 
 	return !wr_run_ended(self) && wr_load(&self->asked);
+}
+
+/* --- simulated runs --- */
+
+struct visit {
+	weir_scheduler *scheduler;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+/* Wakes a worker for entries that were pushed from outside, as the loop does now and then (turn.c). */
+static void enter_world(void *arg)
+{
+	const struct visit *visit = arg;
+
+	if (wr_ready_injector_holds(visit->scheduler))
+		wr_wake_one(visit->scheduler);
+	visit->fn(visit->arg);
+}
+
+weir_status wr_world_call(weir_scheduler *scheduler, void (*fn)(void *arg), void *arg)
+{
+	struct visit visit = {scheduler, fn, arg};
+
+	if (scheduler->sim && wr_sim_current() != scheduler->sim)
+		return wr_sim_call(scheduler->sim, enter_world, &visit);
+	fn(arg);
+	return WEIR_OK;
 }

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/world.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /* --- create --- */
 
@@ -43,6 +43,22 @@ struct call {
 	weir_status status;
 };
 
+static void on_turn(void *arg)
+{
+	weir_scheduler *scheduler = arg;
+
+	wr_run_turn(scheduler);
+	if (wr_load(&scheduler->quit)) /* read after the turn, which clears the kicks */
+		wr_loop_break(&scheduler->loop);
+}
+
+static void run_loop(void *arg)
+{
+	weir_scheduler *scheduler = arg;
+
+	wr_loop_run(&scheduler->loop);
+}
+
 static void create_inside(void *arg)
 {
 	struct call *call = arg;
@@ -55,12 +71,14 @@ static void create_inside(void *arg)
 		status = wr_mutex_init(&scheduler->backlog_lock);
 	if (!status)
 		status = wr_loop_open(&scheduler->loop, scheduler->sim, scheduler->options.handle_signals);
+	if (!status && !scheduler->options.own_loop)
+		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, on_turn, scheduler);
 	if (!status)
 		status = create_workers(scheduler);
 	if (!status)
 		status = wr_trace_open(&scheduler->trace);
-	if (!status && !wr_driven_by_caller(scheduler))
-		status = wr_thread_start(&scheduler->loop_thread, "weir:loop", wr_loop_main, scheduler);
+	if (!status && !wr_scheduler_driven_by_caller(scheduler))
+		status = wr_thread_start(&scheduler->loop_thread, "weir:loop", run_loop, scheduler);
 	call->status = status;
 }
 
@@ -69,7 +87,7 @@ static weir_status place_graph(weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	weir_status status;
 
-	if (!strcmp(scheduler->options.backend, "sim") && wr_driven_by_caller(scheduler))
+	if (!strcmp(scheduler->options.backend, "sim") && wr_scheduler_driven_by_caller(scheduler))
 		return wr_fail(WEIR_E_INVALID,
 			       "backend 'sim' runs a loop of its own: leave out event_base and own_loop");
 	status = wr_graph_place(graph, scheduler->options.backend, scheduler->options.seed);
@@ -82,11 +100,6 @@ static weir_status place_graph(weir_scheduler *scheduler)
 		if (wr_graph_entity_at(graph, i)->flagged)
 			return wr_flag_check(graph->system);
 	return WEIR_OK;
-}
-
-static void on_event(void *arg)
-{
-	wr_turn(arg);
 }
 
 weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
@@ -114,11 +127,9 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	if (!status)
 		status = place_graph(scheduler);
 	if (!status)
-		status = wr_in_world(scheduler, create_inside, &call);
+		status = wr_world_call(scheduler, create_inside, &call);
 	if (!status)
 		status = call.status;
-	if (!status && scheduler->options.event_base)
-		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, on_event, scheduler);
 	if (status) {
 		weir_scheduler_destroy(scheduler);
 		return status;
@@ -136,9 +147,9 @@ static void destroy_inside(void *arg)
 
 	if (!wr_run_ended(scheduler)) {
 		weir_scheduler_stop(scheduler, false);
-		wr_wait_for_end(scheduler, WR_FOREVER);
+		wr_run_wait(scheduler, WR_FOREVER);
 	}
-	wr_stop_before_destroy(scheduler);
+	wr_operators_stop_before_destroy(scheduler);
 	wr_store(&scheduler->quit, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);
@@ -171,10 +182,10 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	call.status = wr_check_call(scheduler, "destroy");
+	call.status = wr_scheduler_check_call(scheduler, "destroy");
 	if (call.status)
 		return call.status;
-	call.status = wr_in_world(scheduler, destroy_inside, &call);
+	call.status = wr_world_call(scheduler, destroy_inside, &call);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);
 	graph_set_scheduler(scheduler, NULL);

@@ -17,6 +17,10 @@
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
 enum { LOOKS = 3 }; /* looks again before an entity counts as parked without a reason */
@@ -55,7 +59,7 @@ static uint32_t index_of(const struct wr_standstill *standstill, const weir_enti
 }
 
 /* Blames the sender of the emptiest queue that may still be filled. */
-static void blame_sender(const struct wr_standstill *standstill, struct wr_input *input, size_t wanted,
+static void blame_sender(const struct wr_standstill *standstill, const struct wr_input *input, size_t wanted,
 			 struct wr_cause *cause)
 {
 	size_t held = 0;
@@ -81,17 +85,17 @@ static void blame_sender(const struct wr_standstill *standstill, struct wr_input
 static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 {
 	weir_outlet *outlet = connection->outlet;
-	bool shown;
+	bool readable;
 
 	if (!outlet || !outlet->finisher)
 		return WR_NO_ENTITY;
 	wr_mutex_lock(&outlet->lock);
-	shown = outlet->shown;
+	readable = outlet->readable;
 	wr_mutex_unlock(&outlet->lock);
-	return shown ? WR_NO_ENTITY : outlet->finisher->entity.id;
+	return readable ? WR_NO_ENTITY : outlet->finisher->entity.id;
 }
 
-static void blame_receiver(const struct wr_standstill *standstill, struct wr_output *output,
+static void blame_receiver(const struct wr_standstill *standstill, const struct wr_output *output,
 			   struct wr_cause *cause)
 {
 	size_t least = SIZE_MAX;
@@ -115,72 +119,47 @@ static void blame_receiver(const struct wr_standstill *standstill, struct wr_out
 	}
 }
 
-/* The text of a condition ends with its port: "message_available on in", or only "in". */
-static const char *port_in(const char *condition)
-{
-	const char *on = strstr(condition, " on ");
-
-	return on ? on + strlen(" on ") : condition;
-}
-
 /* The number of messages that the condition needs: its min_size, or what a tick takes. */
-static size_t wanted_by(const weir_entity *entity, const char *condition, const struct wr_input *input)
+static size_t wanted_by(const struct wr_unmet *unmet)
 {
-	for (size_t i = 0; i < entity->condition_count; i++) {
-		const struct wr_plan_condition *plan = entity->conditions[i].plan;
-		const weir_parameter *parameter = plan->kind->parameters;
-		size_t length = strlen(plan->name);
+	const weir_parameter *parameter = unmet->plan ? unmet->plan->kind->parameters : NULL;
 
-		if (strncmp(condition, plan->name, length) || (condition[length] && condition[length] != ' '))
-			continue;
-		for (; parameter && parameter->name; parameter++)
-			if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_TYPE_INT &&
-			    weir_values_int(plan->values, "min_size") > 0)
-				return (size_t)weir_values_int(plan->values, "min_size");
-	}
-	return input->need;
+	for (; parameter && parameter->name; parameter++)
+		if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_TYPE_INT &&
+		    weir_values_int(unmet->plan->values, "min_size") > 0)
+			return (size_t)weir_values_int(unmet->plan->values, "min_size");
+	return unmet->input->need;
 }
 
-static void blame_by_port(struct collecting *collecting, struct wr_cause *cause)
+static void blame_by_port(struct collecting *collecting, const struct wr_unmet *unmet, struct wr_cause *cause)
 {
-	weir_entity *entity = collecting->entity;
-	const char *port = port_in(cause->condition);
-
-	for (size_t i = 0; i < entity->input_count; i++)
-		if (!strcmp(entity->inputs[i].plan->port->name, port)) {
-			blame_sender(collecting->standstill, &entity->inputs[i],
-				     wanted_by(entity, cause->condition, &entity->inputs[i]), cause);
-			return;
-		}
-	for (size_t i = 0; i < entity->output_count; i++)
-		if (!strcmp(entity->outputs[i].plan->port->name, port)) {
-			blame_receiver(collecting->standstill, &entity->outputs[i], cause);
-			collecting->room = true;
-			return;
-		}
+	if (unmet->input)
+		blame_sender(collecting->standstill, unmet->input, wanted_by(unmet), cause);
+	if (!unmet->output)
+		return;
+	blame_receiver(collecting->standstill, unmet->output, cause);
+	collecting->room = true;
 }
 
-static void collect_condition(const char *name, const char *condition, const char *verdict,
-			      const char *detail, void *arg)
+static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
 	struct wr_cause cause = {.entity = collecting->entity->id,
 				 .blames = WR_NO_ENTITY,
-				 .verdict = verdict,
-				 .condition = (char *)condition};
+				 .verdict = unmet->verdict,
+				 .condition = (char *)unmet->condition};
 	char text[256];
 	int64_t left = collecting->entity->verdict.at;
 
-	(void)name;
-	snprintf(text, sizeof text, "%s", detail);
-	if (!strcmp(verdict, "WAIT_TIME") && left != INT64_MAX) {
+	snprintf(text, sizeof text, "%s", unmet->detail);
+	if (!strcmp(unmet->verdict, "WAIT_TIME") && left != INT64_MAX) {
 		left -= wr_now();
-		snprintf(text, sizeof text, "%s, due in %.4g ms", detail,
+		snprintf(text, sizeof text, "%s, due in %.4g ms", unmet->detail,
 			 left > 0 ? (double)left / 1e6 : 0.0);
 	}
 	cause.detail = text;
-	if (!strcmp(verdict, "WAIT"))
-		blame_by_port(collecting, &cause);
+	if (!strcmp(unmet->verdict, "WAIT"))
+		blame_by_port(collecting, unmet, &cause);
 	add_cause(collecting->standstill, &cause);
 }
 
@@ -237,11 +216,11 @@ static bool leave_entity(weir_scheduler *scheduler, weir_entity *entity)
 	uint32_t running = WR_RUNNING;
 
 	if (wr_cas(&entity->state, &running, WR_IDLE)) {
-		wr_drop_live(scheduler);
+		wr_run_drop_live(scheduler);
 		return true;
 	}
 	wr_exchange(&entity->state, WR_POKED); /* poked meanwhile: the entry takes over the reference */
-	wr_inject(scheduler, entity);
+	wr_ready_inject(scheduler, entity);
 	return false;
 }
 
@@ -255,7 +234,7 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 		collect_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
 		return leave_entity(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
-	wr_drop_live(scheduler);
+	wr_run_drop_live(scheduler);
 	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
 	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computing_since)))

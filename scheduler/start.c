@@ -14,7 +14,10 @@
 #include "base/status.h"
 #include "graphs/parameter.h"
 #include "scheduler/finisher.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /* --- what is reserved --- */
 
@@ -231,7 +234,7 @@ static void open_run(weir_scheduler *scheduler)
 
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
 		wr_exchange(&wr_graph_entity_at(graph, i)->state, WR_POKED);
-		wr_inject_no_wake(scheduler, wr_graph_entity_at(graph, i));
+		wr_ready_inject_no_wake(scheduler, wr_graph_entity_at(graph, i));
 	}
 	scheduler->started_at = graph->started_at = wr_now();
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
@@ -255,7 +258,7 @@ static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 	if (!status)
 		return WEIR_OK;
 	scheduler->text = wr_strdup(weir_last_error()); /* stop functions may overwrite the last error */
-	wr_stop_started(scheduler);
+	wr_operators_stop_started(scheduler);
 	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
 }
 
@@ -276,7 +279,7 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	weir_status status;
 
 	clear_scheduler(scheduler);
-	status = wr_stop_owed(scheduler);
+	status = wr_operators_stop_owed(scheduler);
 	if (!status)
 		status = wr_graph_check_ports(graph);
 	if (!status)
@@ -290,7 +293,7 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	return status ? status : start_operators_and_workers(scheduler);
 }
 
-weir_status wr_start_run(weir_scheduler *scheduler)
+weir_status wr_run_start(weir_scheduler *scheduler)
 {
 	weir_status status;
 

@@ -16,7 +16,10 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "scheduler/finisher.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 #include "sim/simulation.h"
 
 #define SIM_TICK_NS  2000  /* the longest simulated compute */
@@ -29,7 +32,7 @@ static bool poke_blocked_sender(struct wr_worker *worker, struct wr_connection *
 	if (connection->queue.policy != WEIR_POLICY_BLOCK)
 		return false;
 	if (!connection->sender)
-		wr_inlet_room(connection->inlet);
+		wr_inlet_wake_waiting(connection->inlet);
 	else if (fast_last_tick)
 		return wr_poke_room_no_wake(worker, connection->sender);
 	else
@@ -128,7 +131,7 @@ static void call_ticked(weir_entity *entity)
 
 static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
 {
-	wr_fail_run(scheduler, entity, status);
+	wr_run_fail(scheduler, entity, status);
 	wr_entity_drop_tick(entity); /* also fences what compute enqueued before it failed */
 	return status;
 }
@@ -347,7 +350,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	wr_entity_unref_inputs(entity);
 	worker->local.context = NULL;
 	if (status)
-		wr_fail_run(scheduler, entity, status);
+		wr_run_fail(scheduler, entity, status);
 	return status;
 }
 
@@ -373,7 +376,7 @@ static void end_inlets(weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].count; k++)
 			if (entity->inputs[i].connections[k]->inlet)
-				wr_inlet_end(entity->inputs[i].connections[k]->inlet);
+				weir_inlet_close(entity->inputs[i].connections[k]->inlet);
 }
 
 static void set_done(weir_entity *entity)

@@ -5,7 +5,8 @@
  *
  * The heap's array has room for all entities, so adding an entry never fails.
  */
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)
 {

@@ -12,7 +12,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/inlet.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 #define STREAMS_NS    200000000 /* how long streams may take to become idle: `stop` may free their memory */
 #define ENDED_SOON    1         /* of calling_ended: no thread has this stamp */
@@ -35,7 +37,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	if (graph->system)
 		wr_system_drain(graph->system);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
-		wr_inlet_end(inlet);
+		weir_inlet_close(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_poke(&graph->entities[i]); /* sources, and entities that wait for a time only */
 }
@@ -123,7 +125,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
 		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {
-			wr_fail_run(scheduler, NULL, WEIR_E_DEVICE);
+			wr_run_fail(scheduler, NULL, WEIR_E_DEVICE);
 			return now;
 		}
 		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);
@@ -133,7 +135,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (!wr_load(&scheduler->undone) || only_streams_work(scheduler))
 		status = wr_system_arm_kicks(system);
 	if (status) {
-		wr_fail_run(scheduler, NULL, status);
+		wr_run_fail(scheduler, NULL, status);
 		return now;
 	}
 	return scheduler->watch_at;
@@ -208,13 +210,13 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->graph->system)
 		wr_system_collect(scheduler->graph->system);
 	if (scheduler->cut_short)
-		wr_release_leftovers(scheduler);
+		wr_run_release_leftovers(scheduler);
 	if (wr_live_count(&scheduler->live))
 		return wr_time_add(now, POLL_NS); /* a poke is still being refused */
 	if (now < scheduler->streams_until && !streams_idle(scheduler))
 		return wr_time_add(now, POLL_NS);
 	wr_store(&scheduler->calling_ended, ENDED_SOON);
-	wr_finish_run(scheduler);
+	wr_run_end(scheduler);
 	return INT64_MAX;
 }
 
@@ -238,12 +240,12 @@ static void call_ended(weir_scheduler *scheduler)
 /* Threads outside a simulated world push entries but cannot wake its workers. Returns when to look again. */
 static int64_t poll_outside(weir_scheduler *scheduler, int64_t now, int64_t next)
 {
-	if (wr_injector_holds(scheduler))
+	if (wr_ready_injector_holds(scheduler))
 		wr_wake_one(scheduler);
 	return next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
 }
 
-void wr_turn(weir_scheduler *scheduler)
+void wr_run_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
 
@@ -263,13 +265,4 @@ void wr_turn(weir_scheduler *scheduler)
 		wr_loop_kick(&scheduler->loop);
 	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
 		call_ended(scheduler);
-}
-
-void wr_loop_main(void *arg)
-{
-	weir_scheduler *scheduler = arg;
-
-	/* `quit` is read after the turn, which clears the kicks. */
-	for (wr_turn(scheduler); !wr_load(&scheduler->quit); wr_turn(scheduler))
-		wr_loop_wait(&scheduler->loop);
 }

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "scheduler/inlet.h"
+#include "scheduler/run.h"
 #include "scheduler/standstill.h"
-#include "scheduler/world.h"
 
 enum { PRINTED_MOST = 8 }; /* root causes and circular waits */
 
@@ -24,11 +25,10 @@ static const struct wr_cause *followed_cause(const struct wr_standstill *s, size
 	return found;
 }
 
-static void print_queue(const struct wr_standstill *s, const struct wr_cause *cause, struct wr_text *text)
+static void print_queue(const struct wr_cause *cause, struct wr_text *text)
 {
 	const struct wr_connection *connection = cause->connection;
 
-	(void)s;
 	if (cause->full) {
 		wr_text_add(text, "%s -> %s is full (%zu of %zu)", connection->from, connection->to,
 			    cause->held, cause->wanted);
@@ -48,7 +48,7 @@ static void print_cause(const struct wr_standstill *s, const struct wr_cause *ca
 	const char *name = wr_graph_entity_at(s->graph, cause->entity)->plan->name;
 
 	if (cause->connection)
-		print_queue(s, cause, text);
+		print_queue(cause, text);
 	else
 		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
 			    cause->verdict);
@@ -167,7 +167,7 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {
 		wr_text_add(&detail, ": ");
-		print_queue(s, cause, &detail);
+		print_queue(cause, &detail);
 	}
 	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
 	   detail.status ? cause->detail : detail.text, arg);
@@ -235,7 +235,7 @@ weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
-	status = wr_in_world(scheduler, why_inside, &asking);
+	status = wr_world_call(scheduler, why_inside, &asking);
 	if (!status)
 		status = asking.text.status;
 	if (status)
@@ -266,5 +266,5 @@ void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void
 	struct explaining explaining = {scheduler, fn, arg};
 
 	if (!wr_worker_here(scheduler))
-		wr_in_world(scheduler, explain_inside, &explaining);
+		wr_world_call(scheduler, explain_inside, &explaining);
 }

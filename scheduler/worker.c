@@ -18,12 +18,13 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
 
 /* --- sleeping --- */
 
 /*
- * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health check would
+ * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health watch would
  * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
  * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
  * worker does it in the other order, so one of the two sees the other.
@@ -44,7 +45,7 @@ static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
 	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
 			       : wr_poller_wanted(scheduler);
 
-	return polling || wr_any_work(scheduler) || wr_live_closed(&scheduler->live);
+	return polling || wr_ready_any_work(scheduler) || wr_live_closed(&scheduler->live);
 }
 
 /*
@@ -69,7 +70,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 		return true;
 	}
 	kick_if_last_asleep(scheduler);
-	wr_drop_live(scheduler);
+	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
@@ -237,7 +238,7 @@ static void worker_leave(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 
 	wr_thread_set_local(NULL);
-	wr_drop_live(scheduler);
+	wr_run_drop_live(scheduler);
 	wr_fetch_add(&scheduler->left, 1);
 	wr_loop_kick(&scheduler->loop);
 }
@@ -248,7 +249,7 @@ void wr_worker_died(void *arg)
 	weir_context *context = worker->local.context;
 	weir_entity *entity = context ? context->entity : NULL;
 
-	wr_fail_run(worker->scheduler, entity,
+	wr_run_fail(worker->scheduler, entity,
 		    wr_fail(WEIR_E_FAILED,
 			    "%s ended its thread (pthread_exit or pthread_cancel): the thread "
 			    "is a worker of weir, return from compute",
@@ -274,7 +275,7 @@ void wr_worker_main(void *arg)
 		wr_park(&worker->parker, WR_FOREVER);
 	wr_trace_worker(scheduler->trace, worker->local.index);
 	while (!wr_live_closed(&scheduler->live)) {
-		weir_entity *entity = wr_pop(worker);
+		weir_entity *entity = wr_ready_pop(worker);
 		if (entity) {
 			if (idle)
 				stop_idling(worker);

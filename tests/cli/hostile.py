@@ -155,7 +155,7 @@ def words_of_other_projects_and_former_ones_have_a_hint(weir):
     said = process.run(weir, "check", write("words.json", graph)).stderr
     for hint in (
         "'pin_cores' (pin the threads with taskset)",
-        "'stop_on_deadlock' (a deadlock always ends the run;",
+        "'stop_on_deadlock' (a deadlock ends the run, unless \"deadlock_grace\" is -1)",
         "'worker_thread_number' (did you mean 'workers'?)",
         "'spin' (did you mean 'worker_spin'?)",
         "'initial' (did you mean 'initial_messages'?)",

@@ -2,7 +2,7 @@
  * missed. Atomics are switching points. */
 #include "base/thread.h"
 #include "rig.h"
-#include "scheduler/connection.h"
+#include "scheduler/inlet.h"
 #include "tests/bugs/bug.h"
 
 #define TEST(name) static void name(void **state_)

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "scheduler/graph.h"
 #include "rig.h"
+#include "scheduler/outlet.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
 

@@ -4,7 +4,7 @@
 
 static bool work_is_queued(weir_scheduler *scheduler)
 {
-	if (wr_injector_holds(scheduler))
+	if (wr_ready_injector_holds(scheduler))
 		return true;
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];

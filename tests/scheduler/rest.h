@@ -6,7 +6,7 @@
 #ifndef TESTS_SCHEDULER_REST_H
 #define TESTS_SCHEDULER_REST_H
 
-#include "scheduler/scheduler.h"
+#include "scheduler/ready.h"
 
 const char *rest_broken(weir_scheduler *scheduler); /* what is broken; NULL: nothing, or no run */
 

@@ -25,7 +25,8 @@ static void ask_allowed(const void *state, const weir_view *view, weir_verdict *
 }
 
 static const weir_condition may = {.size = sizeof may, .name = "allowed", .ask = ask_allowed};
-static const weir_condition *const conditions[] = {&may, NULL};
+static const weir_condition in = {.size = sizeof in, .name = "in", .ask = ask_allowed};
+static const weir_condition *const conditions[] = {&may, &in, NULL};
 
 /* The line that explains a running run after `after` ns. */
 static char *explanation_after(struct rig *rig, int64_t after)
@@ -182,6 +183,18 @@ static void xb07_what_is_parked_with_nothing_unmet_is_told(void **state)
 	end(rig);
 }
 
+static void xb07_a_condition_named_like_a_port_is_not_taken_for_it(void **state)
+{
+	struct rig *rig = rig_of("source -> end condition=in");
+
+	(void)state;
+	wr_store(&allowed, false);
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_string_equal(rig->outcome.text,
+			    "end waits: in: not allowed yet (WAIT); 1 other waits behind it");
+	rig_destroy(rig);
+}
+
 static void xb16_times_and_fences_are_told_with_their_age(void **state)
 {
 	struct rig *rig = rig_of(
@@ -277,6 +290,7 @@ int main(void)
 		cmocka_unit_test(xb07_an_outlet_that_nothing_takes_from_is_told),
 		cmocka_unit_test(xb07_an_open_inlet_is_told_to_keep_the_run_open),
 		cmocka_unit_test(xb07_what_is_parked_with_nothing_unmet_is_told),
+		cmocka_unit_test(xb07_a_condition_named_like_a_port_is_not_taken_for_it),
 		cmocka_unit_test(xb16_times_and_fences_are_told_with_their_age),
 		cmocka_unit_test(xb16_a_compute_that_hangs_past_its_drain_is_named),
 		cmocka_unit_test(xb16_a_program_is_told_that_a_run_drains_whatever_caused_it),

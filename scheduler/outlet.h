@@ -1,0 +1,30 @@
+/* Outlets (B2): outlet.c has the design note. */
+#ifndef WR_SCHEDULER_OUTLET_H
+#define WR_SCHEDULER_OUTLET_H
+
+#include "scheduler/worker.h"
+
+struct weir_outlet {
+	struct weir_outlet *next;
+	weir_graph *graph;
+	struct wr_connection *connection;
+	struct wr_mutex lock; /* guards the queue: a worker sends, any threads receive */
+	struct wr_cond changed;
+	struct wr_finisher *finisher; /* NULL: unfinished messages may be taken; owned by the graph */
+	size_t unfinished;            /* number of newest messages that the finisher still waits for */
+	bool holding;                 /* holds messages, hence a live reference */
+	bool ended;                   /* no run is active, or the sender is DONE */
+	bool had_run;                 /* before the first run no end is reported */
+	bool readable;                /* a take would not block; fd and fn have reported this */
+	int fd;                       /* eventfd, readable while `readable` is true; -1: not requested yet */
+	void (*fn)(void *arg);        /* called when `readable` becomes true, without the lock; NULL: none */
+	void *arg;
+};
+
+void wr_outlets_open(weir_graph *graph);
+void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message);
+void wr_outlet_end(weir_outlet *outlet, bool abandon); /* no more messages will come */
+/* The sender is DONE: ends the outlet, but its finisher still completes the messages that it has. */
+void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet);
+
+#endif

@@ -1,0 +1,61 @@
+/* A run, from its start to its end. Section 4 of docs/design.md describes the protocol. */
+#ifndef WR_SCHEDULER_RUN_H
+#define WR_SCHEDULER_RUN_H
+
+#include "scheduler/scheduler.h"
+#include "sim/simulation.h"
+
+/* --- start.c, turn.c, end.c --- */
+weir_status wr_run_start(weir_scheduler *scheduler);
+void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
+/* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
+void wr_run_end(weir_scheduler *scheduler);
+/* Drops the live references that a run cut short has left (S4). */
+void wr_run_release_leftovers(weir_scheduler *scheduler);
+
+/* --- end.c: the operators' stop functions --- */
+void wr_operators_stop_started(weir_scheduler *scheduler); /* a start failed: in reverse order */
+/* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
+weir_status wr_operators_stop_owed(weir_scheduler *scheduler);
+/* Makes the calls that are owed; an operator whose work still hangs is never stopped. */
+void wr_operators_stop_before_destroy(weir_scheduler *scheduler);
+
+/* --- run.c --- */
+/* Fails the run with this thread's last error. Only the first failure is kept. Thread: any. */
+void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_status status);
+
+/* Drops a live reference; the last one kicks the loop. Thread: any. */
+static inline void wr_run_drop_live(weir_scheduler *scheduler)
+{
+	if (wr_live_drop(&scheduler->live))
+		wr_loop_kick(&scheduler->loop);
+}
+
+static inline bool wr_run_ended(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->phase) == WR_ENDED;
+}
+
+/*
+ * Simulated runs. A call from outside the simulated world runs in it as a fiber, and the calling thread
+ * drives the world until it returns; only one thread at a time may do so. Any thread may poke, but a poke
+ * from outside must not touch anything that fibers wait on.
+ *
+ * wr_world_call runs fn(arg) in the scheduler's world; it calls fn directly if there is no world or the
+ * caller is in it already. Fails: WEIR_E_DEADLOCK, WEIR_E_TIMEOUT of the world.
+ */
+weir_status wr_world_call(weir_scheduler *scheduler, void (*fn)(void *arg), void *arg);
+
+/* Returns false if the run has a world of its own and the caller is outside: it must not wake fibers. */
+static inline bool wr_world_may_wake(const weir_scheduler *scheduler)
+{
+	return !scheduler->graph->owns_world || wr_sim_current() == scheduler->sim;
+}
+
+/* --- timers.c, loop thread --- */
+void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
+void wr_timers_take(weir_scheduler *scheduler);                 /* moves the listed requests into the heap */
+int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now); /* pokes what is due; returns the next time */
+void wr_timers_clear(weir_scheduler *scheduler);
+
+#endif
