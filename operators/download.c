@@ -15,6 +15,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
+		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its copy in pinned host memory",
 	},
