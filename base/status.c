@@ -59,7 +59,7 @@ const char *weir_status_text(weir_status status)
 	return "unknown status";
 }
 
-weir_status wr_fail_plainly(weir_status status, const char *name, const char *text)
+weir_status wr_fail_in_handler(weir_status status, const char *name, const char *text)
 {
 	struct wr_words words = wr_words_in(wr_error_here(), WR_ERROR_BYTES);
 
@@ -81,7 +81,7 @@ static const char *status_name(weir_status status)
 	return "an unknown status";
 }
 
-weir_status wr_settle_failure(weir_status status, const char *what)
+weir_status wr_failure_explain(weir_status status, const char *what)
 {
 	if ((int)status > 0)
 		return wr_fail(WEIR_E_INVALID,

@@ -108,9 +108,9 @@ void ready_rig_never_gate(struct ready_rig *rig); /* removes the default gate to
 void ready_rig_connect(struct ready_rig *rig, const char *from, const char *to, unsigned initial);
 bool ready_rig_open(struct ready_rig *rig, const struct ready_run *run);
 bool ready_rig_start(struct ready_rig *rig);
-int64_t ready_rig_first_launch(void);                   /* of the source that started last */
-int64_t ready_rig_last_gated(void);                     /* of any ready_gated */
-bool ready_rig_pass(struct ready_rig *rig, int64_t ns); /* lets it run; false: it has ended */
+int64_t ready_rig_first_launch(void);                      /* of the source that started last */
+int64_t ready_rig_last_gated(void);                        /* of any ready_gated */
+bool ready_rig_run_for(struct ready_rig *rig, int64_t ns); /* lets it run; false: it has ended */
 void ready_rig_push(struct ready_rig *rig, unsigned inlet);
 /* drain: stop it; otherwise it ends by itself. Returns false if it failed. */
 bool ready_rig_stop(struct ready_rig *rig, bool ask);

@@ -124,10 +124,10 @@ static double cores_waiting(const char *signal, int64_t worker_spin_ns)
 	ready_rig_gate(&rig);
 	ready_rig_connect(&rig, "p0.out", "g0.in", 0);
 	if (ready_rig_open(&rig, &run) && ready_rig_start(&rig)) {
-		ready_rig_pass(&rig, 250 * MS);
+		ready_rig_run_for(&rig, 250 * MS);
 		begin = ready_now();
 		cpu = ready_cpu();
-		ready_rig_pass(&rig, 2 * ready_point_ns());
+		ready_rig_run_for(&rig, 2 * ready_point_ns());
 		cores = (double)(ready_cpu() - cpu) / (double)(ready_now() - begin);
 		if (!ready_rig_stop(&rig, true))
 			cores = NAN;

@@ -113,11 +113,11 @@ static void pace(struct ready_rig *rig, const struct point *point, struct result
 {
 	int64_t begin, cpu, witness;
 
-	ready_rig_pass(rig, 50 * MS); /* until the streams exist and the first frames are over */
+	ready_rig_run_for(rig, 50 * MS); /* until the streams exist and the first frames are over */
 	begin = ready_now();
 	cpu = ready_cpu();
 	witness = ready_witness_cpu();
-	ready_rig_pass(rig, point->for_ns);
+	ready_rig_run_for(rig, point->for_ns);
 	cpu = ready_cpu() - cpu;
 	witness = ready_witness_cpu() - witness;
 	result->cores = (double)(cpu - witness) / (double)(ready_now() - begin);
@@ -161,7 +161,7 @@ static void run(struct ready_rig *rig, const struct point *point, struct result 
 	if (!ready_rig_start(rig))
 		return;
 	if (point->busy)
-		ready_rig_pass(rig, 100 * MS); /* until all streams are busy */
+		ready_rig_run_for(rig, 100 * MS); /* until all streams are busy */
 	if (point->pace)
 		pace(rig, point, result);
 	else

@@ -270,7 +270,7 @@ int64_t ready_rig_last_gated(void)
 	return atomic_load(&last_gated);
 }
 
-bool ready_rig_pass(struct ready_rig *rig, int64_t ns)
+bool ready_rig_run_for(struct ready_rig *rig, int64_t ns)
 {
 	return !rig->status && weir_scheduler_wait(rig->scheduler, ns, NULL) == WEIR_E_TIMEOUT;
 }

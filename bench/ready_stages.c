@@ -234,11 +234,11 @@ static struct rate stages(enum form form, const struct ready_run *run)
 	for (unsigned i = 0; i < LINES; i++)
 		atomic_store(&ready_lines[i].done, 0);
 	if (open_either_way(&rig, form, run) && ready_rig_start(&rig)) {
-		ready_rig_pass(&rig, 50 * MS);
+		ready_rig_run_for(&rig, 50 * MS);
 		int64_t begin = ready_now(), cpu = ready_cpu(), took;
 		uint32_t frames = frames_done();
 
-		ready_rig_pass(&rig, ready_point_ns());
+		ready_rig_run_for(&rig, ready_point_ns());
 		took = ready_now() - begin;
 		rate.frames = (double)(frames_done() - frames) * 1e9 / (double)took;
 		rate.cores = (double)(ready_cpu() - cpu) / (double)took;

@@ -76,11 +76,11 @@ weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *r
 				   const struct wr_at *at);
 
 /* An entity's keys about streams; NULL if absent. */
-struct wr_use {
+struct wr_pool_keys {
 	const struct wr_value *resources, *default_stream_pool, *use_default_stream;
 };
-weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
-			 const struct wr_at *at);
+weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *entity,
+				 const struct wr_pool_keys *use, const struct wr_at *at);
 
 /*
  * The resource of that name if its type is in the mask `types` (1 << type; `wanted` names them for the
@@ -97,9 +97,9 @@ int wr_plan_context_device(const struct wr_plan *plan, uint32_t context);
 void wr_build_check_resources(struct wr_build *build);
 
 /* Called when all connections are known. */
-weir_status wr_build_implied(struct wr_build *build);   /* default conditions */
-void wr_build_gates(struct wr_build *build);            /* which ports have an implied gate (C8) */
-void wr_build_check_gates(struct wr_build *build);      /* warnings */
+weir_status wr_build_default_conditions(struct wr_build *build); /* default conditions */
+void wr_build_gates(struct wr_build *build);                     /* which ports have an implied gate (C8) */
+void wr_build_check_gates(struct wr_build *build);               /* warnings */
 void wr_build_check_conditions(struct wr_build *build); /* min_size against take, capacity, max_emits */
 void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */

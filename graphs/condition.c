@@ -204,8 +204,8 @@ static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool in
 }
 
 /* Adds the condition as if the description had {"type": ..., "port": ...}. */
-static weir_status imply_condition(struct wr_build *build, struct wr_plan_entity *entity,
-				   const char *kind_name, const char *port)
+static weir_status add_default_condition(struct wr_build *build, struct wr_plan_entity *entity,
+					 const char *kind_name, const char *port)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, kind_name);
 	struct wr_at all = {NULL, "entities", 0};
@@ -235,7 +235,7 @@ static bool wants_default(uint32_t connections, const weir_port *port)
 	return connections || !(port->flags & WEIR_PORT_OPTIONAL);
 }
 
-static weir_status imply_port_conditions(struct wr_build *build, struct wr_plan_entity *entity)
+static weir_status add_default_conditions(struct wr_build *build, struct wr_plan_entity *entity)
 {
 	weir_status status = WEIR_OK;
 
@@ -248,14 +248,14 @@ static weir_status imply_port_conditions(struct wr_build *build, struct wr_plan_
 		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet,
 				  entity->inputs[i].port) &&
 		    !is_named(entity, i, true))
-			status = imply_condition(build, entity, "message_available",
-						 entity->inputs[i].port->name);
+			status = add_default_condition(build, entity, "message_available",
+						       entity->inputs[i].port->name);
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
 		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet,
 				  entity->outputs[i].port) &&
 		    !is_named(entity, i, false))
-			status = imply_condition(build, entity, "downstream_message_affordable",
-						 entity->outputs[i].port->name);
+			status = add_default_condition(build, entity, "downstream_message_affordable",
+						       entity->outputs[i].port->name);
 	return status;
 }
 
@@ -273,7 +273,7 @@ static void imply_in_flight(struct wr_build *build)
 	};
 }
 
-weir_status wr_build_implied(struct wr_build *build)
+weir_status wr_build_default_conditions(struct wr_build *build)
 {
 	weir_status status = WEIR_OK;
 
@@ -281,6 +281,6 @@ weir_status wr_build_implied(struct wr_build *build)
 
 	for (size_t i = 0; i < build->plan->entity_count && !status; i++)
 		if (build->plan->entities[i].kind)
-			status = imply_port_conditions(build, &build->plan->entities[i]);
+			status = add_default_conditions(build, &build->plan->entities[i]);
 	return status;
 }

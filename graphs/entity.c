@@ -123,9 +123,10 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
 	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)
-		status = wr_build_use(
+		status = wr_build_entity_pool(
 			build, entity,
-			&(struct wr_use){found[RESOURCES], found[DEFAULT_POOL], found[DEFAULT_STREAM]}, at);
+			&(struct wr_pool_keys){found[RESOURCES], found[DEFAULT_POOL], found[DEFAULT_STREAM]},
+			at);
 	if (status || !entity->kind)
 		return status;
 	entity->effects =

@@ -232,7 +232,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	status = build_root(build, root);
 	wr_build_gates(build);
 	if (!status)
-		status = wr_build_implied(build);
+		status = wr_build_default_conditions(build);
 	if (status)
 		return status;
 	wr_build_check_resources(build);

@@ -245,7 +245,7 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 	if (status)
 		wr_plugin_close(plugin);
 	else
-		wr_registry_keep(registry, plugin);
+		wr_registry_add_plugin(registry, plugin);
 	return status;
 }
 

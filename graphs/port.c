@@ -242,13 +242,13 @@ static void check_gate(struct wr_build *build, size_t i)
 		report_gate(build, WR_W_NO_GATE, c->to, input,
 			    "works on a stream; without a gate, host code may read unfinished data",
 			    from->name);
-	if (input->device && input->gate_given < 0 && !strcmp(from->kind->name, "download") &&
-	    !is_user_kind(from->kind) && is_user_kind(to->kind))
+	if (input->device && input->gate_given < 0 && from->outputs[c->output].port->flags & WEIR_PORT_HOST &&
+	    is_user_kind(to->kind))
 		wr_build_report_connection(
 			build, WR_W_DEVICE_PORT, i,
-			"'%s' is a device port, but a download writes host memory: if compute reads "
+			"'%s' is a device port, but a %s writes host memory: if compute reads "
 			"it, write \"gate\": true (or WEIR_PORT_HOST in its table), else \"gate\": false",
-			input->port->name);
+			input->port->name, from->kind->name);
 }
 
 void wr_build_check_gates(struct wr_build *build)

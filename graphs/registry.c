@@ -210,7 +210,7 @@ void wr_registry_rollback(weir_registry *registry, size_t mark)
 	kinds_rollback(&registry->conditions, mark);
 }
 
-void wr_registry_keep(weir_registry *registry, struct wr_plugin *plugin)
+void wr_registry_add_plugin(weir_registry *registry, struct wr_plugin *plugin)
 {
 	plugin->next = registry->plugins;
 	registry->plugins = plugin;

@@ -25,8 +25,9 @@ struct wr_plugin {
 	void *handle;
 	int fd;
 };
-void wr_registry_keep(weir_registry *registry,
-		      struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
+void wr_registry_add_plugin(
+	weir_registry *registry,
+	struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
 void wr_plugin_close(struct wr_plugin *plugin);
 
 #endif

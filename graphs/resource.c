@@ -318,8 +318,8 @@ static struct wr_resource *read_resource_list(struct wr_build *build, const stru
 	return first;
 }
 
-weir_status wr_build_use(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_use *use,
-			 const struct wr_at *at)
+weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *entity,
+				 const struct wr_pool_keys *use, const struct wr_at *at)
 {
 	struct wr_resource *resource = read_resource_list(build, use->resources, at);
 	bool wants_default = !use->default_stream_pool || use->default_stream_pool->boolean;

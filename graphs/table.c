@@ -98,9 +98,9 @@ static weir_status table_check_ports(const struct subject *subject, const weir_p
 			status = table_error(subject, ports[i].name, "appears twice");
 		else if (input)
 			status = table_check_input(subject, &ports[i]);
-		else if (ports[i].flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
+		else if (ports[i].flags & WEIR_PORT_DEVICE)
 			status = table_error(subject, ports[i].name,
-					     "is an output: the device and host flags are for inputs");
+					     "is an output: the device flag is for inputs");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
 			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
 	}

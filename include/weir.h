@@ -630,6 +630,10 @@ typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLI
  * orders its work behind them with weir_context_stream and similar calls; such a port has no gate.
  * WEIR_OPERATOR_STREAM sets DEVICE for all inputs, HOST clears it for one. "gate" of a port in a graph file
  * overrides all of these.
+ *
+ * HOST (outputs): the device writes host memory, as download does; weir_description_check warns if such an
+ * output leads to a DEVICE input of an operator that is not built in, since its compute may read that memory
+ * too early.
  */
 typedef struct {
 	size_t size;

@@ -122,7 +122,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status blur_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct blur *self = state;
 
@@ -131,7 +131,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-static weir_status blur(weir_context *context, void *state, weir_message *message)
+static weir_status blur_message(weir_context *context, void *state, weir_message *message)
 {
 	const struct blur *self = state;
 	struct wr_blur_arguments box = {.radius = self->radius};
@@ -148,9 +148,9 @@ static weir_status blur(weir_context *context, void *state, weir_message *messag
 	return wr_message_written(context, out, status);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status blur_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, blur);
+	return wr_messages_each(context, state, blur_message);
 }
 
 const weir_operator wr_blur = {
@@ -162,6 +162,6 @@ const weir_operator wr_blur = {
 	.parameters = parameters,
 	.inputs = inputs,
 	.outputs = outputs,
-	.start = start,
-	.compute = compute,
+	.start = blur_start,
+	.compute = blur_compute,
 };

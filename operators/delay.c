@@ -35,7 +35,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status delay_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct delay *self = state;
 
@@ -44,7 +44,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return WEIR_OK;
 }
 
-static weir_status pass_on(weir_context *context, void *state, weir_message *message)
+static weir_status delay_pass_on(weir_context *context, void *state, weir_message *message)
 {
 	const struct delay *self = state;
 
@@ -52,9 +52,9 @@ static weir_status pass_on(weir_context *context, void *state, weir_message *mes
 	return weir_context_emit(context, 0, weir_message_ref(message));
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status delay_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, pass_on);
+	return wr_messages_each(context, state, delay_pass_on);
 }
 
 const weir_operator wr_delay = {
@@ -65,6 +65,6 @@ const weir_operator wr_delay = {
 	.parameters = parameters,
 	.inputs = inputs,
 	.outputs = outputs,
-	.start = start,
-	.compute = compute,
+	.start = delay_start,
+	.compute = delay_compute,
 };

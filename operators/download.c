@@ -15,21 +15,22 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
+		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its copy in pinned host memory",
 	},
 	{.name = NULL},
 };
 
-static weir_status download(weir_context *context, void *state, weir_message *message)
+static weir_status download_message(weir_context *context, void *state, weir_message *message)
 {
 	(void)state;
 	return wr_tensor_copy(context, message, true);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status download_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, download);
+	return wr_messages_each(context, state, download_message);
 }
 
 const weir_operator wr_download = {
@@ -39,5 +40,5 @@ const weir_operator wr_download = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = inputs,
 	.outputs = outputs,
-	.compute = compute,
+	.compute = download_compute,
 };

@@ -24,11 +24,9 @@ struct wr_picture {
 	void *png, *info;
 };
 
-/* Opens a file and reads its header. Call wr_picture_close even after a failure. */
-bool wr_picture_open(struct wr_picture *picture, const char *path);
 /*
- * The same for a descriptor, which it takes; fd -1: fails with errno. Open it with these flags, so that a
- * pipe does not block the worker.
+ * Takes the descriptor of a file and reads its header; fd -1: fails with errno. Open it with these flags, so
+ * that a pipe does not block the worker. Call wr_picture_close even after a failure.
  */
 #define WR_PICTURE_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 bool wr_picture_take(struct wr_picture *picture, int fd);
@@ -41,13 +39,10 @@ bool wr_picture_rows(struct wr_picture *picture, uint8_t *to);
 void wr_picture_close(struct wr_picture *picture);
 
 /*
- * Writes a new file `path`, which must not exist, of 1 to 4 channels; compression: 0 (none) to 9. Removes
- * the file on failure.
+ * Writes a new file, which must not exist, in an open folder (AT_FDCWD: the working directory), of 1 to 4
+ * channels; compression: 0 (none) to 9. Removes the file on failure.
  */
-bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
-		      char text[WR_PICTURE_TEXT]);
-/* The same in an open folder. */
-bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image,
-			 int compression, char text[WR_PICTURE_TEXT]);
+bool wr_picture_write(int folder, const char *name, const uint8_t *from, struct wr_image image,
+		      int compression, char text[WR_PICTURE_TEXT]);
 
 #endif

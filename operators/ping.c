@@ -26,7 +26,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status ping_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct ping *self = state;
 
@@ -36,13 +36,13 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 }
 
 /* Byte i is tick + i. */
-static void fill(unsigned char *data, size_t bytes, uint64_t tick)
+static void ping_fill(unsigned char *data, size_t bytes, uint64_t tick)
 {
 	for (size_t i = 0; i < bytes; i++)
 		data[i] = (unsigned char)(tick + i);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status ping_compute(weir_context *context, void *state)
 {
 	const struct ping *self = state;
 	weir_graph *graph = weir_context_graph(context);
@@ -53,7 +53,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (status)
 		return status;
 	if (self->bytes)
-		fill(weir_message_data(message), self->bytes, weir_context_tick(context));
+		ping_fill(weir_message_data(message), self->bytes, weir_context_tick(context));
 	return weir_context_emit(context, 0, message);
 }
 
@@ -65,6 +65,6 @@ const weir_operator wr_ping = {
 	.state_size = sizeof(struct ping),
 	.parameters = parameters,
 	.outputs = outputs,
-	.start = start,
-	.compute = compute,
+	.start = ping_start,
+	.compute = ping_compute,
 };

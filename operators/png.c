@@ -23,7 +23,7 @@ struct writer {
 	char *text;
 };
 
-static bool fail(char *text, const char *reason)
+static bool picture_fail(char *text, const char *reason)
 {
 	snprintf(text, WR_PICTURE_TEXT, "%s", reason);
 	return false;
@@ -31,7 +31,7 @@ static bool fail(char *text, const char *reason)
 
 static void on_error(png_structp png, png_const_charp reason)
 {
-	fail(png_get_error_ptr(png), reason);
+	picture_fail(png_get_error_ptr(png), reason);
 	png_longjmp(png, 1);
 }
 
@@ -65,22 +65,22 @@ static void flush_bytes(png_structp png)
 /* ---- reading ---- */
 
 /* Rejects pipes and devices. Takes the descriptor. */
-static bool take_file(struct wr_picture *picture, int fd)
+static bool picture_take_file(struct wr_picture *picture, int fd)
 {
 	struct stat about;
 
 	if (fd < 0)
-		return fail(picture->text, wr_path_error(errno));
+		return picture_fail(picture->text, wr_path_error(errno));
 	if (fstat(fd, &about) || !S_ISREG(about.st_mode)) {
 		close(fd);
-		return fail(picture->text, "not a regular file");
+		return picture_fail(picture->text, "not a regular file");
 	}
 	picture->file_size = (size_t)about.st_size;
 	picture->file = fdopen(fd, "rb");
 	if (picture->file)
 		return true;
 	close(fd);
-	return fail(picture->text, strerror(errno));
+	return picture_fail(picture->text, strerror(errno));
 }
 
 static bool create_reader(struct wr_picture *picture)
@@ -89,10 +89,10 @@ static bool create_reader(struct wr_picture *picture)
 
 	if (fread(signature, 1, sizeof signature, picture->file) != sizeof signature ||
 	    png_sig_cmp(signature, 0, sizeof signature))
-		return fail(picture->text, "not a PNG file");
+		return picture_fail(picture->text, "not a PNG file");
 	picture->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, picture->text, on_error, on_warning);
 	picture->info = picture->png ? png_create_info_struct(picture->png) : NULL;
-	return picture->info || fail(picture->text, "out of memory");
+	return picture->info || picture_fail(picture->text, "out of memory");
 }
 
 /* Has libpng convert any format to 8 bits of grey, RGB or RGBA. */
@@ -109,7 +109,7 @@ static void request_bytes(png_structp png, png_infop info)
 }
 
 /* A few bytes can claim to be a huge picture: reject it before allocating. */
-static void check_size(png_structp png, png_infop info, size_t file_size)
+static void picture_check_size(png_structp png, png_infop info, size_t file_size)
 {
 	size_t raw = png_get_rowbytes(png, info) * png_get_image_height(png, info);
 
@@ -117,7 +117,7 @@ static void check_size(png_structp png, png_infop info, size_t file_size)
 		png_error(png, "the file is too short for the size that its header names");
 }
 
-static bool read_header(struct wr_picture *picture)
+static bool picture_read_header(struct wr_picture *picture)
 {
 	png_structp png = picture->png;
 	png_infop info = picture->info;
@@ -131,7 +131,7 @@ static bool read_header(struct wr_picture *picture)
 	/* Skip texts, profiles and other chunks, whatever sizes they claim. */
 	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_read_info(png, info);
-	check_size(png, info, picture->file_size);
+	picture_check_size(png, info, picture->file_size);
 	request_bytes(png, info);
 	png_read_update_info(png, info);
 	picture->image.width = (int32_t)png_get_image_width(png, info);
@@ -143,15 +143,10 @@ static bool read_header(struct wr_picture *picture)
 bool wr_picture_take(struct wr_picture *picture, int fd)
 {
 	*picture = (struct wr_picture){0};
-	return take_file(picture, fd) && create_reader(picture) && read_header(picture);
+	return picture_take_file(picture, fd) && create_reader(picture) && picture_read_header(picture);
 }
 
-bool wr_picture_open(struct wr_picture *picture, const char *path)
-{
-	return wr_picture_take(picture, open(path, WR_PICTURE_OPEN));
-}
-
-static void read_rows(png_structp png, struct wr_image image, uint8_t *to)
+static void picture_read_rows(png_structp png, struct wr_image image, uint8_t *to)
 {
 	size_t row = (size_t)image.width * (size_t)image.channels;
 
@@ -168,8 +163,8 @@ bool wr_picture_rows(struct wr_picture *picture, uint8_t *to)
 		return false;
 	if (png_get_interlace_type(png, picture->info) == PNG_INTERLACE_ADAM7)
 		for (int pass = 1; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
-			read_rows(png, picture->image, to);
-	read_rows(png, picture->image, to);
+			picture_read_rows(png, picture->image, to);
+	picture_read_rows(png, picture->image, to);
 	png_read_end(png, NULL);
 	return true;
 }
@@ -193,18 +188,19 @@ static bool create_writer(struct writer *writer, int folder, const char *name)
 
 	writer->file = fd < 0 ? NULL : fdopen(fd, "wb");
 	if (!writer->file) {
-		fail(writer->text, strerror(errno));
+		picture_fail(writer->text, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return false;
 	}
 	writer->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, writer->text, on_error, on_warning);
 	writer->info = writer->png ? png_create_info_struct(writer->png) : NULL;
-	return writer->info || fail(writer->text, "out of memory");
+	return writer->info || picture_fail(writer->text, "out of memory");
 }
 
 /* One filter, instead of trying all five on each row: faster, and the files are only a little larger. */
-static bool encode(const struct writer *writer, const uint8_t *from, struct wr_image image, int compression)
+static bool picture_encode(const struct writer *writer, const uint8_t *from, struct wr_image image,
+			   int compression)
 {
 	static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
 				    PNG_COLOR_TYPE_RGB_ALPHA};
@@ -232,19 +228,13 @@ static bool close_writer(struct writer *writer, bool written)
 	bool closed = !fclose(writer->file);
 
 	if (written && !closed)
-		fail(writer->text, strerror(errno));
+		picture_fail(writer->text, strerror(errno));
 	png_destroy_write_struct(&writer->png, &writer->info);
 	return written && closed;
 }
 
-bool wr_picture_write(const char *path, const uint8_t *from, struct wr_image image, int compression,
-		      char text[WR_PICTURE_TEXT])
-{
-	return wr_picture_write_in(AT_FDCWD, path, from, image, compression, text);
-}
-
-bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, struct wr_image image,
-			 int compression, char text[WR_PICTURE_TEXT])
+bool wr_picture_write(int folder, const char *name, const uint8_t *from, struct wr_image image,
+		      int compression, char text[WR_PICTURE_TEXT])
 {
 	struct writer writer = {.text = text};
 	bool written = create_writer(&writer, folder, name);
@@ -252,7 +242,7 @@ bool wr_picture_write_in(int folder, const char *name, const uint8_t *from, stru
 	if (!writer.file)
 		return false;
 	if (written)
-		written = encode(&writer, from, image, compression);
+		written = picture_encode(&writer, from, image, compression);
 	if (close_writer(&writer, written))
 		return true;
 	unlinkat(folder, name, 0);

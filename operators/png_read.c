@@ -59,12 +59,12 @@ static int is_png(const struct dirent *entry)
 }
 
 /* Not alphasort: the order must not depend on the locale. */
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static void stop(weir_context *context, void *state)
+static void png_read_stop(weir_context *context, void *state)
 {
 	struct png_read *self = state;
 
@@ -80,7 +80,8 @@ static void stop(weir_context *context, void *state)
 static weir_status list_folder(weir_context *context, struct png_read *self)
 {
 	int folder = weir_context_open(context, self->path, O_RDONLY | O_DIRECTORY, 0);
-	int count = folder < 0 ? -1 : scandirat(folder, ".", &self->files, is_png, by_name), error = errno;
+	int count = folder < 0 ? -1 : scandirat(folder, ".", &self->files, is_png, compare_names),
+	    error = errno;
 
 	if (folder >= 0)
 		close(folder);
@@ -111,7 +112,7 @@ static int about_path(weir_context *context, const char *path, struct stat *abou
 	return failed;
 }
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status png_read_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct png_read *self = state;
 	struct stat about;
@@ -124,11 +125,11 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	if (S_ISDIR(about.st_mode))
 		status = list_folder(context, self);
 	if (status)
-		stop(context, self);
+		png_read_stop(context, self);
 	return status;
 }
 
-static const char *file_of(struct png_read *self, uint64_t tick)
+static const char *file_of_tick(struct png_read *self, uint64_t tick)
 {
 	if (!self->files)
 		return self->path;
@@ -137,7 +138,7 @@ static const char *file_of(struct png_read *self, uint64_t tick)
 	return self->name;
 }
 
-static weir_status alloc(weir_context *context, struct wr_image image, weir_message **out)
+static weir_status alloc_image(weir_context *context, struct wr_image image, weir_message **out)
 {
 	const int64_t shape[] = {image.height, image.width, image.channels};
 	const weir_tensor like = {
@@ -159,7 +160,7 @@ static weir_status read_picture(weir_context *context, struct wr_picture *pictur
 
 	if (!wr_picture_take(picture, weir_context_open(context, file, WR_PICTURE_OPEN, 0)))
 		return weir_context_fail(context, "'%s': %s", file, picture->text);
-	status = alloc(context, picture->image, &message);
+	status = alloc_image(context, picture->image, &message);
 	if (status)
 		return status;
 	if (wr_picture_rows(picture, weir_message_data(message)))
@@ -168,12 +169,12 @@ static weir_status read_picture(weir_context *context, struct wr_picture *pictur
 	return weir_context_fail(context, "'%s': %s", file, picture->text);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status png_read_compute(weir_context *context, void *state)
 {
 	struct png_read *self = state;
 	uint64_t tick = weir_context_tick(context);
 	struct wr_picture picture;
-	weir_status status = read_picture(context, &picture, file_of(self, tick));
+	weir_status status = read_picture(context, &picture, file_of_tick(self, tick));
 
 	wr_picture_close(&picture);
 	if (!status && tick + 1 == self->repeat * self->file_count)
@@ -188,7 +189,7 @@ const weir_operator wr_png_read = {
 	.state_size = sizeof(struct png_read),
 	.parameters = parameters,
 	.outputs = outputs,
-	.start = start,
-	.compute = compute,
-	.stop = stop,
+	.start = png_read_start,
+	.compute = png_read_compute,
+	.stop = png_read_stop,
 };

@@ -85,7 +85,7 @@ static void make_folder(weir_context *context, char *path)
 }
 
 /* Preserves errno. */
-static bool exists(weir_context *context, const char *path)
+static bool file_exists(weir_context *context, const char *path)
 {
 	int error = errno, fd = weir_context_open(context, path, O_PATH, 0);
 
@@ -105,7 +105,7 @@ static weir_status make_directory(weir_context *context, struct png_write *self)
 	}
 	make_folder(context, self->name);
 	self->folder = weir_context_open(context, self->directory, O_RDONLY | O_DIRECTORY, 0);
-	if (self->folder < 0 && errno == ENOTDIR && exists(context, self->directory))
+	if (self->folder < 0 && errno == ENOTDIR && file_exists(context, self->directory))
 		return weir_context_fail(context, "directory '%s': there is something else of this name",
 					 self->directory);
 	if (self->folder < 0 || faccessat(self->folder, ".", W_OK | X_OK, 0))
@@ -114,7 +114,7 @@ static weir_status make_directory(weir_context *context, struct png_write *self)
 	return WEIR_OK;
 }
 
-static void stop(weir_context *context, void *state)
+static void png_write_stop(weir_context *context, void *state)
 {
 	struct png_write *self = state;
 
@@ -127,7 +127,7 @@ static void stop(weir_context *context, void *state)
 	self->folder = -1;
 }
 
-static weir_status make_names(weir_context *context, struct png_write *self)
+static weir_status make_file_names(weir_context *context, struct png_write *self)
 {
 	if (!*self->directory)
 		return weir_context_fail(context, "directory is empty: name a folder, '.' for this one");
@@ -143,7 +143,7 @@ static weir_status make_names(weir_context *context, struct png_write *self)
 	return WEIR_E_NOMEM;
 }
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status png_write_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct png_write *self = state;
 	weir_status status;
@@ -152,11 +152,11 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	self->prefix = weir_values_string(values, "prefix");
 	self->compression = (int)weir_values_int(values, "compression");
 	self->every = (uint64_t)weir_values_int(values, "every");
-	status = make_names(context, self);
+	status = make_file_names(context, self);
 	if (!status)
 		status = make_directory(context, self);
 	if (status)
-		stop(context, self);
+		png_write_stop(context, self);
 	return status;
 }
 
@@ -175,7 +175,7 @@ static weir_status write_file(weir_context *context, struct png_write *self, con
 	own = self->name + strlen(self->directory) + 1;
 	snprintf(self->temporary, self->room, ".%s.%ld", own, (long)getpid());
 	unlinkat(self->folder, self->temporary, 0);
-	if (!wr_picture_write_in(self->folder, self->temporary, data, image, self->compression, text))
+	if (!wr_picture_write(self->folder, self->temporary, data, image, self->compression, text))
 		return weir_context_fail(context, "'%s': %s", self->name, text);
 	if (!renameat(self->folder, self->temporary, self->folder, own))
 		return WEIR_OK;
@@ -201,7 +201,7 @@ static weir_status write_message(weir_context *context, void *state, weir_messag
 	return status ? status : write_file(context, self, weir_message_data(message), image);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status png_write_compute(weir_context *context, void *state)
 {
 	return wr_messages_each(context, state, write_message);
 }
@@ -214,7 +214,7 @@ const weir_operator wr_png_write = {
 	.state_size = sizeof(struct png_write),
 	.parameters = parameters,
 	.inputs = inputs,
-	.start = start,
-	.compute = compute,
-	.stop = stop,
+	.start = png_write_start,
+	.compute = png_write_compute,
+	.stop = png_write_stop,
 };

@@ -42,7 +42,7 @@ static const weir_port inputs[] = {
 	{.name = NULL},
 };
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status print_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct print *self = state;
 
@@ -77,7 +77,7 @@ static void add_bytes(char *line, size_t room, const unsigned char *data, size_t
  * Returns true if the device may still write the message: then there is nothing to print, which is no
  * failure.
  */
-static bool unfinished(weir_context *context, const weir_message *message)
+static bool is_unfinished(weir_context *context, const weir_message *message)
 {
 	enum { ROOM = 16 };
 	weir_fence fences[ROOM];
@@ -97,13 +97,13 @@ static void add_payload(weir_context *context, char *line, size_t room, const we
 
 	if (tensor && tensor->device != WEIR_DEVICE_HOST)
 		return;
-	if (unfinished(context, message))
+	if (is_unfinished(context, message))
 		snprintf(line + strlen(line), room - strlen(line), ", not finished on the device");
 	else
 		add_bytes(line, room, weir_message_data(message), weir_message_size(message));
 }
 
-static void describe(weir_context *context, char *line, size_t room, const weir_message *message)
+static void print_payload_kind(weir_context *context, char *line, size_t room, const weir_message *message)
 {
 	const weir_tensor *tensor = weir_message_tensor(message);
 	unsigned kind = weir_message_kind(message);
@@ -119,14 +119,14 @@ static void describe(weir_context *context, char *line, size_t room, const weir_
 		add_payload(context, line, room, message);
 }
 
-static weir_status print(weir_context *context, void *state, weir_message *message)
+static weir_status print_message(weir_context *context, void *state, weir_message *message)
 {
 	struct print *self = state;
 	char line[512];
 
 	if (self->received++ % self->every || self->quiet)
 		return WEIR_OK;
-	describe(context, line, sizeof line, message);
+	print_payload_kind(context, line, sizeof line, message);
 	if (printf("%s\n", line) >= 0 && !fflush(stdout))
 		return WEIR_OK;
 	if (errno != EPIPE)
@@ -136,9 +136,9 @@ static weir_status print(weir_context *context, void *state, weir_message *messa
 	return WEIR_OK;
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status print_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, print);
+	return wr_messages_each(context, state, print_message);
 }
 
 const weir_operator wr_print = {
@@ -149,6 +149,6 @@ const weir_operator wr_print = {
 	.state_size = sizeof(struct print),
 	.parameters = parameters,
 	.inputs = inputs,
-	.start = start,
-	.compute = compute,
+	.start = print_start,
+	.compute = print_compute,
 };

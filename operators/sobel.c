@@ -54,7 +54,7 @@ static weir_status alloc_edges(weir_context *context, struct wr_image image, wei
 	return weir_context_create_tensor(context, &like, false, out);
 }
 
-static weir_status sobel(weir_context *context, void *state, weir_message *message)
+static weir_status sobel_message(weir_context *context, void *state, weir_message *message)
 {
 	struct wr_sobel_arguments edges;
 	weir_message *out = NULL;
@@ -71,9 +71,9 @@ static weir_status sobel(weir_context *context, void *state, weir_message *messa
 	return wr_message_written(context, out, status);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status sobel_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, sobel);
+	return wr_messages_each(context, state, sobel_message);
 }
 
 const weir_operator wr_sobel = {
@@ -83,5 +83,5 @@ const weir_operator wr_sobel = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = inputs,
 	.outputs = outputs,
-	.compute = compute,
+	.compute = sobel_compute,
 };

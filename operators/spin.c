@@ -65,7 +65,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status start(weir_context *context, void *state, const weir_values *values)
+static weir_status spin_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct spin *self = state;
 
@@ -79,7 +79,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
  * Emits a new message even if it received one: that one may be shared with other receivers, which need not
  * wait for this work.
  */
-static weir_status compute(weir_context *context, void *state)
+static weir_status spin_compute(weir_context *context, void *state)
 {
 	static const int64_t shape[] = {2};
 	static const weir_tensor like = {
@@ -118,6 +118,6 @@ const weir_operator wr_spin = {
 	.parameters = parameters,
 	.inputs = inputs,
 	.outputs = outputs,
-	.start = start,
-	.compute = compute,
+	.start = spin_start,
+	.compute = spin_compute,
 };

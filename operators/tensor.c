@@ -24,7 +24,7 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 	return text;
 }
 
-static bool dense(const weir_tensor *tensor)
+static bool is_dense(const weir_tensor *tensor)
 {
 	int64_t step = 1;
 
@@ -36,7 +36,7 @@ static bool dense(const weir_tensor *tensor)
 
 static bool is_image(const weir_tensor *tensor)
 {
-	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !dense(tensor))
+	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !is_dense(tensor))
 		return false;
 	if (tensor->dimensions < 2 || tensor->dimensions > 3)
 		return false;
@@ -119,7 +119,7 @@ static weir_status check_copy(weir_context *context, const weir_tensor *tensor, 
 
 	if (!tensor)
 		return weir_context_fail(context, "input 'in' expects a tensor, got a message without one");
-	if (!dense(tensor))
+	if (!is_dense(tensor))
 		return weir_context_fail(context, "input 'in' expects a dense tensor, got a strided %s",
 					 wr_tensor_text(tensor, text));
 	if (!to_host || tensor->device == weir_context_device(context))

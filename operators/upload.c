@@ -21,15 +21,15 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status upload(weir_context *context, void *state, weir_message *message)
+static weir_status upload_message(weir_context *context, void *state, weir_message *message)
 {
 	(void)state;
 	return wr_tensor_copy(context, message, false);
 }
 
-static weir_status compute(weir_context *context, void *state)
+static weir_status upload_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, upload);
+	return wr_messages_each(context, state, upload_message);
 }
 
 const weir_operator wr_upload = {
@@ -40,5 +40,5 @@ const weir_operator wr_upload = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.inputs = inputs,
 	.outputs = outputs,
-	.compute = compute,
+	.compute = upload_compute,
 };

@@ -177,7 +177,7 @@ static weir_status start_condition(const weir_entity *entity, const struct wr_pl
 	status = plan->kind->start(state, plan->values);
 	if (!status)
 		return WEIR_OK;
-	status = wr_settle_failure(status, "start");
+	status = wr_failure_explain(status, "start");
 	return wr_fail(status, "%s: condition '%s': %s", entity->plan->name, plan->name, weir_last_error());
 }
 

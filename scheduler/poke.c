@@ -48,7 +48,7 @@ weir_status weir_entity_poke(weir_entity *entity)
 {
 	if (wr_poke(entity))
 		return WEIR_OK;
-	return wr_fail_plainly(WEIR_E_CLOSED, entity->plan->name, "no run is on: poke it after the start");
+	return wr_fail_in_handler(WEIR_E_CLOSED, entity->plan->name, "no run is on: poke it after the start");
 }
 
 /* --- conditions told from outside (C6) --- */

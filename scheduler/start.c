@@ -150,7 +150,7 @@ static weir_status start_operator(weir_entity *entity)
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
 	if (status)
-		status = wr_settle_failure(status, "start");
+		status = wr_failure_explain(status, "start");
 	if (!status)
 		status = wr_values_check(entity->plan->values);
 	entity->started = !status;

@@ -114,7 +114,7 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 		wr_entity_trace_streams(entity, worker->scheduler->trace);
 	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
 	context->computing = false;
-	return status ? wr_settle_failure(status, "compute") : WEIR_OK;
+	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
 }
 
 static void call_ticked(weir_entity *entity)

@@ -309,8 +309,8 @@ static weir_status init_fiber(struct wr_sim *sim, struct wr_fiber *fiber, const 
 	return fiber_enter(sim, fiber);
 }
 
-weir_status wr_fiber_add(struct wr_sim *sim, struct wr_fiber **out, const char *name, void (*fn)(void *arg),
-			 void *arg)
+static weir_status fiber_add(struct wr_sim *sim, struct wr_fiber **out, const char *name,
+			     void (*fn)(void *arg), void *arg)
 {
 	struct wr_fiber *fiber = wr_alloc(1, sizeof(*fiber));
 	weir_status status;
@@ -356,7 +356,7 @@ void wr_fiber_remove(struct wr_fiber *fiber)
 weir_status wr_fiber_start(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg)
 {
 	struct wr_fiber *self = WR_HERE.fiber;
-	weir_status status = wr_fiber_add(self->sim, out, name, fn, arg);
+	weir_status status = fiber_add(self->sim, out, name, fn, arg);
 
 	if (!status)
 		wr_fiber_point(self);

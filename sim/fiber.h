@@ -96,8 +96,6 @@ void wr_fiber_leave(struct wr_fiber *self);
 
 /* Makes room for one more fiber, and for main, which may be added later. */
 weir_status wr_fiber_reserve(struct wr_sim *sim);
-weir_status wr_fiber_add(struct wr_sim *sim, struct wr_fiber **out, const char *name, void (*fn)(void *arg),
-			 void *arg);
 weir_status wr_fiber_add_main(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
 void wr_fiber_remove(struct wr_fiber *fiber); /* it has ended, or its world is destroyed */
 

@@ -184,7 +184,7 @@ void wr_sim_destroy(struct wr_sim *sim)
 	wr_world_close();
 }
 
-static void add_fiber(struct wr_words *words, const struct wr_fiber *fiber)
+static void put_fiber(struct wr_words *words, const struct wr_fiber *fiber)
 {
 	const struct wr_fiber *other;
 
@@ -221,7 +221,7 @@ static weir_status fail_broken(const struct wr_sim *sim)
 
 	for (size_t i = 0; i < sim->fiber_count; i++)
 		if (!sim->fibers[i]->done)
-			add_fiber(&words, sim->fibers[i]);
+			put_fiber(&words, sim->fibers[i]);
 	if (sim->broken == WEIR_E_DEADLOCK)
 		return wr_fail(sim->broken, "no fiber can ever run again%s", text);
 	return wr_fail(sim->broken, "%s still runs after %" PRIu64 " switching points%s",

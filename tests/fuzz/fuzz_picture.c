@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "operators/picture.h"
+#include "tests/operators/open.h"
 #include "shown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_picture(const char *path)
 {
 	struct wr_picture picture;
-	bool opened = wr_picture_open(&picture, path);
+	bool opened = picture_open(&picture, path);
 	size_t bytes =
 		(size_t)picture.image.width * (size_t)picture.image.height * (size_t)picture.image.channels;
 	uint8_t *pixels = opened ? malloc(bytes) : NULL;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "operators/picture.h"
+#include "tests/operators/open.h"
 
 enum { SMALL_KIB = 32 << 10 };
 
@@ -46,7 +47,7 @@ static void xa08_a_small_file_that_claims_a_huge_text_costs_no_memory(void **sta
 
 	(void)state;
 	assert_int_equal(write(fd, bomb, sizeof bomb), sizeof bomb);
-	assert_false(wr_picture_open(&picture, path));
+	assert_false(picture_open(&picture, path));
 	assert_string_equal(picture.text, "the file ends too early");
 	wr_picture_close(&picture);
 	assert_in_range(most_kib() - before, 0, SMALL_KIB);

@@ -13,6 +13,7 @@
 
 #include "operators/operators.h"
 #include "operators/picture.h"
+#include "tests/operators/open.h"
 #include "tests/operators/drawing.h"
 #include "tests/operators/rig.h"
 
@@ -131,7 +132,7 @@ static void compare(const struct drawing *drawing)
 	struct wr_picture picture;
 	uint8_t *rows, *at;
 
-	assert_true(wr_picture_open(&picture, file_drawn("a.png", drawing)));
+	assert_true(picture_open(&picture, file_drawn("a.png", drawing)));
 	assert_int_equal(picture.image.width, drawing->width);
 	assert_int_equal(picture.image.height, drawing->height);
 	assert_int_equal(picture.image.channels, channels_expected(drawing));
@@ -173,7 +174,7 @@ static void every_colour_type_depth_and_interlacing_is_read(void **state)
 static bool readable(const char *path, char text[WR_PICTURE_TEXT])
 {
 	struct wr_picture picture;
-	bool read = wr_picture_open(&picture, path);
+	bool read = picture_open(&picture, path);
 	uint8_t *rows = NULL;
 
 	if (read) {
@@ -232,11 +233,11 @@ static void f87_a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_
 
 	(void)state;
 	drawing.claimed_width = drawing.claimed_height = WR_PICTURE_SIDE_MAX;
-	assert_false(wr_picture_open(&picture, file_drawn("huge.png", &drawing)));
+	assert_false(picture_open(&picture, file_drawn("huge.png", &drawing)));
 	assert_non_null(strstr(picture.text, "too short for the size"));
 	wr_picture_close(&picture);
 	drawing.claimed_width = 1u << 20;
-	assert_false(wr_picture_open(&picture, file_drawn("huge.png", &drawing)));
+	assert_false(picture_open(&picture, file_drawn("huge.png", &drawing)));
 	wr_picture_close(&picture);
 }
 
@@ -269,9 +270,9 @@ static void what_is_written_is_read_again_byte_for_byte(void **state)
 			uint8_t rows[7 * 5 * 4];
 
 			unlink(in_folder("w.png"));
-			assert_true(wr_picture_write(in_folder("w.png"), weir_message_data(message), image,
-						     compression, (char[WR_PICTURE_TEXT]){0}));
-			assert_true(wr_picture_open(&picture, in_folder("w.png")));
+			assert_true(wr_picture_write(AT_FDCWD, in_folder("w.png"), weir_message_data(message),
+						     image, compression, (char[WR_PICTURE_TEXT]){0}));
+			assert_true(picture_open(&picture, in_folder("w.png")));
 			assert_memory_equal(&picture.image, &image, sizeof image);
 			assert_true(wr_picture_rows(&picture, rows));
 			assert_memory_equal(rows, weir_message_data(message), weir_message_size(message));
@@ -288,11 +289,11 @@ static void e06_an_existing_file_or_a_missing_folder_is_named(void **state)
 
 	(void)state;
 	assert_int_equal(symlink("/dev/full", in_folder("there.png")), 0);
-	assert_false(
-		wr_picture_write(in_folder("there.png"), data, image, 0, text)); /* links are not followed */
+	assert_false(wr_picture_write(AT_FDCWD, in_folder("there.png"), data, image, 0,
+				      text)); /* links are not followed */
 	assert_string_equal(text, "File exists");
 	assert_int_equal(access(in_folder("there.png"), F_OK), 0);
-	assert_false(wr_picture_write(in_folder("no/where.png"), data, image, 0, text));
+	assert_false(wr_picture_write(AT_FDCWD, in_folder("no/where.png"), data, image, 0, text));
 	assert_string_equal(text, "No such file or directory");
 }
 
@@ -310,7 +311,7 @@ static void e06_a_write_that_fails_is_named_and_leaves_no_file(void **state)
 	small = (struct rlimit){.rlim_cur = 1000, .rlim_max = old.rlim_max};
 	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &small);
-	written = wr_picture_write(in_folder("big.png"), data, image, 0, text);
+	written = wr_picture_write(AT_FDCWD, in_folder("big.png"), data, image, 0, text);
 	setrlimit(RLIMIT_FSIZE, &old);
 	free(data);
 	assert_false(written);
@@ -445,7 +446,7 @@ static void png_write_makes_the_folder_and_numbers_whole_files(void **state)
 static int height_of(const char *name)
 {
 	struct wr_picture picture;
-	int height = wr_picture_open(&picture, in_folder(name)) ? (int)picture.image.height : -1;
+	int height = picture_open(&picture, in_folder(name)) ? (int)picture.image.height : -1;
 
 	wr_picture_close(&picture);
 	return height;

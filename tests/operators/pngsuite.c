@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "operators/picture.h"
+#include "tests/operators/open.h"
 
 enum { SIDE = 32, BYTES = SIDE * SIDE * 4 };
 
@@ -23,7 +24,7 @@ static int32_t read_picture(const char *name, uint8_t *to)
 	int32_t channels;
 
 	snprintf(path, sizeof path, "pngsuite/%s", name);
-	if (!wr_picture_open(&picture, path))
+	if (!picture_open(&picture, path))
 		fail_msg("%s: %s", path, picture.text);
 	channels = picture.image.channels;
 	assert_int_equal(picture.image.width, SIDE);
