@@ -1,9 +1,16 @@
-"""No function is longer than 60 lines; prints the median and the 90th percentile."""
+"""
+No function of the library is longer than 60 lines, no file of the tests than 600; prints the median and the 90th percentile.
+
+A model is one program with its states, steps and mutants, and is read as a whole: it may be longer.
+"""
+import pathlib
 import sys
 
 import source
 
 LONGEST = 60
+LONGEST_TEST = 600
+WHOLE = ("tests/models/", "tests/package/abi/")  # a model; kept copies of weir.h
 
 
 def functions(path):
@@ -17,8 +24,18 @@ def functions(path):
             start = None
 
 
+def long_tests(root):
+    for path in sorted((pathlib.Path(root) / "tests").rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.suffix not in source.SUFFIXES | {".py", ".sh"} or name.startswith(WHOLE):
+            continue
+        count = len(path.read_text().splitlines())
+        if count > LONGEST_TEST:
+            yield f"{name}: {count} lines; {LONGEST_TEST} are the most: split it by topic"
+
+
 def main(root):
-    faults, lengths = [], []
+    faults, lengths = list(long_tests(root)), []
     for room in source.MAY_USE:
         for path in source.files(root, room):
             for line, length in functions(path):

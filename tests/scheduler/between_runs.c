@@ -8,9 +8,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "scheduler/scheduler.h"
+#include "rig_inside.h"
 
 /* --- the line of a failed run --- */
 
@@ -131,11 +129,9 @@ static void s04_s08_a_late_poke_finds_a_closed_scheduler_and_writes_nowhere(void
 	assert_int_equal(weir_scheduler_destroy(late), WEIR_OK);
 	for (int i = 0; i < 8; i++) /* they get the descriptor numbers that the loop had */
 		fds[i] = (struct pollfd){.fd = eventfd(0, EFD_NONBLOCK), .events = POLLIN};
-	late->waker.poke(&late->waker, 0);
-	late->loop.wake = fds[0].fd;
-	wr_loop_kick(&late->loop);
+	rig_poke_late(late, fds[0].fd);
 	assert_int_equal(poll(fds, 8, 0), 0);
-	assert_int_equal(wr_live_count(&late->live), 0);
+	assert_int_equal(rig_live(late), 0);
 	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "end")), WEIR_E_CLOSED);
 	for (int i = 0; i < 8; i++)
 		close(fds[i].fd);

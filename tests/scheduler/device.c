@@ -4,11 +4,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/backend.h"
-#include "streams/host/sim.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 /* --- kernels of the tests --- */
 
@@ -240,7 +236,7 @@ static void g02_refused_entities_are_served_in_turn(void **state)
 					 "c:source ticks=5 work=1ms -> z:end gate=in");
 		rig->options.signal = rig_signals[i];
 		rig_make(rig);
-		rig_system(rig)->signals.bound = 1;
+		rig_bound_signals(rig, 1);
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_string_equal(rig_text(rig, "x"), "0 1 2 3 4");
 		assert_string_equal(rig_text(rig, "y"), "0 1 2 3 4");
@@ -257,7 +253,7 @@ static void g03_many_fences_are_one_signal(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	assert_int_equal(wr_system_outstanding(rig_system(rig)), 1);
+	assert_int_equal(rig_outstanding(rig), 1);
 	assert_says(rig_explain(rig), "2 fences pending");
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0,10");
@@ -397,7 +393,7 @@ static weir_status alloc(void *self, int device, size_t bytes, void **out)
 
 static void s11_f15_no_lock_is_held_across_a_call_of_the_backend(void **state)
 {
-	struct wr_backend looking;
+	struct wr_backend *looking;
 	struct rig *rig = rig_of("source count=20 work=10us -> c:call -> end gate=in; p:source count=20 "
 				 "work=10us -> q:end gate=in");
 
@@ -405,13 +401,12 @@ static void s11_f15_no_lock_is_held_across_a_call_of_the_backend(void **state)
 	wr_store(&calls, 0);
 	rig_on(rig, "c", add_on_the_device);
 	rig_make(rig);
-	under = rig_system(rig)->backend;
-	looking = *under;
-	looking.record = record, looking.query = query, looking.wait = wait;
-	looking.launch = launch, looking.call = call, looking.alloc = alloc;
-	rig_system(rig)->backend = &looking;
+	looking = rig_own_backend(rig);
+	under = rig_real_backend(rig);
+	looking->record = record, looking->query = query, looking->wait = wait;
+	looking->launch = launch, looking->call = call, looking->alloc = alloc;
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	rig_system(rig)->backend = under;
+	rig_restore_backend(rig);
 	assert_true(wr_load(&calls) > 100);
 	assert_int_equal(wr_load(&locked), 0);
 	rig_destroy(rig);

@@ -2,10 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rig.h"
-#include "streams/backend.h"
-#include "streams/host/sim.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 /* --- E2, E3: the device fails --- */
 
@@ -76,9 +73,8 @@ static void e02_f67_a_device_that_is_lost_at_any_moment_is_an_error_never_a_wait
 		rig->options.seed = seed;
 		rig->options.signal = rig_signals[seed & 1];
 		rig_make(rig);
-		wr_system_set_knobs(
-			rig_system(rig),
-			&(struct wr_sim_knobs){.fault = 25, .work_max = 10 * US, .call_max = 10 * US});
+		rig_set_knobs(rig,
+			      (struct wr_sim_knobs){.fault = 25, .work_max = 10 * US, .call_max = 10 * US});
 		status = rig_run(rig);
 		lost += status == WEIR_E_DEVICE;
 		assert_true(status == WEIR_OK || status == WEIR_E_DEVICE);
@@ -134,7 +130,7 @@ static void f64_a_launch_that_fails_at_once_is_the_entitys_failure(void **state)
 	assert_int_not_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig->outcome.entity, "c");
 	assert_says(rig->outcome.text, "none");
-	assert_int_equal(wr_system_outstanding(rig_system(rig)), 0);
+	assert_int_equal(rig_outstanding(rig), 0);
 	rig_destroy(rig);
 }
 
@@ -158,37 +154,38 @@ static weir_status no_call(void *self, int device, void *stream, void (*fn)(void
 	return WEIR_E_NOMEM;
 }
 
-static void run_on_a_poor_backend(struct wr_backend *poor, const char *entity)
+static void without_memory(struct wr_backend *backend)
+{
+	backend->alloc = no_memory;
+}
+
+static void without_calls(struct wr_backend *backend)
+{
+	backend->call = no_call;
+}
+
+static void run_on_a_poor_backend(void (*spoil)(struct wr_backend *backend), const char *entity)
 {
 	struct rig *rig = rig_of("source ticks=3 work=1ms -> end gate=in");
-	const struct wr_backend *before;
 
 	rig_make(rig);
-	before = rig_system(rig)->backend;
-	poor->query = before->query;
-	rig_system(rig)->backend = poor;
+	spoil(rig_own_backend(rig));
 	assert_int_equal(rig_run(rig), WEIR_E_NOMEM);
 	assert_string_equal(rig->outcome.entity, entity);
-	rig_system(rig)->backend = before;
+	rig_restore_backend(rig);
 	rig_destroy(rig);
 }
 
 static void f63_device_memory_that_runs_out_is_the_entitys_failure(void **state)
 {
-	struct wr_backend poor = wr_backend_sim;
-
 	(void)state;
-	poor.alloc = no_memory;
-	run_on_a_poor_backend(&poor, "source");
+	run_on_a_poor_backend(without_memory, "source");
 }
 
 static void f65_a_signal_that_cannot_be_enqueued_is_the_entitys_failure(void **state)
 {
-	struct wr_backend poor = wr_backend_sim;
-
 	(void)state;
-	poor.call = no_call;
-	run_on_a_poor_backend(&poor, "end");
+	run_on_a_poor_backend(without_calls, "end");
 }
 
 static void f66_auto_runs_where_it_can_and_cuda_without_a_device_is_refused(void **state)

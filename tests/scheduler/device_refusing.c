@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "rig.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
-#include "streams/backend.h"
 
 #if defined WR_TSAN || defined WR_ASAN
 #define WORLDS 2

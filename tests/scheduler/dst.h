@@ -6,6 +6,7 @@
 #ifndef TESTS_SCHEDULER_DST_H
 #define TESTS_SCHEDULER_DST_H
 
+#include "scheduler/graph.h"
 #include "sim/random.h"
 #include "weir.h"
 

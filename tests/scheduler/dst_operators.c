@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "scheduler/graph.h"
 
 static _Thread_local struct dst *graphs[DST_GRAPHS];
 

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "scheduler/graph.h"
-
 enum way { INTERNAL, RECEIVE_EACH, RECEIVE_ONLY, AFTER_DEFAULT, NAMED, BY_HAND, ON_DEFAULT };
 
 _Static_assert(ON_DEFAULT + 1 == DST_WAYS, "one way more");

@@ -14,8 +14,6 @@
 #include "dst_world.h"
 #include "rest.h"
 #include "sim/simulation.h"
-#include "streams/system.h"
-#include "streams/token.h"
 #include "tests/bugs/bug.h"
 
 #define LIMIT 6000000 /* switching points of a world */

@@ -1,7 +1,6 @@
 /* The set of queues with new messages (scheduler/fan_in.h), under many orders of its atomics. */
 #include "base/memory.h"
 #include "queue_rig.h"
-#include "scheduler/fan_in.h"
 #include "sim/simulation.h"
 #include "tests/bugs/bug.h"
 

@@ -2,9 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3 };
@@ -21,7 +19,7 @@ static void ask_own(const void *state, const weir_view *view, weir_verdict *verd
 	weir_fence own = {wr_load(&own_stream), wr_load(&own_point)};
 
 	(void)state;
-	if (!own.value || weir_fence_query(view->entity->graph, own) != WEIR_E_BUSY) {
+	if (!own.value || weir_fence_query(rig_view_graph(view), own) != WEIR_E_BUSY) {
 		passed = own;
 		weir_verdict_ready(verdict);
 		return;
@@ -204,28 +202,15 @@ static void xb28_a_fence_that_was_never_recorded_fails_the_run_by_name(void **st
 
 /* --- on which stream the callback is enqueued --- */
 
-struct found {
-	size_t armed, inlined;
-};
-
-static void look_at(struct wr_signal *signal, void *arg)
-{
-	struct found *found = arg;
-	bool armed = wr_signal_pending(wr_load(&signal->token)) && signal->entity != WR_NO_ENTITY;
-
-	found->armed += armed;
-	found->inlined += armed && !signal->signal_stream;
-}
-
 /* After 5 ms of a run; the sources' work takes 10 ms. */
-static struct found find(struct rig *rig)
+static struct rig_armed find(struct rig *rig)
 {
-	struct found found = {0, 0};
+	struct rig_armed found;
 
 	rig->options.signal = "callback_inline";
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	wr_signals_each(rig->graph->system, look_at, &found);
+	found = rig_armed(rig);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 	return found;
@@ -233,7 +218,8 @@ static struct found find(struct rig *rig)
 
 static void g02_an_inline_callback_lies_on_the_stream_itself(void **state)
 {
-	struct found found = find(rig_of("a:source ticks=1 work=10ms -> x:end gate=in; a -> y:end gate=in"));
+	struct rig_armed found =
+		find(rig_of("a:source ticks=1 work=10ms -> x:end gate=in; a -> y:end gate=in"));
 
 	(void)state;
 	assert_int_equal(found.armed, 2);
@@ -258,7 +244,7 @@ static void g02_identities_of_one_queue_are_one_stream(void **state)
 {
 	struct rig *rig =
 		rig_of("a:source ticks=1 work=10ms -> x:end gate=in capacity=2 take=2; a -> v:call -> x");
-	struct found found;
+	struct rig_armed found;
 
 	(void)state;
 	rig_on(rig, "v", emit_on_a_view);
@@ -269,8 +255,8 @@ static void g02_identities_of_one_queue_are_one_stream(void **state)
 
 static void g02_of_two_streams_none_carries_the_callback(void **state)
 {
-	struct found found = find(rig_of("a:source ticks=1 work=10ms -> x:end gate=in capacity=2 take=2; "
-					 "b:source ticks=1 work=10ms -> x"));
+	struct rig_armed found = find(rig_of("a:source ticks=1 work=10ms -> x:end gate=in capacity=2 take=2; "
+					     "b:source ticks=1 work=10ms -> x"));
 
 	(void)state;
 	assert_int_equal(found.armed, 1);
@@ -282,7 +268,7 @@ static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->native_given, true); /* as if its native handle were given out */
+	rig_give_native(stream);
 	for (int i = 0; i < 200; i++)
 		HOLDS(rig, !weir_stream_launch(stream, &napping, "", 1));
 	return weir_context_emit(context, 0, rig_number(context, 1));
@@ -291,7 +277,7 @@ static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 static void g02_a_stream_whose_handle_was_given_out_carries_none(void **state)
 {
 	struct rig *rig = rig_of("a:call count=1 -> x:end gate=in");
-	struct found found;
+	struct rig_armed found;
 
 	(void)state;
 	rig_on(rig, "a", give_the_handle_away);

@@ -3,10 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/backend.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3, TICKS = 200 };
@@ -75,15 +72,6 @@ static struct rig *rig_for(const char *text, size_t bound, int64_t ns)
 	return rig;
 }
 
-static weir_entity_counts counts_of_a(struct rig *rig)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-
-	assert_true(weir_scheduler_entity_counts(rig->scheduler, weir_graph_entity(rig->graph, "a")->id,
-						 &counts));
-	return counts;
-}
-
 /* --- the bound --- */
 
 static void hold_the_bound(size_t bound, const char *signal, int64_t side_ns)
@@ -120,7 +108,7 @@ static void run_ahead(void)
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	/* Real threads may be as slow as the device. */
 	assert_in_range(work.most, strcmp(rig_backend, "sim") ? 1 : 32, 64);
-	assert_in_range(counts_of_a(rig).most_in_flight, work.most < 8 ? 1 : work.most / 2, 64);
+	assert_in_range(rig_counts(rig, "a").most_in_flight, work.most < 8 ? 1 : work.most / 2, 64);
 	rig_destroy(rig);
 }
 
@@ -138,7 +126,7 @@ static void t08_without_a_bound_it_runs_ahead(void **state)
 	rig->options.max_in_flight = -1;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_true(work.most > 150);
-	assert_int_equal(counts_of_a(rig).most_in_flight, 0);
+	assert_int_equal(rig_counts(rig, "a").most_in_flight, 0);
 	rig_destroy(rig);
 }
 
@@ -164,7 +152,7 @@ static void t08_s08_a_run_begins_with_none_in_flight(void **state)
 	(void)state;
 	for (int run = 0; run < 3; run++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);
-		assert_int_equal(weir_graph_entity(rig->graph, "a")->flight.ticks, 20);
+		assert_int_equal(rig_flight_ticks(rig, "a"), 20);
 	}
 	rig_destroy(rig);
 }
@@ -199,14 +187,13 @@ static weir_status count_flag(void *self, int device, void *stream, _Atomic uint
 static void count_of(const char *signal)
 {
 	struct rig *rig = rig_for("a:call count=200 in_flight=40 -> end gated=false", 40, 50 * US);
-	struct wr_backend counting;
+	struct wr_backend *counting;
 
 	rig->options.signal = signal;
 	rig_make(rig);
-	counting = *rig->graph->system->backend;
-	counting.call = count_call;
-	counting.write_flag = count_flag;
-	rig->graph->system->backend = &counting;
+	counting = rig_own_backend(rig);
+	counting->call = count_call;
+	counting->write_flag = count_flag;
 	calls = flag_writes = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -224,24 +211,16 @@ static void t08_one_signal_pays_for_half_of_the_bound(void **state)
 	assert_in_range(calls, 0, 2);
 }
 
-static void look_for_inline(struct wr_signal *signal, void *arg)
-{
-	if (wr_signal_pending(wr_load(&signal->token)) && !signal->signal_stream)
-		++*(unsigned *)arg;
-}
-
 static void t08_it_never_waits_inline(void **state)
 {
 	struct rig *rig = rig_for("a:call count=20 in_flight=4 -> end gated=false", 4, 10 * MS);
-	unsigned found = 0;
 
 	(void)state;
 	rig->options.signal = "callback_inline";
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	assert_int_equal(wr_system_outstanding(rig->graph->system), 1);
-	wr_signals_each(rig->graph->system, look_for_inline, &found);
-	assert_int_equal(found, 0);
+	assert_int_equal(rig_outstanding(rig), 1);
+	assert_int_equal(rig_armed(rig).inlined, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

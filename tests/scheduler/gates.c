@@ -4,9 +4,7 @@
  */
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 #ifdef WR_TSAN
 #define SEEDS 5
@@ -176,7 +174,7 @@ static void xa04_a_gate_waits_for_work_wherever_it_is(void **state)
 /* It never uses the device: it passes on what it received. */
 static weir_status pass_it_on(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, !weir_context_entity(context)->streams.count);
+	HOLDS(rig, !rig_own_stream_count(context));
 	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
@@ -271,12 +269,11 @@ static void c08_a_content_condition_looks_at_finished_messages(void **state)
 static void c08_without_device_work_no_gate_is_asked(void **state)
 {
 	struct rig *rig = rig_of("source ticks=3 -> end");
-	weir_entity *end = weir_graph_entity(rig->graph, "end");
 
 	(void)state;
-	assert_true(end->inputs[0].gate);
+	assert_true(rig_gate(rig, "end").implied);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_false(wr_load(&end->front_checks) || end->gated);
+	assert_false(rig_gate(rig, "end").marked || rig_gate(rig, "end").asked);
 	rig_destroy(rig);
 }
 
@@ -290,15 +287,14 @@ static weir_status work_in_the_first_run(struct rig *rig, weir_context *context)
 static void c08_s08_a_start_forgets_that_there_was_device_work(void **state)
 {
 	struct rig *rig = rig_of("a:call count=2 -> end");
-	weir_entity *end = weir_graph_entity(rig->graph, "end");
 
 	(void)state;
 	rig_on(rig, "a", work_in_the_first_run);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_true(wr_load(&end->front_checks) == WR_CHECK_GATES && end->gated);
+	assert_true(rig_gate(rig, "end").marked && rig_gate(rig, "end").asked);
 	wr_store(&rig->told, 1);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_false(wr_load(&end->front_checks) || end->gated);
+	assert_false(rig_gate(rig, "end").marked || rig_gate(rig, "end").asked);
 	assert_string_equal(rig_text(rig, "end"), "7 7 1 1");
 	rig_destroy(rig);
 }
@@ -359,7 +355,7 @@ static void c08_b02_what_an_inlet_is_given_is_waited_for(void **state)
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "7");
-	assert_true(wr_load(&weir_graph_entity(rig->graph, "end")->front_checks) & WR_CHECK_GATES);
+	assert_true(rig_gate(rig, "end").marked);
 	rig_destroy(rig);
 }
 

@@ -1,8 +1,7 @@
 /* Inlets and the worker that receives from them: no lock between them, and no free room
  * missed. Atomics are switching points. */
 #include "base/thread.h"
-#include "rig.h"
-#include "scheduler/inlet.h"
+#include "rig_inside.h"
 #include "tests/bugs/bug.h"
 
 #define TEST(name) static void name(void **state_)
@@ -23,11 +22,11 @@ static void receive_while_a_thread_is_inside(void)
 
 	rig_start(rig);
 	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 7), 0), WEIR_OK);
-	wr_mutex_lock(&inlet->lock);
+	rig_lock_inlet(inlet, true);
 	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "end"), true), WEIR_OK);
 	weir_sleep(MS);
 	assert_string_equal(rig_text(rig, "end"), "7");
-	wr_mutex_unlock(&inlet->lock);
+	rig_lock_inlet(inlet, false);
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);

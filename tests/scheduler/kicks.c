@@ -2,8 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "rig.h"
-#include "scheduler/scheduler.h"
+#include "rig_inside.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -20,7 +19,7 @@ ssize_t __wrap_write(int fd, const void *buffer, size_t size)
 
 static void until_all_sleep(weir_scheduler *scheduler)
 {
-	while (wr_load(&scheduler->sleepers) != scheduler->all_asleep)
+	while (!rig_all_asleep(scheduler))
 		sched_yield();
 }
 

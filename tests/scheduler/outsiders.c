@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "scheduler/outlet.h"
-#include "scheduler/scheduler.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 enum { SEEDS = 3000 };
 
@@ -170,20 +166,16 @@ static void poke_while_in_the_fifo(void)
 	struct rig *rig = rig_of("a:source ticks=1 work=1ms -> x:end gate=in; "
 				 "b:source ticks=1 work=1ms -> y:end gate=in; "
 				 "c:source ticks=1 work=1ms -> z:end gate=in");
-	struct wr_signals *signals;
-	uint32_t first;
+	weir_entity *first;
 
 	rig_make(rig);
-	signals = &rig->graph->system->signals;
-	signals->bound = 1;
+	rig_bound_signals(rig, 1);
 	rig_start(rig);
 	weir_sleep(500 * US);
-	assert_non_null(signals->first);
-	assert_non_null(signals->first->next);
-	first = signals->first->entity;
-	assert_int_equal(weir_entity_poke(&rig->graph->entities[first]), WEIR_OK);
+	first = rig_first_refused(rig, 2);
+	assert_int_equal(weir_entity_poke(first), WEIR_OK);
 	weir_sleep(100 * US);
-	assert_int_equal(signals->first->entity, first);
+	assert_ptr_equal(rig_first_refused(rig, 1), first);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -284,12 +276,12 @@ static void wake_too_late(void)
 	rig->options.workers = 1;
 	rig_make(rig);
 	/* The start waits for this lock; its worker exists, the run is not open yet. */
-	wr_mutex_lock(&taker.outlet->lock);
+	rig_lock_outlet(taker.outlet, true);
 	assert_int_equal(wr_thread_start(&starter, "starter", start_run, rig), WEIR_OK);
 	weir_sleep(10 * US);
-	wr_unpark(&rig->scheduler->workers[0].parker);
+	rig_unpark(rig, 0);
 	weir_sleep(10 * US);
-	wr_mutex_unlock(&taker.outlet->lock);
+	rig_lock_outlet(taker.outlet, false);
 	wr_thread_join(&starter);
 	take_all(&taker);
 	assert_int_equal(taker.count, 3);

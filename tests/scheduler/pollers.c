@@ -4,9 +4,7 @@
 #include "base/clock.h"
 #include "sim/coroutine.h"
 #include "base/thread.h"
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 #ifdef WR_TSAN
 #define SEEDS 2 /* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
@@ -151,7 +149,7 @@ static void in_time(const char *text)
 			if (!strcmp(rig->entities[i].name, roles[k].name))
 				rig_on(rig, roles[k].name, roles[k].compute);
 	rig_make(rig);
-	rig->graph->system->poller.spins = true; /* as on a device: sleeps as long as it can */
+	rig_poller_sleeps(rig);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "timed"), TICKS);
 	rig_destroy(rig);

@@ -1,20 +1,9 @@
 /* The system has the resources that the graph declares; work on streams that are not an entity's own. */
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "scheduler/pool.h"
-#include "rig.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 /* --- pools and partitions --- */
-
-static weir_stream *taken_from(struct rig *rig, size_t pool)
-{
-	weir_stream *stream = NULL;
-
-	assert_int_equal(wr_stream_pool_take(rig->graph->pools[pool], "test", &stream), WEIR_OK);
-	return stream;
-}
 
 static void make_with(struct rig **rig, const char *resources, const char *text)
 {
@@ -33,13 +22,13 @@ static void a_pool_as_it_is_written(void)
 		  "{\"p\": {\"type\": \"stream_pool\", \"device\": 1, \"flags\": \"blocking\", "
 		  "\"priority\": -2, \"reserved_size\": 3, \"max_size\": 4}}",
 		  "a:call pool=p");
-	assert_int_equal(wr_load(&rig->graph->system->count), 3);
-	stream = taken_from(rig, 0);
+	assert_int_equal(rig_stream_count(rig), 3);
+	stream = rig_pool_take(rig, 0);
 	assert_int_equal(weir_stream_device(stream), 1);
-	assert_int_equal(stream->spec.flags, WEIR_STREAM_POOL_BLOCKING);
-	assert_int_equal(stream->spec.priority, -2);
-	assert_int_equal(wr_load(&rig->graph->system->count), 3);
-	wr_stream_close(stream);
+	assert_int_equal(rig_stream_flags(stream), WEIR_STREAM_POOL_BLOCKING);
+	assert_int_equal(rig_stream_priority(stream), -2);
+	assert_int_equal(rig_stream_count(rig), 3);
+	rig_put_back(stream);
 	rig_destroy(rig);
 }
 
@@ -51,7 +40,7 @@ static void t05_a_pool_is_made_as_the_graph_says(void **state)
 
 static void partitions_as_they_are_written(void)
 {
-	struct wr_partition *of[4];
+	const void *of[4];
 	struct rig *rig;
 
 	make_with(&rig,
@@ -64,10 +53,10 @@ static void partitions_as_they_are_written(void)
 		  "\"d\": {\"type\": \"stream_pool\"}}",
 		  "a:call pool=a; b:call pool=b; c:call pool=c; d:call pool=d");
 	for (size_t i = 0; i < 4; i++) {
-		weir_stream *stream = taken_from(rig, i);
+		weir_stream *stream = rig_pool_take(rig, i);
 
-		of[i] = stream->spec.partition;
-		wr_stream_close(stream);
+		of[i] = rig_partition(stream);
+		rig_put_back(stream);
 	}
 	assert_true(of[0] && of[1] && of[2] && !of[3]); /* c: the remainder */
 	assert_true(of[0] != of[1] && of[1] != of[2] && of[0] != of[2]);
@@ -150,7 +139,7 @@ static weir_status count_uses(struct rig *rig, weir_context *context)
 	static const size_t expected[] = {2, 2, 3, 1, 2, 2, 2};
 	const weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, message->uses.count == expected[weir_context_tick(context)]);
+	HOLDS(rig, rig_uses(message) == expected[weir_context_tick(context)]);
 	return WEIR_OK;
 }
 

@@ -1,7 +1,5 @@
 #include "rest.h"
 
-#include "streams/system.h"
-
 static bool work_is_queued(weir_scheduler *scheduler)
 {
 	if (wr_ready_injector_holds(scheduler))

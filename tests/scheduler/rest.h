@@ -7,6 +7,8 @@
 #define TESTS_SCHEDULER_REST_H
 
 #include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
+#include "streams/system.h"
 
 const char *rest_broken(weir_scheduler *scheduler); /* what is broken; NULL: nothing, or no run */
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "sim/simulation.h"
-#include "scheduler/graph.h"
-#include "streams/host/sim.h"
 
 _Thread_local const char *rig_backend = "sim";
 _Thread_local const char *rig_resources;
@@ -91,18 +89,6 @@ void rig_make(struct rig *rig)
 		fail_msg("%s", weir_last_error());
 }
 
-struct wr_system *rig_system(struct rig *rig)
-{
-	return rig->graph->system;
-}
-
-void rig_with_knobs(struct rig *rig, const char *signal, struct wr_sim_knobs knobs)
-{
-	rig->options.signal = signal;
-	rig_make(rig);
-	wr_system_set_knobs(rig_system(rig), &knobs);
-}
-
 void rig_start(struct rig *rig)
 {
 	if (!rig->scheduler)
@@ -146,6 +132,7 @@ void rig_destroy(struct rig *rig)
 	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_OK);
 	weir_registry_destroy(rig->registry);
 	free(rig->explained);
+	free(rig->own_backend);
 	free(rig);
 }
 
@@ -156,7 +143,7 @@ const char *rig_text(struct rig *rig, const char *entity)
 	return rig_entity(rig, entity)->text;
 }
 
-static weir_entity_counts counts_of(struct rig *rig, const char *entity)
+weir_entity_counts rig_counts(struct rig *rig, const char *entity)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
@@ -169,12 +156,12 @@ static weir_entity_counts counts_of(struct rig *rig, const char *entity)
 
 uint64_t rig_ticks(struct rig *rig, const char *entity)
 {
-	return counts_of(rig, entity).ticks;
+	return rig_counts(rig, entity).ticks;
 }
 
 bool rig_done(struct rig *rig, const char *entity)
 {
-	return counts_of(rig, entity).done;
+	return rig_counts(rig, entity).done;
 }
 
 weir_queue_counts rig_queue(struct rig *rig, const char *to)

@@ -36,8 +36,7 @@
 enum { RIG_ENTITIES = 64, RIG_TEXT = 4096 };
 
 struct rig;
-struct wr_sim_knobs;
-struct wr_system;
+struct wr_backend;
 typedef weir_status rig_fn(struct rig *rig, weir_context *context);
 
 /* What an entity does and what it did. During a run only the entity's owner writes the text. */
@@ -63,22 +62,23 @@ struct rig {
 	_Atomic unsigned started, stopped; /* operators of all kinds */
 	_Atomic uint64_t told;             /* for the test */
 	void *own;
+	struct wr_backend *own_backend; /* rig_inside.h */
+	const struct wr_backend *real_backend;
 };
 
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute); /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
-void rig_make(struct rig *rig); /* the scheduler */
-void rig_here(struct rig *rig); /* before this thread starts a run without rig_start */
-void rig_with_knobs(struct rig *rig, const char *signal, struct wr_sim_knobs knobs); /* makes it on `sim` */
-struct wr_system *rig_system(struct rig *rig); /* of its graph, once it is made */
-void rig_start(struct rig *rig);               /* calls rig_make if needed */
-weir_status rig_wait(struct rig *rig);         /* asserts conservation (E5) and that no check failed */
-weir_status rig_run(struct rig *rig);          /* start, wait */
+void rig_make(struct rig *rig);        /* the scheduler */
+void rig_here(struct rig *rig);        /* before this thread starts a run without rig_start */
+void rig_start(struct rig *rig);       /* calls rig_make if needed */
+weir_status rig_wait(struct rig *rig); /* asserts conservation (E5) and that no check failed */
+weir_status rig_run(struct rig *rig);  /* start, wait */
 void rig_destroy(struct rig *rig);
 
 const char *rig_text(struct rig *rig, const char *entity); /* received in all runs so far */
+weir_entity_counts rig_counts(struct rig *rig, const char *entity);
 uint64_t rig_ticks(struct rig *rig, const char *entity);
 bool rig_done(struct rig *rig, const char *entity);
 weir_queue_counts rig_queue(struct rig *rig, const char *to); /* of the first connection into the port */

@@ -4,19 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/graph.h"
-
 void rig_refused(struct rig *rig, weir_status status, weir_status expected, const char *text)
 {
 	HOLDS(rig, status == expected);
 	HOLDS(rig, strstr(weir_last_error(), text));
 	if (!strstr(weir_last_error(), text))
 		print_error("got: %s\n", weir_last_error());
-}
-
-size_t rig_taken(struct rig *rig, size_t pool)
-{
-	return wr_stream_pool_taken(rig->graph->pools[pool]);
 }
 
 /* Reads its inputs when it begins: work that does not wait for them reads -1. */

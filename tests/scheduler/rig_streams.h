@@ -51,6 +51,5 @@ weir_status rig_emit_by_hand(struct rig *rig,
 
 /* A check within an operator that a call failed with that status and a text that contains this one. */
 void rig_refused(struct rig *rig, weir_status status, weir_status expected, const char *text);
-size_t rig_taken(struct rig *rig, size_t pool); /* streams taken from the plan's pool of that index */
 
 #endif

@@ -1,10 +1,7 @@
 /* Runs and their signals: what an entity arms and keeps, and what streams/ refuses (G2, G3). */
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "rig.h"
-#include "streams/backend.h"
-#include "streams/system.h"
+#include "rig_inside.h"
 
 static int nap(const void *arguments)
 {
@@ -30,21 +27,18 @@ static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	if (stream)
-		wr_store(&wr_load(&stream->root)->native_given, true); /* as if it had the handle */
+		rig_give_native(stream);
 	return status ? status : weir_context_emit(context, 0, rig_number(context, 1));
 }
 
 static void g03_a_capture_that_is_open_when_its_tick_ends_fails_the_run_by_name(void **state)
 {
 	struct rig *rig = rig_of("a:call -> end gate=in");
-	struct wr_backend capturing;
 
 	(void)state;
 	rig_on(rig, "a", leave_a_capture_open);
 	rig_make(rig);
-	capturing = *rig->graph->system->backend;
-	capturing.capturing = always_capturing;
-	rig->graph->system->backend = &capturing;
+	rig_own_backend(rig)->capturing = always_capturing;
 	assert_int_equal(rig_run(rig), WEIR_E_UNSUPPORTED);
 	assert_string_equal(rig->outcome.entity, "a");
 	assert_non_null(strstr(rig->outcome.text, "the stream of 'a' is being captured"));
@@ -64,19 +58,19 @@ static void g02_a_fan_in_that_shrinks_keeps_its_token(void **state)
 	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in capacity=3 take=3; b:source "
 				 "ticks=1 first=10 work=20ms -> end; "
 				 "c:source ticks=1 first=20 work=30ms -> end");
-	wr_token token;
+	uint64_t token;
 
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	token = weir_graph_entity(rig->graph, "end")->wait.token;
+	token = rig_token(rig, "end");
 	assert_int_not_equal(token, 0);
 	for (int i = 0; i < 2; i++) {
 		weir_scheduler_wait(rig->scheduler, 8 * MS, NULL);
 		poke_end(rig);
-		assert_int_equal(weir_graph_entity(rig->graph, "end")->verdict.fence_count, 2 - i);
-		assert_true(weir_graph_entity(rig->graph, "end")->wait.token == token);
-		assert_int_equal(wr_system_outstanding(rig->graph->system), 1);
+		assert_int_equal(rig_pending(rig, "end"), 2 - i);
+		assert_true(rig_token(rig, "end") == token);
+		assert_int_equal(rig_outstanding(rig), 1);
 	}
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0,10,20");

@@ -1,7 +1,6 @@
 /* A parked entity is woken by every source that the chosen verdict names, and by no other (C2). On `sim`:
  * time is virtual. */
-#include "scheduler/graph.h"
-#include "rig.h"
+#include "rig_inside.h"
 
 /* --- conditions of the tests, for one test at a time --- */
 
@@ -184,7 +183,7 @@ static void wait_for_two_points(void)
 	rig_on(rig, "c", enqueue_twice);
 	rig_start(rig);
 	weir_sleep(2 * MS); /* it has ticked and waits */
-	assert_int_equal(weir_graph_entity(rig->graph, "c")->wait.fence_count, 1);
+	assert_int_equal(rig_waits_for(rig, "c"), 1);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "c"), 2);
 	rig_destroy(rig);

@@ -2,8 +2,7 @@
  * G1 to G3). */
 #include <string.h>
 
-#include "scheduler/graph.h"
-#include "scheduler/pool.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
 
 /* --- set_stream, receive_streams --- */
@@ -36,7 +35,7 @@ static weir_status note_producer(struct rig *rig, weir_context *context)
 
 	HOLDS(rig, weir_message_fences(message, 2, fences) == (set ? 1 : 2));
 	HOLDS(rig, fences[0].stream == ids[set]);
-	HOLDS(rig, wr_message_carried(message, fences, 2) == 1 && fences[0].stream == ids[set]);
+	HOLDS(rig, rig_carried_fences(message, fences, 2) == 1 && fences[0].stream == ids[set]);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 0, NULL) == 1);
 	return WEIR_OK;
 }
@@ -349,7 +348,7 @@ static weir_status may_not_write(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
 
-	HOLDS(rig, wr_message_references(message) == 1 && !weir_message_unique(message));
+	HOLDS(rig, rig_references(message) == 1 && !weir_message_unique(message));
 	return WEIR_OK;
 }
 

@@ -1,6 +1,5 @@
 /* The stream that an operator works on: received, current, default (T1, T3, T7, docs/streams.md). */
-#include "scheduler/graph.h"
-#include "scheduler/pool.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
 
 /* --- receive_stream --- */
@@ -261,7 +260,7 @@ static weir_status has_a_fence_and_no_stream(struct rig *rig, weir_context *cont
 
 	HOLDS(rig, weir_message_fences(message, 0, NULL) == 1);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 0, NULL) == 0);
-	HOLDS(rig, message->uses.count == 1 && rig_value(message) == 7);
+	HOLDS(rig, rig_uses(message) == 1 && rig_value(message) == 7);
 	return WEIR_OK;
 }
 

@@ -4,10 +4,8 @@
 
 #include "sim/coroutine.h"
 #include "base/memory.h"
-#include "scheduler/graph.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
-#include "scheduler/scheduler.h"
-#include "streams/system.h"
 
 #ifdef WR_ASAN
 #define STEP 5 /* of the failing allocations: a world is slow there */
@@ -58,13 +56,12 @@ static void observing_streams(void)
 {
 	static const struct wr_observer observer = {
 		.name = "test", .open = open_observer, .stream = note_stream_owner};
-	static const struct wr_observer *const observers[] = {&observer};
 	struct rig *rig = rig_of("source ticks=3 -> p:call");
 
 	rig_on(rig, "p", allocate_late);
 	rig_entity(rig, "p")->start = allocate_at_start;
 	rig_make(rig);
-	assert_int_equal(wr_trace_open_with(&rig->scheduler->trace, observers, 1), WEIR_OK);
+	assert_int_equal(rig_observe(rig, &observer), WEIR_OK);
 	observed.text[0] = '\0';
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(observed.text, "p.tables p p.late");
@@ -177,8 +174,7 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 			assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler),
 					 WEIR_E_INVALID);
 			assert_says(weir_last_error(), "green_context_pool 'g'");
-			assert_null(rig->graph->system);
-			assert_null(rig->graph->pools);
+			assert_true(rig_has_no_system(rig));
 		}
 		rig_destroy(rig);
 	}
@@ -188,7 +184,7 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 
 static weir_status on_a_partition(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_context_stream(context)->spec.partition);
+	HOLDS(rig, rig_partition(weir_context_stream(context)));
 	return rig_emit_on_current(rig, context);
 }
 
@@ -284,14 +280,6 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 
 /* --- F40 --- */
 
-/* On a slow machine work may outlast the run that was cut short; `stop` is then called later. */
-static bool may_keep_streams(struct rig *rig, const char *name)
-{
-	const weir_entity *entity = weir_graph_entity(rig->graph, name);
-
-	return entity->fences_pending || entity->stop_owed;
-}
-
 /* Pool, share, default stream, set: allocation n fails, or all from n on. Returns true if
  * there were fewer. */
 static bool run_with_failure(int64_t n, bool all)
@@ -317,9 +305,11 @@ static bool run_with_failure(int64_t n, bool all)
 	assert_true(status == WEIR_OK || status == WEIR_E_NOMEM || status == WEIR_E_FAILED ||
 		    status == WEIR_E_DEVICE);
 	wr_memory_fail_at(-1, false);
-	for (size_t i = 0; rig->graph->pools && i < rig->graph->plan->stream_pool_count; i++)
-		assert_true(rig_taken(rig, i) == 0 || may_keep_streams(rig, "a") ||
-			    may_keep_streams(rig, "c"));
+	for (size_t i = 0; i < rig_pool_count(rig); i++)
+		/* On a slow machine work may outlast the run that was cut short; `stop` is then called later.
+		 */
+		assert_true(rig_taken(rig, i) == 0 || rig_keeps_streams(rig, "a") ||
+			    rig_keeps_streams(rig, "c"));
 	if (!status)
 		assert_string_equal(rig_text(rig, "end"), "0 1");
 	rig_destroy(rig);

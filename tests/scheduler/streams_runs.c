@@ -1,8 +1,6 @@
 /* Streams at the start and the end of runs, and in the next one (S7, S8, E4). */
-#include "scheduler/graph.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
-#include "scheduler/scheduler.h"
-#include "streams/system.h"
 
 /* --- start, stop, runs --- */
 
@@ -213,7 +211,7 @@ static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 	weir_stream *stream = weir_context_stream(context);
 
 	HOLDS(rig, stream);
-	wr_store(&wr_load(&stream->root)->native_given, true);
+	rig_give_native(stream);
 	return weir_stream_launch(stream, &rig_adder, &(struct rig_sum){rig->own, {NULL, NULL}, 5, MS},
 				  sizeof(struct rig_sum));
 }
@@ -221,25 +219,20 @@ static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 static void starting_again(void)
 {
 	struct rig *rig = rig_of("p:call count=1");
-	const struct wr_backend *before;
-	struct wr_backend capturing;
 	int64_t place = -1;
 
 	rig->own = &place;
 	rig_entity(rig, "p")->start = begin_in_capture;
 	rig_make(rig);
 	rig_here(rig);
-	before = rig->graph->system->backend;
-	capturing = *before;
-	capturing.capturing = is_in_capture;
-	rig->graph->system->backend = &capturing;
+	rig_own_backend(rig)->capturing = is_in_capture;
 	in_capture = true;
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_UNSUPPORTED);
 	in_capture = false;
-	assert_int_equal(wr_live_count(&rig->scheduler->live), 0);
+	assert_int_equal(rig_live(rig->scheduler), 0);
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_OK);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * SECOND, NULL), WEIR_OK);
-	rig->graph->system->backend = before;
+	rig_restore_backend(rig);
 	rig_destroy(rig);
 }
 
@@ -249,16 +242,13 @@ static void s08_e02_a_stream_that_a_failed_start_left_holds_no_later_run_open(vo
 	rig_in_world(1, starting_again);
 }
 
-/* Notes the highest index in the table of streams, the lower 16 bits of an id. */
+/* Notes the highest index in the table of streams. */
 static void note_highest_index(struct rig *rig, weir_context *context)
 {
-	const struct wr_entity_streams *own = &weir_context_entity(context)->streams;
+	uint64_t place = rig_highest_index(context), last = wr_load(&rig->told);
 
-	for (size_t i = 0; i < own->count; i++) {
-		uint64_t place = weir_stream_id(own->items[i].stream) & 0xffff, last = wr_load(&rig->told);
-		while (place > last && !wr_cas(&rig->told, &last, place))
-			;
-	}
+	while (place > last && !wr_cas(&rig->told, &last, place))
+		;
 }
 
 static weir_status many_noted(struct rig *rig, weir_context *context)

@@ -3,9 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/status.h"
-#include "streams/memory.h"
-#include "streams/signal.h"
 #include "contract.h"
 
 #define MS     1000000

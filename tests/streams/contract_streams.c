@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "streams/memory.h"
 #include "contract.h"
 
 #define MS     1000000

@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
-#include "streams/poller.h"
-#include "streams/signal.h"
 #include "test.h"
 
 #define US     ((int64_t)1000)

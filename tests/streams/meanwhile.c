@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "rig.h"
-#include "streams/signal.h"
 #include "test.h"
 
 #define MS     1000000

@@ -7,8 +7,10 @@
 
 #include "base/atomic.h"
 #include "streams/device.h"
-#include "streams/memory.h"
 #include "streams/host/sim.h"
+#include "streams/memory.h"
+#include "streams/poller.h"
+#include "streams/signal.h"
 #include "streams/system.h"
 
 enum { RIG_ENTITIES = 1024 };

@@ -2,7 +2,6 @@
 #include "rig.h"
 
 #include "base/clock.h"
-#include "streams/signal.h"
 #include "test.h"
 
 #define SECOND INT64_C(1000000000)

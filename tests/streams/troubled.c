@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
-#include "streams/signal.h"
 #include "test.h"
 
 #ifdef __SANITIZE_THREAD__

@@ -1,0 +1,292 @@
+#include "rig_inside.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "scheduler/graph.h"
+#include "scheduler/pool.h"
+#include "scheduler/scheduler.h"
+#include "streams/system.h"
+
+/* --- the device --- */
+
+struct wr_backend *rig_own_backend(struct rig *rig)
+{
+	struct wr_backend *own = malloc(sizeof *own);
+
+	assert_non_null(own);
+	assert_null(rig->own_backend);
+	rig->real_backend = rig->graph->system->backend;
+	*own = *rig->real_backend;
+	rig->graph->system->backend = rig->own_backend = own;
+	return own;
+}
+
+const struct wr_backend *rig_real_backend(struct rig *rig)
+{
+	return rig->real_backend;
+}
+
+void rig_restore_backend(struct rig *rig)
+{
+	rig->graph->system->backend = rig->real_backend;
+}
+
+void rig_set_knobs(struct rig *rig, struct wr_sim_knobs knobs)
+{
+	wr_system_set_knobs(rig->graph->system, &knobs);
+}
+
+void rig_with_knobs(struct rig *rig, const char *signal, struct wr_sim_knobs knobs)
+{
+	rig->options.signal = signal;
+	rig_make(rig);
+	rig_set_knobs(rig, knobs);
+}
+
+bool rig_has_no_system(struct rig *rig)
+{
+	return !rig->graph->system && !rig->graph->pools;
+}
+
+/* --- signals --- */
+
+static void count_signal(struct wr_signal *signal, void *arg)
+{
+	struct rig_armed *found = arg;
+
+	if (!wr_signal_pending(wr_load(&signal->token)))
+		return;
+	found->armed += signal->entity != WR_NO_ENTITY;
+	found->inlined += !signal->signal_stream;
+}
+
+struct rig_armed rig_armed(struct rig *rig)
+{
+	struct rig_armed found = {0, 0};
+
+	wr_signals_each(rig->graph->system, count_signal, &found);
+	return found;
+}
+
+uint64_t rig_outstanding(struct rig *rig)
+{
+	return wr_system_outstanding(rig->graph->system);
+}
+
+void rig_bound_signals(struct rig *rig, uint32_t bound)
+{
+	rig->graph->system->signals.bound = bound;
+}
+
+weir_entity *rig_first_refused(struct rig *rig, size_t n)
+{
+	struct wr_signals *signals = &rig->graph->system->signals;
+	size_t count = 0;
+
+	for (struct wr_refused *refused = signals->first; refused; refused = refused->next)
+		count++;
+	assert_true(count >= n);
+	return &rig->graph->entities[signals->first->entity];
+}
+
+uint64_t rig_token(struct rig *rig, const char *entity)
+{
+	return weir_graph_entity(rig->graph, entity)->wait.token;
+}
+
+size_t rig_pending(struct rig *rig, const char *entity)
+{
+	return weir_graph_entity(rig->graph, entity)->verdict.fence_count;
+}
+
+size_t rig_waits_for(struct rig *rig, const char *entity)
+{
+	return weir_graph_entity(rig->graph, entity)->wait.fence_count;
+}
+
+void rig_poller_sleeps(struct rig *rig)
+{
+	rig->graph->system->poller.spins = true;
+}
+
+/* --- entities --- */
+
+struct rig_gate rig_gate(struct rig *rig, const char *name)
+{
+	const weir_entity *entity = weir_graph_entity(rig->graph, name);
+
+	return (struct rig_gate){entity->inputs[0].gate,
+				 wr_load(&((weir_entity *)entity)->front_checks) & WR_CHECK_GATES,
+				 entity->gated};
+}
+
+weir_graph *rig_view_graph(const weir_view *view)
+{
+	return view->entity->graph;
+}
+
+uint64_t rig_flight_ticks(struct rig *rig, const char *entity)
+{
+	return weir_graph_entity(rig->graph, entity)->flight.ticks;
+}
+
+bool rig_uses_no_stream(struct rig *rig, const char *name)
+{
+	const weir_entity *entity = weir_graph_entity(rig->graph, name);
+
+	return !entity->context.stream_used && !entity->current_stream;
+}
+
+/* --- streams --- */
+
+uint32_t rig_stream_count(struct rig *rig)
+{
+	return wr_load(&rig->graph->system->count);
+}
+
+size_t rig_pool_count(struct rig *rig)
+{
+	return rig->graph->pools ? rig->graph->plan->stream_pool_count : 0;
+}
+
+size_t rig_taken(struct rig *rig, size_t pool)
+{
+	return wr_stream_pool_taken(rig->graph->pools[pool]);
+}
+
+weir_stream *rig_pool_take(struct rig *rig, size_t pool)
+{
+	weir_stream *stream = NULL;
+
+	assert_int_equal(wr_stream_pool_take(rig->graph->pools[pool], "test", &stream), WEIR_OK);
+	return stream;
+}
+
+void rig_put_back(weir_stream *stream)
+{
+	wr_stream_close(stream);
+}
+
+uint32_t rig_stream_flags(const weir_stream *stream)
+{
+	return stream->spec.flags;
+}
+
+int rig_stream_priority(const weir_stream *stream)
+{
+	return stream->spec.priority;
+}
+
+const void *rig_partition(const weir_stream *stream)
+{
+	return stream->spec.partition;
+}
+
+void rig_give_native(weir_stream *stream)
+{
+	wr_store(&wr_load(&stream->root)->native_given, true);
+}
+
+bool rig_keeps_streams(struct rig *rig, const char *name)
+{
+	const weir_entity *entity = weir_graph_entity(rig->graph, name);
+
+	return entity->fences_pending || entity->stop_owed;
+}
+
+uint64_t rig_highest_index(weir_context *context)
+{
+	const struct wr_entity_streams *own = &weir_context_entity(context)->streams;
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < own->count; i++) {
+		uint64_t index =
+			weir_stream_id(own->items[i].stream) & 0xffff; /* the lower 16 bits of an id */
+		last = index > last ? index : last;
+	}
+	return last;
+}
+
+size_t rig_own_stream_count(weir_context *context)
+{
+	return weir_context_entity(context)->streams.count;
+}
+
+/* --- messages --- */
+
+size_t rig_uses(const weir_message *message)
+{
+	return message->uses.count;
+}
+
+uint32_t rig_references(const weir_message *message)
+{
+	return wr_message_references(message);
+}
+
+size_t rig_carried_fences(const weir_message *message, weir_fence *fences, size_t room)
+{
+	return wr_message_carried(message, fences, room);
+}
+
+uint32_t rig_messages_made(struct rig *rig)
+{
+	return rig->graph->pool->total;
+}
+
+/* --- threads and the loop --- */
+
+uint64_t rig_live(weir_scheduler *scheduler)
+{
+	return wr_live_count(&scheduler->live);
+}
+
+bool rig_all_asleep(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->sleepers) == scheduler->all_asleep;
+}
+
+void rig_unpark(struct rig *rig, size_t worker)
+{
+	wr_unpark(&rig->scheduler->workers[worker].parker);
+}
+
+void rig_lock_outlet(weir_outlet *outlet, bool lock)
+{
+	if (lock)
+		wr_mutex_lock(&outlet->lock);
+	else
+		wr_mutex_unlock(&outlet->lock);
+}
+
+void rig_lock_inlet(weir_inlet *inlet, bool lock)
+{
+	if (lock)
+		wr_mutex_lock(&inlet->lock);
+	else
+		wr_mutex_unlock(&inlet->lock);
+}
+
+bool rig_fill_wake(struct rig *rig)
+{
+	static const uint64_t most[] = {UINT64_MAX - 1, UINT64_MAX - 2, 1};
+	ssize_t wrote = 0;
+
+	for (int i = 0; i < 3; i++)
+		wrote = write(rig->scheduler->loop.wake, &most[i], sizeof most[i]);
+	wr_store(&rig->scheduler->loop.kicked, false);
+	return wrote == -1;
+}
+
+void rig_poke_late(weir_scheduler *scheduler, int fd)
+{
+	scheduler->waker.poke(&scheduler->waker, 0);
+	scheduler->loop.wake = fd;
+	wr_loop_kick(&scheduler->loop);
+}
+
+weir_status rig_observe(struct rig *rig, const struct wr_observer *observer)
+{
+	return wr_trace_open_with(&rig->scheduler->trace, &observer, 1);
+}

@@ -1,0 +1,88 @@
+/*
+ * The inside of a run and of its device. This file and rig_inside.c alone know the library's own structs; a
+ * test that needs more of the inside than the public header shows adds a function here.
+ */
+#ifndef TESTS_SCHEDULER_RIG_INSIDE_H
+#define TESTS_SCHEDULER_RIG_INSIDE_H
+
+#include "rig.h"
+#include "streams/backend.h"
+#include "streams/host/sim.h"
+#include "trace/trace.h"
+
+/* --- the device; after rig_make --- */
+
+/* A copy of the backend's table, which the system uses from now on: the test replaces functions in it. */
+struct wr_backend *rig_own_backend(struct rig *rig);
+const struct wr_backend *rig_real_backend(struct rig *rig); /* what it was a copy of */
+void rig_restore_backend(struct rig *rig);
+void rig_set_knobs(struct rig *rig, struct wr_sim_knobs knobs); /* of the simulated device */
+void rig_with_knobs(struct rig *rig, const char *signal, struct wr_sim_knobs knobs); /* makes it on `sim` */
+bool rig_has_no_system(struct rig *rig);                                             /* nor pools */
+
+/* --- signals --- */
+
+struct rig_armed {
+	size_t armed;   /* signals that wait for an entity */
+	size_t inlined; /* callbacks that lie on the stream itself */
+};
+
+struct rig_armed rig_armed(struct rig *rig);
+uint64_t rig_outstanding(struct rig *rig);               /* callbacks */
+void rig_bound_signals(struct rig *rig, uint32_t bound); /* so many callbacks at once */
+weir_entity *rig_first_refused(struct rig *rig,
+			       size_t n); /* the first of at least n entities that wait for one */
+uint64_t rig_token(struct rig *rig, const char *entity);   /* of its current wait; 0: none */
+size_t rig_pending(struct rig *rig, const char *entity);   /* fences that its last verdict waits for */
+size_t rig_waits_for(struct rig *rig, const char *entity); /* fences that its current wait is armed for */
+void rig_poller_sleeps(struct rig *rig);                   /* as long as it can, as beside a device */
+
+/* --- entities --- */
+
+struct rig_gate {
+	bool implied; /* input 0 has one */
+	bool marked;  /* a sender had device work */
+	bool asked;   /* by a review of this run */
+};
+
+struct rig_gate rig_gate(struct rig *rig, const char *entity);
+weir_graph *rig_view_graph(const weir_view *view);
+uint64_t rig_flight_ticks(struct rig *rig, const char *entity); /* of this run, as its bound counts them */
+bool rig_uses_no_stream(struct rig *rig,
+			const char *entity); /* no current one, and none was used in its context */
+
+/* --- streams --- */
+
+uint32_t rig_stream_count(struct rig *rig); /* open ones */
+size_t rig_pool_count(struct rig *rig);
+size_t rig_taken(struct rig *rig, size_t pool); /* streams taken from the plan's pool of that index */
+weir_stream *rig_pool_take(struct rig *rig, size_t pool);
+void rig_put_back(weir_stream *stream);
+uint32_t rig_stream_flags(const weir_stream *stream);
+int rig_stream_priority(const weir_stream *stream);
+const void *rig_partition(const weir_stream *stream);        /* NULL: none */
+void rig_give_native(weir_stream *stream);                   /* as if its native handle were given out */
+bool rig_keeps_streams(struct rig *rig, const char *entity); /* until its work has ended and it is stopped */
+uint64_t rig_highest_index(weir_context *context); /* of the entity's streams in the system's table */
+size_t rig_own_stream_count(weir_context *context);
+
+/* --- messages --- */
+
+size_t rig_uses(const weir_message *message); /* fences of its payload */
+uint32_t rig_references(const weir_message *message);
+size_t rig_carried_fences(const weir_message *message, weir_fence *fences, size_t room);
+uint32_t rig_messages_made(struct rig *rig); /* by the graph's pool so far */
+
+/* --- threads and the loop --- */
+
+uint64_t rig_live(weir_scheduler *scheduler);         /* references that hold the run open */
+bool rig_all_asleep(weir_scheduler *scheduler);       /* all workers */
+void rig_unpark(struct rig *rig, size_t worker);      /* as a thread that chose this worker for a wake-up */
+void rig_lock_outlet(weir_outlet *outlet, bool lock); /* like a thread that was interrupted inside a call */
+void rig_lock_inlet(weir_inlet *inlet, bool lock);
+bool rig_fill_wake(struct rig *rig); /* the loop's descriptor; false: one more write would have fit */
+void rig_poke_late(weir_scheduler *scheduler,
+		   int fd); /* a callback and a kick; the loop's descriptor is `fd` now */
+weir_status rig_observe(struct rig *rig, const struct wr_observer *observer);
+
+#endif
