@@ -40,8 +40,9 @@
  * Units: time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t.
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
- * name. Zero is the default of every other field, except of an index, whose zero is the first. New fields are
- * added at the end, so a caller with an older, smaller struct stays valid.
+ * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
+ * outcomes, counts and pools may grow at their ends: a caller with an older, smaller struct stays valid. The
+ * other structs change only with WEIR_ABI.
  *
  * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
  * makes the next call fail with the same error.
@@ -113,7 +114,7 @@ typedef enum {
 } weir_status;
 
 /* One word or two; never NULL. */
-WEIR_API const char *weir_status_text(weir_status status); /* never NULL */
+WEIR_API const char *weir_status_text(weir_status status);
 /*
  * This thread's last failure, one line; "" if there was none. Borrowed until this thread's next failure. It
  * is not cleared by a call that succeeds.
@@ -210,7 +211,7 @@ WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
 /* The table that was added to the registry. */
-WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity); /* getter: its table */
+WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);
 /* Its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
 /*
@@ -322,7 +323,7 @@ typedef struct {
  */
 WEIR_API weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
 					   weir_scheduler **out);
-/* start, then wait; returns the outcome's status. */
+/* start, then wait without limit: a failure of start, or the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
 /*
  * Starts a run; may be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread
@@ -434,11 +435,14 @@ WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
  */
 
 enum { WEIR_OUTLET_EARLY = 1 }; /* flags of an outlet */
-/* Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID: it has no such input. Thread: one. */
+/*
+ * Adds an inlet to an input port. Thread: one. Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID:
+ * it has no such input.
+ */
 WEIR_API weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 /*
- * Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID: it has no such output, or the capacity is
- * too small or above 65536. Thread: one.
+ * Adds an outlet to an output port. Thread: one. Fails: WEIR_E_BUSY: the graph has a scheduler;
+ * WEIR_E_INVALID: it has no such output, or the capacity is too small or above 65536.
  */
 WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t capacity,
 					   unsigned flags, weir_outlet **out);
@@ -827,8 +831,8 @@ WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *nativ
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 /*
- * OK: complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never recorded, or of another
- * graph; WEIR_E_DEVICE: the device failed.
+ * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never
+ * recorded, or of another graph; WEIR_E_DEVICE: the device failed.
  */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
 /*
@@ -951,9 +955,9 @@ typedef struct {
 } weir_condition;
 
 /*
- * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
- *
  * A program tells a condition (`asynchronous`, `boolean`, its own) what happened outside.
+ *
+ * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
  */
 
 /*
@@ -994,15 +998,18 @@ WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
 WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
 /* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL. */
 WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
+/* Returns true if the port takes any number of connections. */
 WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
+/* Returns true if the port has a connection, or an inlet. */
 WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
-/* True if all senders have closed. Call it BEFORE the count: a sender may push, then close, in between. */
+/* Returns true if all senders have closed. Call it BEFORE the count: a sender may push, then close, in
+ * between. */
 WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
 /*
- * True if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where each
- * queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all senders
- * have closed and the queues together have fewer. Reads "closed" before it counts, so its order with the
- * calls above does not matter. False for an unconnected port.
+ * Returns true if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where
+ * each queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all
+ * senders have closed and the queues together have fewer. Reads "closed" before it counts, so its order with
+ * the calls above does not matter. False for an unconnected port.
  */
 WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
