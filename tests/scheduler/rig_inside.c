@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "scheduler/graph.h"
+#include "scheduler/inlet.h"
+#include "scheduler/outlet.h"
 #include "scheduler/pool.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"

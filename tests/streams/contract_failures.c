@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "contract.h"
 
 #define MS     1000000
