@@ -287,7 +287,8 @@ void wr_graph_forget_told(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->entity_count; i++)
 		for (size_t k = 0; k < graph->entities[i].condition_count; k++)
-			wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
+			if (wr_read(&graph->entities[i].conditions[k].told) != WEIR_TOLD_NOTHING)
+				wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
 }
 
 /* --- signals of conditions and gates --- */

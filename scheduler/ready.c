@@ -90,19 +90,6 @@ void wr_inject(weir_scheduler *scheduler, weir_entity *entity)
 		wr_wake_one(scheduler);
 }
 
-static weir_entity *list_reverse(weir_entity *list)
-{
-	weir_entity *first = NULL;
-
-	while (list) {
-		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		wr_store_relaxed(&list->next_ready, first);
-		first = list;
-		list = rest;
-	}
-	return first;
-}
-
 static void list_append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
 {
 	wr_store_relaxed(&entity->next_ready, NULL);
@@ -127,15 +114,26 @@ static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64
 	return entity;
 }
 
+/* Empties the stack, whose top is the newest entry, and appends its entries to the backlog, oldest first. */
 static void backlog_refill_locked(weir_scheduler *scheduler)
 {
-	weir_entity *list = list_reverse(wr_exchange(&scheduler->injected, NULL));
+	struct wr_ready_list *backlog = &scheduler->backlog;
+	weir_entity *newest = wr_exchange(&scheduler->injected, NULL), *first = NULL, *older;
+	uint64_t count = 0;
 
-	while (list) {
-		weir_entity *rest = wr_load_relaxed(&list->next_ready);
-		list_append_locked(&scheduler->backlog, &scheduler->backlog_count, list);
-		list = rest;
+	for (weir_entity *entity = newest; entity; entity = older, count++) {
+		older = wr_load_relaxed(&entity->next_ready);
+		wr_store_relaxed(&entity->next_ready, first);
+		first = entity;
 	}
+	if (!newest)
+		return;
+	if (backlog->last)
+		wr_store_relaxed(&backlog->last->next_ready, first);
+	else
+		backlog->first = first;
+	backlog->last = newest;
+	wr_fetch_add(&scheduler->backlog_count, count);
 }
 
 bool wr_injector_holds(weir_scheduler *scheduler)
