@@ -97,7 +97,7 @@ static void waker_take(struct wr_waker *waker)
 
 	wr_live_take(&scheduler->live);
 	if (!wr_load(&scheduler->watching))
-		wr_loop_kick(&scheduler->loop); /* the health watch must run again */
+		wr_loop_kick(&scheduler->loop); /* the watch must run again */
 }
 
 static void waker_drop(struct wr_waker *waker)

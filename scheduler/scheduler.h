@@ -42,7 +42,7 @@ struct weir_scheduler {
 	_Atomic unsigned spinners;          /* workers that look at every queue: no wake-up is needed */
 	_Atomic bool standby;               /* one worker spins beside the poller */
 	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
-	_Atomic bool watching;              /* the health watch is scheduled. If not, a stream that becomes
+	_Atomic bool watching;              /* the watch is scheduled. If not, a stream that becomes
 					       busy kicks, and the last sleeper need not (worker.c) */
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
 	_Atomic bool quit;                  /* being destroyed: the loop thread ends */

@@ -1,6 +1,6 @@
 /*
  * The loop thread's side of a run. One turn does all that is due and arms the loop for the next one: POSIX
- * signals, stop requests, timers, fired tokens, the health watch, quiescence. It never blocks, so the same
+ * signals, stop requests, timers, fired tokens, the watch, quiescence. It never blocks, so the same
  * turn serves weir's own thread, a caller's libevent base and a caller's poll (B1).
  *
  * A run ends only here (S4). It is OPEN until it is quiescent or is cut short. It is CLOSING until all

@@ -24,7 +24,7 @@
 /* --- sleeping --- */
 
 /*
- * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's health watch would
+ * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's watch would
  * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
  * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
  * worker does it in the other order, so one of the two sees the other.

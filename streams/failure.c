@@ -55,7 +55,8 @@ static void suspect_insert(struct suspect_list *suspects, struct suspect suspect
 		suspects->oldest[i] = suspect;
 }
 
-static size_t append_suspect(char *text, size_t room, const struct suspect *suspect, int64_t now, bool first)
+static size_t report_append_suspect(char *text, size_t room, const struct suspect *suspect, int64_t now,
+				    bool first)
 {
 	int64_t age = suspect->at == INT64_MAX ? 0 : now - suspect->at;
 	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ",
@@ -76,7 +77,7 @@ static void report_append_suspects(struct wr_system *system, const struct suspec
 		return;
 	}
 	for (size_t i = 0; i < suspects->count && i < SUSPECTS; i++)
-		at += append_suspect(text + at, room - at, &suspects->oldest[i], now, i == 0);
+		at += report_append_suspect(text + at, room - at, &suspects->oldest[i], now, i == 0);
 	if (suspects->count > SUSPECTS)
 		snprintf(text + at, room - at, " and %zu more", suspects->count - SUSPECTS);
 }
@@ -145,7 +146,7 @@ const char *wr_system_accused(struct wr_system *system)
  * After a fault a query of any event returns the device's error, even if the event
  * is complete. One event of each stream is queried, since they may differ in device.
  */
-bool wr_system_check_health(struct wr_system *system)
+bool wr_system_check_device(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count) && !wr_system_failed(system); i++) {
 		const struct wr_event_ring *ring = wr_load_acquire(&wr_stream_at(system, i)->ring);

@@ -1,9 +1,9 @@
 /*
- * Fences: a fence names a timeline value (`value`) of a stream. `completed`, the highest value known to be
+ * Fences: a fence names a value on the timeline of a stream. `completed`, the highest value known to be
  * complete, answers most queries with one load.
  *
  * An event may be recorded again for a later value while another thread queries it for the old one. The
- * owner changes the place's `value` before that, and only once the old value was seen complete. So if `value`
+ * owner changes the event's `value` before that, and only once the old value was seen complete. So if `value`
  * differs after the query, the old value is complete.
  *
  * The events of a stream are a ring with one event per timeline value. A full ring is replaced by a larger
@@ -207,7 +207,7 @@ bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 	return wr_load(&event->value) != fence.value || !wr_device_query(system, event->native);
 }
 
-/* --- a place for a new value --- */
+/* --- an event for a new value --- */
 
 static bool value_complete(weir_stream *stream, uint64_t value)
 {
@@ -217,11 +217,11 @@ static bool value_complete(weir_stream *stream, uint64_t value)
 }
 
 /*
- * Returns the place for the new value if its event can be recorded again: its old value is complete. Returns
+ * Returns the event of the new value if it can be recorded again: its old value is complete. Returns
  * NULL if that is pending or the device failed. A query costs as much as a record, so the value half a ring
- * later is queried first: if that is complete, half a ring of places is free.
+ * later is queried first: if that is complete, half a ring is free.
  */
-static struct wr_event *ring_free_place(weir_stream *stream, struct wr_event_ring *ring, uint64_t value)
+static struct wr_event *ring_free_event(weir_stream *stream, struct wr_event_ring *ring, uint64_t value)
 {
 	struct wr_event *event = &ring->events[value % ring->size];
 	uint64_t old = wr_load(&event->value);
@@ -262,7 +262,7 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t values)
 struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value)
 {
 	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
-	struct wr_event *event = ring_free_place(stream, ring, value);
+	struct wr_event *event = ring_free_event(stream, ring, value);
 
 	if (event || wr_system_failed(stream->system))
 		return event;

@@ -183,7 +183,7 @@ static weir_status arena_grow_and_take(struct wr_system *system, int device, uns
 
 /* --- the functions of streams.h --- */
 
-static weir_status check_size(struct wr_system *system, int device, size_t bytes, unsigned *class)
+static weir_status arena_check_size(struct wr_system *system, int device, size_t bytes, unsigned *class)
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -197,7 +197,7 @@ weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, 
 {
 	struct wr_block *none = NULL;
 	unsigned class;
-	weir_status status = check_size(system, device, bytes, &class);
+	weir_status status = arena_check_size(system, device, bytes, &class);
 
 	if (status)
 		return status;
@@ -243,7 +243,7 @@ weir_status wr_system_open_arena(struct wr_system *system, int device)
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes)
 {
 	unsigned class;
-	weir_status status = check_size(system, device, bytes, &class);
+	weir_status status = arena_check_size(system, device, bytes, &class);
 
 	if (status || arena_bytes(arena_of(system, device)) >= bytes)
 		return status;
@@ -264,7 +264,7 @@ weir_status wr_memory_init(struct wr_system *system)
 	return status;
 }
 
-static void free_blocks(struct wr_block *block)
+static void blocks_free(struct wr_block *block)
 {
 	while (block) {
 		struct wr_block *next = block->next;
@@ -287,9 +287,9 @@ static void arena_finish(struct wr_system *system, int device)
 		chunk = next;
 	}
 	for (unsigned i = 0; i < WR_MEMORY_CLASSES; i++)
-		free_blocks(arena->free[i]);
-	free_blocks(arena->spare);
-	free_blocks(arena->lent);
+		blocks_free(arena->free[i]);
+	blocks_free(arena->spare);
+	blocks_free(arena->lent);
 	wr_mutex_finish(&arena->lock);
 }
 

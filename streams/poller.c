@@ -132,7 +132,7 @@ struct wr_armed_flag {
 /* --- arming --- */
 
 /* Refuses fences without a flag write. A capture does not matter here, since nothing is enqueued. */
-static weir_status check_flags(struct wr_system *system, const weir_fence *fences, size_t n)
+static weir_status fences_check_flags(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	weir_status status = WEIR_OK;
 
@@ -151,7 +151,7 @@ static weir_status check_flags(struct wr_system *system, const weir_fence *fence
  * seq_cst, after the token was armed: either this sees the failure, or the thread that fails the system sees
  * the token. Either way the poller recycles the signal.
  */
-static weir_status check_failed(struct wr_system *system, struct wr_signal *signal, wr_token token)
+static weir_status arming_check_failed(struct wr_system *system, struct wr_signal *signal, wr_token token)
 {
 	if (!wr_load(&system->failed))
 		return WEIR_OK;
@@ -174,7 +174,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return wr_system_failure_status(system);
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	status = check_flags(system, fences, n);
+	status = fences_check_flags(system, fences, n);
 	if (!status)
 		status = wr_signal_make(system, waker, &request, &signal);
 	if (status)
@@ -183,7 +183,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 	wr_fetch_add(&poller->armed, 1);
 	wr_stack_push(&poller->inbox, signal, next); /* from here on it may fire and be reused */
 	wr_fetch_add(&poller->version, 1);
-	status = check_failed(system, signal, token);
+	status = arming_check_failed(system, signal, token);
 	if (!status)
 		*out = token;
 	wr_signal_leave_fifo(system, entity); /* it may be in the FIFO from an earlier wait by callback */
@@ -208,7 +208,7 @@ uint64_t wr_flags_version(const struct wr_system *system)
  * The flag proves that the value is complete, since a device writes no flags after a fault; so the device
  * need not be queried.
  */
-static bool fence_complete(const struct wr_armed_flag *flag)
+static bool watched_fence_complete(const struct wr_armed_flag *flag)
 {
 	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->value)
 		return true;
@@ -318,7 +318,7 @@ static bool poll_one(struct wr_armed_flag *flag, int64_t now, bool *learned)
 {
 	if (!wr_token_pending(flag->token))
 		return poller_recycle(flag->signal, flag->token);
-	while (fence_complete(flag)) {
+	while (watched_fence_complete(flag)) {
 		*learned |= work_learn(flag, now);
 		if (!watch_next_fence(flag, flag->fence + 1, 0))
 			return poller_recycle(flag->signal, flag->token);
@@ -341,7 +341,7 @@ static bool list_add(struct wr_poller *poller, struct wr_signal *signal)
 }
 
 /* Without memory for the list, signals stay in the inbox. */
-static void inbox_empty(struct wr_poller *poller)
+static void inbox_take_all(struct wr_poller *poller)
 {
 	struct wr_signal *signal = wr_load(&poller->inbox) ? wr_exchange(&poller->inbox, NULL) : NULL;
 
@@ -359,7 +359,7 @@ static void poll_all(struct wr_poller *poller, int64_t now)
 {
 	bool learned = false;
 
-	inbox_empty(poller);
+	inbox_take_all(poller);
 	for (size_t i = 0; i < poller->count;)
 		if (poll_one(&poller->list[i], now, &learned))
 			poller->list[i] = poller->list[--poller->count];

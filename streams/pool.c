@@ -114,7 +114,7 @@ void *wr_partition_native(const struct wr_partition *partition)
 }
 
 /* Allocated before the backend is called, so that no partition is lost for lack of memory. */
-static bool make_handles(struct wr_partition **out, size_t count)
+static bool partitions_make_handles(struct wr_partition **out, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		out[i] = wr_alloc(1, sizeof *out[i]);
@@ -124,7 +124,7 @@ static bool make_handles(struct wr_partition **out, size_t count)
 	return true;
 }
 
-static void free_handles(struct wr_partition **out, size_t count)
+static void partitions_free_handles(struct wr_partition **out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		wr_free(out[i]);
@@ -144,7 +144,7 @@ static void partitions_return(struct wr_system *system, struct wr_partition **ha
 	}
 }
 
-static weir_status check_spec(struct wr_system *system, const struct wr_partitions_spec *spec)
+static weir_status partitions_check_spec(struct wr_system *system, const struct wr_partitions_spec *spec)
 {
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -164,16 +164,16 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 	size_t count = spec->count + 1;
 	void **natives = wr_alloc(count, sizeof *natives);
 	struct wr_partition **handles = wr_alloc(count, sizeof *handles);
-	weir_status status = natives && handles ? check_spec(system, spec) : WEIR_E_NOMEM;
+	weir_status status = natives && handles ? partitions_check_spec(system, spec) : WEIR_E_NOMEM;
 
-	if (!status && !make_handles(handles, count))
+	if (!status && !partitions_make_handles(handles, count))
 		status = WEIR_E_NOMEM;
 	if (!status)
 		status = wr_device_partitions_create(system, spec, natives, sms);
 	if (!status)
 		partitions_return(system, handles, natives, count, out);
 	else if (handles)
-		free_handles(handles, count);
+		partitions_free_handles(handles, count);
 	wr_free(handles);
 	wr_free(natives);
 	return status;

@@ -30,7 +30,7 @@ const char *wr_signal_text(int kind)
 
 /* --- firing. Thread: device --- */
 
-static void push_fired(struct wr_signal *signal, struct wr_waker *waker)
+static void signal_push_fired(struct wr_signal *signal, struct wr_waker *waker)
 {
 	struct wr_signals *signals = &signal->system->signals;
 
@@ -45,7 +45,7 @@ static void push_fired(struct wr_signal *signal, struct wr_waker *waker)
  * as much as all the rest, because it contends with the thread that runs the callbacks. The word proves
  * nothing for fences of other devices: when a device is lost, waits for it on another one may be released.
  */
-static void note_complete(const struct wr_signal *signal)
+static void fences_note_complete(const struct wr_signal *signal)
 {
 	const struct wr_signal_stream *signal_stream = signal->signal_stream;
 
@@ -65,7 +65,7 @@ static void signal_fired(struct wr_sink *sink, bool stale)
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
 	struct wr_waker *waker = signal->waker;
 
-	note_complete(signal);
+	fences_note_complete(signal);
 	if (stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
@@ -73,12 +73,12 @@ static void signal_fired(struct wr_sink *sink, bool stale)
 	if (signal->by_flag) /* after the store it may already be reused */
 		wr_store(&signal->ended, wr_load(&signal->token));
 	else
-		push_fired(signal, waker);
+		signal_push_fired(signal, waker);
 }
 
 /* --- making --- */
 
-static weir_status add_page_locked(struct wr_system *system)
+static weir_status signals_add_page_locked(struct wr_system *system)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signals_page *page = wr_alloc(1, sizeof *page);
@@ -102,7 +102,7 @@ static weir_status add_page_locked(struct wr_system *system)
 static weir_status signal_take_locked(struct wr_system *system, size_t n, struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
-	weir_status status = signals->free ? WEIR_OK : add_page_locked(system);
+	weir_status status = signals->free ? WEIR_OK : signals_add_page_locked(system);
 	struct wr_signal *signal = signals->free;
 
 	if (!status && signal->slot == WR_NO_SLOT)
@@ -182,11 +182,9 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 	return wr_signal_recycle(signal);
 }
 
-/*
- * --- the FIFO of refused entities (G2). An entry holds a live reference, which is dropped when the entry is
- * removed: by a poke, by its entity, or at the end of the run ---
- */
+/* --- the FIFO of refused entities (G2) --- */
 
+/* An entry holds a live reference, dropped when it is removed: by a poke, its entity, or the run's end. */
 static struct wr_refused **refused_find_locked(struct wr_signals *signals, uint32_t entity)
 {
 	struct wr_refused **at = &signals->first;

@@ -51,9 +51,10 @@ struct wr_signal {
 	bool proven;  /* once called back, the signal stream's word proves that the fences are complete */
 	weir_fence *fences; /* that it waits for; guarded by signals.lock */
 	size_t count, room;
-	int64_t armed_at, complete_at; /* guarded by signals.lock */
-	_Atomic wr_token enqueued;     /* the latest token whose enqueueing has returned */
-	bool by_flag;                  /* belongs to the poller until it has ended */
+	int64_t armed_at;    /* guarded by signals.lock */
+	int64_t complete_at; /* when the loop first saw the fences complete, or 0. Of the loop while armed */
+	_Atomic wr_token enqueued; /* the latest token whose enqueueing has returned */
+	bool by_flag;              /* belongs to the poller until it has ended */
 	/* by flag: set to the token, as the last step, by a thread other than the poller that ends it */
 	_Atomic wr_token ended;
 	wr_token probe_token; /* a value behind it is known: its signal stream's event, or `behind_value` */

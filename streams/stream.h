@@ -1,5 +1,6 @@
 /*
- * The record of a stream, its events and fences.
+ * The record of a stream, its events and fences. A fence is a value on the timeline of a stream: each record
+ * takes the next one.
  *
  * The owner is the thread that enqueues on the stream now, mostly the worker of a tick. There is one at a
  * time, and each acquires what the one before wrote (with the entity, or when the stream is handed to it).
@@ -19,9 +20,10 @@
 #define WR_EVENTS        256 /* that a new stream has */
 #define WR_EVENTS_SHARED 16  /* that a new stream has if it shares another's queue */
 
+/* An event of the backend, with the value that it stands for now. */
 struct wr_event {
 	void *native;
-	/* for which it was recorded; changed before it is recorded again */
+	/* the timeline value for which it was recorded; changed before it is recorded again */
 	_Atomic uint64_t value;
 	_Atomic int64_t recorded_at; /* when it was recorded; relaxed: readers check `value` afterwards */
 	_Atomic bool has_flag;       /* a flag write for this very value was enqueued */
@@ -67,10 +69,10 @@ struct weir_stream {
 	_Atomic uint64_t submitted;           /* the last value; does not restart with a new id */
 	_Atomic bool dirty;                   /* work was enqueued since the last record */
 	_Atomic bool flag_after_record;       /* a flag write was enqueued since the last record */
-	/* by index of the other stream: the latest value that this one waits for. Owner only */
+	/* by index of the other stream: the latest fence that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
 	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */
-	bool in_tick;        /* by a tick, whose worker holds a live reference. Owner only */
+	bool in_tick;        /* a tick uses it, whose worker holds a live reference. Owner only */
 
 	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed; /* highest value seen complete; only grows */
@@ -103,13 +105,13 @@ struct weir_stream {
 /* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
-/* The record of a value; may have been reused for a later value. Thread: any. */
+/* The event of a value; may stand for a later value by now. Thread: any. */
 struct wr_event *wr_stream_event(weir_stream *stream, uint64_t value);
 /*
  * Returns true if a flag write was enqueued for the value; may be wrong only if it is complete. Thread: any.
  */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t value);
-/* The record for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
+/* An event for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
 struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value);
 
 /*

@@ -81,7 +81,7 @@ bool wr_system_wait_failed(struct wr_system *system);
  * Queries the device and returns true if the system has not failed. For failures of user
  * code, whose own CUDA call may have been the first to meet a device error (E3). Thread: any.
  */
-bool wr_system_check_health(struct wr_system *system);
+bool wr_system_check_device(struct wr_system *system);
 /*
  * One line: the device's error and the suspects, which are the producers of fences
  * not seen complete, oldest first. Borrowed; valid while the system lives.
@@ -90,7 +90,7 @@ const char *wr_system_failure(struct wr_system *system);
 /* The name of the only suspect, or NULL. */
 const char *wr_system_accused(struct wr_system *system);
 /*
- * The health watch. Every 50 ms it queries streams whose work is older than 100 ms, runs deferred frees and
+ * The watch. Every 50 ms it queries streams whose work is older than 100 ms, runs deferred frees and
  * looks for lost callbacks (work complete for 1 s, token not fired: WEIR_E_DEVICE "callback lost"). *next is
  * when to call it again (INT64_MAX: when something was added). Thread: the loop. Fails: WEIR_E_DEVICE, once
  * wr_system_failed is true.

@@ -103,7 +103,7 @@ static void close_all_streams(struct wr_system *system)
 	}
 }
 
-static bool is_drained(void *arg)
+static bool system_is_drained(void *arg)
 {
 	struct wr_system *system = arg;
 	bool done = true;
@@ -125,7 +125,7 @@ static bool is_drained_for(void *arg)
 {
 	struct ending *ending = arg;
 
-	ending->drained = is_drained(ending->system);
+	ending->drained = system_is_drained(ending->system);
 	return ending->drained;
 }
 
@@ -269,7 +269,7 @@ static void signals_release_all(struct wr_system *system)
 	wr_signals_each(system, signal_recycle_at_end, &system->signals);
 }
 
-static bool all_have_left(void *arg)
+static bool waker_has_no_users(void *arg)
 {
 	return !signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->waker_users);
 }
@@ -281,7 +281,7 @@ void wr_system_detach(struct wr_system *system)
 	wr_system_drop_all_refs(system);
 	wr_exchange(&system->waker, NULL);
 	signals_shut_down(system);
-	wr_system_sleep_until(system, all_have_left, system, WR_FOREVER);
+	wr_system_sleep_until(system, waker_has_no_users, system, WR_FOREVER);
 	wr_system_collect(system);
 	wr_flags_recycle_all(system);
 	signals_release_all(system);

@@ -73,7 +73,7 @@ static inline void wr_waker_leave(struct wr_system *system)
 	wr_fetch_sub(&system->waker_users, 1);
 }
 
-/* Kicks the loop if the watch (watch.c) rests: there is something to watch. Thread: any. */
+/* Kicks the loop if the watch (watch.c) sleeps: there is something to watch. Thread: any. */
 static inline void wr_watch_wake(struct wr_system *system)
 {
 	struct wr_waker *waker;

@@ -96,7 +96,7 @@ static void warn_of_crowd(struct wr_system *system)
 	}
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t earlier_time(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -106,7 +106,7 @@ static int64_t check_streams(struct wr_system *system, int64_t now)
 	int64_t next = WR_FOREVER;
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
-		next = earlier(next, check_stream(wr_stream_at(system, i), now));
+		next = earlier_time(next, check_stream(wr_stream_at(system, i), now));
 	if (wr_system_is_cuda(system) && !system->crowd_warned)
 		warn_of_crowd(system);
 	return next;
@@ -128,7 +128,7 @@ static bool fences_complete(struct wr_system *system, const weir_fence *fences, 
  * Returns a copy of the fences of a signal that was armed long ago, else NULL. A copy, because the device is
  * queried without the lock. The caller frees it with wr_free.
  */
-static weir_fence *copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
+static weir_fence *signal_copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	weir_fence *copy = NULL;
@@ -233,7 +233,7 @@ static void signal_find_lost(struct wr_signal *signal, void *arg)
 	if (search->lost)
 		return; /* last_error names it: no further call may set another text */
 	if (token && wr_token_outstanding(token))
-		fences = copy_fences(signal, search->now, &n);
+		fences = signal_copy_fences(signal, search->now, &n);
 	if (!fences)
 		return;
 	if (!fences_complete(system, fences, n))
@@ -301,19 +301,19 @@ static weir_status flags_find_lost(struct wr_system *system, int64_t now)
 
 /* --- the watch --- */
 
-static int64_t check_all(struct wr_system *system, int64_t now)
+static int64_t watch_check_all(struct wr_system *system, int64_t now)
 {
 	int64_t next = check_streams(system, now);
 
 	(void)wr_flags_poll(system, now); /* a safety net under the poller */
 	wr_deferred_frees_process(system, false);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
-		next = earlier(next, now + PERIOD);
+		next = earlier_time(next, now + PERIOD);
 	if (!wr_refused_any(system))
 		return next;
 	for (int device = 0; device < system->devices; device++)
 		wr_refused_poke_bounded(system, device);
-	return wr_refused_any(system) ? earlier(next, now + OFFER_PERIOD) : next;
+	return wr_refused_any(system) ? earlier_time(next, now + OFFER_PERIOD) : next;
 }
 
 weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next)
@@ -322,7 +322,7 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	wr_store(&system->watch_sleeps, true);
-	*next = check_all(system, now);
+	*next = watch_check_all(system, now);
 	if (*next != WR_FOREVER)
 		wr_store(&system->watch_sleeps, false);
 	return flags_find_lost(system, now) ? wr_system_failure_status(system)

@@ -22,8 +22,8 @@ static const struct wr_sim_knobs default_knobs = {.work_min = 2 * US,
 						  .work_max = 60 * US,
 						  .call_min = 5 * US,
 						  .call_max = 200 * US,
-						  .ring_min = 1 * US,
-						  .ring_max = 20 * US,
+						  .flag_min = 1 * US,
+						  .flag_max = 20 * US,
 						  .inside = 50};
 
 struct machine {
@@ -61,7 +61,7 @@ static int64_t sim_delay(void *arg, enum wr_work work)
 	case WR_WORK_CALL:
 		return random_time(machine, machine->knobs.call_min, machine->knobs.call_max);
 	case WR_WORK_FLAG:
-		return random_time(machine, machine->knobs.ring_min, machine->knobs.ring_max);
+		return random_time(machine, machine->knobs.flag_min, machine->knobs.flag_max);
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
 		break;

@@ -8,7 +8,7 @@
 struct wr_sim_knobs {
 	int64_t work_min, work_max; /* of a kernel or copy, beside what it sleeps itself */
 	int64_t call_min, call_max; /* from the end of the work to the callback */
-	int64_t ring_min, ring_max; /* from the end of the work to the flag write */
+	int64_t flag_min, flag_max; /* from the end of the work to the flag write */
 	unsigned fault;             /* a kernel or copy fails: the device is lost */
 	unsigned lost, twice;       /* a callback or flag write is lost; a callback is made twice */
 	unsigned inside;            /* an operation has run before its enqueueing returns (F05) */

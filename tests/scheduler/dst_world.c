@@ -317,7 +317,7 @@ static bool report(const struct dst_world *world, struct dst_report *out)
 }
 
 /*
- * Half of the worlds run without the safety nets, such as the health check every 50 ms: a protocol that loses
+ * Half of the worlds run without the safety nets, such as the watch every 50 ms: a protocol that loses
  * something then hangs. Half of the worlds wait for flags as on a device.
  */
 static void draw_poller(struct dst_world *world, uint64_t seed)

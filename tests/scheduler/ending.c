@@ -47,7 +47,7 @@ static void s04_e02_so_does_work_that_no_entity_is_gated_on(void **state)
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_in_range(rig->outcome.duration_ns, 10 * SECOND,
-			10 * SECOND + 10 * MS); /* no period of the health check on top */
+			10 * SECOND + 10 * MS); /* no period of the watch on top */
 	rig_destroy(rig);
 }
 

@@ -246,7 +246,7 @@ static int rest(const void *arguments)
 
 static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
 
-/* No message: no deferred free makes the health check come back. */
+/* No message: no deferred free makes the watch come back. */
 static weir_status launch(weir_context *context, int64_t ns)
 {
 	weir_stream *stream = weir_context_stream(context);
@@ -275,7 +275,7 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 }
 
 /*
- * Then a signal queries each stream, not the next health check: also if that check ran before the last worker
+ * Then a signal queries each stream, not the next watch: also if that check ran before the last worker
  * slept, while work was long, or at the instant at which more was enqueued.
  */
 static const struct {

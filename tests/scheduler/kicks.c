@@ -52,7 +52,7 @@ TEST(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop)
 	rig_on_host(push_into_sleep);
 }
 
-/* Without that only the next periodic health check would query them. */
+/* Without that only the next periodic watch would query them. */
 static void last_sleeper_asks(void)
 {
 	struct rig *rig = rig_of("source ticks=1 work=5ms -> c:call; other:source enabled=false -> late:end");
@@ -69,7 +69,7 @@ TEST(xb26_the_last_worker_to_sleep_has_streams_with_work_queried)
 }
 
 /* Device memory is freed when the last work on it is complete; nothing waits for the
- * periodic health check. */
+ * periodic watch. */
 static void end_with_payload(void)
 {
 	struct rig *rig = rig_of("source ticks=4 work=300us -> pass work=300us -> end");

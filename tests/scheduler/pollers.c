@@ -89,7 +89,7 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* Each message is taken soon after its work has ended, not at the next health check, every 50 ms. */
+/* Each message is taken soon after its work has ended, not at the next watch, every 50 ms. */
 static void run_of(const char *text, unsigned workers)
 {
 	struct rig *rig = rig_of(text);

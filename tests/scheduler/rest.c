@@ -29,7 +29,7 @@ static bool run_is_open(weir_scheduler *scheduler)
 	       !(wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 }
 
-/* E2: true if the device has work or frees left that the periodic health check must look at. */
+/* E2: true if the device has work or frees left that the periodic watch must look at. */
 static bool needs_watch(struct wr_system *system)
 {
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system) || wr_refused_any(system))

@@ -1,6 +1,6 @@
 /*
  * What must hold of a run whenever its world is at rest (wr_sim_at_rest), that is whenever time passes in it:
- * no work waits while a worker sleeps, and the periodic health check comes back while the device has work.
+ * no work waits while a worker sleeps, and the periodic watch comes back while the device has work.
  * Each wake-up that is missing, or not passed on, shows here, even if it costs only time.
  */
 #ifndef TESTS_SCHEDULER_REST_H

@@ -59,9 +59,9 @@ RIG_BODY(e1_a_caller_whose_own_call_failed_queries_the_device)
 
 	rig_store(rig, rig->a, 1, 0);
 	rig_wait(rig, rig_record(rig->a));
-	assert_true(wr_system_check_health(rig->system));
+	assert_true(wr_system_check_device(rig->system));
 	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
-	while (wr_system_check_health(rig->system) && wr_now() < until)
+	while (wr_system_check_device(rig->system) && wr_now() < until)
 		wr_thread_sleep(MS);
 	assert_true(wr_system_failed(rig->system));
 	assert_string_equal(wr_system_accused(rig->system), "b");

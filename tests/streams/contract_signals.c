@@ -1,4 +1,4 @@
-/* The contract of flags, signals and the health check (G1 to G4, E2). */
+/* The contract of flags, signals and the watch (G1 to G4, E2). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,7 +349,7 @@ RIG_BODY(f71_the_default_stream_carries_fences_and_signals)
 	wr_stream_close(legacy);
 }
 
-/* --- the health check --- */
+/* --- the watch --- */
 
 RIG_BODY(e2_streams_that_are_not_queried_wake_the_loop)
 {

@@ -1,4 +1,4 @@
-/* The poller of flags: its estimates, when it looks again, the health check behind it. Run as `flags_poller
+/* The poller of flags: its estimates, when it looks again, the watch behind it. Run as `flags_poller
  * BACKEND`. */
 #include <string.h>
 
@@ -124,7 +124,7 @@ static void g04_it_never_spins_where_the_work_is_this_machines_own(void **state)
 	}
 }
 
-/* --- the health check behind the poller --- */
+/* --- the watch behind the poller --- */
 
 RIG_BODY(f12_the_watch_looks_when_no_thread_polls)
 {
@@ -431,7 +431,7 @@ static void watch_all_the_time(void *arg)
 	}
 }
 
-/* For ThreadSanitizer: what the health check compares flags with is the owner's until there is a word. */
+/* For ThreadSanitizer: what the watch compares flags with is the owner's until there is a word. */
 RIG_BODY(g04_words_are_given_out_while_the_watch_looks)
 {
 	_Atomic bool over = false;

@@ -53,7 +53,7 @@ BODY(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete)
 	rig_wait(rig, rig_record(rig->a)); /* complete it before its event is destroyed */
 }
 
-/* --- the health check runs while a worker has taken the list of deferred frees --- */
+/* --- the watch runs while a worker has taken the list of deferred frees --- */
 
 static void let_watch_rest(void)
 {
@@ -103,7 +103,7 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	assert_int_equal(released, 1);
 }
 
-/* --- a stream that the health check has passed gets work while it looks at another --- */
+/* --- a stream that the watch has passed gets work while it looks at another --- */
 
 static weir_fence begun;
 
@@ -127,8 +127,7 @@ BODY(e02_work_that_begins_while_the_watch_looks_kicks_the_loop)
 	meanwhile = rig;
 	queried = rig_record(rig->b);
 	place = wr_stream_event(rig->b, queried.value);
-	wr_store_relaxed(&place->recorded_at,
-			 wr_now() - SECOND); /* so old that the health check queries it */
+	wr_store_relaxed(&place->recorded_at, wr_now() - SECOND); /* so old that the watch queries it */
 	slow.query = begin_before_answer;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);
