@@ -64,7 +64,7 @@ def xb14_a_duration_of_zero_lifts_the_graphs_limit(weir):
     assert child.returncode == 130, (out, err)
 
 
-def xb27_a_crash_in_compute_names_entity_and_operator(weir):
+def f47_f49_xb27_a_crash_in_compute_names_entity_and_operator(weir):
     ways = {"read": "SIGSEGV", "abort": "SIGABRT", "divide": "SIGFPE", "overflow": "SIGSEGV"}
     for way, name in ways.items():
         for backend in (HOST, ["--backend", "sim"]):
@@ -184,7 +184,7 @@ process.main(
         xb13_a_full_disk_fails_the_operator_that_prints,
         xb14_a_seed_of_zero_wins_over_the_graphs,
         xb14_a_duration_of_zero_lifts_the_graphs_limit,
-        xb27_a_crash_in_compute_names_entity_and_operator,
+        f47_f49_xb27_a_crash_in_compute_names_entity_and_operator,
         xb27_a_crash_outside_of_compute_says_so,
         xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too,
         a_pipe_without_a_writer_can_be_left,
