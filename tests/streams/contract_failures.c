@@ -294,7 +294,48 @@ RIG_BODY(e4_hung_work_is_abandoned_and_left_alone)
 	rig->system = NULL;
 }
 
+static _Atomic unsigned stores;
+
+static int store_late(const void *arguments)
+{
+	weir_sleep(*(const int64_t *)arguments);
+	wr_fetch_add(&stores, 1);
+	return 0;
+}
+
+static weir_status refuse_record(void *self, int device, void *stream, void *event)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)event;
+	return wr_fail(WEIR_E_FAILED, "refused");
+}
+
+RIG_BODY(t05_e04_work_whose_record_was_refused_has_ended_when_the_system_is_destroyed)
+{
+	static const weir_kernel late = {.size = sizeof late, .name = "late", .host = store_late};
+	const struct wr_backend *backend = rig->system->backend;
+	struct wr_backend refusing = *backend;
+	int64_t ns = 10 * MS;
+
+	if (rig_is("cuda"))
+		return;
+	wr_store(&stores, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(weir_stream_launch(rig->a, &late, &ns, sizeof ns), WEIR_OK);
+	refusing.record = refuse_record;
+	rig->system->backend = &refusing;
+	wr_stream_close(rig->a);
+	rig->system->backend = backend;
+	wr_system_detach(rig->system);
+	assert_int_equal(wr_system_destroy(rig->system), WEIR_OK);
+	rig->system = NULL;
+	assert_int_equal(wr_load(&stores), 2);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(t05_e04_work_whose_record_was_refused_has_ended_when_the_system_is_destroyed),
 	cmocka_unit_test(f12_a_callback_that_does_not_come_is_found),
 	cmocka_unit_test(f12_a_lost_callback_is_named_whatever_fails_after_it),
 	cmocka_unit_test(f13_a_slow_callback_is_not_lost),
