@@ -136,7 +136,7 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 	wr_store(&connection->receiver_done, false);
 	for (uint32_t i = 0; !status && i < connection->initial_messages; i++) {
 		weir_message *message = NULL;
-		status = wr_message_empty(&message, pool);
+		status = wr_message_empty(pool, &message);
 		if (!status)
 			wr_queue_push(&connection->queue, message);
 	}

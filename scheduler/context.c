@@ -202,7 +202,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
-		status = wr_message_tensor(&message, entity->graph->pool, like, device);
+		status = wr_message_tensor(entity->graph->pool, like, device, &message);
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);

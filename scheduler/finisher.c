@@ -51,8 +51,9 @@ static weir_status make_plan(struct wr_finisher *finisher, const char *port, uin
 	return finisher->plan.name ? plan_condition(&finisher->condition) : WEIR_E_NOMEM;
 }
 
-weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const char *port, uint32_t capacity,
-			     weir_status (*compute)(weir_context *context, void *state))
+weir_status wr_finisher_make(weir_graph *graph, const char *port, uint32_t capacity,
+			     weir_status (*compute)(weir_context *context, void *state),
+			     struct wr_finisher **out)
 {
 	struct wr_finisher *finisher = wr_alloc_aligned(64, sizeof *finisher);
 	weir_status status;

@@ -25,8 +25,9 @@ struct wr_finisher {
  * For an outlet of `port` ("blur.out") that holds up to `capacity` messages; `compute` is the scheduler's.
  * Makes room for it in the graph, which runs it only after wr_finisher_give. Fails: WEIR_E_NOMEM.
  */
-weir_status wr_finisher_make(struct wr_finisher **out, weir_graph *graph, const char *port, uint32_t capacity,
-			     weir_status (*compute)(weir_context *context, void *state));
+weir_status wr_finisher_make(weir_graph *graph, const char *port, uint32_t capacity,
+			     weir_status (*compute)(weir_context *context, void *state),
+			     struct wr_finisher **out);
 /* Gives the finisher that was made last to the outlet's graph. Cannot fail. */
 void wr_finisher_give(struct wr_finisher *finisher, weir_outlet *outlet);
 void wr_finisher_destroy(struct wr_finisher *finisher); /* takes NULL */

@@ -36,12 +36,9 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by);
 /* Allocates until at least `messages` are free, so that the steady state calls no malloc. */
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
 
-weir_status wr_message_empty(weir_message **out, struct wr_pool *pool);
-weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes);
-weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device);
-weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
-			    void (*destroy)(void *), void *arg);
-weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *));
+weir_status wr_message_empty(struct wr_pool *pool, weir_message **out);
+/* As weir_message_create_tensor, on this device. */
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out);
 
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);

@@ -66,7 +66,7 @@ weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t 
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
 	if (!status && !(flags & WEIR_OUTLET_EARLY))
-		status = wr_finisher_make(&finisher, graph, port, capacity, finisher_compute);
+		status = wr_finisher_make(graph, port, capacity, finisher_compute, &finisher);
 	if (!status)
 		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity, &outlet->connection);
 	if (status) {

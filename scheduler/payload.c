@@ -188,7 +188,7 @@ static weir_status message_hand_out(weir_message **out, weir_message *message, w
 	return status;
 }
 
-weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
+weir_status wr_message_empty(struct wr_pool *pool, weir_message **out)
 {
 	weir_message *message = message_new(pool, WEIR_KIND_EMPTY);
 
@@ -198,9 +198,14 @@ weir_status wr_message_empty(weir_message **out, struct wr_pool *pool)
 	return WEIR_OK;
 }
 
-weir_status wr_message_bytes(weir_message **out, struct wr_pool *pool, size_t bytes)
+weir_status weir_message_create_empty(weir_graph *graph, weir_message **out)
 {
-	weir_message *message = message_new(pool, WEIR_KIND_BYTES);
+	return wr_message_empty(graph->pool, out);
+}
+
+weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out)
+{
+	weir_message *message = message_new(graph->pool, WEIR_KIND_BYTES);
 
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -231,7 +236,7 @@ static void message_describe(weir_message *message, const weir_tensor *tensor, i
 	}
 }
 
-weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const weir_tensor *like, int device)
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out)
 {
 	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
@@ -248,6 +253,11 @@ weir_status wr_message_tensor(weir_message **out, struct wr_pool *pool, const we
 		status = allocate_payload(message, device, bytes);
 	message_describe(message, like, device, strides);
 	return message_hand_out(out, message, status);
+}
+
+weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
+{
+	return wr_message_tensor(graph->pool, like, like->device, out);
 }
 
 static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
@@ -268,8 +278,8 @@ static void message_set_destroy(weir_message *message, void (*destroy)(void *), 
 	message->arg = arg;
 }
 
-weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir_tensor *tensor,
-			    void (*destroy)(void *), void *arg)
+weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *),
+				     void *arg, weir_message **out)
 {
 	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
@@ -277,10 +287,10 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 	weir_status status = measure_tensor(tensor, false, strides, &bytes);
 
 	if (!status)
-		status = check_wrapped(pool, tensor, bytes);
+		status = check_wrapped(graph->pool, tensor, bytes);
 	if (status)
 		return status;
-	message = message_new(pool, WEIR_KIND_TENSOR);
+	message = message_new(graph->pool, WEIR_KIND_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = tensor->data;
@@ -290,42 +300,14 @@ weir_status wr_message_wrap(weir_message **out, struct wr_pool *pool, const weir
 	return message_hand_out(out, message, WEIR_OK);
 }
 
-weir_status wr_message_user(weir_message **out, struct wr_pool *pool, void *pointer, void (*destroy)(void *))
+weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *),
+				   weir_message **out)
 {
-	weir_message *message = message_new(pool, WEIR_KIND_USER);
+	weir_message *message = message_new(graph->pool, WEIR_KIND_USER);
 
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->data = pointer;
 	message_set_destroy(message, destroy, pointer);
 	return message_hand_out(out, message, WEIR_OK);
-}
-
-/* --- public calls --- */
-
-weir_status weir_message_create_empty(weir_graph *graph, weir_message **out)
-{
-	return wr_message_empty(out, graph->pool);
-}
-
-weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out)
-{
-	return wr_message_bytes(out, graph->pool, bytes);
-}
-
-weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
-{
-	return wr_message_tensor(out, graph->pool, like, like->device);
-}
-
-weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *),
-				     void *arg, weir_message **out)
-{
-	return wr_message_wrap(out, graph->pool, tensor, destroy, arg);
-}
-
-weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *),
-				   weir_message **out)
-{
-	return wr_message_user(out, graph->pool, pointer, destroy);
 }

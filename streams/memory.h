@@ -29,7 +29,6 @@ struct wr_arena {
 	struct wr_block *spare;                   /* nodes of blocks in use */
 	struct wr_block *lent;                    /* nodes of blocks in use that are lent as smaller ones */
 	struct wr_chunk *chunks;
-	size_t chunk; /* bytes of the next one */
 };
 
 weir_status wr_memory_init(struct wr_system *system);

@@ -20,7 +20,7 @@ struct handles_settings handles_settings = {"cuda", "callback", 200, 100, true};
 static const char *running;
 static unsigned failures;
 
-bool handles_is(bool right, const char *format, ...)
+bool handles_expect(bool right, const char *format, ...)
 {
 	va_list arguments;
 
@@ -35,12 +35,13 @@ bool handles_is(bool right, const char *format, ...)
 	return false;
 }
 
-bool handles_called(int error, const char *call)
+bool handles_expect_cuda(int error, const char *call)
 {
-	return handles_is(!error, "%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
+	return handles_expect(!error, "%s: %s (%s)", call, cudaGetErrorString(error),
+			      cudaGetErrorName(error));
 }
 
-void handles_told(const char *format, ...)
+void handles_print_note(const char *format, ...)
 {
 	va_list arguments;
 
@@ -84,7 +85,7 @@ enum { SKIPPED = 77 };
 static bool load_kernels(int devices)
 {
 	for (int device = devices; device--;) /* ends with the first one as the current device */
-		if (!handles_called(handles_load(device), "loading the kernels"))
+		if (!handles_expect_cuda(handles_load(device), "loading the kernels"))
 			return false;
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
  * Shared by handles.c and its files: a program that embeds weir and uses CUDA itself, with handles of its
- * own. A check is a function in one of the tables below; handles_is prints and counts what is wrong.
+ * own. A check is a function in one of the tables below; handles_expect prints and counts what is wrong.
  */
 #ifndef TESTS_CUDA_HANDLES_H
 #define TESTS_CUDA_HANDLES_H
@@ -35,9 +35,10 @@ struct handles_check {
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
 	handles_devices[], handles_stalls[], handles_programs[], handles_first[];
 
-bool handles_is(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
-bool handles_called(int error, const char *call); /* a CUDA call of the program; returns true on success */
-void handles_told(const char *format, ...) WEIR_PRINTF(1, 2); /* prints a note for the reader */
+bool handles_expect(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
+bool handles_expect_cuda(int error,
+			 const char *call); /* a CUDA call of the program; returns true on success */
+void handles_print_note(const char *format, ...) WEIR_PRINTF(1, 2); /* prints a note for the reader */
 
 /* --- kernels: their forms for CUDA, handles.cu; for the host, handles_calls.c --- */
 

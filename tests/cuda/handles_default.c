@@ -101,7 +101,7 @@ static void f71_non_blocking_streams_wait_if_they_are_told(void)
 static void f71_non_blocking_streams_go_on_without_the_default_one(void)
 {
 	struct handles_rig rig;
-	bool well = handles_called(
+	bool well = handles_expect_cuda(
 		cudaHostAlloc((void **)&handles_flag, 2 * sizeof *handles_flag, cudaHostAllocPortable),
 		"cudaHostAlloc");
 
@@ -113,10 +113,10 @@ static void f71_non_blocking_streams_go_on_without_the_default_one(void)
 	handles_put(&rig, "/entities/0/operator", "\"apart\"");
 	handles_put(&rig, "/entities/1/operator", "\"release\"");
 	if (handles_open(&rig) && handles_runs(&rig, 1))
-		handles_is(*handles_word == 1, "the other stream waited for the default one: %u",
-			   (unsigned)*handles_word);
+		handles_expect(*handles_word == 1, "the other stream waited for the default one: %u",
+			       (unsigned)*handles_word);
 	handles_close(&rig);
-	handles_called(cudaFreeHost(handles_flag), "cudaFreeHost");
+	handles_expect_cuda(cudaFreeHost(handles_flag), "cudaFreeHost");
 }
 
 const struct handles_check handles_default[] = {

@@ -12,11 +12,11 @@ enum { BEFORE = 5 }; /* ticks before the stream is destroyed */
 
 static bool wrap_new(struct handles_rig *rig)
 {
-	return handles_called(
+	return handles_expect_cuda(
 		       cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, cudaStreamNonBlocking),
 		       "cudaStreamCreate") &&
-	       handles_is(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream), "wrap: %s",
-			  weir_last_error());
+	       handles_expect(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream), "wrap: %s",
+			      weir_last_error());
 }
 
 static void f68_a_stream_destroyed_between_runs_is_unwrapped(void)
@@ -28,9 +28,9 @@ static void f68_a_stream_destroyed_between_runs_is_unwrapped(void)
 	handles_open(&rig);
 	for (int round = 0; round < 3 && !rig.status && wrap_new(&rig); round++) {
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
-		handles_called(cudaStreamDestroy(handles_native), "cudaStreamDestroy");
-		handles_is(!weir_stream_unwrap(handles_stream), "unwrap of a destroyed one: %s",
-			   weir_last_error());
+		handles_expect_cuda(cudaStreamDestroy(handles_native), "cudaStreamDestroy");
+		handles_expect(!weir_stream_unwrap(handles_stream), "unwrap of a destroyed one: %s",
+			       weir_last_error());
 	}
 	handles_close(&rig);
 }
@@ -40,13 +40,13 @@ static void judge(struct handles_rig *rig)
 {
 	bool well = handles_wait(rig, 20 * SECOND);
 
-	handles_is(!rig->hung, "the run hangs: %s", rig->why);
+	handles_expect(!rig->hung, "the run hangs: %s", rig->why);
 	if (well)
-		handles_told("CUDA let it pass, %llu frames were right",
-			     (unsigned long long)handles_ticks(rig, "sink"));
+		handles_print_note("CUDA let it pass, %llu frames were right",
+				   (unsigned long long)handles_ticks(rig, "sink"));
 	else
-		handles_told("ended: %s: %s", weir_status_text(rig->status), rig->why);
-	handles_is(well || rig->why[0], "an error without a text");
+		handles_print_note("ended: %s: %s", weir_status_text(rig->status), rig->why);
+	handles_expect(well || rig->why[0], "an error without a text");
 }
 
 /* A lost device affects every graph; an error of one call does not. */
@@ -54,12 +54,12 @@ static void judge_other(struct handles_rig *other, const struct handles_rig *bro
 {
 	bool well = handles_wait(other, 20 * SECOND);
 
-	handles_is(!other->hung, "the other graph hangs: %s", other->why);
+	handles_expect(!other->hung, "the other graph hangs: %s", other->why);
 	if (broken->status == WEIR_E_DEVICE && !well)
-		handles_told("the other graph ended, too: %s", other->why);
+		handles_print_note("the other graph ended, too: %s", other->why);
 	else
-		handles_is(well && handles_ticks(other, "sink") == (uint64_t)handles_settings.frames,
-			   "the other graph did not go on: %s", other->why);
+		handles_expect(well && handles_ticks(other, "sink") == (uint64_t)handles_settings.frames,
+			       "the other graph did not go on: %s", other->why);
 }
 
 static void destroyed_in_a_run(const char *how)
@@ -74,7 +74,7 @@ static void destroyed_in_a_run(const char *how)
 	    handles_start(&broken)) {
 		judge(&broken);
 		judge_other(&other, &broken);
-		handles_told("unwrap: %s", weir_status_text(weir_stream_unwrap(handles_stream)));
+		handles_print_note("unwrap: %s", weir_status_text(weir_stream_unwrap(handles_stream)));
 		broken.status = other.status = WEIR_OK;
 	}
 	broken.broken = other.broken = true;

@@ -111,7 +111,7 @@ static void f70_t03_a_kernel_reads_the_other_device_directly(void)
 	if (can_reach(0, 1) && can_reach(1, 0))
 		lines(DIRECT);
 	else
-		handles_told("these devices do not reach each other's memory");
+		handles_print_note("these devices do not reach each other's memory");
 }
 
 static void f70_a_graph_on_the_second_device_alone(void)
@@ -130,8 +130,8 @@ static void f70_a_graph_on_the_second_device_alone(void)
 static void f70_t06_a_wrapped_stream_of_the_second_device(void)
 {
 	struct handles_rig rig;
-	bool well = handles_called(cudaSetDevice(1), "cudaSetDevice") &&
-		    handles_called(
+	bool well = handles_expect_cuda(cudaSetDevice(1), "cudaSetDevice") &&
+		    handles_expect_cuda(
 			    cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, cudaStreamNonBlocking),
 			    "cudaStreamCreate");
 
@@ -144,11 +144,11 @@ static void f70_t06_a_wrapped_stream_of_the_second_device(void)
 	handles_put(&rig, "/entities/1/resources", "[\"first\"]");
 	handles_put(&rig, "/entities/1/parameters/copy", "true");
 	if (well && handles_open(&rig) &&
-	    handles_is(!weir_stream_wrap(rig.graph, 1, handles_native, &handles_stream), "wrap: %s",
-		       weir_last_error())) {
+	    handles_expect(!weir_stream_wrap(rig.graph, 1, handles_native, &handles_stream), "wrap: %s",
+			   weir_last_error())) {
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
-		handles_is(!weir_stream_unwrap(handles_stream), "unwrap: %s", weir_last_error());
-		handles_called(cudaStreamDestroy(handles_native), "cudaStreamDestroy");
+		handles_expect(!weir_stream_unwrap(handles_stream), "unwrap: %s", weir_last_error());
+		handles_expect_cuda(cudaStreamDestroy(handles_native), "cudaStreamDestroy");
 	}
 	handles_close(&rig);
 }

@@ -214,7 +214,7 @@ static void sums_are_right(const char *stage, const char *conditions, const char
 	handles_open(&rig);
 	while (run < handles_settings.runs && handles_start(&rig) && handles_wait(&rig, 10 * SECOND))
 		run++;
-	handles_is(run == handles_settings.runs, "%u of %u runs were right", run, handles_settings.runs);
+	handles_expect(run == handles_settings.runs, "%u of %u runs were right", run, handles_settings.runs);
 	handles_close(&rig);
 }
 
@@ -251,11 +251,11 @@ static bool frame_is_right(weir_outlet *outlet, uint32_t frame)
 	weir_message *message = NULL;
 	weir_status status = weir_outlet_take(outlet, 10 * SECOND, &message);
 	const uint32_t *found = status ? NULL : weir_message_data(message);
-	bool right = handles_is(!status, "frame %u: %s", frame, weir_last_error());
+	bool right = handles_expect(!status, "frame %u: %s", frame, weir_last_error());
 
 	for (uint32_t k = 0; right && k < NUMBERS; k++)
-		right = handles_is(found[k] == 3 * (frame * STEP + k) + 1, "frame %u: number %u is %u", frame,
-				   k, found[k]);
+		right = handles_expect(found[k] == 3 * (frame * STEP + k) + 1, "frame %u: number %u is %u",
+				       frame, k, found[k]);
 	weir_message_unref(message);
 	return right;
 }
@@ -271,10 +271,10 @@ static void xa03_taken_from_an_outlet(void)
 	bool right;
 
 	begin(&rig, "gain", false);
-	right = handles_is(!rig.status && !weir_graph_create(rig.registry, rig.description, &rig.graph) &&
-				   !weir_graph_add_outlet(rig.graph, "fetch.out", 2, 0, &outlet) &&
-				   !weir_scheduler_create(rig.graph, &options, &rig.scheduler),
-			   "opened: %s", weir_last_error());
+	right = handles_expect(!rig.status && !weir_graph_create(rig.registry, rig.description, &rig.graph) &&
+				       !weir_graph_add_outlet(rig.graph, "fetch.out", 2, 0, &outlet) &&
+				       !weir_scheduler_create(rig.graph, &options, &rig.scheduler),
+			       "opened: %s", weir_last_error());
 	for (unsigned run = 0; right && run < handles_settings.runs; run++) {
 		right = handles_start(&rig);
 		for (uint32_t frame = 0; right && frame < FRAMES; frame++)

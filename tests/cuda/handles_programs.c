@@ -17,7 +17,7 @@ struct program {
 
 static bool went(weir_status status, const char *call)
 {
-	return handles_is(!status, "%s: %s", call, weir_last_error());
+	return handles_expect(!status, "%s: %s", call, weir_last_error());
 }
 
 static const char triple_alone[] = "{\"weir\": 1, \"name\": \"program\", \"entities\": ["
@@ -42,20 +42,20 @@ static bool open_graph(struct program *program, unsigned flags)
 
 static bool open_own(struct program *program)
 {
-	return handles_called(cudaStreamCreateWithFlags(&program->own, cudaStreamNonBlocking),
-			      "cudaStreamCreate") &&
-	       handles_called(cudaEventCreateWithFlags(&program->event, cudaEventDisableTiming),
-			      "cudaEventCreate") &&
-	       handles_called(cudaMallocHost((void **)&program->copy, BYTES), "cudaMallocHost");
+	return handles_expect_cuda(cudaStreamCreateWithFlags(&program->own, cudaStreamNonBlocking),
+				   "cudaStreamCreate") &&
+	       handles_expect_cuda(cudaEventCreateWithFlags(&program->event, cudaEventDisableTiming),
+				   "cudaEventCreate") &&
+	       handles_expect_cuda(cudaMallocHost((void **)&program->copy, BYTES), "cudaMallocHost");
 }
 
 static void close_program(struct program *program)
 {
 	weir_inlet_close(program->in);
 	handles_wait(&program->rig, 30 * SECOND);
-	handles_called(cudaStreamDestroy(program->own), "cudaStreamDestroy");
-	handles_called(cudaEventDestroy(program->event), "cudaEventDestroy");
-	handles_called(cudaFreeHost(program->copy), "cudaFreeHost");
+	handles_expect_cuda(cudaStreamDestroy(program->own), "cudaStreamDestroy");
+	handles_expect_cuda(cudaEventDestroy(program->event), "cudaEventDestroy");
+	handles_expect_cuda(cudaFreeHost(program->copy), "cudaFreeHost");
 	handles_close(&program->rig);
 }
 
@@ -75,8 +75,8 @@ static bool push(struct program *program, uint32_t first)
 	if (!went(weir_message_create_tensor(program->rig.graph, &like, &message), "tensor"))
 		return false;
 	work.to = weir_message_data(message);
-	return handles_called(handles_fill_cuda(program->own, &work), "fill") &&
-	       handles_called(cudaEventRecord(program->event, program->own), "cudaEventRecord") &&
+	return handles_expect_cuda(handles_fill_cuda(program->own, &work), "fill") &&
+	       handles_expect_cuda(cudaEventRecord(program->event, program->own), "cudaEventRecord") &&
 	       went(weir_stream_wait_native(program->stream, program->event), "wait_native") &&
 	       went(weir_stream_record(program->stream, &fence), "record") &&
 	       went(weir_message_add_producer(message, fence), "produced") &&
@@ -87,7 +87,7 @@ static bool right(const uint32_t *numbers, uint32_t first)
 {
 	for (uint32_t i = 0; i < NUMBERS; i++)
 		if (numbers[i] != 3 * (first + i) + 1)
-			return handles_is(false, "number %u of the frame %u is %u", i, first, numbers[i]);
+			return handles_expect(false, "number %u of the frame %u is %u", i, first, numbers[i]);
 	return true;
 }
 
@@ -115,10 +115,10 @@ static bool take_early(struct program *program, uint32_t first)
 		well = went(weir_fence_enqueue(program->rig.graph, fences[i], 0, program->own),
 			    "fence_enqueue");
 	well = well &&
-	       handles_called(cudaMemcpyAsync(program->copy, weir_message_data(message), BYTES,
-					      cudaMemcpyDefault, program->own),
-			      "cudaMemcpyAsync") &&
-	       handles_called(cudaStreamSynchronize(program->own), "cudaStreamSynchronize") &&
+	       handles_expect_cuda(cudaMemcpyAsync(program->copy, weir_message_data(message), BYTES,
+						   cudaMemcpyDefault, program->own),
+				   "cudaMemcpyAsync") &&
+	       handles_expect_cuda(cudaStreamSynchronize(program->own), "cudaStreamSynchronize") &&
 	       right(program->copy, first);
 	weir_message_unref(message);
 	return well;

@@ -118,22 +118,22 @@ bool handles_runs(struct handles_rig *rig, uint64_t sinks_ticks)
 {
 	if (!handles_start(rig) || !handles_wait(rig, 30 * SECOND))
 		return false;
-	return handles_is(handles_ticks(rig, "sink") == sinks_ticks,
-			  "the sinks saw %llu frames instead of %llu",
-			  (unsigned long long)handles_ticks(rig, "sink"), (unsigned long long)sinks_ticks);
+	return handles_expect(
+		handles_ticks(rig, "sink") == sinks_ticks, "the sinks saw %llu frames instead of %llu",
+		(unsigned long long)handles_ticks(rig, "sink"), (unsigned long long)sinks_ticks);
 }
 
 void handles_close(struct handles_rig *rig)
 {
 	weir_status status;
 
-	handles_is(!rig->status, "%s: %s", weir_status_text(rig->status), rig->why);
+	handles_expect(!rig->status, "%s: %s", weir_status_text(rig->status), rig->why);
 	status = weir_scheduler_destroy(rig->scheduler);
-	handles_is(!status || rig->broken, "the scheduler: %s", weir_last_error());
+	handles_expect(!status || rig->broken, "the scheduler: %s", weir_last_error());
 	status = weir_graph_destroy(rig->graph);
-	handles_is(!status || rig->broken, "the graph: %s", weir_last_error());
+	handles_expect(!status || rig->broken, "the graph: %s", weir_last_error());
 	if (rig->broken)
-		handles_told("the graph was destroyed: %s", weir_status_text(status));
+		handles_print_note("the graph was destroyed: %s", weir_status_text(status));
 	weir_description_destroy(rig->description);
 	weir_registry_destroy(rig->registry);
 }

@@ -71,8 +71,8 @@ static unsigned runs(const struct shape *shape, unsigned count)
 	handles_open(&rig);
 	for (unsigned i = 0; i < count && !rig.status; i++)
 		if (handles_start(&rig) && handles_wait(&rig, 5 * SECOND))
-			handles_is(handles_ticks(&rig, "sink") == LINES * FRAMES, "%llu frames",
-				   (unsigned long long)handles_ticks(&rig, "sink"));
+			handles_expect(handles_ticks(&rig, "sink") == LINES * FRAMES, "%llu frames",
+				       (unsigned long long)handles_ticks(&rig, "sink"));
 	stalls = rig.hung;
 	handles_close(&rig);
 	return stalls;
@@ -101,9 +101,9 @@ static void s09_g04_short_runs_never_stall(void)
 		stalls += runs(&shape, some);
 		done += some;
 	}
-	handles_is(!stalls, "%u of at most %u runs stalled (%s)", stalls, done, handles_settings.signal);
-	handles_told("%u runs by %s, %u stalls, %.1f s", done, handles_settings.signal, stalls,
-		     seconds() - begin);
+	handles_expect(!stalls, "%u of at most %u runs stalled (%s)", stalls, done, handles_settings.signal);
+	handles_print_note("%u runs by %s, %u stalls, %.1f s", done, handles_settings.signal, stalls,
+			   seconds() - begin);
 }
 
 const struct handles_check handles_stalls[] = {

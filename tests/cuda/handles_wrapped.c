@@ -20,16 +20,18 @@ static bool wrap_run_unwrap(struct handles_rig *rig, const unsigned *flags)
 
 	handles_native = NULL;
 	if (flags)
-		well = handles_called(cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, *flags),
-				      "cudaStreamCreate");
-	if (!well || !handles_is(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream),
-				 "wrap: %s", weir_last_error()))
+		well = handles_expect_cuda(cudaStreamCreateWithFlags((cudaStream_t *)&handles_native, *flags),
+					   "cudaStreamCreate");
+	if (!well || !handles_expect(!weir_stream_wrap(rig->graph, 0, handles_native, &handles_stream),
+				     "wrap: %s", weir_last_error()))
 		return false;
 	well = handles_runs(rig, (uint64_t)handles_settings.frames);
-	if (!handles_is(!weir_stream_unwrap(handles_stream), "unwrap after the run: %s", weir_last_error()))
+	if (!handles_expect(!weir_stream_unwrap(handles_stream), "unwrap after the run: %s",
+			    weir_last_error()))
 		return false;
 	handles_stream = NULL;
-	return (!flags || handles_called(cudaStreamDestroy(handles_native), "cudaStreamDestroy")) && well;
+	return (!flags || handles_expect_cuda(cudaStreamDestroy(handles_native), "cudaStreamDestroy")) &&
+	       well;
 }
 
 /*
@@ -104,11 +106,11 @@ static void g03_a_capture_that_is_left_open_is_refused(void)
 		bool named = strstr(rig.why, "is being captured: end the capture before the fence") &&
 			     strstr(rig.why, "source");
 
-		handles_is(rig.status == WEIR_E_UNSUPPORTED && named, "it ended otherwise: %s: %s",
-			   weir_status_text(rig.status), rig.why);
+		handles_expect(rig.status == WEIR_E_UNSUPPORTED && named, "it ended otherwise: %s: %s",
+			       weir_status_text(rig.status), rig.why);
 		rig.status = WEIR_OK;
 	} else {
-		handles_is(rig.status != WEIR_OK, "the open capture was let pass");
+		handles_expect(rig.status != WEIR_OK, "the open capture was let pass");
 	}
 	handles_close(&rig);
 }

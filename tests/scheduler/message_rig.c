@@ -38,7 +38,7 @@ weir_message *empty(struct wr_pool *pool)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_empty(&message, pool), WEIR_OK);
+	assert_int_equal(wr_message_empty(pool, &message), WEIR_OK);
 	return message;
 }
 
@@ -46,7 +46,7 @@ weir_message *bytes(struct wr_pool *pool, size_t size)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_bytes(&message, pool, size), WEIR_OK);
+	assert_int_equal(weir_message_create_bytes(graph_of(pool), size, &message), WEIR_OK);
 	return message;
 }
 
@@ -54,7 +54,7 @@ weir_message *user(struct rig *rig)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_user(&message, rig->pool, rig, destroyed), WEIR_OK);
+	assert_int_equal(weir_message_wrap_user(graph_of(rig->pool), rig, destroyed, &message), WEIR_OK);
 	return message;
 }
 

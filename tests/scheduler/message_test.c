@@ -111,7 +111,7 @@ static void a_new_tensor_is_dense_and_row_major(void **state)
 	weir_message *message = NULL;
 	const weir_tensor *tensor;
 
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, WEIR_DEVICE_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_OK);
 	memset(shape, 0, sizeof(shape)); /* it was copied */
 	tensor = weir_message_tensor(message);
 	assert_int_equal(weir_message_kind(message), WEIR_KIND_TENSOR);
@@ -134,10 +134,10 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 	weir_tensor none = {.size = sizeof(none), .dimensions = 3, .shape = shape, .code = 0, .bits = 8};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &scalar, WEIR_DEVICE_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &scalar, WEIR_DEVICE_HOST, &message), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 8);
 	weir_message_unref(message);
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &none, WEIR_DEVICE_HOST), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &none, WEIR_DEVICE_HOST, &message), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 0);
 	assert_memory_equal(weir_message_tensor(message)->strides, ((int64_t[]){5, 5, 1}),
 			    3 * sizeof(int64_t));
@@ -159,7 +159,8 @@ static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(voi
 			      .bits = 8};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_wrap(&message, rig->pool, &tensor, destroyed, rig), WEIR_OK);
+	assert_int_equal(weir_message_wrap_tensor(graph_of(rig->pool), &tensor, destroyed, rig, &message),
+			 WEIR_OK);
 	assert_int_equal(weir_message_size(message), 10 + 2 * 2 + 1);
 	assert_int_equal(weir_message_tensor(message)->strides[0], 10);
 	assert_ptr_equal(weir_message_data(message), data);
@@ -207,7 +208,7 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 	weir_message *message = NULL;
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(wr_message_tensor(&message, rig->pool, &bad[i].tensor, WEIR_DEVICE_HOST),
+		assert_int_equal(wr_message_tensor(rig->pool, &bad[i].tensor, WEIR_DEVICE_HOST, &message),
 				 WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), bad[i].names))
 			fail_msg("%zu: \"%s\" does not name \"%s\"", i, weir_last_error(), bad[i].names);
@@ -237,8 +238,9 @@ static void e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers(void **sta
 	bad[3].strides = negative;
 	bad[4].strides = huge;
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(wr_message_wrap(&message, rig->pool, &bad[i], destroyed, rig),
-				 WEIR_E_INVALID);
+		assert_int_equal(
+			weir_message_wrap_tensor(graph_of(rig->pool), &bad[i], destroyed, rig, &message),
+			WEIR_E_INVALID);
 	assert_null(message);
 	assert_int_equal(rig->destroyed, 0);
 }
@@ -249,12 +251,12 @@ static void a_device_needs_a_system_that_has_it(void **state)
 	weir_tensor like = {.size = sizeof(like), .code = 2, .bits = 32};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 0), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, &message), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "WEIR_DEVICE_HOST"));
 	wr_pool_bind(rig->pool, &rig->system);
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 7), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 7, &message), WEIR_E_INVALID);
 	assert_null(message);
-	assert_int_equal(wr_message_tensor(&message, rig->pool, &like, 0), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, &message), WEIR_OK);
 	assert_int_equal(weir_message_tensor(message)->device, 0);
 	assert_int_equal(rig->system.allocations, 1);
 	weir_message_unref(message);
@@ -337,14 +339,14 @@ static weir_status make_some(struct wr_pool *pool)
 {
 	weir_tensor like = {.size = sizeof(like), .code = 1, .bits = 64};
 	weir_message *made[3] = {NULL};
-	weir_status status = wr_message_bytes(&made[0], pool, 100);
+	weir_status status = weir_message_create_bytes(graph_of(pool), 100, &made[0]);
 
 	if (!status)
-		status = wr_message_tensor(&made[1], pool, &like, WEIR_DEVICE_HOST);
+		status = wr_message_tensor(pool, &like, WEIR_DEVICE_HOST, &made[1]);
 	for (uint64_t i = 1; !status && i < 20; i++)
 		status = wr_message_add_fence(made[0], fence(i, 1), true);
 	if (!status)
-		status = wr_message_empty(&made[2], pool);
+		status = wr_message_empty(pool, &made[2]);
 	for (size_t i = 0; i < COUNT(made); i++)
 		weir_message_unref(made[i]);
 	return status;

@@ -41,7 +41,7 @@ weir_message *numbered(struct wr_pool *pool, uint64_t number)
 {
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_bytes(&message, pool, sizeof(number)), WEIR_OK);
+	assert_int_equal(weir_message_create_bytes(graph_of(pool), sizeof(number), &message), WEIR_OK);
 	*(uint64_t *)weir_message_data(message) = number;
 	return message;
 }

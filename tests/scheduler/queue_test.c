@@ -199,7 +199,7 @@ static void s11_no_lock_is_held_when_an_evicted_message_goes(void **state)
 	struct bomb bomb = {.queue = queue_of(rig, 1, WEIR_POLICY_POP, 0)};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_user(&message, rig->pool, &bomb, look_inside), WEIR_OK);
+	assert_int_equal(weir_message_wrap_user(graph_of(rig->pool), &bomb, look_inside, &message), WEIR_OK);
 	assert_int_equal(wr_queue_push(bomb.queue, message), WR_PUSHED);
 	push_all(rig, 1, 1);
 	assert_true(bomb.free);

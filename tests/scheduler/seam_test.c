@@ -249,7 +249,7 @@ static void share(void *arg)
 	struct sharing *sharing = arg;
 	struct wr_thread threads[HOLDERS] = {{0}};
 
-	if (wr_message_bytes(&sharing->message, sharing->pool, 1000))
+	if (weir_message_create_bytes(graph_of(sharing->pool), 1000, &sharing->message))
 		return;
 	wr_message_ref_many(sharing->message, HOLDERS - 1);
 	for (unsigned i = 0; i < HOLDERS; i++)
