@@ -14,15 +14,15 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 	verdict->fences_from = verdict->fence_count;
 }
 
-/* Notes misuse of a view or a verdict, which fails the run. `fault` is a literal; the first one is kept. */
-static inline void wr_view_misuse(const weir_view *view, const char *fault)
+/* Notes misuse of a view or a verdict, which fails the run. `misuse` is a literal; the first one is kept. */
+static inline void wr_view_misuse(const weir_view *view, const char *misuse)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 
 	if (verdict->failed)
 		return;
 	verdict->failed = WEIR_E_INVALID;
-	verdict->misuse = fault;
+	verdict->misuse = misuse;
 	verdict->misuse_of = view->condition ? view->condition->plan->name : "?";
 }
 

@@ -117,7 +117,7 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
 	return WEIR_OK;
 }
 
-void wr_connection_announce(struct wr_connection *connection)
+void wr_connection_announce_fences(struct wr_connection *connection)
 {
 	weir_entity *receiver = connection->receiver;
 

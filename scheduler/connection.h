@@ -22,7 +22,7 @@ struct wr_connection {
 	_Atomic bool receiver_done;      /* the receiver is DONE; stored after its state, before the poke */
 	bool sender_owns;                /* sender: has seen receiver_done and taken back the rest */
 	struct wr_fan_in *set;           /* of the receiving port; NULL: it has few connections (fan_in.h) */
-	uint32_t place;                  /* index in that port */
+	uint32_t index;                  /* among the connections of that port */
 	_Atomic bool marked;             /* in the set; the thread that marks it inserts it */
 	struct wr_connection *next_news; /* written by the inserting thread, then by the owner */
 };
@@ -37,6 +37,6 @@ void wr_connection_destroy(struct wr_connection *connection);
  * Call before a message with fences is pushed: from then on the receiver asks its gates (C8). Thread: the
  * sender's.
  */
-void wr_connection_announce(struct wr_connection *connection);
+void wr_connection_announce_fences(struct wr_connection *connection);
 
 #endif

@@ -52,7 +52,7 @@ void wr_fan_in_reset(struct wr_fan_in *set, struct wr_connection **connections, 
 		struct wr_connection *connection = connections[i];
 		set->known[i].closed = false;
 		connection->set = set;
-		connection->place = (uint32_t)i;
+		connection->index = (uint32_t)i;
 		wr_store(&connection->marked, false);
 		if (wr_queue_count(&connection->queue))
 			wr_connection_arrived(connection);
@@ -86,20 +86,20 @@ void wr_connection_close(struct wr_connection *connection)
 
 /* --- owner: what is new --- */
 
-static void ring_add(struct wr_fan_in *set, uint32_t place)
+static void ring_add(struct wr_fan_in *set, uint32_t index)
 {
 	size_t at = set->ring_first + set->ring_count++;
 
-	set->ring[at < set->count ? at : at - set->count] = place;
+	set->ring[at < set->count ? at : at - set->count] = index;
 }
 
 static uint32_t ring_take(struct wr_fan_in *set)
 {
-	uint32_t place = set->ring[set->ring_first];
+	uint32_t index = set->ring[set->ring_first];
 
 	set->ring_first = set->ring_first + 1 == set->count ? 0 : set->ring_first + 1;
 	set->ring_count--;
-	return place;
+	return index;
 }
 
 /* Any-size port: one queue holds more than before, or is now known to be closed. */
@@ -115,7 +115,7 @@ static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *kn
 
 static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *connection)
 {
-	struct wr_known *known = &set->known[connection->place];
+	struct wr_known *known = &set->known[connection->index];
 	size_t before = (size_t)known->inbox + known->front;
 	size_t inbox;
 
@@ -123,7 +123,7 @@ static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *conne
 	known->closed = wr_queue_closed(&connection->queue); /* before the count (S5) */
 	inbox = wr_queue_inbox(&connection->queue);
 	if (!known->inbox && inbox)
-		ring_add(set, connection->place);
+		ring_add(set, connection->index);
 	set->messages += inbox - known->inbox;
 	known->inbox = (uint32_t)inbox;
 	if (set->any_size)
@@ -200,23 +200,23 @@ bool wr_fan_in_ended(struct wr_fan_in *set, size_t needed)
 
 /* --- owner: fronts --- */
 
-static size_t move_to_front(struct wr_fan_in *set, uint32_t place, size_t n)
+static size_t move_to_front(struct wr_fan_in *set, uint32_t index, size_t n)
 {
-	struct wr_known *known = &set->known[place];
+	struct wr_known *known = &set->known[index];
 
 	n = n < known->inbox ? n : known->inbox;
-	wr_queue_close_front(&set->connections[place]->queue, n);
+	wr_queue_close_front(&set->connections[index]->queue, n);
 	if (!known->front)
-		set->fronts[set->front_count++] = place;
+		set->fronts[set->front_count++] = index;
 	known->front += (uint32_t)n;
 	known->inbox -= (uint32_t)n;
 	set->front_messages += n;
 	if (known->inbox)
-		ring_add(set, place);
+		ring_add(set, index);
 	return n;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_indices(const void *a, const void *b)
 {
 	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
 
@@ -229,7 +229,7 @@ static int compare_places(const void *a, const void *b)
 static void fan_in_sort_fronts(struct wr_fan_in *set)
 {
 	if (set->front_count < set->count / 8) {
-		qsort(set->fronts, set->front_count, sizeof *set->fronts, compare_places);
+		qsort(set->fronts, set->front_count, sizeof *set->fronts, compare_indices);
 		return;
 	}
 	set->front_count = 0;

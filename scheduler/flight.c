@@ -192,7 +192,7 @@ static void update_most_in_flight(weir_entity *entity)
 		wr_store_relaxed(&entity->counters.most_in_flight, now);
 }
 
-weir_status wr_entity_note_flight(weir_entity *entity)
+weir_status wr_flight_note_tick(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	size_t count = count_ended_streams(&entity->streams);

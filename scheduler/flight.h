@@ -18,8 +18,8 @@ struct wr_flight {
 	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
 	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
 	size_t first, count, room;
-	uint64_t operations,
-		largest_tick; /* operations that the largest recent tick enqueued, and its number */
+	uint64_t operations;   /* that the largest recent tick enqueued */
+	uint64_t largest_tick; /* the number of that tick */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);
@@ -30,6 +30,6 @@ size_t wr_flight_limit(const struct wr_flight *flight);
  * Call after the streams of a tick were fenced: notes the tick if it used any. If the in-flight condition
  * waits by completion flag, writes the flags at every (wr_flight_limit() / 2)th tick. Fails: WEIR_E_NOMEM.
  */
-weir_status wr_entity_note_flight(weir_entity *entity);
+weir_status wr_flight_note_tick(weir_entity *entity);
 
 #endif

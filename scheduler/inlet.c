@@ -154,7 +154,7 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 
 	wr_message_mark_delivered(message);
 	if (wr_message_has_fences(message))
-		wr_connection_announce(connection);
+		wr_connection_announce_fences(connection);
 	if (wr_queue_push_out(&connection->queue, message, &left[0]) == WR_PUSHED)
 		wr_connection_arrived(connection);
 	/*

@@ -22,13 +22,13 @@
 
 /* --- the wait of a parked entity --- */
 
-static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool held)
+static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool hold)
 {
-	if (held && !wait->holds_live) /* the worker has its own, so the count is not 0 */
+	if (hold && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
-	if (!held && wait->holds_live)
+	if (!hold && wait->holds_live)
 		wr_run_drop_live(scheduler);
-	wait->holds_live = held;
+	wait->holds_live = hold;
 }
 
 static bool same_fence(weir_fence a, weir_fence b)

@@ -268,7 +268,7 @@ static void push_to_outlet(struct wr_worker *worker, struct wr_connection *conne
 __attribute__((noinline)) static void announce_fences(const struct wr_output *output)
 {
 	for (size_t i = 0; i < output->count; i++)
-		wr_connection_announce(output->connections[i]);
+		wr_connection_announce_fences(output->connections[i]);
 }
 
 static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
@@ -334,7 +334,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 		if (!status) {
 			/* Before delivery, so that a single receiver is the only holder. */
 			wr_context_unref_made(&entity->context);
-			status = wr_entity_note_flight(entity);
+			status = wr_flight_note_tick(entity);
 		}
 	}
 	if (status) {
