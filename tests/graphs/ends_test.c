@@ -15,27 +15,9 @@ static const char open_graph[] =
 	"\"inlets\": [\"one.in\", {\"port\": \"one.side\"}],"
 	"\"outlets\": [\"two.out\", {\"port\": \"two.extra\", \"capacity\": 4}]}";
 
-static weir_description *read_text(const char *text)
-{
-	weir_description *description = NULL;
-
-	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
-	return description;
-}
-
-static char *printed(const char *text, weir_format format)
-{
-	weir_description *description = read_text(text);
-	char *out = NULL;
-
-	assert_int_equal(weir_description_print(description, NULL, format, &out), WEIR_OK);
-	weir_description_destroy(description);
-	return out;
-}
-
 static bool is_right(const char *text)
 {
-	weir_description *description = read_text(text);
+	weir_description *description = kinds_read(text);
 	weir_status status = weir_description_check(description, NULL, NULL, NULL);
 
 	weir_description_destroy(description);
@@ -44,11 +26,9 @@ static bool is_right(const char *text)
 
 static void xb11_named_ports_count_as_connected(void **state)
 {
-	weir_description *description = read_text(open_graph);
-	struct wr_plan *plan = NULL;
+	struct wr_plan *plan = kinds_plan(open_graph, false);
 
 	(void)state;
-	assert_int_equal(wr_plan_create(&plan, NULL, description, false, NULL, NULL), WEIR_OK);
 	assert_int_equal(plan->inlet_count, 2);
 	assert_true(plan->entities[0].inputs[0].inlet && plan->entities[0].inputs[1].inlet);
 	assert_int_equal(plan->entities[1].outputs[0].outlet, 1);
@@ -56,12 +36,12 @@ static void xb11_named_ports_count_as_connected(void **state)
 	assert_int_equal(plan->entities[0].condition_count, 3); /* both inputs, and the connected output */
 	assert_int_equal(plan->entities[1].condition_count, 3); /* the input, and both outputs */
 	wr_plan_destroy(plan);
-	weir_description_destroy(description);
 }
 
 static void xb11_a_printed_graph_names_them_again(void **state)
 {
-	char *once = printed(open_graph, WEIR_FORMAT_JSON), *twice = printed(once, WEIR_FORMAT_JSON);
+	char *once = kinds_print_text(open_graph, WEIR_FORMAT_JSON),
+	     *twice = kinds_print_text(once, WEIR_FORMAT_JSON);
 
 	(void)state;
 	assert_string_equal(once, twice);
@@ -74,8 +54,8 @@ static void xb11_a_printed_graph_names_them_again(void **state)
 static void xb11_calls_may_name_them(void **state)
 {
 	weir_description *description =
-		read_text("{\"weir\": 1, \"entities\": [{\"name\": \"end\", \"operator\": "
-			  "\"sink\"}]}");
+		kinds_read("{\"weir\": 1, \"entities\": [{\"name\": \"end\", \"operator\": "
+			   "\"sink\"}]}");
 
 	(void)state;
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
@@ -102,7 +82,7 @@ static void xb12_any_object_may_have_a_comment(void **state)
 		" {\"name\": \"b\", \"operator\": \"sink\"}],"
 		"\"connections\": [{\"from\": \"a.out\", \"to\": \"b.in\", \"comment\": \"c\"}],"
 		"\"inlets\": [{\"port\": \"a.in\", \"comment\": \"c\"}]}";
-	char *json = printed(text, WEIR_FORMAT_JSON);
+	char *json = kinds_print_text(text, WEIR_FORMAT_JSON);
 
 	(void)state;
 	assert_true(is_right(text));

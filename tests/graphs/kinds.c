@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graphs/plan.h"
 #include "graphs/registry.h"
 
 #define PARAMETER .size = sizeof(weir_parameter)
@@ -179,4 +180,24 @@ char *kinds_print(const weir_description *description, weir_format format)
 	if (status)
 		fail_msg("%s", weir_last_error());
 	return text;
+}
+
+struct wr_plan *kinds_plan(const char *text, bool open_ports)
+{
+	weir_description *description = kinds_read(text);
+	struct wr_plan *plan = NULL;
+
+	if (wr_plan_create(&plan, NULL, description, open_ports, NULL, NULL))
+		fail_msg("%s", weir_last_error());
+	weir_description_destroy(description); /* the plan owns what it needs */
+	return plan;
+}
+
+char *kinds_print_text(const char *text, weir_format format)
+{
+	weir_description *description = kinds_read(text);
+	char *out = kinds_print(description, format);
+
+	weir_description_destroy(description);
+	return out;
 }

@@ -20,8 +20,12 @@ extern const char good_graph[];
 /* Every type of resource, every way to name one, and unnamed ones. */
 extern const char resource_graph[];
 
-/* Both assert success. */
+struct wr_plan;
+
+/* All assert success. */
 weir_description *kinds_read(const char *text);
+struct wr_plan *kinds_plan(const char *text, bool open_ports);
+char *kinds_print_text(const char *text, weir_format format); /* the description that the text is */
 char *kinds_print(const weir_description *description, weir_format format);
 
 #endif

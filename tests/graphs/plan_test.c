@@ -10,21 +10,9 @@
 #include "kinds.h"
 #include "streams/streams.h"
 
-static struct wr_plan *plan_of(const char *text, bool open_ports)
-{
-	weir_description *description = NULL;
-	struct wr_plan *plan = NULL;
-
-	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
-	if (wr_plan_create(&plan, NULL, description, open_ports, NULL, NULL))
-		fail_msg("%s", weir_last_error());
-	weir_description_destroy(description); /* the plan owns what it needs */
-	return plan;
-}
-
 static int set_up(void **state)
 {
-	*state = plan_of(good_graph, false);
+	*state = kinds_plan(good_graph, false);
 	return 0;
 }
 
@@ -51,7 +39,7 @@ static void settings_of_the_scheduler_are_taken_over(void **state)
 
 static void what_the_scheduler_is_not_told_stays_open(void **state)
 {
-	struct wr_plan *plan = plan_of("{\"weir\": 1, \"entities\": []}", false);
+	struct wr_plan *plan = kinds_plan("{\"weir\": 1, \"entities\": []}", false);
 
 	(void)state;
 	assert_string_equal(plan->name, "graph");
@@ -153,7 +141,7 @@ static void a_condition_has_the_name_it_was_given(void **state)
 static void open_ports_are_allowed_when_inlets_may_come(void **state)
 {
 	struct wr_plan *plan =
-		plan_of("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\"}]}", true);
+		kinds_plan("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"relay\"}]}", true);
 
 	(void)state;
 	assert_int_equal(plan->entities[0].condition_count, 2); /* the defaults of its required ports */
@@ -218,7 +206,7 @@ enum { FAST, FAR, REST, OF_LEFT, OF_USUAL, OF_EVEN, POOLS };
 
 static void stream_pools_have_what_the_text_or_the_default_says(void **state)
 {
-	struct wr_plan *plan = plan_of(resource_graph, false);
+	struct wr_plan *plan = kinds_plan(resource_graph, false);
 	const struct wr_plan_stream_pool *fast = &plan->stream_pools[FAST], *far = &plan->stream_pools[FAR];
 
 	(void)state;
@@ -239,7 +227,7 @@ static void stream_pools_have_what_the_text_or_the_default_says(void **state)
 
 static void green_contexts_know_their_partition(void **state)
 {
-	struct wr_plan *plan = plan_of(resource_graph, false);
+	struct wr_plan *plan = kinds_plan(resource_graph, false);
 	const struct wr_plan_green_context_pool *even = &plan->green_context_pools[1];
 	const struct wr_plan_green_context *contexts = plan->green_contexts;
 
@@ -264,7 +252,7 @@ static void every_entity_knows_its_pool_and_device(void **state)
 	static const uint32_t pools[] = {WR_NO_POOL, FAST, OF_LEFT, OF_USUAL, OF_EVEN, OF_LEFT, REST, FAR};
 	static const int devices[] = {0, 1, 1, 0, 0, 1, 1, 2};
 	static const bool on_default[] = {true, false, false, true, true, true, true, true};
-	struct wr_plan *plan = plan_of(resource_graph, false);
+	struct wr_plan *plan = kinds_plan(resource_graph, false);
 
 	(void)state;
 	for (size_t i = 0; i < plan->entity_count; i++) {
@@ -279,7 +267,7 @@ static void every_entity_knows_its_pool_and_device(void **state)
 
 static void a_context_that_is_named_implies_one_pool(void **state)
 {
-	struct wr_plan *plan = plan_of(resource_graph, false);
+	struct wr_plan *plan = kinds_plan(resource_graph, false);
 	const struct wr_plan_stream_pool *pool = &plan->stream_pools[OF_LEFT];
 
 	(void)state;
@@ -305,7 +293,7 @@ static void who_names_nothing_shares_an_implied_pool(void **state)
 
 static void a_green_context_pool_may_be_the_default(void **state)
 {
-	struct wr_plan *plan = plan_of(
+	struct wr_plan *plan = kinds_plan(
 		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, "
 		"\"sms_per_partition\": [8], \"default_context_index\": 0, \"default\": true}},"
 		"\"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, {\"name\": \"b\", "
@@ -327,7 +315,7 @@ static void a_green_context_pool_may_be_the_default(void **state)
 
 static void the_device_of_a_green_context_may_be_said_again(void **state)
 {
-	struct wr_plan *plan = plan_of(
+	struct wr_plan *plan = kinds_plan(
 		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", \"device\": 1, "
 		"\"sms_per_partition\": [8]}, \"fast\": {\"type\": \"stream_pool\", \"device\": 1, "
 		"\"green_context\": \"parts\", \"default\": true}}," SOURCE_AND_SINK,
@@ -342,9 +330,9 @@ static void the_device_of_a_green_context_may_be_said_again(void **state)
 static void an_unused_green_context_pool_needs_its_device(void **state)
 {
 	struct wr_plan *plan =
-		plan_of("{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
-			"\"device\": 3, \"sms_per_partition\": [8]}}," SOURCE_AND_SINK,
-			false);
+		kinds_plan("{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
+			   "\"device\": 3, \"sms_per_partition\": [8]}}," SOURCE_AND_SINK,
+			   false);
 
 	(void)state;
 	assert_int_equal(plan->devices, 4);
@@ -376,7 +364,7 @@ static char *of_many_partitions(size_t count, bool last_is_bad)
 static void a_device_has_256_partitions_at_most(void **state)
 {
 	char *most = of_many_partitions(256, false), *more = of_many_partitions(257, true);
-	struct wr_plan *plan = plan_of(most, false);
+	struct wr_plan *plan = kinds_plan(most, false);
 	weir_description *description = NULL;
 	int reports = 0;
 
@@ -393,7 +381,7 @@ static void a_device_has_256_partitions_at_most(void **state)
 
 static void flag_is_a_signal(void **state)
 {
-	struct wr_plan *plan = plan_of(resource_graph, false);
+	struct wr_plan *plan = kinds_plan(resource_graph, false);
 
 	(void)state;
 	assert_int_equal(plan->scheduler.signal, WR_SIGNAL_FLAG);

@@ -15,40 +15,21 @@ static const char text[] =
 	"{\"name\": \"b\", \"operator\": \"sink\", \"resources\": [\"usual\"]}],"
 	"\"connections\": [[\"a.out\", \"b.in\"]], \"inlets\": [\"a.in\"]}";
 
-static weir_description *read_text(const char *json)
-{
-	weir_description *description = NULL;
-
-	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
-	return description;
-}
-
-static char *printed(weir_description *description)
-{
-	char *out = NULL;
-
-	assert_int_equal(weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out), WEIR_OK);
-	weir_description_destroy(description);
-	return out;
-}
-
 static void the_remainder_is_not_the_default(void **state)
 {
-	weir_description *description = read_text(text);
-	struct wr_plan *plan = NULL;
+	struct wr_plan *plan = kinds_plan(text, false);
 
 	(void)state;
-	assert_int_equal(wr_plan_create(&plan, NULL, description, false, NULL, NULL), WEIR_OK);
 	assert_string_equal(plan->green_contexts[0].name, "rest");
 	assert_int_equal(plan->green_contexts[0].index, -1);
 	assert_int_equal(plan->green_contexts[1].index, 0);
 	wr_plan_destroy(plan);
-	weir_description_destroy(description);
 }
 
 static void a_printed_graph_names_it_again(void **state)
 {
-	char *once = printed(read_text(text)), *twice = printed(read_text(once));
+	char *once = kinds_print_text(text, WEIR_FORMAT_JSON),
+	     *twice = kinds_print_text(once, WEIR_FORMAT_JSON);
 
 	(void)state;
 	assert_non_null(strstr(
@@ -61,7 +42,7 @@ static void a_printed_graph_names_it_again(void **state)
 
 static void calls_name_it(void **state)
 {
-	weir_description *description = read_text(text);
+	weir_description *description = kinds_read(text);
 
 	(void)state;
 	assert_int_equal(
