@@ -183,7 +183,7 @@ static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	unsigned asked = wr_load_acquire(&scheduler->asked);
+	unsigned asked = wr_load_acquire(&scheduler->stop_asked);
 	enum wr_answer answer;
 
 	if (asked & (WR_STOP_NOW | WR_STOP_FAILED))

@@ -43,15 +43,15 @@ void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 	wr_mutex_unlock(&scheduler->lock);
 	wr_free(copy);
 	wr_free(culprit);
-	wr_fetch_or(&scheduler->asked, WR_STOP_FAILED);
+	wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED);
 	wr_loop_kick(&scheduler->loop);
 }
 
 void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 {
-	wr_fetch_or(&scheduler->asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
+	wr_fetch_or(&scheduler->stop_asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
 	if (scheduler->graph->owns_world)
-		return; /* may be a signal handler, and the loop polls `asked` (turn.c) */
+		return; /* may be a signal handler, and the loop polls `stop_asked` (turn.c) */
 	wr_loop_kick(&scheduler->loop);
 }
 
@@ -72,7 +72,7 @@ bool weir_scheduler_stopping(const weir_scheduler *scheduler)
 {
 	weir_scheduler *self = (weir_scheduler *)scheduler;
 
-	return !wr_run_ended(self) && wr_load(&self->asked);
+	return !wr_run_ended(self) && wr_load(&self->stop_asked);
 }
 
 /* --- simulated runs --- */

@@ -48,7 +48,7 @@ static void on_turn(void *arg)
 	weir_scheduler *scheduler = arg;
 
 	wr_run_turn(scheduler);
-	if (wr_load(&scheduler->quit)) /* read after the turn, which clears the kicks */
+	if (wr_load(&scheduler->destroying)) /* read after the turn, which clears the kicks */
 		wr_loop_break(&scheduler->loop);
 }
 
@@ -150,7 +150,7 @@ static void destroy_inside(void *arg)
 		wr_run_wait(scheduler, WR_FOREVER);
 	}
 	wr_operators_stop_before_destroy(scheduler);
-	wr_store(&scheduler->quit, true);
+	wr_store(&scheduler->destroying, true);
 	wr_loop_kick(&scheduler->loop);
 	wr_thread_join(&scheduler->loop_thread);
 	if (scheduler->graph->system)

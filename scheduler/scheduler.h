@@ -26,7 +26,7 @@ struct wr_ready_list {
 
 /* The phase of a run. CLOSING lasts until all workers have left and the live count is 0. */
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
-enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 }; /* bits of `asked` */
+enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 }; /* bits of `stop_asked` */
 
 struct weir_scheduler {
 	/* any thread: the run */
@@ -35,17 +35,17 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected; /* the injector's stack */
 	_Atomic uint64_t backlog_count;             /* entries of `backlog`; may be read without the lock */
 	_Atomic uint64_t due_count;                 /* the same for `due` */
-	_Atomic int phase;                  /* enum wr_phase; start sets OPEN, the loop the other two */
-	_Atomic unsigned asked;             /* WR_STOP_... bits, obeyed by reviews and by the loop */
-	_Atomic unsigned left;              /* workers that have ended */
-	_Atomic uint64_t undone;            /* entities that are not DONE */
+	_Atomic int phase;           /* enum wr_phase; start sets OPEN, the loop the other two */
+	_Atomic unsigned stop_asked; /* WR_STOP_... bits, obeyed by reviews and by the loop */
+	_Atomic unsigned workers_ended;
+	_Atomic uint64_t not_done;          /* entities */
 	_Atomic unsigned spinners;          /* workers that look at every queue: no wake-up is needed */
 	_Atomic bool standby;               /* one worker spins beside the poller */
 	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
 	_Atomic bool watching;              /* the watch is scheduled. If not, a stream that becomes
 					       busy kicks, and the last sleeper need not (worker.c) */
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
-	_Atomic bool quit;                  /* being destroyed: the loop thread ends */
+	_Atomic bool destroying;            /* the loop thread ends */
 	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (turn.c), or the thread in options.ended */
 	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the loop's heap */
 	struct wr_loop loop;

@@ -231,7 +231,7 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 	size_t before = standstill->count;
 
 	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
-		collect_owned(standstill, entity, wr_load(&scheduler->asked) & WR_STOP_DRAIN);
+		collect_owned(standstill, entity, wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN);
 		return leave_entity(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
 	wr_run_drop_live(scheduler);

@@ -189,11 +189,11 @@ static void clear_scheduler(weir_scheduler *scheduler)
 {
 	wr_ready_clear(scheduler);
 	wr_timers_clear(scheduler);
-	wr_store(&scheduler->asked, 0);
-	wr_store(&scheduler->left, 0);
+	wr_store(&scheduler->stop_asked, 0);
+	wr_store(&scheduler->workers_ended, 0);
 	wr_store(&scheduler->sleepers, 0);
 	wr_store(&scheduler->watching, false);
-	wr_store(&scheduler->undone, wr_graph_count_all(scheduler->graph));
+	wr_store(&scheduler->not_done, wr_graph_count_all(scheduler->graph));
 	wr_free(scheduler->text);
 	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);

@@ -327,7 +327,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
-	entity->context.stopping = wr_load_relaxed(&scheduler->asked) & WR_STOP_DRAIN;
+	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (!status && entity->streams.count) {
 		status = wr_entity_fence_tick(entity);
@@ -429,6 +429,6 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 	poke_receivers(worker, entity);
 	poke_senders(worker, entity);
 	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
-	if (wr_fetch_sub(&scheduler->undone, 1) == 1)
+	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
 		wr_loop_kick(&scheduler->loop);
 }

@@ -31,7 +31,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	if (scheduler->draining)
 		return;
 	scheduler->draining = true;
-	wr_fetch_or(&scheduler->asked, WR_STOP_DRAIN);
+	wr_fetch_or(&scheduler->stop_asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
 	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
 	if (graph->system)
@@ -58,7 +58,7 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 {
 	scheduler->cut_short = cut_short;
 	/* Reviews may have obeyed the bit before a turn has seen it. */
-	scheduler->draining |= wr_load(&scheduler->asked) & WR_STOP_DRAIN;
+	scheduler->draining |= wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	if (cut_short)
 		wr_live_close(&scheduler->live);
 	wr_store(&scheduler->phase, WR_CLOSING);
@@ -88,7 +88,7 @@ static void extend_drain(weir_scheduler *scheduler, int64_t now)
 /* Returns true if the run was cut short. */
 static bool obey_stops(weir_scheduler *scheduler, int64_t now)
 {
-	unsigned asked = wr_load(&scheduler->asked);
+	unsigned asked = wr_load(&scheduler->stop_asked);
 
 	if (asked & WR_STOP_DRAIN || (scheduler->ends_at != INT64_MAX && now >= scheduler->ends_at))
 		begin_drain(scheduler, now);
@@ -132,7 +132,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
-	if (!wr_load(&scheduler->undone) || only_streams_work(scheduler))
+	if (!wr_load(&scheduler->not_done) || only_streams_work(scheduler))
 		status = wr_system_arm_kicks(system);
 	if (status) {
 		wr_run_fail(scheduler, NULL, status);
@@ -151,7 +151,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX; /* the thread that drops the last reference kicks */
-	if (scheduler->draining || !wr_load(&scheduler->undone))
+	if (scheduler->draining || !wr_load(&scheduler->not_done))
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
@@ -164,7 +164,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 	if (!wr_live_close_idle(&scheduler->live, word))
 		return now;
 	/* If a stop was asked for since this turn looked, workers may have left entities unreviewed. */
-	close_run(scheduler, now, wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
+	close_run(scheduler, now, wr_load(&scheduler->stop_asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 	return now;
 }
 
@@ -203,7 +203,7 @@ static bool streams_idle(weir_scheduler *scheduler)
 
 static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 {
-	if (wr_load(&scheduler->left) < scheduler->worker_count)
+	if (wr_load(&scheduler->workers_ended) < scheduler->worker_count)
 		return INT64_MAX; /* the last one kicks */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_thread_join(&scheduler->workers[i].thread);

@@ -239,7 +239,7 @@ static void worker_leave(struct wr_worker *worker)
 
 	wr_thread_set_local(NULL);
 	wr_run_drop_live(scheduler);
-	wr_fetch_add(&scheduler->left, 1);
+	wr_fetch_add(&scheduler->workers_ended, 1);
 	wr_loop_kick(&scheduler->loop);
 }
 

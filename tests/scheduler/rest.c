@@ -26,7 +26,7 @@ static bool wake_up_is_owed(weir_scheduler *scheduler)
 static bool run_is_open(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->phase) == WR_OPEN && !wr_live_closed(&scheduler->live) &&
-	       !(wr_load(&scheduler->asked) & (WR_STOP_NOW | WR_STOP_FAILED));
+	       !(wr_load(&scheduler->stop_asked) & (WR_STOP_NOW | WR_STOP_FAILED));
 }
 
 /* E2: true if the device has work or frees left that the periodic watch must look at. */
