@@ -43,10 +43,12 @@ function(weir_link target)
 	target_link_libraries(${target} PRIVATE weir_packages $<BUILD_INTERFACE:weir_flags>)
 endfunction()
 
-set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+# The library's soname carries the ABI number, so a program that was built before a break does not start with a later one.
+file(STRINGS ${PROJECT_SOURCE_DIR}/include/weir.h abi REGEX "^#define WEIR_ABI ")
+string(REGEX MATCH "[0-9]+" abi "${abi}")
 add_library(weir_shared SHARED $<TARGET_OBJECTS:weir_objects>)
 weir_link(weir_shared)
-set_target_properties(weir_shared PROPERTIES OUTPUT_NAME weir VERSION ${version} SOVERSION ${version}
+set_target_properties(weir_shared PROPERTIES OUTPUT_NAME weir VERSION ${abi} SOVERSION ${abi}
 	LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libweir.map)
 target_link_options(weir_shared PRIVATE -Wl,-Bsymbolic-functions
 	-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libweir.map)

@@ -118,6 +118,7 @@ BROKEN = [
     ("ids", {"tests/base/c.c": "/* c04_what_arrives */\n"}, "C4 bound: claimed"),
     ("exports", {"yes.c": SOUND["yes.c"].replace("weir_yes", "weir_none")}, "weir_yes: declared"),
     ("exports", {"yes.c": SOUND["yes.c"] + "int weir_more(void)\n{\n\treturn 1;\n}\n"}, "weir_more: exported"),
+    ("exports", {"include/weir.h": HEADER + "#define WEIR_ABI 3u\n"}, "soname None: WEIR_ABI is 3"),
     ("exports", {"base/has.c": "\n"}, "weir_yes: not in the list"),
     ("exports", {"base/has.c": '\t"weir_more",\n\t"weir_yes",\n'}, "weir_more: in the list"),
     ("exports", {"base/has.c": '\t"weir_yes",\n\t"weir_yes",\n'}, "weir_yes: the list of weir_has() is sorted"),

@@ -1,4 +1,4 @@
-"""libweir.so exports exactly the functions that weir.h declares WEIR_API; the list of weir_has() has them, sorted."""
+"""libweir.so exports exactly the functions that weir.h declares WEIR_API; the list of weir_has() has them, sorted. Its soname carries WEIR_ABI."""
 import pathlib
 import re
 import subprocess
@@ -23,6 +23,14 @@ def listed(table):
     return re.findall(r'^\t"(\w+)",$', pathlib.Path(table).read_text(), flags=re.M)
 
 
+def abi_faults(header, library):
+    abi = re.search(r"^#define WEIR_ABI +(\d+)", pathlib.Path(header).read_text(), flags=re.M)
+    told = subprocess.run(["readelf", "-dW", library], check=True, capture_output=True, text=True).stdout
+    soname = re.search(r"\(SONAME\).*\[(.*)\]", told)
+    if abi and (not soname or soname.group(1) != f"libweir.so.{abi.group(1)}"):
+        yield f"soname {soname and soname.group(1)}: WEIR_ABI is {abi.group(1)}"
+
+
 def main(header, library, table, nm="nm"):
     promised, given, names = declared(header), exported(nm, library), listed(table)
     faults = [f"{name}: declared in weir.h, not exported" for name in sorted(promised - given)]
@@ -30,6 +38,7 @@ def main(header, library, table, nm="nm"):
     faults += [f"{name}: not in the list of weir_has()" for name in sorted(promised - set(names))]
     faults += [f"{name}: in the list of weir_has(), not declared in weir.h" for name in sorted(set(names) - promised)]
     faults += [f"{b}: the list of weir_has() is sorted, without twins" for a, b in zip(names, names[1:]) if a >= b]
+    faults += abi_faults(header, library)
     source.verdict(faults, f"{len(given)} functions are declared and exported")
 
 

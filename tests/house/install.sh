@@ -30,7 +30,8 @@ END
 "$compiler" -o "$prefix/static" "$prefix/program.c" $(pkg-config --cflags --static --libs weir | sed 's/-lweir/-l:libweir.a/')
 "$prefix/shared"
 "$prefix/static"
-readelf -d "$prefix/shared" | grep -q 'NEEDED.*libweir\.so\.0\.1'
+abi=$(sed -n 's/^#define WEIR_ABI *\([0-9]*\).*/\1/p' "$prefix/include/weir.h")
+readelf -d "$prefix/shared" | grep -q "NEEDED.*\[libweir\.so\.$abi\]"
 if readelf -d "$prefix/static" | grep 'NEEDED.*libweir'; then
 	echo "linked statically, but needs the shared library" >&2
 	exit 1
