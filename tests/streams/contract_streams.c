@@ -72,7 +72,7 @@ RIG_BODY(t2_a_wait_is_for_what_was_recorded_then)
 
 	rig_store(rig, rig->a, 1, 0);
 	first = rig_record(rig->a);
-	rig_store(rig, rig->a, 2, 30 * MS);
+	rig_store(rig, rig->a, 2, 300 * MS);
 	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
 	rig_wait(rig, rig_record(rig->b));
 	assert_int_equal(wr_fence_query(rig->system, rig_record(rig->a)), WEIR_E_BUSY);
