@@ -31,7 +31,7 @@ static size_t streams_add(struct wr_entity_streams *streams, weir_stream *stream
 	streams->items[streams->count] = (struct wr_entity_stream){
 		.stream = stream,
 		.shared_id = shared_id,
-		.last = {weir_stream_id(stream), wr_stream_recorded(stream)},
+		.last = {weir_stream_id(stream), wr_stream_submitted(stream)},
 	};
 	return streams->count++;
 }
@@ -182,7 +182,7 @@ weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out
 static bool has_unfenced_work(const struct wr_entity_stream *item)
 {
 	return item->used || wr_stream_dirty(item->stream) ||
-	       wr_stream_recorded(item->stream) != item->last.value;
+	       wr_stream_submitted(item->stream) != item->last.value;
 }
 
 weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out)

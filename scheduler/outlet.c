@@ -198,7 +198,7 @@ static bool message_is_finished(struct wr_system *system, const weir_message *me
 	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FEW) : 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (count > FEW || !wr_fence_seen(system, fences[i]))
+		if (count > FEW || !wr_fence_known_complete(system, fences[i]))
 			return false;
 	return true;
 }

@@ -52,7 +52,7 @@ static bool token_covers_verdict(struct wr_system *system, const struct wr_wait 
 	for (size_t i = 0; i < wait->fence_count; i++) {
 		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
 			found++; /* both sets are in the order of the fronts */
-		else if (!wr_fence_seen(system, wait->fences[i]))
+		else if (!wr_fence_known_complete(system, wait->fences[i]))
 			return false;
 	}
 	return found == verdict->fence_count;

@@ -28,10 +28,10 @@ static bool entry_complete(struct wr_system *system, const struct wr_deferred_fr
 	return true;
 }
 
-static bool entry_seen(struct wr_system *system, const struct wr_deferred_free *entry)
+static bool entry_known_complete(struct wr_system *system, const struct wr_deferred_free *entry)
 {
 	for (size_t i = 0; i < entry->count; i++)
-		if (!wr_fence_seen(system, entry->fences[i]))
+		if (!wr_fence_known_complete(system, entry->fences[i]))
 			return false;
 	return true;
 }
@@ -51,7 +51,7 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 	struct wr_waker *waker;
 
 	entry->referenced = false;
-	if (entry_seen(system, entry) || entry_complete(system, entry))
+	if (entry_known_complete(system, entry) || entry_complete(system, entry))
 		return true;
 	waker = wr_thread_local() && !entry->foreign ? wr_load(&system->waker) : NULL;
 	if (waker)

@@ -180,7 +180,7 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 	return stream_query(stream, fence.value);
 }
 
-bool wr_fence_seen(struct wr_system *system, weir_fence fence)
+bool wr_fence_known_complete(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
 

@@ -87,7 +87,7 @@ bool wr_stream_idle(weir_stream *stream)
 	return !value || !wr_fence_query(stream->system, fence);
 }
 
-uint64_t wr_stream_recorded(const weir_stream *stream)
+uint64_t wr_stream_submitted(const weir_stream *stream)
 {
 	return wr_load(&((weir_stream *)stream)->submitted);
 }

@@ -201,7 +201,7 @@ weir_status wr_stream_pool_create(struct wr_system *system, const struct wr_stre
 weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out);
 size_t wr_stream_pool_taken(const struct wr_stream_pool *pool); /* streams in use now */
 
-uint64_t wr_stream_recorded(const weir_stream *stream); /* its last value */
+uint64_t wr_stream_submitted(const weir_stream *stream); /* its last value */
 /* weir_stream_native without marking the stream dirty: the caller must not enqueue on the handle. */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */
@@ -237,7 +237,8 @@ bool wr_stream_idle(weir_stream *stream);
  * WEIR_E_INVALID: never recorded, or of another system; WEIR_E_DEVICE: the system failed.
  */
 weir_status wr_fence_query(struct wr_system *system, weir_fence fence);
-bool wr_fence_seen(struct wr_system *system, weir_fence fence); /* known complete without asking the device */
+/* The same without asking the device. */
+bool wr_fence_known_complete(struct wr_system *system, weir_fence fence);
 /* Blocks until the fence is complete, or until `until`. Thread: any but a worker. */
 weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until);
 /* The owner of the fence's stream, or "?". */

@@ -75,10 +75,10 @@ struct wr_host_worker {
 struct wr_host_pool {
 	struct wr_executor *executor;
 	struct wr_host_pool *next;
-	struct wr_host_stream
-		default_stream; /* of a device: stands for the default stream and all BLOCKING ones */
-	unsigned size, room;    /* workers: to begin with; at most */
-	unsigned started;       /* this and the rest: guarded by executor->lock */
+	/* of a device: stands for the default stream and all BLOCKING ones */
+	struct wr_host_stream default_stream;
+	unsigned size, room; /* workers: to begin with; at most */
+	unsigned started;    /* this and the rest: guarded by executor->lock */
 	struct wr_host_stream *ready, **ready_end;
 	struct wr_host_worker *idle;
 	bool calling; /* a worker executes a callback */

@@ -393,9 +393,9 @@ RIG_BODY(e2_the_watch_sees_old_work_and_rests_when_there_is_none)
 	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
 	assert_true(next != INT64_MAX);
 	wr_thread_sleep(100 * MS);
-	assert_false(wr_fence_seen(rig->system, fence));
+	assert_false(wr_fence_known_complete(rig->system, fence));
 	assert_int_equal(wr_system_watch(rig->system, wr_now() + 200 * MS, &next), WEIR_OK);
-	assert_true(wr_fence_seen(rig->system, fence));
+	assert_true(wr_fence_known_complete(rig->system, fence));
 	assert_int_equal(rig->waker.live, 0);
 	assert_true(next == INT64_MAX);
 }

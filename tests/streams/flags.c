@@ -439,8 +439,8 @@ RIG_BODY(g01_the_word_of_a_callback_proves_nothing_of_another_device)
 	fences[1] = rig_record(far);
 	assert_int_equal(wr_signal_arm(rig->system, 1, fences, 2, &token), WEIR_OK);
 	rig_until_poked(rig, 1);
-	assert_true(wr_fence_seen(rig->system, fences[0]));
-	assert_false(wr_fence_seen(rig->system, fences[1]));
+	assert_true(wr_fence_known_complete(rig->system, fences[0]));
+	assert_false(wr_fence_known_complete(rig->system, fences[1]));
 	assert_int_equal(wr_fence_query(rig->system, fences[1]), WEIR_OK);
 	wr_stream_close(far);
 }
