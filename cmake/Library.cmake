@@ -73,7 +73,10 @@ function(weir_program name)
 	target_link_libraries(${name} PRIVATE weir_flags weir_shared)
 endfunction()
 
-# The seam build: copies of the sources with the seeded bugs of tests/bugs in, as run-time switches.
+# The seam build: copies of the sources with the seeded bugs of tests/bugs in, as run-time switches. The coverage build
+# has none, so that the lines of both builds are the same.
+set(WEIR_BUGS ${PROJECT_SOURCE_DIR}/tests/bugs/bugs.txt CACHE FILEPATH "The seeded bugs of the seam build; /dev/null: none")
+mark_as_advanced(WEIR_BUGS)
 if(BUILD_TESTING AND PROJECT_IS_TOP_LEVEL)
 	find_package(Python3 COMPONENTS Interpreter REQUIRED)
 	set(seam ${PROJECT_BINARY_DIR}/seam)
@@ -87,8 +90,8 @@ if(BUILD_TESTING AND PROJECT_IS_TOP_LEVEL)
 		list(APPEND copies ${seam}/${file})
 	endforeach()
 	add_custom_command(OUTPUT ${copies}
-		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${bugs}/bugs.txt ${PROJECT_SOURCE_DIR} ${seam} ${names}
-		DEPENDS ${bugs}/seed.py ${bugs}/bugs.txt ${files} ${headers}
+		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${WEIR_BUGS} ${PROJECT_SOURCE_DIR} ${seam} ${names}
+		DEPENDS ${bugs}/seed.py ${WEIR_BUGS} ${files} ${headers}
 		COMMENT "Seeding bugs")
 	set_source_files_properties(${seam}/trace/nvtx.c PROPERTIES COMPILE_OPTIONS "-isystem${WEIR_NVTX_INCLUDE}")
 

@@ -1,0 +1,115 @@
+/* What compute emits must be of a kind that the port and its receivers take: else the run fails and names
+ * both. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+static unsigned emitted_kind;
+
+static weir_status make_message(weir_context *context, weir_message **out)
+{
+	static const int64_t shape = 4;
+	static const weir_tensor tensor = {sizeof tensor, NULL, 0, 1, &shape, NULL, 0, 8, 1};
+	static char user;
+
+	switch (emitted_kind) {
+	case WEIR_KIND_EMPTY:
+		return weir_message_create_empty(weir_context_graph(context), out);
+	case WEIR_KIND_BYTES:
+		return weir_message_create_bytes(weir_context_graph(context), 4, out);
+	case WEIR_KIND_TENSOR:
+		return weir_message_create_tensor(weir_context_graph(context), &tensor, out);
+	default:
+		return weir_message_wrap_user(weir_context_graph(context), &user, NULL, out);
+	}
+}
+
+static weir_status emit_kind(weir_context *context, void *state)
+{
+	weir_message *message = NULL;
+	weir_status status = make_message(context, &message);
+
+	(void)state;
+	weir_context_finish(context);
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static const weir_port out[] = {{.size = sizeof *out, .name = "out"}, {.name = NULL}};
+static const weir_operator sender = {
+	.size = sizeof sender, .name = "sender", .outputs = out, .compute = emit_kind};
+
+/* A graph of a sender of any kind, a sink that takes all kinds, and a receiver that takes `kinds`. */
+static struct rig *rig_taking(unsigned kinds)
+{
+	static const char json[] = "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"sender\"},"
+				   "{\"name\": \"s\", \"operator\": \"sink\"},"
+				   "{\"name\": \"b\", \"operator\": \"receiver\"}],"
+				   "\"connections\": [[\"a.out\", \"s.in\"], [\"a.out\", \"b.in\"]]}";
+	static weir_port in[2];
+	static weir_operator receiver;
+	struct rig *rig = calloc(1, sizeof *rig);
+	weir_description *description = NULL;
+
+	assert_non_null(rig);
+	in[0] = (weir_port){.size = sizeof *in, .name = "in", .kinds = kinds};
+	receiver = (weir_operator){.size = sizeof receiver, .name = "receiver", .inputs = in};
+	rig->options =
+		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
+	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &sender), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &receiver), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+	weir_description_destroy(description);
+	return rig;
+}
+
+static const struct {
+	unsigned kind;
+	const char *word;
+} kinds[] = {
+	{WEIR_KIND_EMPTY, "an empty message"},
+	{WEIR_KIND_BYTES, "bytes"},
+	{WEIR_KIND_TENSOR, "a tensor"},
+	{WEIR_KIND_USER, "a user's pointer"},
+};
+
+static void a_kind_that_a_receiver_does_not_take_fails_the_run(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct rig *rig = rig_taking(kinds[(i + 1) % 4].kind);
+		char text[100];
+		emitted_kind = kinds[i].kind;
+		snprintf(text, sizeof text, "a.out: emitted %s, which b.in does not take", kinds[i].word);
+		assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+		if (!strstr(rig->outcome.text, text))
+			fail_msg("'%s' does not say '%s'", rig->outcome.text, text);
+		assert_string_equal(rig->outcome.entity, "a");
+		rig_destroy(rig);
+	}
+}
+
+static void a_kind_that_all_receivers_take_arrives(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct rig *rig = rig_taking(kinds[i].kind | WEIR_KIND_EMPTY);
+		emitted_kind = kinds[i].kind;
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig->outcome.ticks, 3);
+		rig_destroy(rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_kind_that_a_receiver_does_not_take_fails_the_run),
+		cmocka_unit_test(a_kind_that_all_receivers_take_arrives),
+	};
+
+	return cmocka_run_group_tests_name("scheduler/emitted", tests, NULL, NULL);
+}
