@@ -7,6 +7,7 @@
 #include "rig.h"
 
 static unsigned emitted_kind;
+static weir_message *emitted_message; /* of another graph; NULL: one of emitted_kind */
 
 static weir_status make_message(weir_context *context, weir_message **out)
 {
@@ -14,6 +15,10 @@ static weir_status make_message(weir_context *context, weir_message **out)
 	static const weir_tensor tensor = {sizeof tensor, NULL, 0, 1, &shape, NULL, 0, 8, 1};
 	static char user;
 
+	if (emitted_message) {
+		*out = weir_message_ref(emitted_message);
+		return WEIR_OK;
+	}
 	switch (emitted_kind) {
 	case WEIR_KIND_EMPTY:
 		return weir_message_create_empty(weir_context_graph(context), out);
@@ -104,11 +109,46 @@ static void a_kind_that_all_receivers_take_arrives(void **state)
 	}
 }
 
+static void a_message_of_another_graph_is_not_emitted(void **state)
+{
+	struct rig *rig = rig_taking(WEIR_KIND_BYTES), *other = rig_taking(WEIR_KIND_BYTES);
+
+	(void)state;
+	assert_int_equal(weir_message_create_bytes(other->graph, 4, &emitted_message), WEIR_OK);
+	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+	assert_non_null(strstr(rig->outcome.text, "a: the message belongs to another graph"));
+	weir_message_unref(emitted_message);
+	emitted_message = NULL;
+	rig_destroy(rig);
+	rig_destroy(other);
+}
+
+static void a_message_of_another_graph_is_not_pushed(void **state)
+{
+	struct rig *rig = rig_of("end"), *other = rig_taking(WEIR_KIND_BYTES);
+	weir_inlet *inlet = NULL;
+	weir_message *message = NULL;
+
+	(void)state;
+	assert_int_equal(weir_message_create_bytes(other->graph, 4, &message), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(weir_inlet_push(inlet, message, 0), WEIR_E_INVALID);
+	assert_int_equal(weir_inlet_push(inlet, NULL, 0), WEIR_E_INVALID);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	weir_message_unref(message);
+	rig_destroy(rig);
+	rig_destroy(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_kind_that_a_receiver_does_not_take_fails_the_run),
 		cmocka_unit_test(a_kind_that_all_receivers_take_arrives),
+		cmocka_unit_test(a_message_of_another_graph_is_not_emitted),
+		cmocka_unit_test(a_message_of_another_graph_is_not_pushed),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/emitted", tests, NULL, NULL);
