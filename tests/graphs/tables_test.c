@@ -68,7 +68,7 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	assert_port_refused(policy, true, "'in' has an unknown policy");
 	assert_port_refused(both, true, "'in' is both a device port and a host port");
 	assert_port_refused(twice, true, "'in' appears twice");
-	assert_port_refused(device, false, "'out' is an output: the device flag is for inputs");
+	assert_port_refused(device, false, "'out' is an output");
 	assert_port_refused(many, false, "'out' has max_emits of more than 65536");
 }
 
