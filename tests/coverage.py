@@ -46,7 +46,7 @@ def merge(build, rooms):
         for entry in document["files"]:
             name = os.path.relpath(os.path.join(document["current_working_directory"], entry["file"]), ROOT)
             name = re.sub(r"^build[^/]*/seam/", "", name)
-            if name.split("/")[0] not in rooms:
+            if name.split("/")[0] not in rooms or not (ROOT / name).exists():  # an object of a file that is gone
                 continue
             lines = collections.defaultdict(list)
             for line in entry["lines"]:
@@ -88,7 +88,7 @@ def main(build, list_file, *rooms):
         source = (ROOT / name).read_text().splitlines()
         taken = total = excused = 0
         for number, counts in sorted(lines.items()):
-            text = source[number - 1].strip()
+            text = source[number - 1].strip() if number <= len(source) else ""
             if not counts or LEFT_OUT.search(text):
                 continue
             missed = counts.count(0)
