@@ -19,7 +19,8 @@ weir_graph *graph_of(struct wr_pool *pool)
 {
 	static weir_graph graph;
 
-	graph.pool = pool;
+	if (graph.pool != pool) /* threads that share a pool only read */
+		graph.pool = pool;
 	return &graph;
 }
 

@@ -174,6 +174,26 @@ void rig_until_kicked(struct rig *rig, int kicks)
 	wait_for_count(&rig->waker.kicked, kicks);
 }
 
+void rig_until_none_outstanding(struct rig *rig)
+{
+	int64_t deadline = wr_now() + 10 * (int64_t)SECOND;
+
+	while (wr_system_outstanding(rig->system) && wr_now() < deadline)
+		wr_thread_sleep(10000);
+	assert_int_equal(wr_system_outstanding(rig->system), 0);
+}
+
+void rig_collect_until_poked(struct rig *rig, uint32_t entity)
+{
+	int64_t deadline = wr_now() + 10 * (int64_t)SECOND;
+
+	do {
+		wr_thread_sleep(10000);
+		wr_system_collect(rig->system);
+	} while (!wr_load(&rig->waker.poked[entity]) && wr_now() < deadline);
+	assert_int_equal(wr_load(&rig->waker.poked[entity]), 1);
+}
+
 /* --- set up and tear down --- */
 
 static void begin(struct rig *rig, uint64_t seed)

@@ -46,7 +46,10 @@ weir_fence rig_record(weir_stream *stream);
 void rig_wait(struct rig *rig, weir_fence fence);
 int rig_read(struct rig *rig, weir_stream *stream); /* the cell after the work on the stream */
 void rig_until_poked(struct rig *rig, uint32_t entity);
-void rig_until_kicked(struct rig *rig, int kicks);
+void rig_until_kicked(struct rig *rig, int kicks); /* a stream that becomes busy may kick, too */
+void rig_until_none_outstanding(struct rig *rig);  /* signals; a callback pokes before it counts as fired */
+void rig_collect_until_poked(struct rig *rig,
+			     uint32_t entity); /* as the loop: whenever something has fired */
 
 /* rig_calls.c. They assert success, too. */
 wr_token rig_arm(struct rig *rig, uint32_t entity, weir_fence fence);           /* by a callback */
