@@ -4,10 +4,12 @@
  * recorded. wr_signal_arm_kick arms one for the loop.
  *
  * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
- * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. The callback
- * may run before the call that enqueues it has returned (F05), and then the signal may already be armed
- * again, so after (5) only the token, a value, is used. A failure undoes the earlier steps; a signal stream
- * that may already wait for a fence goes to the draining list.
+ * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. A system that
+ * fails may end the token from (4) on, and the callback may run before the call that enqueues it has returned
+ * (F05). Then the signal may already be armed again, so after (4) only the token, a value, is used. A failure
+ * undoes the earlier steps; a signal stream that may already wait for a fence goes to the draining list.
+ *
+ * The body of the callback is wr_token_fire (token.c); it pokes the entity by signal_fired (signal.c).
  *
  * An inline callback must not be captured into a user's CUDA graph (G3). It is therefore enqueued only on a
  * stream whose native handle was never given out: the arming thread increments `arming_inline`, then reads

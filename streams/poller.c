@@ -1,5 +1,6 @@
 /*
- * The poller of the flags (G4): arming and polling. The scheduler decides which worker is the poller.
+ * The poller of the flags (G4): arming and polling. The scheduler decides which worker is the poller, and how
+ * it sleeps (poller_sleep in scheduler/worker.c).
  *
  * The thread that arms a signal pushes it onto the inbox, a lock-free stack; the poller moves it into its
  * list. Only the poller recycles it, once its token has ended: the poller itself ends the token when the
