@@ -13,10 +13,12 @@ static bool key_unescape(char *key)
 	char *to = key;
 
 	for (; *key; key++) {
-		if (*key == '~' && key[1] != '0' && key[1] != '1')
+		bool escaped = *key == '~';
+
+		key += escaped;
+		if (escaped && *key != '0' && *key != '1')
 			return false;
-		*to++ = *key != '~' ? *key : key[1] == '1' ? '/' : '~';
-		key += *key == '~';
+		*to++ = !escaped ? *key : *key == '1' ? '/' : '~';
 	}
 	*to = '\0';
 	return true;
