@@ -12,6 +12,14 @@
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
 
+/* Work without a cell: that of two streams may run at once. */
+static void sleep_on(weir_stream *stream, int64_t ns)
+{
+	struct rig_work work = {.ns = ns};
+
+	assert_int_equal(weir_stream_launch(stream, &rig_sleep, &work, sizeof work), WEIR_OK);
+}
+
 /* --- calls that are refused --- */
 
 static void *call_without_stream(void *arg)
@@ -38,7 +46,7 @@ static void t01_a_call_without_a_stream_includes_the_last_error_of_its_thread(vo
 		said, "a stream is needed, NULL was given; this thread's last error: no stream is left");
 }
 
-static void s10_a_backend_that_is_unknown_is_named_with_those_that_are_known(void **state)
+static void a_backend_that_is_unknown_is_named_with_those_that_are_known(void **state)
 {
 	struct wr_system_options options = {.backend = "gpu"};
 	struct wr_system *system = NULL;
@@ -182,11 +190,11 @@ RIG_BODY(e01_a_device_error_while_events_are_reserved_fails_the_system)
 }
 
 /* Records as many values as the ring has events, behind work that takes ns; the last fence. */
-static weir_fence fill_ring(struct rig *rig, weir_stream *stream, int64_t ns)
+static weir_fence fill_ring(weir_stream *stream, int64_t ns)
 {
 	weir_fence last = {0, 0};
 
-	rig_store(rig, stream, 1, ns);
+	sleep_on(stream, ns);
 	for (uint64_t n = ring_size(stream); n; n--)
 		last = rig_record(stream);
 	return last;
@@ -194,7 +202,7 @@ static weir_fence fill_ring(struct rig *rig, weir_stream *stream, int64_t ns)
 
 RIG_BODY(f40_a_record_without_an_event_is_refused_and_can_be_repeated)
 {
-	weir_fence last = fill_ring(rig, rig->a, SECOND / 5), none = {0, 0};
+	weir_fence last = fill_ring(rig->a, SECOND / 5), none = {0, 0};
 
 	refuse_events(rig, 0, WEIR_E_NOMEM);
 	assert_int_equal(weir_stream_record(rig->a, &none), WEIR_E_NOMEM);
@@ -207,9 +215,9 @@ RIG_BODY(f40_a_record_without_an_event_is_refused_and_can_be_repeated)
 
 RIG_BODY(t05_a_stream_is_not_free_while_the_event_for_its_end_stands_for_pending_work)
 {
-	weir_fence last = fill_ring(rig, rig->a, SECOND / 5);
+	weir_fence last = fill_ring(rig->a, SECOND / 5);
 
-	rig_store(rig, rig->a, 2, 0);
+	sleep_on(rig->a, 0);
 	assert_false(wr_stream_may_free(rig->a));
 	assert_int_equal(wr_stream_submitted(rig->a), last.value); /* no record over the pending one */
 	assert_true(wr_stream_dirty(rig->a));
@@ -252,7 +260,7 @@ RIG_BODY(t04_only_fences_of_this_system_are_known_to_be_complete)
 	wr_stream_close(stream);
 	stream = rig_stream(rig, "next");
 	assert_int_not_equal(weir_stream_id(stream), recycled.stream);
-	rig_store(rig, rig->a, 1, SECOND / 20);
+	sleep_on(rig->a, SECOND / 20);
 	pending = rig_record(rig->a);
 	assert_true(wr_fence_known_complete(rig->system, none));
 	assert_true(wr_fence_known_complete(rig->system, recycled));
@@ -269,7 +277,7 @@ RIG_BODY(e02_work_of_a_failed_system_keeps_its_memory_as_long_as_its_device_goes
 	struct wr_event *event;
 	weir_fence fence;
 
-	rig_store(rig, rig->a, 1, SECOND / 5);
+	sleep_on(rig->a, SECOND / 5);
 	fence = rig_record(rig->a);
 	event = wr_stream_event(rig->a, fence.value);
 	wr_system_fail(rig->system, "a callback is lost");
@@ -300,9 +308,9 @@ RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_drop
 	int live = wr_load(&rig->waker.live);
 	weir_fence fences[2];
 
-	rig_store(rig, rig->a, 1, SECOND / 5);
+	sleep_on(rig->a, SECOND / 5);
 	fences[0] = rig_record(rig->a);
-	rig_store(rig, rig->b, 1, SECOND / 20);
+	sleep_on(rig->b, SECOND / 20);
 	fences[1] = rig_record(rig->b);
 	wr_thread_set_local(rig); /* as a worker, which alone takes references */
 	assert_false(rig_defer(rig, &pending, fences[0], false));
@@ -330,9 +338,9 @@ static void fail_with_suspects(struct rig *rig, size_t length)
 
 	memset(what, 'x', length);
 	what[length] = '\0';
-	rig_store(rig, rig->a, 1, SECOND / 20);
+	sleep_on(rig->a, SECOND / 20);
 	rig_record(rig->a);
-	rig_store(rig, rig->b, 1, SECOND / 20);
+	sleep_on(rig->b, SECOND / 20);
 	rig_record(rig->b);
 	wr_system_fail(rig->system, what);
 	assert_int_equal(strlen(wr_system_failure(rig->system)), sizeof rig->system->failure - 1);
@@ -355,7 +363,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t01_a_call_without_a_stream_includes_the_last_error_of_its_thread),
-		cmocka_unit_test(s10_a_backend_that_is_unknown_is_named_with_those_that_are_known),
+		cmocka_unit_test(a_backend_that_is_unknown_is_named_with_those_that_are_known),
 		cmocka_unit_test(t01_a_kernel_of_another_size_is_refused_and_leaves_the_stream_clean),
 		cmocka_unit_test(t02_a_wait_for_a_native_event_is_refused_by_name_and_fails_with_the_system),
 		cmocka_unit_test(t02_a_fence_that_was_never_recorded_is_named),
