@@ -59,7 +59,7 @@ static void verdict_join_fences(weir_verdict *verdict)
 	size_t kept = verdict->fences_from;
 
 	for (size_t i = kept; i < verdict->fence_count; i++)
-		kept = wr_fences_add(verdict->fences, kept, verdict->fence_room, verdict->fences[i]);
+		kept = wr_fences_add(verdict->fences, kept, verdict->fences[i]);
 	verdict->fence_count = kept;
 }
 

@@ -156,7 +156,7 @@ struct weir_entity {
 	struct wr_flight flight;
 	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */
 	weir_verdict verdict;
-	weir_fence *scratch; /* the fences of one message, while they are read */
+	weir_fence *scratch; /* fences of messages, while they are read */
 	size_t scratch_room;
 	struct wr_wait wait;
 	weir_context context;

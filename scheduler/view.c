@@ -224,7 +224,7 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fence)
+size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (out[i].stream == fence.stream) {
@@ -232,45 +232,57 @@ size_t wr_fences_add(weir_fence *out, size_t count, size_t room, weir_fence fenc
 			return count;
 		}
 	}
-	if (count < room)
-		out[count] = fence;
-	return count < room ? count + 1 : count;
+	out[count] = fence;
+	return count + 1;
 }
 
-static size_t add_pending_fences(const weir_view *view, const weir_message *message, weir_fence *out,
-				 size_t count, size_t room)
+/* Reads until all fences fit: another holder of the message may add one between two reads. */
+static bool read_fences(weir_entity *entity, const weir_message *message, size_t at, size_t *n)
 {
-	weir_entity *entity = view->entity;
-	size_t n = wr_message_fences(message, entity->scratch, entity->scratch_room);
-
-	if (n > entity->scratch_room) {
-		if (wr_grow(&entity->scratch, &entity->scratch_room, n, sizeof *entity->scratch)) {
+	*n = 1;
+	do {
+		if (wr_grow(&entity->scratch, &entity->scratch_room, at + *n, sizeof *entity->scratch)) {
 			entity->verdict.failed = WEIR_E_NOMEM;
-			return count;
+			return false;
 		}
-		n = wr_message_fences(message, entity->scratch, entity->scratch_room);
-	}
-	for (size_t i = 0; i < n; i++) {
-		weir_status status = wr_fence_query(entity->graph->system, entity->scratch[i]);
+		*n = wr_message_fences(message, entity->scratch + at, entity->scratch_room - at);
+	} while (*n > entity->scratch_room - at);
+	return true;
+}
+
+/* Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
+ * those. */
+static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count)
+{
+	size_t n, from = count;
+
+	if (!read_fences(entity, message, from, &n))
+		return count;
+	for (size_t i = from; i < from + n; i++) {
+		weir_fence fence = entity->scratch[i];
+		weir_status status = wr_fence_query(entity->graph->system, fence);
 		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
 		if (status && status != WEIR_E_DEVICE)
-			count = wr_fences_add(out, count, room, entity->scratch[i]);
+			count = wr_fences_add(entity->scratch, count, fence);
 	}
 	return count;
 }
 
 size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
 {
+	weir_entity *entity = view->entity;
 	size_t count = 0;
 
-	if (!has_input(view, input) || !view->entity->graph->system)
+	if (!has_input(view, input) || !entity->graph->system)
 		return 0;
-	const struct wr_input *port = &view->entity->inputs[input];
+	const struct wr_input *port = &entity->inputs[input];
 	for (size_t i = 0, front = count_front(port); i < front; i++) {
 		const weir_message *message = front_message(port, i);
 		if (wr_message_has_fences(message))
-			count = add_pending_fences(view, message, out, count, room);
+			count = add_pending_fences(entity, message, count);
 	}
+	for (size_t i = 0; i < count && i < room; i++)
+		out[i] = entity->scratch[i];
 	return count;
 }
 
@@ -315,8 +327,7 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 		verdict->failed = WEIR_E_NOMEM;
 	else /* merges only with fences of this condition: those of others may not be armed in the end */
 		verdict->fence_count =
-			from + wr_fences_add(verdict->fences + from, verdict->fence_count - from,
-					     verdict->fence_room - from, fence);
+			from + wr_fences_add(verdict->fences + from, verdict->fence_count - from, fence);
 }
 
 void weir_verdict_external(weir_verdict *verdict)
