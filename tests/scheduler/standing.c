@@ -14,7 +14,7 @@ static void never_ready(const void *state, const weir_view *view, weir_verdict *
 static const weir_condition looks = {
 	.size = sizeof looks, .name = "looks", .phase = WEIR_PHASE_CONTENT, .ask = never_ready};
 
-/* The line that explains a running run after 10 ms equals the text; stops the run. */
+/* The line that explains a running run after 10 ms equals the text. */
 static void assert_stands_by(struct rig *rig, const char *line)
 {
 	char *text = NULL;
