@@ -192,13 +192,11 @@ static void note_enqueued(struct wr_signal *signal, wr_token token)
 		;
 }
 
-/*
- * The last step: the callback may run before this returns (F05). Of the signal, which may belong to another
- * token by then, it reads nothing.
- */
-static weir_status callback_enqueue(struct wr_system *system, int device, void *native,
-				    struct wr_signal *signal, wr_token token, wr_token *out)
+/* The last step: the callback may run before this returns (F05). */
+static weir_status callback_enqueue(struct wr_system *system, void *native, struct wr_signal *signal,
+				    wr_token *out)
 {
+	wr_token token = wr_load(&signal->token);
 	/*
 	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
 	 * system sees the token.
@@ -206,7 +204,8 @@ static weir_status callback_enqueue(struct wr_system *system, int device, void *
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_device_call(system, device, native, wr_token_fire, wr_token_argument(token));
+		status = wr_device_call(system, signal->device, native, wr_token_fire,
+					wr_token_argument(token));
 	if (status)
 		signal_disarm(signal, token);
 	else
@@ -275,7 +274,6 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
-	wr_token token;
 	weir_status status = WEIR_OK;
 
 	if (!request->signal_stream)
@@ -285,10 +283,9 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 	if (!status)
 		request->proven = signal_stream_write_flag(system, request->signal_stream);
 	if (!status)
-		status = wr_signal_make(system, waker, request, &signal, &token);
+		status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
-		return callback_enqueue(system, request->device, request->signal_stream->native, signal,
-					token, out);
+		return callback_enqueue(system, request->signal_stream->native, signal, out);
 	signal_stream_detach(system, request->signal_stream);
 	place_release(signals, request);
 	return status;
@@ -392,14 +389,12 @@ static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *wake
 {
 	weir_stream *stream = request->stream;
 	struct wr_signal *signal;
-	wr_token token;
 	weir_status status;
 
 	wr_fetch_add(&stream->inline_callbacks, 1);
-	status = wr_signal_make(system, waker, request, &signal, &token);
+	status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
-		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, token,
-					out);
+		return callback_enqueue(system, wr_load(&stream->native), signal, out);
 	wr_fetch_sub(&stream->inline_callbacks, 1);
 	place_release(&system->signals, request);
 	return status;
