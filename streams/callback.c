@@ -192,9 +192,12 @@ static void note_enqueued(struct wr_signal *signal, wr_token token)
 		;
 }
 
-/* The last step: the callback may run before this returns (F05). */
-static weir_status callback_enqueue(struct wr_system *system, void *native, struct wr_signal *signal,
-				    wr_token *out)
+/*
+ * The last step: the callback may run before this returns (F05). The device is passed, not read from the
+ * signal: a failing system may end the token, and another thread make the signal again, meanwhile.
+ */
+static weir_status callback_enqueue(struct wr_system *system, int device, void *native,
+				    struct wr_signal *signal, wr_token *out)
 {
 	wr_token token = wr_load(&signal->token);
 	/*
@@ -204,8 +207,7 @@ static weir_status callback_enqueue(struct wr_system *system, void *native, stru
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 
 	if (!status)
-		status = wr_device_call(system, signal->device, native, wr_token_fire,
-					wr_token_argument(token));
+		status = wr_device_call(system, device, native, wr_token_fire, wr_token_argument(token));
 	if (status)
 		signal_disarm(signal, token);
 	else
@@ -285,7 +287,7 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 	if (!status)
 		status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
-		return callback_enqueue(system, request->signal_stream->native, signal, out);
+		return callback_enqueue(system, request->device, request->signal_stream->native, signal, out);
 	signal_stream_detach(system, request->signal_stream);
 	place_release(signals, request);
 	return status;
@@ -394,7 +396,7 @@ static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *wake
 	wr_fetch_add(&stream->inline_callbacks, 1);
 	status = wr_signal_make(system, waker, request, &signal);
 	if (!status)
-		return callback_enqueue(system, wr_load(&stream->native), signal, out);
+		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, out);
 	wr_fetch_sub(&stream->inline_callbacks, 1);
 	place_release(&system->signals, request);
 	return status;
