@@ -10,10 +10,25 @@
 
 /* --- out of memory --- */
 
+/* Prints it in both forms, unless the status is an error already. */
+static weir_status print_and_destroy(weir_description *description, weir_status status)
+{
+	char *out = NULL;
+
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
+	weir_text_free(out);
+	out = NULL;
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
+	weir_text_free(out);
+	weir_description_destroy(description);
+	return status;
+}
+
 static weir_status everything(const char *text)
 {
 	weir_description *description = NULL;
-	char *out = NULL;
 	weir_status status = weir_description_parse(text, strlen(text), NULL, NULL, &description);
 
 	if (!status)
@@ -26,15 +41,7 @@ static weir_status everything(const char *text)
 		status = weir_description_put(description, "/entities/2/parameters", "{}");
 	if (!status)
 		status = weir_description_check(description, NULL, NULL, NULL);
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
-	weir_text_free(out);
-	out = NULL;
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
-	weir_text_free(out);
-	weir_description_destroy(description);
-	return status;
+	return print_and_destroy(description, status);
 }
 
 /* LeakSanitizer reports leaks. */
@@ -69,7 +76,6 @@ static weir_status all_resources(void)
 					 .default_context = -1};
 	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
 	weir_description *description = NULL;
-	char *out = NULL;
 	weir_status status =
 		weir_description_parse(resource_graph, strlen(resource_graph), NULL, NULL, &description);
 
@@ -83,15 +89,7 @@ static weir_status all_resources(void)
 		status = weir_description_add_entity(description, "g", "source");
 	if (!status)
 		status = weir_description_use(description, "g", "slow");
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_JSON, &out);
-	weir_text_free(out);
-	out = NULL;
-	if (!status)
-		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
-	weir_text_free(out);
-	weir_description_destroy(description);
-	return status;
+	return print_and_destroy(description, status);
 }
 
 static void f90_any_allocation_of_resources_fails(void **state)
