@@ -2,7 +2,7 @@
 f01_f03_...
 
 ids.txt: one id per line with its title; a line that begins with '-' is not claimed, and its title gives the
-reason.
+reason. Its rules are those of docs/rules.md (`- **C4** ...`).
 """
 import pathlib
 import re
@@ -11,6 +11,7 @@ import sys
 import source
 
 ID = r"(?:x[ab]\d\d|[cstgeb]\d\d|f\d{2,3})"
+RULE = re.compile(r"^- \*\*([CSTGEB]\d+)\*\*", re.M)
 NAME = re.compile(rf"\b(?:test_)?((?:{ID}_)+)\w*", re.I)
 
 
@@ -45,12 +46,20 @@ def tested(tests):
     return found
 
 
+def unlike_the_rules(page, ids):
+    rules = {spelled(name) for name in RULE.findall(page.read_text())}
+    listed_rules = {name for name in ids if re.fullmatch(r"[cstgeb]\d\d", name)}
+    for name in sorted(rules ^ listed_rules):
+        yield f"{name}: docs/rules.md has it, ids.txt does not" if name in rules else f"{name}: docs/rules.md lacks it"
+
+
 def main(tests):
     tests = pathlib.Path(tests)
     claimed, open_ones = listed(tests / "house" / "ids.txt")
     found = tested(tests)
     faults = [f"{title}: claimed, but no test carries {name}_" for name, title in claimed.items() if name not in found]
     faults += [f"{name}: a test carries it, ids.txt does not know it" for name in sorted(found - {*claimed, *open_ones})]
+    faults += unlike_the_rules(tests.parent / "docs" / "rules.md", {*claimed, *open_ones})
     for name, title in open_ones.items():
         print(f"{'tested, not claimed' if name in found else 'open'}: {title}")
     source.verdict(faults, f"{len(claimed)} ids have tests, {len(open_ones)} are not claimed")
