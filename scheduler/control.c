@@ -12,12 +12,6 @@
 #include "base/struct.h"
 #include "scheduler/run.h"
 
-struct call {
-	weir_scheduler *scheduler;
-	int64_t timeout_ns;
-	weir_status status;
-};
-
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
 {
 	return scheduler->options.own_loop || scheduler->options.event_base;
@@ -36,16 +30,14 @@ weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
 		       scheduler->graph->plan->name, what);
 }
 
-static void start_inside(void *arg)
+static weir_status start_run(weir_scheduler *scheduler, void *unused)
 {
-	struct call *call = arg;
-
-	call->status = wr_run_start(call->scheduler);
+	(void)unused;
+	return wr_run_start(scheduler);
 }
 
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
-	struct call call = {.scheduler = scheduler};
 	weir_status status = wr_scheduler_check_call(scheduler, "start");
 
 	if (status)
@@ -55,9 +47,9 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	if (!wr_run_ended(scheduler))
 		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
 	else
-		status = wr_world_call(scheduler, start_inside, &call);
+		status = wr_world_call(scheduler, start_run, NULL);
 	wr_store(&scheduler->entering, false);
-	return status ? status : call.status;
+	return status;
 }
 
 /* Waits for the end of a run whose loop is the calling thread. */
@@ -97,12 +89,14 @@ weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until)
 	return status;
 }
 
-static void wait_inside(void *arg)
+static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 {
-	struct call *call = arg;
-	int64_t until = call->timeout_ns < 0 ? WR_FOREVER : wr_time_add(wr_now(), call->timeout_ns);
+	int64_t timeout = *(int64_t *)timeout_ns;
+	int64_t until = timeout < 0 ? WR_FOREVER : wr_time_add(wr_now(), timeout);
 
-	call->status = wr_run_wait(call->scheduler, until);
+	if (!wr_run_wait(scheduler, until))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
 
 /* Sets this thread's last error from the outcome. */
@@ -121,7 +115,6 @@ static weir_status fail_with_outcome(const weir_outcome *outcome)
 
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
-	struct call call = {.scheduler = scheduler, .timeout_ns = timeout_ns};
 	weir_status status = wr_scheduler_check_call(scheduler, "wait");
 
 	if (status)
@@ -130,9 +123,7 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 		return wr_fail(WEIR_E_INVALID, "a worker must not wait for the end of its own run");
 	if (outcome && wr_struct_check("weir_outcome", outcome->size, 2 * sizeof(size_t)))
 		return WEIR_E_INVALID;
-	status = wr_world_call(scheduler, wait_inside, &call);
-	if (!status && call.status)
-		return wr_fail(call.status, "graph %s is still running", scheduler->graph->plan->name);
+	status = wr_world_call(scheduler, wait_for_run, &timeout_ns);
 	if (status)
 		return status;
 	if (outcome)

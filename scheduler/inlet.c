@@ -168,14 +168,23 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 		left[1] = wr_queue_take_one_back(&connection->queue);
 }
 
-static weir_status inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
+struct push {
+	weir_inlet *inlet;
+	weir_message *message;
+	int64_t timeout_ns;
+};
+
+static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 {
-	int64_t until = timeout_ns < 0 ? WR_FOREVER
-			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
-				       : INT64_MIN;
+	const struct push *push = arg;
+	weir_inlet *inlet = push->inlet;
+	int64_t until = push->timeout_ns < 0 ? WR_FOREVER
+			: push->timeout_ns   ? wr_time_add(wr_now(), push->timeout_ns)
+					     : INT64_MIN;
 	weir_message *left[2] = {NULL, NULL};
 	weir_status status;
 
+	(void)scheduler;
 	wr_mutex_lock(&inlet->lock);
 	status = wait_for_room_locked(inlet, until);
 	if (status)
@@ -184,25 +193,11 @@ static weir_status inlet_push(weir_inlet *inlet, weir_message *message, int64_t 
 	else
 		status = check_fault_locked(inlet);
 	if (!status)
-		push_locked(inlet, message, left);
+		push_locked(inlet, push->message, left);
 	wr_mutex_unlock(&inlet->lock);
 	weir_message_unref(left[0]);
 	weir_message_unref(left[1]);
 	return status;
-}
-
-struct pushing {
-	weir_inlet *inlet;
-	weir_message *message;
-	int64_t timeout_ns;
-	weir_status status;
-};
-
-static void push_inside(void *arg)
-{
-	struct pushing *pushing = arg;
-
-	pushing->status = inlet_push(pushing->inlet, pushing->message, pushing->timeout_ns);
 }
 
 static bool takes_kind(const weir_inlet *inlet, unsigned kind)
@@ -215,8 +210,7 @@ static bool takes_kind(const weir_inlet *inlet, unsigned kind)
 
 weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
-	struct pushing pushing = {inlet, message, timeout_ns, WEIR_OK};
-	weir_status status;
+	struct push push = {inlet, message, timeout_ns};
 
 	if (!message || wr_message_pool(message) != inlet->graph->pool)
 		return wr_fail(WEIR_E_INVALID, "inlet: the message belongs to another graph");
@@ -227,6 +221,5 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 		return wr_fail(WEIR_E_CLOSED, "inlet: no run is on");
 	if (timeout_ns && wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "inlet: a worker must not wait for room; push with timeout 0");
-	status = wr_world_call(inlet->graph->scheduler, push_inside, &pushing);
-	return status ? status : pushing.status;
+	return wr_world_call(inlet->graph->scheduler, inlet_push, &push);
 }

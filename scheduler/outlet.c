@@ -123,44 +123,31 @@ static void outlet_notify(const weir_outlet *outlet, bool due)
 		outlet->fn(outlet->arg);
 }
 
-struct fd_request {
-	weir_outlet *outlet;
-	int fd;
-	weir_status status;
-};
-
-static void call_in_world(weir_outlet *outlet, void (*fn)(void *arg), struct fd_request *request)
+static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 {
-	if (outlet->graph->scheduler)
-		request->status = wr_world_call(outlet->graph->scheduler, fn, request);
-	else
-		fn(request);
-}
-
-static void open_fd(void *arg)
-{
-	struct fd_request *request = arg;
-	weir_outlet *outlet = request->outlet;
+	weir_outlet *outlet = arg;
 	int error = 0;
 
+	(void)scheduler;
 	wr_mutex_lock(&outlet->lock);
 	if (outlet->fd < 0) {
 		outlet->fd = eventfd(outlet->readable, EFD_NONBLOCK | EFD_CLOEXEC);
-		error = errno;
+		error = outlet->fd < 0 ? errno : 0;
 	}
-	request->fd = outlet->fd;
 	wr_mutex_unlock(&outlet->lock);
-	if (request->fd < 0)
-		wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
-			strerror(error));
+	if (!error)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
+		       strerror(error));
 }
 
 int weir_outlet_fd(weir_outlet *outlet)
 {
-	struct fd_request request = {.outlet = outlet, .fd = -1};
+	weir_scheduler *scheduler = outlet->graph->scheduler;
+	weir_status status =
+		scheduler ? wr_world_call(scheduler, outlet_open_fd, outlet) : outlet_open_fd(NULL, outlet);
 
-	call_in_world(outlet, open_fd, &request);
-	return request.fd;
+	return status ? -1 : outlet->fd;
 }
 
 weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
@@ -306,49 +293,43 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	return WEIR_OK;
 }
 
-static weir_status outlet_take(weir_outlet *outlet, weir_message **out, int64_t timeout_ns)
+struct take {
+	weir_outlet *outlet;
+	int64_t timeout_ns;
+	weir_message **out;
+};
+
+/* scheduler: NULL if the graph has none. */
+static weir_status outlet_take(weir_scheduler *scheduler, void *arg)
 {
-	int64_t until = timeout_ns < 0 ? WR_FOREVER
-			: timeout_ns   ? wr_time_add(wr_now(), timeout_ns)
-				       : INT64_MIN;
+	const struct take *take = arg;
+	weir_outlet *outlet = take->outlet;
+	int64_t until = take->timeout_ns < 0 ? WR_FOREVER
+			: take->timeout_ns   ? wr_time_add(wr_now(), take->timeout_ns)
+					     : INT64_MIN;
 	bool drop = false;
 	weir_status status;
 
 	wr_mutex_lock(&outlet->lock);
-	status = outlet_take_locked(outlet, out, until, &drop);
+	status = outlet_take_locked(outlet, take->out, until, &drop);
 	wr_mutex_unlock(&outlet->lock);
 	if (status)
 		return status;
 	/* There is room again. The poke comes first: the live reference keeps the run open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)
-		wr_run_drop_live(outlet->graph->scheduler);
+		wr_run_drop_live(scheduler);
 	return WEIR_OK;
-}
-
-struct taking {
-	weir_outlet *outlet;
-	weir_message **out;
-	int64_t timeout_ns;
-	weir_status status;
-};
-
-static void take_inside(void *arg)
-{
-	struct taking *taking = arg;
-
-	taking->status = outlet_take(taking->outlet, taking->out, taking->timeout_ns);
 }
 
 weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out)
 {
-	struct taking taking = {outlet, out, timeout_ns, WEIR_OK};
-	weir_status status;
+	struct take take = {outlet, timeout_ns, out};
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "outlet: a worker must not take from an outlet");
-	if (!outlet->graph->scheduler)
-		return outlet_take(outlet, out, 0);
-	status = wr_world_call(outlet->graph->scheduler, take_inside, &taking);
-	return status ? status : taking.status;
+	if (outlet->graph->scheduler)
+		return wr_world_call(outlet->graph->scheduler, outlet_take, &take);
+	take.timeout_ns = 0;
+	return outlet_take(NULL, &take);
 }

@@ -79,26 +79,28 @@ bool weir_scheduler_stopping(const weir_scheduler *scheduler)
 
 struct visit {
 	weir_scheduler *scheduler;
-	void (*fn)(void *arg);
+	wr_world_fn *fn;
 	void *arg;
+	weir_status status;
 };
 
 /* Wakes a worker for entries that were pushed from outside, as the loop does now and then (turn.c). */
 static void enter_world(void *arg)
 {
-	const struct visit *visit = arg;
+	struct visit *visit = arg;
 
 	if (wr_ready_injector_holds(visit->scheduler))
 		wr_wake_one(visit->scheduler);
-	visit->fn(visit->arg);
+	visit->status = visit->fn(visit->scheduler, visit->arg);
 }
 
-weir_status wr_world_call(weir_scheduler *scheduler, void (*fn)(void *arg), void *arg)
+weir_status wr_world_call(weir_scheduler *scheduler, wr_world_fn *fn, void *arg)
 {
-	struct visit visit = {scheduler, fn, arg};
+	struct visit visit = {scheduler, fn, arg, WEIR_OK};
+	weir_status status;
 
-	if (scheduler->sim && wr_sim_current() != scheduler->sim)
-		return wr_sim_call(scheduler->sim, enter_world, &visit);
-	fn(arg);
-	return WEIR_OK;
+	if (!scheduler->sim || wr_sim_current() == scheduler->sim)
+		return fn(scheduler, arg);
+	status = wr_sim_call(scheduler->sim, enter_world, &visit);
+	return status ? status : visit.status;
 }

@@ -37,14 +37,18 @@ static inline bool wr_run_ended(weir_scheduler *scheduler)
 }
 
 /*
- * Simulated runs. A call from outside the simulated world runs in it as a fiber, and the calling thread
- * drives the world until it returns; only one thread at a time may do so. Any thread may poke, but a poke
- * from outside must not touch anything that fibers wait on.
+ * The way into a simulated world. Its locks, conditions and clock are for its fibers: a program's thread that
+ * waited on one would wait for ever, since the fibers run only while a thread drives them. So a public call
+ * that locks, waits or reads the time of a run does so in a function of its own, which runs as a fiber while
+ * the calling thread drives the world; only one thread at a time may do so. That is why such a function takes
+ * its arguments through one pointer. Any thread may poke, but a poke from outside must not touch anything
+ * that fibers wait on.
  *
- * wr_world_call runs fn(arg) in the scheduler's world; it calls fn directly if there is no world or the
- * caller is in it already. Fails: WEIR_E_DEADLOCK, WEIR_E_TIMEOUT of the world.
+ * Returns what fn returns. fn is called directly if there is no world or the caller is in it already. Fails:
+ * WEIR_E_DEADLOCK, WEIR_E_TIMEOUT of the world.
  */
-weir_status wr_world_call(weir_scheduler *scheduler, void (*fn)(void *arg), void *arg);
+typedef weir_status wr_world_fn(weir_scheduler *scheduler, void *arg);
+weir_status wr_world_call(weir_scheduler *scheduler, wr_world_fn *fn, void *arg);
 
 /* Returns false if the run has a world of its own and the caller is outside: it must not wake fibers. */
 static inline bool wr_world_may_wake(const weir_scheduler *scheduler)

@@ -38,11 +38,6 @@ static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner
 		wr_store(&wr_graph_entity_at(graph, i)->scheduler, owner);
 }
 
-struct call {
-	weir_scheduler *scheduler;
-	weir_status status;
-};
-
 static void on_turn(void *arg)
 {
 	weir_scheduler *scheduler = arg;
@@ -59,12 +54,11 @@ static void run_loop(void *arg)
 	wr_loop_run(&scheduler->loop);
 }
 
-static void create_inside(void *arg)
+static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 {
-	struct call *call = arg;
-	weir_scheduler *scheduler = call->scheduler;
 	weir_status status = wr_mutex_init(&scheduler->lock);
 
+	(void)unused;
 	if (!status)
 		status = wr_cond_init(&scheduler->changed);
 	if (!status)
@@ -79,7 +73,7 @@ static void create_inside(void *arg)
 		status = wr_trace_open(&scheduler->trace);
 	if (!status && !wr_scheduler_driven_by_caller(scheduler))
 		status = wr_thread_start(&scheduler->loop_thread, "weir:loop", run_loop, scheduler);
-	call->status = status;
+	return status;
 }
 
 static weir_status place_graph(weir_scheduler *scheduler)
@@ -105,7 +99,6 @@ static weir_status place_graph(weir_scheduler *scheduler)
 weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,
 				  weir_scheduler **out)
 {
-	struct call call = {0};
 	weir_scheduler *scheduler;
 	weir_status status;
 
@@ -119,7 +112,6 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	wr_waker_init(&scheduler->waker);
 	wr_store(&scheduler->live, WR_LIVE_CLOSED);
 	wr_loop_init(&scheduler->loop);
-	call.scheduler = scheduler;
 	graph_set_scheduler(scheduler, scheduler);
 	status = wr_options_resolve(scheduler, options);
 	if (!status)
@@ -127,9 +119,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	if (!status)
 		status = place_graph(scheduler);
 	if (!status)
-		status = wr_world_call(scheduler, create_inside, &call);
-	if (!status)
-		status = call.status;
+		status = wr_world_call(scheduler, scheduler_init, NULL);
 	if (status) {
 		weir_scheduler_destroy(scheduler);
 		return status;
@@ -140,11 +130,9 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 
 /* --- destroy --- */
 
-static void destroy_inside(void *arg)
+static weir_status end_threads(weir_scheduler *scheduler, void *unused)
 {
-	struct call *call = arg;
-	weir_scheduler *scheduler = call->scheduler;
-
+	(void)unused;
 	if (!wr_run_ended(scheduler)) {
 		weir_scheduler_stop(scheduler, false);
 		wr_run_wait(scheduler, WR_FOREVER);
@@ -157,6 +145,7 @@ static void destroy_inside(void *arg)
 		wr_system_detach(scheduler->graph->system);
 	while (wr_live_count(&scheduler->live))
 		wr_thread_yield(); /* a poke is still being refused */
+	return WEIR_OK;
 }
 
 /*
@@ -176,16 +165,16 @@ static void keep_memory(weir_scheduler *scheduler)
 
 weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 {
-	struct call call = {.scheduler = scheduler};
+	weir_status status;
 
 	if (!scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	call.status = wr_scheduler_check_call(scheduler, "destroy");
-	if (call.status)
-		return call.status;
-	call.status = wr_world_call(scheduler, destroy_inside, &call);
+	status = wr_scheduler_check_call(scheduler, "destroy");
+	if (status)
+		return status;
+	status = wr_world_call(scheduler, end_threads, NULL);
 	wr_loop_close(&scheduler->loop);
 	wr_trace_close(scheduler->trace);
 	graph_set_scheduler(scheduler, NULL);
@@ -199,5 +188,5 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->waiting);
 	wr_root_close(scheduler);
 	keep_memory(scheduler);
-	return call.status;
+	return status;
 }

@@ -211,60 +211,54 @@ static bool waits_for_pokes_only(const struct wr_standstill *s)
 	return s->count;
 }
 
-struct asking {
-	weir_scheduler *scheduler;
-	struct wr_text text;
-};
-
-static void why_inside(void *arg)
+static weir_status explain_in_text(weir_scheduler *scheduler, void *arg)
 {
-	struct asking *asking = arg;
+	struct wr_text *text = arg;
 	struct wr_standstill standstill;
 
-	wr_standstill_collect(&standstill, asking->scheduler);
-	wr_standstill_text(&standstill, NULL, &asking->text);
+	wr_standstill_collect(&standstill, scheduler);
+	wr_standstill_text(&standstill, NULL, text);
 	if (waits_for_pokes_only(&standstill))
-		inlets_text(standstill.graph, &asking->text);
+		inlets_text(standstill.graph, text);
 	wr_standstill_finish(&standstill);
+	return text->status;
 }
 
 weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 {
-	struct asking asking = {.scheduler = scheduler};
-	weir_status status = WEIR_OK;
+	struct wr_text text = {0};
+	weir_status status;
 
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
-	status = wr_world_call(scheduler, why_inside, &asking);
-	if (!status)
-		status = asking.text.status;
+	status = wr_world_call(scheduler, explain_in_text, &text);
 	if (status)
-		wr_text_finish(&asking.text);
+		wr_text_finish(&text);
 	else
-		*out = asking.text.text;
+		*out = text.text;
 	return status;
 }
 
-struct explaining {
-	weir_scheduler *scheduler;
+struct explain {
 	weir_explain_fn *fn;
 	void *arg;
 };
 
-static void explain_inside(void *arg)
+static weir_status explain_to_caller(weir_scheduler *scheduler, void *arg)
 {
-	struct explaining *explaining = arg;
+	const struct explain *explain = arg;
 	struct wr_standstill standstill;
 
-	wr_standstill_collect(&standstill, explaining->scheduler);
-	standstill_explain(&standstill, explaining->fn, explaining->arg);
+	wr_standstill_collect(&standstill, scheduler);
+	standstill_explain(&standstill, explain->fn, explain->arg);
 	wr_standstill_finish(&standstill);
+	return WEIR_OK;
 }
 
 void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
 {
-	struct explaining explaining = {scheduler, fn, arg};
+	struct explain explain = {fn, arg};
 
 	if (!wr_worker_here(scheduler))
-		wr_world_call(scheduler, explain_inside, &explaining);
+		wr_world_call(scheduler, explain_to_caller, &explain);
 }
