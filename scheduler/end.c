@@ -33,20 +33,8 @@ void wr_run_release_leftovers(weir_scheduler *scheduler)
 	for (size_t entries = wr_ready_clear(scheduler); entries; entries--)
 		wr_run_drop_live(scheduler);
 	wr_timers_clear(scheduler);
-	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
-		weir_entity *entity = wr_graph_entity_at(graph, i);
-		if (entity->wait.token)
-			wr_signal_cancel(graph->system, entity->wait.token);
-		if (entity->wait.in_fifo)
-			wr_signal_leave_fifo(graph->system, entity->id);
-		entity->wait.token = 0;
-		entity->wait.in_fifo = false;
-		entity->wait.fence_count = 0;
-		if (entity->wait.holds_live) {
-			entity->wait.holds_live = false;
-			wr_run_drop_live(scheduler);
-		}
-	}
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
+		wr_wait_disarm(scheduler, wr_graph_entity_at(graph, i));
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		weir_inlet_close(inlet);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)

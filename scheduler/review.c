@@ -151,8 +151,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 		wr_run_fail(scheduler, entity, status);
 }
 
-/* The entity ticks or becomes DONE: cancels what an earlier review armed. */
-static void wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
+void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (entity->wait.token || entity->wait.in_fifo)
 		cancel_signal(scheduler, entity);
@@ -239,7 +238,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 		switch (review_entity(worker, entity)) {
 		case STEP_TICK:
 			if (wait_armed(&entity->wait))
-				wait_disarm(worker->scheduler, entity);
+				wr_wait_disarm(worker->scheduler, entity);
 			if (wr_tick(worker, entity))
 				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(worker->scheduler)) {
@@ -252,7 +251,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 				return;
 			break;
 		case STEP_DONE:
-			wait_disarm(worker->scheduler, entity);
+			wr_wait_disarm(worker->scheduler, entity);
 			wr_entity_end(worker, entity);
 			return;
 		case STEP_LEAVE:

@@ -106,6 +106,8 @@ weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
+/* Cancels what a review armed, and drops the live reference of the wait. Thread: the entity's owner. */
+void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity);
 
 /* --- tick.c; the entity's wait is disarmed --- */
 weir_status wr_tick(struct wr_worker *worker, weir_entity *entity);
