@@ -69,6 +69,21 @@ size_t wr_names_find(const struct wr_names *names, const char *name)
 	return at < names->count && !strcmp(names->list[at].name, name) ? names->list[at].index : WR_NO_INDEX;
 }
 
+size_t wr_names_at(const struct wr_names *names, size_t rank)
+{
+	return rank < names->count ? names->list[rank].index : WR_NO_INDEX;
+}
+
+void wr_names_remove_from(struct wr_names *names, size_t index)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->count; i++)
+		if (names->list[i].index < index)
+			names->list[kept++] = names->list[i];
+	names->count = kept;
+}
+
 void wr_names_finish(struct wr_names *names)
 {
 	wr_free(names->list);

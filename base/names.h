@@ -20,6 +20,9 @@ void wr_names_sort(struct wr_names *names);
 weir_status wr_names_insert(struct wr_names *names, const char *name, size_t index);
 /* The lowest index that was added with that name, or WR_NO_INDEX. The names are sorted. */
 size_t wr_names_find(const struct wr_names *names, const char *name);
-void wr_names_finish(struct wr_names *names); /* may be all zero */
+/* The index of the name of that rank by strcmp, or WR_NO_INDEX. The names are sorted. */
+size_t wr_names_at(const struct wr_names *names, size_t rank);
+void wr_names_remove_from(struct wr_names *names, size_t index); /* the names of this and higher indices */
+void wr_names_finish(struct wr_names *names);                    /* may be all zero */
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "weir.h"
 
-/* The built-in kinds, defined in operators/table.c and conditions/table.c. Unsorted; NULL ends each list. */
+/* The built-in kinds, defined in operators/table.c and conditions/table.c. By name; NULL ends each list. */
 extern const weir_operator *const wr_builtin_operators[];
 extern const weir_condition *const wr_builtin_conditions[];
 
@@ -12,10 +12,10 @@ const weir_operator *wr_registry_find_operator(const weir_registry *registry,
 					       const char *name); /* NULL: none; registry: NULL = built-ins */
 const weir_condition *wr_registry_find_condition(const weir_registry *registry, const char *name);
 
-/* wr_registry_rollback removes everything that was added after the mark. */
 /* Differs between registries, even if one is made where another was, and after each addition; 0: NULL. */
 uint64_t wr_registry_stamp(const weir_registry *registry);
 
+/* wr_registry_rollback removes everything that was added after the mark. */
 size_t wr_registry_mark(const weir_registry *registry);
 void wr_registry_rollback(weir_registry *registry, size_t mark);
 

@@ -58,8 +58,8 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&source, &camera, &spinner,    &filter,
-						     &relay,  &sink,   &bytes_sink, NULL};
+const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &relay,
+						     &sink,       &source, &spinner, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
@@ -100,8 +100,8 @@ static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .ty
 static const weir_condition cuda_stream = {CONDITION, .name = "cuda_stream", .parameters = cuda_parameters,
 					   .phase = WEIR_PHASE_CONTENT};
 
-const weir_condition *const wr_builtin_conditions[] = {&periodic, &message_available, &downstream,
-						       &count,    &cuda_stream,       NULL};
+const weir_condition *const wr_builtin_conditions[] = {
+	&count, &cuda_stream, &downstream, &message_available, &periodic, NULL};
 
 const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"

@@ -256,6 +256,8 @@ static void f94_a_plugin_whose_name_is_taken_adds_nothing(void **state)
 	assert_refused(rig, plugin(rig, "plugin_taken"), WEIR_E_INVALID,
 		       "there is already an operator 'sink'");
 	assert_null(wr_registry_find_operator(rig->registry, "added_before"));
+	for (size_t i = 0; i < 8; i++)
+		assert_ptr_equal(weir_registry_operator(rig->registry, i), weir_registry_operator(NULL, i));
 	assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
 	assert_refused(rig, plugin(rig, "plugin_good"), WEIR_E_INVALID,
 		       "there is already an operator 'brought'");
