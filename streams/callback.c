@@ -193,13 +193,12 @@ static void note_enqueued(struct wr_signal *signal, wr_token token)
 }
 
 /*
- * The last step: the callback may run before this returns (F05). The device is passed, not read from the
- * signal: a failing system may end the token, and another thread make the signal again, meanwhile.
+ * The last step: the callback may run before this returns (F05). The device and the token are passed, not
+ * read from the signal, which may belong to another token by then.
  */
 static weir_status callback_enqueue(struct wr_system *system, int device, void *native,
-				    struct wr_signal *signal, wr_token *out)
+				    struct wr_signal *signal, wr_token token, wr_token *out)
 {
-	wr_token token = wr_load(&signal->token);
 	/*
 	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
 	 * system sees the token.
@@ -214,7 +213,6 @@ static weir_status callback_enqueue(struct wr_system *system, int device, void *
 		note_enqueued(signal, token);
 	if (!status)
 		*out = token;
-	wr_watch_wake(system);
 	return status;
 }
 
@@ -276,6 +274,7 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
+	wr_token token;
 	weir_status status = WEIR_OK;
 
 	if (!request->signal_stream)
@@ -285,9 +284,10 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 	if (!status)
 		request->proven = signal_stream_write_flag(system, request->signal_stream);
 	if (!status)
-		status = wr_signal_make(system, waker, request, &signal);
+		status = wr_signal_make(system, waker, request, &signal, &token);
 	if (!status)
-		return callback_enqueue(system, request->device, request->signal_stream->native, signal, out);
+		return callback_enqueue(system, request->device, request->signal_stream->native, signal,
+					token, out);
 	signal_stream_detach(system, request->signal_stream);
 	place_release(signals, request);
 	return status;
@@ -391,12 +391,14 @@ static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *wake
 {
 	weir_stream *stream = request->stream;
 	struct wr_signal *signal;
+	wr_token token;
 	weir_status status;
 
 	wr_fetch_add(&stream->inline_callbacks, 1);
-	status = wr_signal_make(system, waker, request, &signal);
+	status = wr_signal_make(system, waker, request, &signal, &token);
 	if (!status)
-		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, out);
+		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, token,
+					out);
 	wr_fetch_sub(&stream->inline_callbacks, 1);
 	place_release(&system->signals, request);
 	return status;

@@ -177,10 +177,9 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
 	status = fences_check_flags(system, fences, n);
 	if (!status)
-		status = wr_signal_make(system, waker, &request, &signal);
+		status = wr_signal_make(system, waker, &request, &signal, &token);
 	if (status)
 		return status;
-	token = wr_load(&signal->token);
 	wr_fetch_add(&poller->armed, 1);
 	wr_stack_push(&poller->inbox, signal, next); /* from here on it may fire and be reused */
 	wr_fetch_add(&poller->version, 1);
@@ -188,7 +187,6 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 	if (!status)
 		*out = token;
 	wr_signal_leave_fifo(system, entity); /* it may be in the FIFO from an earlier wait by callback */
-	wr_watch_wake(system);
 	return status;
 }
 

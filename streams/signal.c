@@ -117,7 +117,7 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 }
 
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
-			   const struct wr_signal_request *request, struct wr_signal **out)
+			   const struct wr_signal_request *request, struct wr_signal **out, wr_token *token)
 {
 	struct wr_signals *signals = &system->signals;
 	struct wr_signal *signal;
@@ -142,10 +142,14 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 		wr_store(&signal->enqueued, 0);
 		wr_store(&signal->ended, 0);
 		wr_fetch_add(&signals->pending, 1);
-		wr_store(&signal->token, wr_token_arm(signal->slot, &signal->sink));
+		*token = wr_token_arm(signal->slot, &signal->sink);
+		wr_store(&signal->token, *token);
 		*out = signal;
 	}
 	wr_mutex_unlock(&signals->lock);
+	/* Before the callback is enqueued: that call may block (F16), and the watch must see it. */
+	if (!status)
+		wr_watch_wake(system);
 	return status;
 }
 

@@ -107,11 +107,12 @@ struct wr_signal_request {
 	bool bounded, by_flag, proven, is_inline;
 };
 /*
- * Returns a signal whose token is armed; nothing is enqueued yet. If the system fails, another thread may end
- * the token at any time. Takes the request's signal stream on success. Fails: WEIR_E_NOMEM.
+ * Returns a signal whose token is armed, and wakes the watch; nothing is enqueued yet. If the system fails,
+ * another thread may end the token at any time: a signal by callback may then be made again, with another
+ * token, before this returns. Takes the request's signal stream on success. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
-			   const struct wr_signal_request *request, struct wr_signal **out);
+			   const struct wr_signal_request *request, struct wr_signal **out, wr_token *token);
 /*
  * Releases the token, which has ended, and recycles the signal, which
  * no other thread uses. Returns its signal stream, now the caller's.

@@ -171,6 +171,35 @@ BODY(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
+/* --- the call that enqueues a callback blocks --- */
+
+static int kicked_before;
+
+static weir_status watched_in_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
+{
+	calls++;
+	assert_false(wr_load(&meanwhile->system->watch_sleeps));
+	assert_int_equal(wr_load(&meanwhile->waker.kicked), kicked_before + 1);
+	return wr_backend_host.call(self, device, stream, fn, arg);
+}
+
+/* The fence completed since the entity was reviewed: no other work keeps the watch awake. */
+BODY(e02_f16_the_watch_is_awake_while_a_callback_is_enqueued)
+{
+	wr_token token;
+
+	meanwhile = rig;
+	calls = 0;
+	queried = rig_record(rig->a);
+	let_watch_rest();
+	slow.call = watched_in_call;
+	rig->system->backend = &slow;
+	kicked_before = wr_load(&rig->waker.kicked);
+	assert_int_equal(wr_signal_arm(rig->system, 1, &queried, 1, &token), WEIR_OK);
+	rig->system->backend = &wr_backend_host;
+	assert_int_equal(calls, 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -178,6 +207,7 @@ int main(void)
 		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
 		cmocka_unit_test(e02_work_that_begins_while_the_watch_looks_kicks_the_loop),
 		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
+		cmocka_unit_test(e02_f16_the_watch_is_awake_while_a_callback_is_enqueued),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
