@@ -1,4 +1,4 @@
-/* Printing a plan: what text, JSON and DOT share. */
+/* Printing a plan. */
 #ifndef WR_GRAPHS_SHOW_H
 #define WR_GRAPHS_SHOW_H
 
@@ -9,6 +9,8 @@ struct wr_setting;
 
 void wr_show_json(struct wr_text *text, const struct wr_plan *plan);
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan);
+
+/* --- show_value.c --- */
 /* As in a graph file: with a unit, except 0 and -1. */
 void wr_show_duration(struct wr_text *text, int64_t ns);
 /* As JSON; with `people`, durations and sizes get a unit. */
