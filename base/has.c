@@ -112,6 +112,7 @@ static const char *const functions[] = {
 	"weir_scheduler_where",
 	"weir_sleep",
 	"weir_status_text",
+	"weir_stream_copies",
 	"weir_stream_copy",
 	"weir_stream_device",
 	"weir_stream_id",

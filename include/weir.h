@@ -787,6 +787,32 @@ WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *
 					size_t bytes);
 /* Enqueues a copy; host memory should be pinned (weir's own is). */
 WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
+/*
+ * A copy of `rows` rows (0 or 1: one row) of row_bytes bytes each, between any two devices or host memory.
+ * The strides, in bytes, lead from the begin of a row to that of the next; with several rows each is at least
+ * row_bytes and below 2 GiB. The bytes written must not be among those read. No bytes: nothing is copied.
+ */
+typedef struct {
+	size_t size;
+	void *to;
+	const void *from;
+	size_t rows, row_bytes, to_stride, from_stride;
+} weir_copy;
+/*
+ * Flags of weir_stream_copies. ASYNC: refuses pageable host memory, which CUDA copies only while the calling
+ * thread waits. Weir's own memory is pinned; the program's is after cudaHostRegister or cudaHostAlloc. On
+ * `host` and `sim` no copy makes the caller wait, so nothing is refused.
+ */
+enum { WEIR_COPY_ASYNC = 1 };
+/*
+ * Enqueues copies, in their order, and gives one fence for all of them; out NULL: none. All copies are
+ * checked before the first is enqueued. If the device then refuses one of them, the error names it, those
+ * before it stay enqueued, in the order of the stream, and no fence is given. Source: cudaMemcpyAsync,
+ * cudaMemcpy2DAsync. Fails: WEIR_E_INVALID: a NULL stream or address, strides that are too small or too
+ * large, memory that overlaps (where strides let it be seen); WEIR_E_UNSUPPORTED: ASYNC and pageable memory.
+ */
+WEIR_API weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, size_t count,
+					unsigned flags, weir_fence *out);
 /* Gives a fence after all work enqueued so far. */
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
 /*

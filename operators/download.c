@@ -17,7 +17,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_TENSOR,
-		.help = "its copy in pinned host memory",
+		.help = "its dense copy in pinned host memory",
 	},
 	{.name = NULL},
 };

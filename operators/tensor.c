@@ -113,55 +113,12 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 		weir_entity_name(weir_context_entity(context)));
 }
 
-static weir_status check_copy(weir_context *context, const weir_tensor *tensor, bool to_host)
-{
-	char text[WR_TENSOR_TEXT];
-
-	if (!tensor)
-		return weir_context_fail(context, "input 'in' expects a tensor, got a message without one");
-	if (!is_dense(tensor))
-		return weir_context_fail(context, "input 'in' expects a dense tensor, got a strided %s",
-					 wr_tensor_text(tensor, text));
-	if (!to_host || tensor->device == weir_context_device(context))
-		return WEIR_OK;
-	if (tensor->device == WEIR_DEVICE_HOST)
-		return weir_context_fail(context,
-					 "input 'in' is %s already: connect its receivers to its producer",
-					 wr_tensor_text(tensor, text));
-	return weir_context_fail(context,
-				 "input 'in' is %s, but device %d works here: "
-				 "give it a stream pool of device %d",
-				 wr_tensor_text(tensor, text), weir_context_device(context), tensor->device);
-}
-
 weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written)
 {
 	if (!written)
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);
 	return written;
-}
-
-weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host)
-{
-	const weir_tensor *tensor = weir_message_tensor(from);
-	weir_message *copy = NULL;
-	weir_stream *stream;
-	weir_status status = check_copy(context, tensor, to_host);
-
-	if (status)
-		return status;
-	if (!to_host && tensor->device == weir_context_device(context))
-		return weir_context_emit(context, 0, weir_message_ref(from));
-	stream = weir_context_stream(context);
-	if (!stream)
-		return WEIR_E_DEVICE; /* weir_last_error has the reason */
-	status = weir_context_create_tensor(context, tensor, to_host, &copy);
-	if (status)
-		return status;
-	status = weir_stream_copy(stream, weir_message_data(copy), weir_message_data(from),
-				  weir_message_size(from));
-	return wr_message_written(context, copy, status);
 }
 
 weir_status wr_messages_each(weir_context *context, void *state, wr_message_fn *tick)

@@ -35,8 +35,8 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written);
 
 /*
- * Emits at output 0 a copy, in host memory or on the device, made by the entity's stream. A tensor that is
- * there already is passed on.
+ * copy.c. Emits at output 0 a dense copy, in host memory or on the device, made by the entity's stream. A
+ * tensor that is on that device already is passed on.
  */
 weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host);
 

@@ -16,7 +16,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
-		.help = "its copy on the device; a tensor that is there already is passed on",
+		.help = "its dense copy on the device; a tensor that is there already is passed on",
 	},
 	{.name = NULL},
 };

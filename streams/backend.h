@@ -12,6 +12,8 @@
 
 #include "streams/streams.h"
 
+#define WR_STRIDE_MAX INT32_MAX /* bytes: CUDA's largest pitch */
+
 struct wr_backend {
 	const char *name;
 	bool native_streams; /* handles are cudaStream_t: users may get ours, and wrap theirs */
@@ -44,6 +46,13 @@ struct wr_backend {
 			      const void *arguments, size_t bytes);
 	/* between any two devices */
 	weir_status (*copy)(void *self, int device, void *stream, void *to, const void *from, size_t bytes);
+	/* several rows of at least one byte; the strides are at least row_bytes and at most WR_STRIDE_MAX */
+	weir_status (*copy_rows)(void *self, int device, void *stream, const weir_copy *copy);
+	/*
+	 * *out: a copy from or to this address makes the calling thread wait. NULL: no copy does. A host
+	 * cannot tell memory that stands for a device's or that a program would register from other memory
+	 */
+	weir_status (*pageable)(void *self, const void *memory, bool *out);
 	/*
 	 * Calls fn(arg) on a thread of the backend once all earlier work of the
 	 * stream is complete; never after the device was lost. Thread of fn: device.

@@ -245,6 +245,19 @@ weir_status wr_device_copy(struct wr_system *system, int device, void *stream, v
 	return device_result(system, system->backend->copy(system->native, device, stream, to, from, bytes));
 }
 
+weir_status wr_device_copy_rows(struct wr_system *system, int device, void *stream, const weir_copy *copy)
+{
+	return device_result(system, system->backend->copy_rows(system->native, device, stream, copy));
+}
+
+weir_status wr_device_pageable(struct wr_system *system, const void *memory, bool *out)
+{
+	*out = false;
+	return system->backend->pageable
+		       ? device_result(system, system->backend->pageable(system->native, memory, out))
+		       : WEIR_OK;
+}
+
 weir_status wr_device_call(struct wr_system *system, int device, void *stream, void (*fn)(void *arg),
 			   void *arg)
 {

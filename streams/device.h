@@ -59,6 +59,10 @@ weir_status wr_device_launch(struct wr_system *system, int device, void *stream,
 			     const void *arguments, size_t bytes);
 weir_status wr_device_copy(struct wr_system *system, int device, void *stream, void *to, const void *from,
 			   size_t bytes);
+/* Several rows of at least one byte each; the strides were checked. */
+weir_status wr_device_copy_rows(struct wr_system *system, int device, void *stream, const weir_copy *copy);
+/* *out: a copy from or to this address makes the calling thread wait; always false without CUDA. */
+weir_status wr_device_pageable(struct wr_system *system, const void *memory, bool *out);
 weir_status wr_device_call(struct wr_system *system, int device, void *stream, void (*fn)(void *arg),
 			   void *arg);
 /* Fails: WEIR_E_UNSUPPORTED: the device (named) cannot. */

@@ -162,8 +162,7 @@ bool weir_stream_same(const weir_stream *a, const weir_stream *b)
 struct outside_call {
 	weir_stream *stream;
 	const weir_kernel *kernel;
-	const void *from;
-	void *to;
+	const void *arguments;
 	size_t bytes;
 	weir_fence fence, *out;
 	weir_status status;
@@ -183,29 +182,16 @@ static void launch_in_world(void *arg)
 {
 	struct outside_call *call = arg;
 
-	call->status = weir_stream_launch(call->stream, call->kernel, call->from, call->bytes);
+	call->status = weir_stream_launch(call->stream, call->kernel, call->arguments, call->bytes);
 }
 
 static weir_status launch_from_outside(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 				       size_t bytes)
 {
-	struct outside_call call = {.stream = stream, .kernel = kernel, .from = arguments, .bytes = bytes};
+	struct outside_call call = {
+		.stream = stream, .kernel = kernel, .arguments = arguments, .bytes = bytes};
 
 	return call_in_world(&call, launch_in_world);
-}
-
-static void copy_in_world(void *arg)
-{
-	struct outside_call *call = arg;
-
-	call->status = weir_stream_copy(call->stream, call->to, call->from, call->bytes);
-}
-
-static weir_status copy_from_outside(weir_stream *stream, void *to, const void *from, size_t bytes)
-{
-	struct outside_call call = {.stream = stream, .to = to, .from = from, .bytes = bytes};
-
-	return call_in_world(&call, copy_in_world);
 }
 
 static void record_in_world(void *arg)
@@ -239,7 +225,7 @@ static weir_status wait_from_outside(weir_stream *stream, weir_fence fence)
 /* --- work --- */
 
 /* Callers often pass on the NULL of a stream call that failed; the text includes that call's error. */
-static weir_status fail_no_stream(void)
+weir_status wr_stream_fail_null(void)
 {
 	const char *why = weir_last_error();
 
@@ -253,7 +239,7 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	struct wr_system *system;
 
 	if (!stream)
-		return fail_no_stream();
+		return wr_stream_fail_null();
 	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
 		return WEIR_E_INVALID;
 	system = stream->system;
@@ -268,22 +254,6 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	stream->operations++;
 	return wr_device_launch(system, stream->spec.device, wr_load(&stream->native), kernel, arguments,
 				bytes);
-}
-
-weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
-{
-	struct wr_system *system;
-
-	if (!stream)
-		return fail_no_stream();
-	system = stream->system;
-	if (wr_device_outside(system))
-		return copy_from_outside(stream, to, from, bytes);
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	wr_store(&stream->dirty, true);
-	stream->operations++;
-	return wr_device_copy(system, stream->spec.device, wr_load(&stream->native), to, from, bytes);
 }
 
 /* --- fences --- */
@@ -308,7 +278,7 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	weir_status status;
 
 	if (!stream)
-		return fail_no_stream();
+		return wr_stream_fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
 		return wait_from_outside(stream, fence);
@@ -345,7 +315,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	weir_status status;
 
 	if (!stream)
-		return fail_no_stream();
+		return wr_stream_fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
 		return record_from_outside(stream, out);
@@ -428,7 +398,7 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 	weir_status status;
 
 	if (!stream)
-		return fail_no_stream();
+		return wr_stream_fail_null();
 	system = stream->system;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);

@@ -133,6 +133,7 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 
 /* --- stream.c. Thread: any --- */
+weir_status wr_stream_fail_null(void); /* a call was given no stream */
 /* Drops its live reference if its last value was seen complete. */
 void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */

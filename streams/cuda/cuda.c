@@ -230,6 +230,30 @@ static weir_status cuda_copy(void *self, int device, void *stream, void *to, con
 	return status;
 }
 
+static weir_status cuda_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
+{
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaError_t error = cudaMemcpy2DAsync(copy->to, copy->to_stride, copy->from, copy->from_stride,
+					      copy->row_bytes, copy->rows, cudaMemcpyDefault, stream);
+	weir_status status = wr_cuda_check(self, error, "cudaMemcpy2DAsync");
+
+	wr_cuda_leave(scope);
+	return status;
+}
+
+static weir_status cuda_pageable(void *self, const void *memory, bool *out)
+{
+	struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered};
+	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
+	weir_status status = wr_cuda_check(self, cudaPointerGetAttributes(&attributes, memory),
+					   "cudaPointerGetAttributes");
+
+	wr_cuda_leave(scope);
+	if (!status)
+		*out = attributes.type == cudaMemoryTypeUnregistered;
+	return status;
+}
+
 static weir_status cuda_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
@@ -319,6 +343,8 @@ const struct wr_backend wr_backend_cuda = {
 	.wait = cuda_wait,
 	.launch = cuda_launch,
 	.copy = cuda_copy,
+	.copy_rows = cuda_copy_rows,
+	.pageable = cuda_pageable,
 	.call = cuda_call,
 	.capturing = cuda_capturing,
 	.write_flag = wr_cuda_write_flag,

@@ -57,6 +57,7 @@ void wr_host_event_destroy(struct wr_host_event *event);
 weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,
 				  const void *arguments, size_t bytes);
 weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes);
+weir_status wr_host_stream_copy_rows(struct wr_host_stream *stream, const weir_copy *copy);
 weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg);
 weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uint32_t *word, uint32_t value);
 weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event);

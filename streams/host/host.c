@@ -114,6 +114,13 @@ static weir_status host_copy(void *self, int device, void *stream, void *to, con
 	return wr_host_stream_copy(stream, to, from, bytes);
 }
 
+static weir_status host_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
+{
+	(void)self;
+	(void)device;
+	return wr_host_stream_copy_rows(stream, copy);
+}
+
 static weir_status host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)device;
@@ -168,6 +175,7 @@ const struct wr_backend wr_backend_host = {
 	.wait = host_wait,
 	.launch = host_launch,
 	.copy = host_copy,
+	.copy_rows = host_copy_rows,
 	.call = host_call,
 	.write_flag = host_write_flag,
 	.partitions_create = host_partitions_create,

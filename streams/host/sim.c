@@ -259,6 +259,12 @@ static weir_status sim_copy(void *self, int number, void *stream, void *to, cons
 	return with_enqueue_delay(self, wr_host_stream_copy(stream, to, from, bytes));
 }
 
+static weir_status sim_copy_rows(void *self, int number, void *stream, const weir_copy *copy)
+{
+	(void)number;
+	return with_enqueue_delay(self, wr_host_stream_copy_rows(stream, copy));
+}
+
 static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
 	(void)number;
@@ -333,6 +339,7 @@ const struct wr_backend wr_backend_sim = {
 	.wait = sim_wait,
 	.launch = sim_launch,
 	.copy = sim_copy,
+	.copy_rows = sim_copy_rows,
 	.call = sim_call,
 	.write_flag = sim_write_flag,
 	.partitions_create = sim_partitions_create,

@@ -259,17 +259,22 @@ weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kern
 	return enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
+weir_status wr_host_stream_copy_rows(struct wr_host_stream *stream, const weir_copy *copy)
 {
 	weir_status status;
 	struct wr_task *task = enqueue_begin(stream, WR_WORK_COPY, &status);
 
 	if (!task)
 		return status;
-	task->copy.to = to;
-	task->copy.from = from;
-	task->copy.bytes = bytes;
+	task->copy = *copy;
 	return enqueue_end(stream, task);
+}
+
+weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
+{
+	weir_copy copy = {sizeof copy, to, from, 1, bytes, 0, 0};
+
+	return wr_host_stream_copy_rows(stream, &copy);
 }
 
 weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg)

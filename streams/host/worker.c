@@ -80,13 +80,20 @@ static void fault_locked(struct wr_executor *executor, const char *name, int cod
 
 /* --- running --- */
 
+static void copy_execute(const weir_copy *copy)
+{
+	for (size_t i = 0; i < copy->rows; i++)
+		memcpy((char *)copy->to + i * copy->to_stride,
+		       (const char *)copy->from + i * copy->from_stride, copy->row_bytes);
+}
+
 static int task_execute(struct wr_task *task)
 {
 	switch (task->work) {
 	case WR_WORK_KERNEL:
 		return task->kernel.host(task->kernel.arguments);
 	case WR_WORK_COPY:
-		memcpy(task->copy.to, task->copy.from, task->copy.bytes);
+		copy_execute(&task->copy);
 		break;
 	case WR_WORK_CALL:
 		task->call.fn(task->call.arg);

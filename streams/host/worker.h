@@ -24,11 +24,7 @@ struct wr_task {
 			const char *name;
 			alignas(16) unsigned char arguments[WEIR_ARGUMENTS_MAX];
 		} kernel;
-		struct {
-			void *to;
-			const void *from;
-			size_t bytes;
-		} copy;
+		weir_copy copy;
 		struct {
 			void (*fn)(void *arg);
 			void *arg;

@@ -83,6 +83,16 @@ static weir_message *strided(void)
 	return message;
 }
 
+/* Each of its bytes is a copy: nothing lies one after another, and the strides are smaller than a row. */
+static weir_message *in_too_many_rows(void)
+{
+	static const int64_t strides[] = {0, 0, 0};
+	weir_message *message = rig_image(RIG_DEVICE, 513, 1, 2);
+
+	message->tensor.strides = strides;
+	return message;
+}
+
 static weir_message *elsewhere(void)
 {
 	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
@@ -112,6 +122,94 @@ static void upload_copies_from_other_devices_and_passes_on_what_is_there(void **
 	assert_int_equal(rig_messages(), 0);
 }
 
+struct view {
+	int32_t dimensions;
+	int64_t shape[4], strides[4];
+	size_t copies;
+};
+
+/* The elements in order, as a dense tensor has them; returns their number. */
+static size_t gather(const struct view *view, const uint16_t *from, uint16_t *out)
+{
+	size_t count = 1;
+
+	for (int32_t i = 0; i < view->dimensions; i++)
+		count *= (size_t)view->shape[i];
+	for (size_t n = 0; n < count; n++) {
+		int64_t left = (int64_t)n, at = 0;
+
+		for (int32_t i = view->dimensions; i-- > 0; left /= view->shape[i])
+			at += left % view->shape[i] * view->strides[i];
+		out[n] = from[at];
+	}
+	return count;
+}
+
+static void download_view(const struct view *view)
+{
+	weir_message *message = rig_image(RIG_DEVICE, 1, 4096, 1);
+	uint16_t expected[4096];
+	size_t count = gather(view, weir_message_data(message), expected);
+	struct rig rig;
+
+	message->tensor.dimensions = view->dimensions;
+	message->tensor.shape = view->shape;
+	message->tensor.strides = view->strides;
+	message->tensor.bits = 16;
+	rig_start(&rig, &wr_download, "");
+	rig_give(&rig, message);
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(rig.context.copies, view->copies);
+	assert_int_equal(rig.context.copy_flags, WEIR_COPY_ASYNC);
+	assert_int_equal(weir_message_size(rig.context.out[0]), count * sizeof *expected);
+	assert_memory_equal(weir_message_data(rig.context.out[0]), expected, count * sizeof *expected);
+	rig_stop(&rig);
+}
+
+static void t1_a_strided_tensor_arrives_dense_by_the_fewest_copies(void **state)
+{
+	static const struct view views[] = {
+		{3, {4, 5, 3}, {15, 3, 1}, 1},            /* dense */
+		{3, {4, 5, 3}, {60, 3, 1}, 1},            /* a part of each line */
+		{3, {4, 5, 3}, {60, 9, 1}, 4},            /* and every third pixel */
+		{2, {5, 40}, {1, 7}, 5},                  /* transposed: 5 x 40 rows of an element */
+		{2, {40, 5}, {1, 50}, 5},                 /* 40 counts, though it is not the last */
+		{3, {2, 1, 6}, {9, 500, 1}, 1},           /* an extent of 1 has any stride */
+		{2, {50, 6}, {0, 1}, 50},                 /* a line, repeated */
+		{2, {50, 6}, {1, 1}, 50},                 /* lines that overlap */
+		{1, {30}, {4}, 1},                        /* every fourth element */
+		{4, {3, 4, 2, 5}, {200, 20, 100, 2}, 24}, /* no two dimensions together */
+		{0, {0}, {0}, 1},                         /* one element */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+		download_view(&views[i]);
+	assert_int_equal(rig_messages(), 0);
+}
+
+/* It may be the program's, and pageable; a worker then waits for the copy, as before. */
+static void t1_upload_takes_any_host_memory(void **state)
+{
+	static const int64_t strides[] = {12, 6, 2};
+	weir_message *message = rig_image(WEIR_DEVICE_HOST, 4, 4, 3);
+	const uint8_t *from = weir_message_data(message), *to;
+	struct rig rig;
+
+	(void)state;
+	message->tensor.strides = strides;
+	message->shape[1] = 2;
+	rig_start(&rig, &wr_upload, "");
+	rig_give(&rig, weir_message_ref(message));
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_int_equal(rig.context.copy_flags, 0);
+	to = weir_message_data(rig.context.out[0]);
+	for (int i = 0; i < 24; i++)
+		assert_int_equal(to[i], from[i * 2]);
+	weir_message_unref(message);
+	rig_stop(&rig);
+}
+
 static weir_message *of_type(uint8_t code, uint8_t bits)
 {
 	weir_message *message = rig_image(RIG_DEVICE, 2, 2, 3);
@@ -128,7 +226,7 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 		{&wr_download, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "in host memory already"},
 		{&wr_download, elsewhere(),
 		 "on device 1, but device 3 works here: give it a stream pool of device 1"},
-		{&wr_download, strided(), "expects a dense tensor"},
+		{&wr_download, in_too_many_rows(), "with strides that take more than 512 copies"},
 		{&wr_blur, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "put an 'upload' before it"},
 		{&wr_sobel, elsewhere(),
 		 "on device 1, but device 3 works here: put an 'upload' before it, with a stream pool of "
@@ -403,6 +501,8 @@ int main(void)
 		cmocka_unit_test(e06_every_kind_has_a_name_a_help_and_well_formed_ports),
 		cmocka_unit_test(upload_and_download_give_the_same_bytes_in_the_other_place),
 		cmocka_unit_test(upload_copies_from_other_devices_and_passes_on_what_is_there),
+		cmocka_unit_test(t1_a_strided_tensor_arrives_dense_by_the_fewest_copies),
+		cmocka_unit_test(t1_upload_takes_any_host_memory),
 		cmocka_unit_test(several_messages_of_a_tick_are_all_served),
 		cmocka_unit_test(e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do),
 		cmocka_unit_test(f40_no_memory_fails_the_tick_and_leaks_nothing),

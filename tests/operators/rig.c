@@ -147,12 +147,22 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	return WEIR_OK;
 }
 
-weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
+weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, size_t count, unsigned flags,
+			       weir_fence *out)
 {
 	assert_ptr_equal(stream, &stream_);
+	assert_null(out);
 	if (running->fails_to_launch)
 		return WEIR_E_DEVICE;
-	memcpy(to, from, bytes);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(copies[i].size, sizeof *copies);
+		for (size_t row = 0; row < (copies[i].rows ? copies[i].rows : 1); row++)
+			memcpy((char *)copies[i].to + row * copies[i].to_stride,
+			       (const char *)copies[i].from + row * copies[i].from_stride,
+			       copies[i].row_bytes);
+	}
+	running->copies += count;
+	running->copy_flags = flags;
 	return WEIR_OK;
 }
 

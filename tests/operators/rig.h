@@ -26,6 +26,8 @@ struct weir_context {
 	size_t in_count, out_count;
 	uint64_t tick;
 	bool finished, fails_to_allocate, fails_to_launch, has_no_stream;
+	size_t copies;       /* of its streams so far */
+	unsigned copy_flags; /* of the last ones */
 	bool drained;
 	char text[512]; /* error of the last failure */
 	int faults;     /* of the stream */

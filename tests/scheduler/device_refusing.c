@@ -32,6 +32,8 @@ enum call {
 	WAIT,
 	LAUNCH,
 	COPY,
+	COPY_ROWS,
+	PAGEABLE,
 	CALL,
 	WRITE_FLAG,
 	CAN_WRITE_FLAG,
@@ -40,20 +42,11 @@ enum call {
 	CALLS
 };
 
-static const char *const call_names[CALLS] = {"open",
-					      "stream_create",
-					      "stream_default",
-					      "event_create",
-					      "record",
-					      "query",
-					      "wait",
-					      "launch",
-					      "copy",
-					      "call",
-					      "write_flag",
-					      "can_write_flag",
-					      "partitions_create",
-					      "alloc"};
+static const char *const call_names[CALLS] = {
+	"open",     "stream_create", "stream_default", "event_create",   "record",
+	"query",    "wait",          "launch",         "copy",           "copy_rows",
+	"pageable", "call",          "write_flag",     "can_write_flag", "partitions_create",
+	"alloc"};
 
 /* NO_MEMORY and INVALID concern one call. A kernel FAULTs beside the call, which goes on; or the call itself
  * finds the device LOST. */
@@ -215,6 +208,20 @@ static weir_status device_copy(void *self, int number, void *stream, void *to, c
 	return status ? status : device.real->copy(self, number, stream, to, from, bytes);
 }
 
+static weir_status device_copy_rows(void *self, int number, void *stream, const weir_copy *copy)
+{
+	weir_status status = may_fail(self, COPY_ROWS);
+
+	return status ? status : device.real->copy_rows(self, number, stream, copy);
+}
+
+static weir_status device_pageable(void *self, const void *memory, bool *out)
+{
+	(void)memory;
+	(void)out;
+	return may_fail(self, PAGEABLE);
+}
+
 static weir_status device_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
 {
 	weir_status status = may_fail(self, CALL);
@@ -282,7 +289,8 @@ static void device_enter(void *self, void (*fn)(void *arg), void *arg)
 	.stream_destroy = device_stream_destroy, .stream_default = device_stream_default,                    \
 	.event_create = device_event_create, .event_destroy = device_event_destroy, .record = device_record, \
 	.query = device_query, .wait = device_wait, .launch = device_launch, .copy = device_copy,            \
-	.call = device_call, .write_flag = device_write_flag, .can_write_flag = device_can_write_flag,       \
+	.copy_rows = device_copy_rows, .pageable = device_pageable, .call = device_call,                     \
+	.write_flag = device_write_flag, .can_write_flag = device_can_write_flag,                            \
 	.partitions_create = device_partitions_create, .partition_destroy = device_partition_destroy,        \
 	.alloc = device_alloc, .release = device_release, .stopped = device_stopped
 const struct wr_backend __wrap_wr_backend_host = {.name = "host", .open = host_open, COUNTED};
@@ -307,13 +315,20 @@ static const struct plan {
 static weir_status emit_copy(struct rig *rig, weir_context *context)
 {
 	static const int64_t numbers[] = {10, 20, 30};
+	const int64_t *number = &numbers[rig_tick(context) % 3];
+	weir_copy copies[2] = {{sizeof *copies, NULL, &numbers[1], 1, sizeof *numbers, 0, 0},
+			       {sizeof *copies, NULL, number, 2, sizeof *numbers / 2, sizeof *numbers / 2,
+				sizeof *numbers / 2}};
 	weir_message *message = NULL;
 	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_stream *stream = weir_context_stream(context);
+	weir_fence fence;
 
 	(void)rig;
-	if (!status)
-		status = weir_stream_copy(weir_context_stream(context), weir_message_data(message),
-					  &numbers[rig_tick(context) % 3], sizeof *numbers);
+	if (!status) {
+		copies[0].to = copies[1].to = weir_message_data(message);
+		status = weir_stream_copies(stream, copies, 2, WEIR_COPY_ASYNC, &fence);
+	}
 	if (!status)
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);

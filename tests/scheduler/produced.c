@@ -106,6 +106,45 @@ static void xb24_the_device_waits_for_what_a_program_says_produced_it(void **sta
 	push_some();
 }
 
+static void push_what_is_copied(struct rig *rig, weir_inlet *inlet, weir_stream *stream,
+				const int64_t *number)
+{
+	weir_message *message = tensor_of(rig);
+	char *to = weir_message_data(message);
+	const weir_copy halves[] = {{sizeof *halves, to, (const char *)number + 4, 1, 4, 0, 0},
+				    {sizeof *halves, to, number, 2, 4, 4, 4}};
+	weir_fence fence = {0, 0};
+
+	assert_int_equal(weir_stream_copies(stream, halves, 2, WEIR_COPY_ASYNC, &fence), WEIR_OK);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+	assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
+}
+
+static void push_copies(void)
+{
+	static const int64_t numbers[] = {7, INT64_C(1) << 40, 9};
+	struct rig *rig = rig_of("end gate=in");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+	weir_stream *stream;
+
+	rig_make(rig);
+	stream = stream_of(rig);
+	rig_start(rig);
+	for (int i = 0; i < 3; i++)
+		push_what_is_copied(rig, inlet, stream, &numbers[i]);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "7 1099511627776 9");
+	rig_destroy(rig);
+}
+
+static void t01_a_program_copies_a_list_and_passes_on_its_fence(void **state)
+{
+	(void)state;
+	rig_everywhere(push_copies);
+	push_copies();
+}
+
 /* --- what is refused --- */
 
 static void xb24_it_is_said_before_the_push(void **state)
@@ -283,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb24_a_gate_waits_for_what_a_program_says_produced_it),
 		cmocka_unit_test(xb24_the_device_waits_for_what_a_program_says_produced_it),
+		cmocka_unit_test(t01_a_program_copies_a_list_and_passes_on_its_fence),
 		cmocka_unit_test(xb24_it_is_said_before_the_push),
 		cmocka_unit_test(xb24_what_was_refused_is_not_pushed),
 		cmocka_unit_test(xb24_a_fence_that_was_never_recorded_is_refused),

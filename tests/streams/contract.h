@@ -10,7 +10,8 @@ struct contract_part {
 	size_t count;
 };
 
-extern const struct contract_part contract_streams, contract_signals, contract_memory, contract_losses;
+extern const struct contract_part contract_streams, contract_signals, contract_memory, contract_copies,
+	contract_losses;
 extern const struct contract_part contract_failures; /* each test loses the device */
 
 #endif
