@@ -35,6 +35,7 @@ VALUES = {
     "weir_context_receive_streams": "returns how many",
     "weir_text_escape": "returns how many",
     "weir_running_entity": "a getter without an object",
+    "weir_stream_copies": "named by its list; the fence is beside what it does",
 }
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
     "weir_context_device_from_stream", "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_view_tick_pending",
