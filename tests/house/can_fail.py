@@ -22,8 +22,8 @@ SOUND = {
     "docs/a.md": "# A thing\n\n[here](#a-thing)\n\n```c example\n#include <weir.h>\n```\n",
     "docs/rules.md": "# The rules\n\n- **C4** the bound\n",
     "base/word.c": "struct wr_word {\n\t_Atomic int value;\n};\nvoid set(struct wr_word *word)\n{\n\twr_store_release(&word->value, 1);\n}\n",
-    "tests/models/m1_poke.c": "",
-    "tests/models/orders.txt": "wr_word.value: m1_poke\n\tstore release in set needs release\n",
+    "tests/models/m1_poke.c": "enum { VALUE };\nstore(VALUE, REL); /* order: VALUE store release */\n",
+    "tests/models/orders.txt": "wr_word.value: m1_poke (VALUE)\n\tstore release in set needs release\n",
     "tests/house/ids.txt": "C4 bound\n-F50 later\n",
     "tests/base/c.c": "static void c04_what_arrives_later_waits(void **state)\n{\n\tint weir_no;\n}\n",
     "a/0.c": "void f1(void);\nvoid f0(void)\n{\n\tf1();\n}\n",
@@ -64,6 +64,7 @@ def abi(was, now):
 
 
 LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
+MODEL = SOUND["tests/models/m1_poke.c"]
 WORD = SOUND["base/word.c"]
 # check, files to change, text that the report must contain
 BROKEN = [
@@ -104,6 +105,12 @@ BROKEN = [
     ("orders", {"tests/models/orders.txt": "wr_word.value: m1_poke\n\tstore release needs seq_cst\n"}, "the model needs seq_cst"),
     ("orders", {"tests/models/orders.txt": "wr_word.value: m1_poke\n\tstore release in set reset\n"}, "reset does not do this"),
     ("orders", {"tests/models/orders.txt": "wr_word.value: m2_claim\n\tstore release\n"}, "no model m2_claim.c"),
+    ("orders", {"tests/models/orders.txt": "wr_word.value: m1_poke\n\tstore release in set needs release\n"}, "its models say None"),
+    ("orders", {"tests/models/orders.txt": "wr_word.value: m1_poke (VALUE)\n\tstore release in set\n"}, "m1_poke.c:2: no `needs`"),
+    ("orders", {"tests/models/m1_poke.c": MODEL.replace("store release", "store relaxed").replace("REL", "RLX")}, "its models say relaxed"),
+    ("orders", {"tests/models/m1_poke.c": MODEL.replace("REL", "RLX")}, "m1_poke.c:2: the access of VALUE does not have the order REL"),
+    ("orders", {"tests/models/m1_poke.c": MODEL.replace("enum { VALUE };", "").replace("(VALUE", "(")}, "m1_poke.c:2: VALUE or release"),
+    ("orders", {"tests/models/m1_poke.c": MODEL.replace("store release", "release")}, "m1_poke.c:2: not `/* order:"),
     ("words", {"scheduler/queue.c": "/* Nobody waits.\n * Who waits? */\n"}, "scheduler: 2 words"),
     ("words", {"docs/a.md": "Nobody waits.\n\nWho waits?\n"}, "docs/a.md:1: Nobody"),
     ("names", {"scheduler/queue.c": "/* Taken by wr_queue_gone. */\n"}, "scheduler/queue.c:1: wr_queue_gone"),

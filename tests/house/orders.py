@@ -9,6 +9,10 @@ orders.txt has a paragraph for each word, a struct's field or a variable:
 OPERATION is load, store or rmw; ORDER as in base/atomic.h. A line with functions is for these alone: a function that
 is named for an operation of the word has no other order for it. `needs` is what the model requires; an order may be stronger.
 A word without lines has only seq_cst operations. Every atomic word of the library has a paragraph, and every line an operation.
+
+What a model requires stands at the access in its source, `/* order: WORD OPERATION ORDER */`; a paragraph names it by
+`MODEL (WORD)`, and `needs` is the strongest of these lines. The access, on the line of the comment or the next, has that order
+(RLX, ACQ, REL, ACQREL, SEQ), unless the comment ends with `, argued`: a step of a model that knows no orders, or a stronger one.
 """
 import re
 import sys
@@ -206,16 +210,65 @@ def table(path):
         if not line or not word or line[2] not in STRENGTH or (line[4] or "relaxed") not in STRENGTH:
             wrong.append(f"{place}: not a line: {text.strip()}")
             continue
-        word.lines.append({"place": place, "what": line[1], "order": line[2], "in": (line[3] or "").split()})
+        word.lines.append({"place": place, "what": line[1], "order": line[2], "in": (line[3] or "").split(), "needs": line[4]})
         if line[4] and STRENGTH[line[4]] > STRENGTH[line[2]] or {line[2], line[4]} == {"acquire", "release"}:
             wrong.append(f"{place}: the model needs {line[4]}, the code has {line[2]}")
     return words, wrong
+
+
+MODEL_LINE = re.compile(r"/\* order: (\w+) (load|store|rmw) (\w+)(, argued)? \*/")
+SPELLED = {"relaxed": "RLX", "acquire": "ACQ", "release": "REL", "acq_rel": "ACQREL", "seq_cst": "SEQ"}
+NAMED = re.compile(r"\b(m\d+_\w+)(?: \((\w+))?")
+
+
+class Needs:
+    """What the models require: {(model, word, operation): {order: place}}."""
+
+    def __init__(self, models):
+        self.lines, self.wrong, self.used = {}, [], set()
+        for path in sorted(models.glob("m*.c")):
+            self.read(path, path.read_text().splitlines())
+
+    def read(self, path, lines):
+        text = "\n".join(lines)
+        for number, line in enumerate(lines, 1):
+            place = f"{path.name}:{number}"
+            found = MODEL_LINE.findall(line)
+            if line.count("/* order:") != len(found):
+                self.wrong.append(f"{place}: not `/* order: WORD OPERATION ORDER */`")
+            access = MODEL_LINE.sub("", line) + "\n" + "".join(lines[number:number + 1])
+            for word, what, order, argued in found:
+                if order not in SPELLED or not re.search(rf"\b{word}\b", MODEL_LINE.sub("", text)):
+                    self.wrong.append(f"{place}: {word} or {order} is not of this model")
+                elif not argued and not re.search(rf"\b{SPELLED[order]}\b", access):
+                    self.wrong.append(f"{place}: the access of {word} does not have the order {SPELLED[order]}")
+                self.lines.setdefault((path.stem, word, what), {})[order] = place
+
+    def strongest(self, why, what):
+        """The order that the models and words that a paragraph names require for an operation, or None."""
+        keys = [(model, word, what) for model, word in NAMED.findall(why) if (model, word, what) in self.lines]
+        self.used.update(keys)
+        orders = {order for key in keys for order in self.lines[key]}
+        if {"acquire", "release"} <= orders:
+            orders.add("acq_rel")
+        return max(orders, key=STRENGTH.get) if orders else None
+
+    def compare(self, words):
+        for word in {id(word): word for word in words.values()}.values():
+            for line in word.lines:
+                strongest = line["needs"] and self.strongest(word.why, line["what"])
+                if strongest != line["needs"]:
+                    yield f"{line['place']}: needs {line['needs']}, its models say {strongest}"
+        for key in sorted(set(self.lines) - self.used):
+            yield f"{min(self.lines[key].values())}: no `needs` of orders.txt is {key[2]} of {key[0]} ({key[1]})"
 
 
 def main(root):
     root = source.pathlib.Path(root)
     models = root / "tests/models"
     words, faults = table(models / "orders.txt")
+    needs = Needs(models)
+    faults += needs.wrong + [*needs.compare(words)]
     found, structs = operations(root)
     used = set()
     for word, what, order, function, place in found:

@@ -52,11 +52,16 @@ static enum order order_of(int access)
 {
 	bool all_seq = mutation == SKIP_ALL_SEQ;
 	switch (access) {
-	case PUBLISH: return all_seq || mutation == SKIP_ON_SEQ_STORE || mutation == CAS_LOOP_SEQ ? SEQ : mutation == PUBLISH_RELAXED ? RLX : REL;
-	case POKE: return mutation == POKE_RELAXED ? RLX : mutation == RELEASE_ONLY_POKE ? REL : ACQREL;
-	case EXCHANGE: return all_seq || mutation == CAS_LOOP_SEQ ? SEQ : mutation == EXCHANGE_RELAXED ? RLX : ACQREL;
-	case LEAVE: return mutation == LEAVE_RELAXED ? RLX : REL;
-	default: return all_seq || mutation == CAS_LOOP_SEQ ? SEQ : mutation == REVIEW_RELAXED ? RLX : ACQ;
+	case PUBLISH: /* order: INBOX store relaxed */
+		return all_seq || mutation == SKIP_ON_SEQ_STORE || mutation == CAS_LOOP_SEQ ? SEQ : mutation == PUBLISH_RELAXED ? RLX : REL;
+	case POKE: /* order: STATE rmw acq_rel */
+		return mutation == POKE_RELAXED ? RLX : mutation == RELEASE_ONLY_POKE ? REL : ACQREL;
+	case EXCHANGE: /* order: STATE rmw acq_rel */
+		return all_seq || mutation == CAS_LOOP_SEQ ? SEQ : mutation == EXCHANGE_RELAXED ? RLX : ACQREL;
+	case LEAVE: /* order: STATE rmw release */
+		return mutation == LEAVE_RELAXED ? RLX : REL;
+	default: /* order: INBOX load relaxed */
+		return all_seq || mutation == CAS_LOOP_SEQ ? SEQ : mutation == REVIEW_RELAXED ? RLX : ACQ;
 	}
 }
 
@@ -129,7 +134,7 @@ static bool sender(struct state *s)
 	switch (*pc) {
 	case 0:
 		if (s->sent == 2 && (setting & CLOSING)) {      /* the last message is out: close, poke */
-			store(&s->m, SENDER, CLOSED, 1, REL);
+			store(&s->m, SENDER, CLOSED, 1, REL); /* order: CLOSED store release */
 			say("closes its port");
 			s->sent = 3;
 			*pc = 1;
@@ -214,7 +219,7 @@ static bool worker(struct state *s, int t)
 		*pc = 2;
 		return true;
 	case 10: case 11:                                       /* review: is the upstream closed? to be read BEFORE the inbox */
-		s->closed_seen = load(m, t, CLOSED, ACQ);
+		s->closed_seen = load(m, t, CLOSED, ACQ); /* order: CLOSED load acquire */
 		say("review: sees upstream %s", s->closed_seen ? "closed" : "open");
 		*pc = *pc == 10 ? 12 : 4;
 		return true;
@@ -306,7 +311,7 @@ static bool worker(struct state *s, int t)
 	case 14:                                                /* leaves by CAS RUNNING -> DONE */
 		if (mutation == DONE_BLINDLY || mutation == DONE_THEN_DROP)
 			exchange(m, t, STATE, DONE, ACQREL);
-		else if (!cas(m, t, STATE, RUNNING, DONE, mutation == DONE_RELAXED ? RLX : REL)) {
+		else if (!cas(m, t, STATE, RUNNING, DONE, mutation == DONE_RELAXED ? RLX : REL)) { /* order: STATE rmw release */
 			say("cannot leave: NOTIFIED");
 			*pc = mutation == DONE_KEEPS_NOTIFIED ? 8 : 16;
 			return true;

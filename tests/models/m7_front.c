@@ -185,7 +185,7 @@ static bool sender(struct state *s, int q)
 		if (*pc == MARK)
 			s->due_fence[q] = (uint8_t)choose(2);
 		if (*pc == MARK_LATE || mutation != MARKS_AFTER_PUSH)
-			s->mark |= s->due_fence[q];
+			s->mark |= s->due_fence[q];     /* order: mark rmw relaxed, argued */
 		if (*pc == MARK_LATE)
 			s->due_fence[q] = 0;
 		say("%s", s->mark ? "the receiver is marked" : "no fence, no mark");
@@ -433,7 +433,7 @@ static bool receiver(struct state *s)
 		say("the front is closed: %d", fronts(s));
 		return true;
 	}
-	case R_MARK:
+	case R_MARK: /* order: mark load relaxed, argued */
 		if (mutation != MARK_READ_EARLY)
 			s->saw_mark = s->mark;
 		*pc = R_CONTENT;

@@ -267,7 +267,7 @@ static bool take_next(struct state *s, int w, int of)
 		say("sees E%d in a next slot", e);
 		return true;
 	}
-	s->next[of] = 0;
+	s->next[of] = 0;                                        /* order: next rmw acq_rel, argued */
 	s->row[w] = (uint8_t)(s->row[w] + (w == of && s->row[w] < ROW));
 	take(s, w, e, w == of ? "its next slot" : "another's next slot");
 	return true;
@@ -290,7 +290,7 @@ static bool take_injector(struct state *s, int w)
 {
 	if (!s->stacked)
 		return false;
-	while (s->stacked) {                                    /* exchange(NULL), then reversed: oldest first */
+	while (s->stacked) {                                    /* exchange(NULL), then reversed: oldest first */ /* order: stack rmw acquire, argued */
 		put(s->batch[w], &s->batched[w], s->stack[0] - 1);
 		shift(s->stack, &s->stacked);
 	}
@@ -361,7 +361,7 @@ static bool look(struct state *s, int w)
 		return mutation != NEXT_NOT_STOLEN && take_next(s, w, k);
 	if (!s->rings[k])
 		return false;
-	take(s, w, shift(s->ring[k], &s->rings[k]), "another's ring");
+	take(s, w, shift(s->ring[k], &s->rings[k]), "another's ring"); /* order: rings rmw acq_rel, argued */
 	return true;
 }
 
@@ -450,7 +450,7 @@ static bool push_next(struct state *s, int w)
 		say("reads its next slot");
 		return true;
 	}
-	s->next[w] = (uint8_t)(e + 1);
+	s->next[w] = (uint8_t)(e + 1);                          /* order: next rmw acq_rel, argued */
 	s->new[w] = 0;
 	s->wakes[w] = 1;
 	s->then[w] = POKE;
@@ -624,7 +624,7 @@ static bool foreign(struct state *s, int t)
 		if (timers())
 			put(s->due, &s->dues, *to - 1);
 		else
-			put(s->stack, &s->stacked, *to - 1);
+			put(s->stack, &s->stacked, *to - 1); /* order: stack rmw release, argued */
 		*pc = mutation == DUE_WAKES_NOBODY ? 0 : 2;
 		say("pushes E%d onto the %s", *to - 1, timers() ? "due list" : "injector");
 		*to = 0;
