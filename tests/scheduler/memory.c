@@ -1,6 +1,13 @@
-/* Without memory everything can still be destroyed, and a simulated world entered to do so. */
+/*
+ * F40: any one allocation in the life of a graph fails, or all from one on. Each call then fails, or does all
+ * of its work; nothing half-built remains, and everything can still be destroyed.
+ */
 #include "base/memory.h"
 #include "rig.h"
+
+enum { MOST = 4000 };
+
+/* --- the end --- */
 
 static void run_and_end_without_memory(void)
 {
@@ -26,10 +33,168 @@ static void xb31_what_was_made_ends_without_memory(void **state)
 	rig_everywhere(run_and_end_without_memory);
 }
 
+/* --- a whole life --- */
+
+/* One of each: a fan-in of many senders, initial messages, pools, partitions, flags, an inlet and outlets. */
+static const char all_kinds[] =
+	"a1:source ticks=1 -> many:end; a2:source ticks=1 -> many; a3:source ticks=1 -> many; "
+	"a4:source ticks=1 -> many; a5:source ticks=1 -> many; a6:source ticks=1 -> many; "
+	"a7:source ticks=1 -> many; a8:source ticks=1 -> many; a9:source ticks=1 -> many; "
+	"gpu:source ticks=2 work=1us pool=part -> p:pass pool=p work=1us -> gated:end gate=in,flag; "
+	"c:pass capacity=2 -> d:pass count=3 initial_messages=1 -> c initial_messages=1; fed:end gate=in; "
+	"out:pass -> "
+	"sink:end; gpu2:source ticks=2 work=1us -> out";
+static const char resources[] = "{\"g\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [8]}, "
+				"\"part\": {\"type\": \"stream_pool\", \"green_context\": \"g\"}, "
+				"\"p\": {\"type\": \"stream_pool\", \"reserved_size\": 1}}";
+
+struct life {
+	struct rig *rig;
+	weir_description *description;
+	weir_inlet *inlet;
+	weir_outlet *late, *early;
+	unsigned explained;
+};
+
+static weir_status graph_make(struct life *life)
+{
+	struct rig *rig = life->rig;
+	weir_status status = weir_graph_create(rig->registry, life->description, &rig->graph);
+
+	if (!status)
+		status = weir_graph_add_inlet(rig->graph, "fed.in", &life->inlet);
+	if (!status)
+		status = weir_graph_add_outlet(rig->graph, "out.out2", 1, 0, &life->late);
+	if (!status)
+		status = weir_graph_add_outlet(rig->graph, "p.out2", 4, WEIR_OUTLET_EARLY, &life->early);
+	if (!status)
+		status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
+	return status;
+}
+
+/* The message is pushed, or the caller still owns it. */
+static weir_status number_push(struct life *life)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_message_create_bytes(life->rig->graph, sizeof(int64_t), &message);
+
+	if (!status)
+		status = weir_inlet_push(life->inlet, message, 0);
+	if (status)
+		weir_message_unref(message);
+	return status;
+}
+
+static void count_line(const char *entity, const char *condition, const char *verdict, const char *detail,
+		       void *arg)
+{
+	struct life *life = arg;
+
+	assert_non_null(entity);
+	assert_non_null(condition);
+	assert_non_null(verdict);
+	assert_non_null(detail);
+	life->explained++;
+}
+
+/* The answer is whole, or out of memory. Time goes on meanwhile, so its words may change. */
+static weir_status run_explain(struct life *life)
+{
+	char *line = NULL;
+	weir_status status = weir_scheduler_explain_line(life->rig->scheduler, &line);
+
+	assert_true(!status == (line != NULL));
+	weir_text_free(line);
+	weir_scheduler_explain(life->rig->scheduler, count_line, life);
+	return status;
+}
+
+static weir_status run_end(struct life *life)
+{
+	weir_status status;
+
+	weir_inlet_close(life->inlet);
+	for (int i = 0; i < 4; i++) {
+		rig_take(life->late, 10 * MS);
+		rig_take(life->early, 10 * MS);
+	}
+	weir_scheduler_stop(life->rig->scheduler, true);
+	status = weir_scheduler_wait(life->rig->scheduler, 60 * SECOND, &life->rig->outcome);
+	assert_int_not_equal(status, WEIR_E_TIMEOUT);
+	return status;
+}
+
+static weir_status life_run(struct life *life)
+{
+	weir_status status = graph_make(life), ended;
+
+	if (status)
+		return status;
+	rig_here(life->rig);
+	status = weir_scheduler_start(life->rig->scheduler);
+	if (status)
+		return status;
+	weir_scheduler_wait(life->rig->scheduler, 10 * MS, NULL);
+	status = number_push(life);
+	if (!status || status == WEIR_E_CLOSED) /* the run has failed meanwhile */
+		status = run_explain(life);
+	ended = run_end(life);
+	return ended ? ended : status;
+}
+
+/* Returns true if there were at most n allocations. */
+static bool life_with_failure(int64_t n, bool all)
+{
+	struct life life = {0};
+	int64_t before;
+	weir_status status;
+
+	rig_resources = resources;
+	life.rig = rig_described(all_kinds, &life.description);
+	rig_resources = NULL;
+	before = wr_memory_count();
+	wr_memory_fail_at(n, all);
+	status = life_run(&life);
+	wr_memory_fail_at(-1, false);
+	if (status != WEIR_OK && status != WEIR_E_NOMEM && status != WEIR_E_FAILED && status != WEIR_E_DEVICE)
+		fail_msg("allocation %lld failed: %s: %s", (long long)n, weir_status_text(status),
+			 weir_last_error());
+	weir_description_destroy(life.description);
+	rig_destroy(life.rig);
+	if (wr_memory_count() - before > n)
+		return false;
+	assert_int_equal(status, WEIR_OK);
+	assert_true(life.explained);
+	return true;
+}
+
+static void fail_each(bool all)
+{
+	int64_t n = 0;
+
+	while (n < MOST && !life_with_failure(n, all))
+		n++;
+	assert_in_range(n, 200, MOST - 1);
+}
+
+static void f40_any_one_allocation_of_a_graphs_life_fails(void **state)
+{
+	(void)state;
+	fail_each(false);
+}
+
+static void f40_all_allocations_fail_from_one_on_in_a_graphs_life(void **state)
+{
+	(void)state;
+	fail_each(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb31_what_was_made_ends_without_memory),
+		cmocka_unit_test(f40_any_one_allocation_of_a_graphs_life_fails),
+		cmocka_unit_test(f40_all_allocations_fail_from_one_on_in_a_graphs_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ int64_t rig_value(const weir_message *message)
 
 /* --- graphs and runs --- */
 
-struct rig *rig_of(const char *text)
+struct rig *rig_described(const char *text, weir_description **out)
 {
 	struct rig *rig = calloc(1, sizeof *rig);
 	weir_description *description = NULL;
@@ -63,6 +63,15 @@ struct rig *rig_of(const char *text)
 	if (rig_resources && weir_description_put(description, "/resources", rig_resources))
 		fail_msg("/resources: %s", weir_last_error());
 	rig_parse(rig, description, text);
+	*out = description;
+	return rig;
+}
+
+struct rig *rig_of(const char *text)
+{
+	weir_description *description = NULL;
+	struct rig *rig = rig_described(text, &description);
+
 	if (weir_graph_create(rig->registry, description, &rig->graph))
 		fail_msg("%s: %s", text, weir_last_error());
 	weir_description_destroy(description);
