@@ -25,7 +25,7 @@ static bool hook_fails(int how)
 	return before == 0 || (before < 0 && how == HOOK_ALL);
 }
 
-static bool allocation_must_fail(void)
+bool wr_memory_fails(void)
 {
 	int how = wr_read(&hook);
 
@@ -55,7 +55,7 @@ static void *check_allocated(void *memory)
 
 void *wr_alloc(size_t count, size_t size)
 {
-	if (allocation_must_fail() || (size && count > PTRDIFF_MAX / size))
+	if (wr_memory_fails() || (size && count > PTRDIFF_MAX / size))
 		return check_allocated(NULL);
 	return check_allocated(count && size ? calloc(count, size) : calloc(1, 1));
 }
@@ -84,8 +84,7 @@ void *wr_alloc_aligned(size_t alignment, size_t bytes)
 
 	if (alignment < sizeof(void *))
 		alignment = sizeof(void *);
-	if (allocation_must_fail() || bytes > PTRDIFF_MAX ||
-	    posix_memalign(&memory, alignment, bytes ? bytes : 1))
+	if (wr_memory_fails() || bytes > PTRDIFF_MAX || posix_memalign(&memory, alignment, bytes ? bytes : 1))
 		return check_allocated(NULL);
 	memory_clear(memory, bytes);
 	return memory;
@@ -146,7 +145,7 @@ weir_status wr_grow(void *array, size_t *room, size_t need, size_t size)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memcpy(&memory, array, sizeof(memory));
 	next = grown_room(*room, need, size);
-	memory = allocation_must_fail() ? NULL : realloc(memory, next * size);
+	memory = wr_memory_fails() ? NULL : realloc(memory, next * size);
 	if (!memory)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memset(memory + *room * size, 0, (next - *room) * size);

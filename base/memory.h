@@ -5,6 +5,7 @@
 #ifndef WR_BASE_MEMORY_H
 #define WR_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ weir_status wr_grow(void *array, size_t *room, size_t need, size_t size);
  * `all` every later one. A negative n switches it off. Process-wide.
  */
 void wr_memory_fail_at(int64_t n, bool all);
+/* Counts as one allocation, for what the C library or the kernel allocates. Returns true if it must fail. */
+bool wr_memory_fails(void);
 int64_t wr_memory_count(void); /* allocations since the process started: the bound of the sweep */
 
 #endif

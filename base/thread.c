@@ -280,7 +280,7 @@ int wr_mutex_held(void)
 
 weir_status wr_mutex_init(struct wr_mutex *mutex)
 {
-	int error = pthread_mutex_init(&mutex->handle, NULL);
+	int error = wr_memory_fails() ? ENOMEM : pthread_mutex_init(&mutex->handle, NULL);
 
 	mutex->owner = NULL;
 	return error ? wr_fail(WEIR_E_NOMEM, "mutex cannot be made: %s", strerror(error)) : WEIR_OK;
@@ -356,7 +356,7 @@ void wr_global_unlock(void)
 weir_status wr_cond_init(struct wr_cond *cond)
 {
 	pthread_condattr_t attributes;
-	int error = pthread_condattr_init(&attributes);
+	int error = wr_memory_fails() ? ENOMEM : pthread_condattr_init(&attributes);
 
 	cond->sim = NULL;
 	if (!error) {

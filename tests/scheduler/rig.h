@@ -69,7 +69,7 @@ struct rig {
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
 struct rig *rig_described(const char *text, weir_description **out); /* without its graph */
-void rig_on(struct rig *rig, const char *entity, rig_fn *compute); /* the function of a `call` */
+void rig_on(struct rig *rig, const char *entity, rig_fn *compute);   /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
 void rig_make(struct rig *rig);        /* the scheduler */
 void rig_here(struct rig *rig);        /* before this thread starts a run without rig_start */
