@@ -18,22 +18,18 @@ struct outside_copies {
 	size_t count;
 	unsigned flags;
 	weir_fence *out;
-	weir_status status;
 };
 
-static void copies_in_world(void *arg)
+static weir_status copies_in_world(void *arg)
 {
-	struct outside_copies *call = arg;
+	const struct outside_copies *call = arg;
 
-	call->status = weir_stream_copies(call->stream, call->copies, call->count, call->flags, call->out);
+	return weir_stream_copies(call->stream, call->copies, call->count, call->flags, call->out);
 }
 
-/* A broken world does not run the call, and has set the error text. */
 static weir_status copies_from_outside(struct outside_copies call)
 {
-	call.status = WEIR_E_DEADLOCK;
-	wr_device_enter(call.stream->system, copies_in_world, &call);
-	return call.status;
+	return wr_device_enter_call(call.stream->system, copies_in_world, &call);
 }
 
 /* --- one copy --- */
@@ -48,7 +44,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 	if (wr_device_outside(system)) {
 		weir_copy copy = {sizeof copy, to, from, 1, bytes, 0, 0};
 
-		return copies_from_outside((struct outside_copies){stream, &copy, 1, 0, NULL, WEIR_OK});
+		return copies_from_outside((struct outside_copies){stream, &copy, 1, 0, NULL});
 	}
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
@@ -183,8 +179,7 @@ weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, siz
 		return wr_stream_fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
-		return copies_from_outside(
-			(struct outside_copies){stream, copies, count, flags, out, WEIR_OK});
+		return copies_from_outside((struct outside_copies){stream, copies, count, flags, out});
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = check_copies(system, copies, count, flags);

@@ -323,6 +323,28 @@ void wr_device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg)
 		fn(arg);
 }
 
+struct entering {
+	weir_status (*fn)(void *arg);
+	void *arg;
+	weir_status status;
+};
+
+static void call_in_world(void *arg)
+{
+	struct entering *entering = arg;
+
+	entering->status = entering->fn(entering->arg);
+}
+
+weir_status wr_device_enter_call(struct wr_system *system, weir_status (*fn)(void *arg), void *arg)
+{
+	/* A broken world does not run the call, and has set the error text. */
+	struct entering entering = {fn, arg, WEIR_E_DEADLOCK};
+
+	wr_device_enter(system, call_in_world, &entering);
+	return entering.status;
+}
+
 void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until)
 {
 	struct sleep sleep = {done, arg, until};

@@ -75,6 +75,8 @@ weir_status wr_device_write_flag(struct wr_system *system, int device, void *str
 bool wr_device_outside(const struct wr_system *system);
 /* Runs fn where it may block: on a fiber of the simulated world, else on the calling thread. */
 void wr_device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg);
+/* The same; returns what fn returns. Fails: WEIR_E_DEADLOCK: the world is broken and did not run fn. */
+weir_status wr_device_enter_call(struct wr_system *system, weir_status (*fn)(void *arg), void *arg);
 /*
  * Sleeps until done(arg), which is called from time to time, returns
  * true, or until `until`. Thread: any that may block, so no worker.

@@ -165,24 +165,13 @@ struct outside_call {
 	const void *arguments;
 	size_t bytes;
 	weir_fence fence, *out;
-	weir_status status;
 };
 
-/* A broken world does not run the call, and has set the error text. */
-static weir_status call_in_world(struct outside_call *call, void (*fn)(void *arg))
+static weir_status launch_in_world(void *arg)
 {
-	struct wr_system *system = call->stream->system;
+	const struct outside_call *call = arg;
 
-	call->status = WEIR_E_DEADLOCK;
-	wr_device_enter(system, fn, call);
-	return call->status;
-}
-
-static void launch_in_world(void *arg)
-{
-	struct outside_call *call = arg;
-
-	call->status = weir_stream_launch(call->stream, call->kernel, call->arguments, call->bytes);
+	return weir_stream_launch(call->stream, call->kernel, call->arguments, call->bytes);
 }
 
 static weir_status launch_from_outside(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
@@ -191,35 +180,35 @@ static weir_status launch_from_outside(weir_stream *stream, const weir_kernel *k
 	struct outside_call call = {
 		.stream = stream, .kernel = kernel, .arguments = arguments, .bytes = bytes};
 
-	return call_in_world(&call, launch_in_world);
+	return wr_device_enter_call(stream->system, launch_in_world, &call);
 }
 
-static void record_in_world(void *arg)
+static weir_status record_in_world(void *arg)
 {
-	struct outside_call *call = arg;
+	const struct outside_call *call = arg;
 
-	call->status = weir_stream_record(call->stream, call->out);
+	return weir_stream_record(call->stream, call->out);
 }
 
 static weir_status record_from_outside(weir_stream *stream, weir_fence *out)
 {
 	struct outside_call call = {.stream = stream, .out = out};
 
-	return call_in_world(&call, record_in_world);
+	return wr_device_enter_call(stream->system, record_in_world, &call);
 }
 
-static void wait_in_world(void *arg)
+static weir_status wait_in_world(void *arg)
 {
-	struct outside_call *call = arg;
+	const struct outside_call *call = arg;
 
-	call->status = weir_stream_wait(call->stream, call->fence);
+	return weir_stream_wait(call->stream, call->fence);
 }
 
 static weir_status wait_from_outside(weir_stream *stream, weir_fence fence)
 {
 	struct outside_call call = {.stream = stream, .fence = fence};
 
-	return call_in_world(&call, wait_in_world);
+	return wr_device_enter_call(stream->system, wait_in_world, &call);
 }
 
 /* --- work --- */
