@@ -5,7 +5,7 @@
  * Rules for every entry: the backend sets the text of a failure. WEIR_E_DEVICE means that the device is lost
  * for good (sticky); any other failure concerns that call alone; WEIR_E_BUSY sets no text. No lock of this
  * room is held during a call. After WEIR_E_DEVICE only ..._destroy, release, close, stopped and enter are
- * called, and record and query while it has not stopped.
+ * called, capture_end, and record and query while it has not stopped.
  */
 #ifndef WR_STREAMS_BACKEND_H
 #define WR_STREAMS_BACKEND_H
@@ -59,6 +59,28 @@ struct wr_backend {
 	 */
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
 	bool (*capturing)(void *self, int device, void *stream); /* NULL: never */
+
+	/*
+	 * Captures: between capture_begin and capture_end, what launch and copy enqueue on `stream` is not
+	 * run but becomes a graph, and so does what they enqueue on a stream that capture_order put behind
+	 * one of the capture. These streams are idle and used by nothing else. One thread makes all calls of
+	 * a capture, one capture at a time. NULL, all seven: the device has no graphs.
+	 */
+	weir_status (*capture_begin)(void *self, int device, void *stream, void **capture);
+	/* later work of `after` follows what the capture has on `before` by now */
+	weir_status (*capture_order)(void *self, void *capture, void *before, void *after);
+	/*
+	 * Ends the capture, also on failure; the streams are then as before it. *graph: NULL if nothing was
+	 * enqueued. graph NULL: drops the work. Fails: WEIR_E_FAILED: a call was not allowed in a capture, or
+	 * a stream was not ordered before the end of the first one again.
+	 */
+	weir_status (*capture_end)(void *self, void *capture, void **graph);
+	size_t (*graph_items)(const void *graph);
+	weir_status (*graph_launch)(void *self, int device, void *stream, void *graph);
+	void (*graph_destroy)(void *self, void *graph); /* none of its launches runs */
+	/* Returns true and writes the first difference if the items or their arguments differ. */
+	bool (*graph_differs)(void *self, const void *graph, const void *other, char *what, size_t room);
+
 	/*
 	 * Writes a completion flag: `word` (in memory of alloc(WEIR_DEVICE_HOST)) is
 	 * set to value once all earlier work of the stream is complete.

@@ -50,7 +50,7 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
 	stream->operations++;
-	return wr_device_copy(system, stream->spec.device, wr_load(&stream->native), to, from, bytes);
+	return wr_device_copy(system, stream->spec.device, stream->queue, to, from, bytes);
 }
 
 /* --- the check of a list --- */
@@ -158,14 +158,14 @@ static weir_status check_copies(struct wr_system *system, const weir_copy *copie
 static weir_status enqueue_copy(weir_stream *stream, const weir_copy *copy)
 {
 	struct wr_system *system = stream->system;
-	void *native = wr_load(&stream->native);
+	void *queue = stream->queue;
 
 	if (!copy->row_bytes)
 		return WEIR_OK;
 	wr_store(&stream->dirty, true);
 	stream->operations++;
-	return copy->rows > 1 ? wr_device_copy_rows(system, stream->spec.device, native, copy)
-			      : wr_device_copy(system, stream->spec.device, native, copy->to, copy->from,
+	return copy->rows > 1 ? wr_device_copy_rows(system, stream->spec.device, queue, copy)
+			      : wr_device_copy(system, stream->spec.device, queue, copy->to, copy->from,
 					       copy->row_bytes);
 }
 

@@ -284,6 +284,49 @@ weir_status wr_device_write_flag(struct wr_system *system, int device, void *str
 			     system->backend->write_flag(system->native, device, stream, word, value));
 }
 
+/* --- captures and graphs --- */
+
+bool wr_device_captures(const struct wr_system *system)
+{
+	return system->backend->capture_begin != NULL;
+}
+
+weir_status wr_device_capture_begin(struct wr_system *system, int device, void *stream, void **capture)
+{
+	return device_result(system, system->backend->capture_begin(system->native, device, stream, capture));
+}
+
+weir_status wr_device_capture_order(struct wr_system *system, void *capture, void *before, void *after)
+{
+	return device_result(system, system->backend->capture_order(system->native, capture, before, after));
+}
+
+weir_status wr_device_capture_end(struct wr_system *system, void *capture, void **graph)
+{
+	return device_result(system, system->backend->capture_end(system->native, capture, graph));
+}
+
+size_t wr_device_graph_items(const struct wr_system *system, const void *graph)
+{
+	return system->backend->graph_items(graph);
+}
+
+weir_status wr_device_graph_launch(struct wr_system *system, int device, void *stream, void *graph)
+{
+	return device_result(system, system->backend->graph_launch(system->native, device, stream, graph));
+}
+
+void wr_device_graph_destroy(struct wr_system *system, void *graph)
+{
+	system->backend->graph_destroy(system->native, graph);
+}
+
+bool wr_device_graph_differs(struct wr_system *system, const void *graph, const void *other, char *what,
+			     size_t room)
+{
+	return system->backend->graph_differs(system->native, graph, other, what, room);
+}
+
 /* --- waiting --- */
 
 #define SHORTEST_SLEEP 1000 /* ns */

@@ -70,6 +70,18 @@ weir_status wr_device_can_write_flag(struct wr_system *system, int device);
 weir_status wr_device_write_flag(struct wr_system *system, int device, void *stream, _Atomic uint32_t *word,
 				 uint32_t value);
 
+/* --- captures and graphs --- */
+/* Returns true if the device has graphs; the others are called only then. */
+bool wr_device_captures(const struct wr_system *system);
+weir_status wr_device_capture_begin(struct wr_system *system, int device, void *stream, void **capture);
+weir_status wr_device_capture_order(struct wr_system *system, void *capture, void *before, void *after);
+weir_status wr_device_capture_end(struct wr_system *system, void *capture, void **graph);
+size_t wr_device_graph_items(const struct wr_system *system, const void *graph);
+weir_status wr_device_graph_launch(struct wr_system *system, int device, void *stream, void *graph);
+void wr_device_graph_destroy(struct wr_system *system, void *graph);
+bool wr_device_graph_differs(struct wr_system *system, const void *graph, const void *other, char *what,
+			     size_t room);
+
 /* --- waiting --- */
 /* Returns true if the system is in a simulated world and the caller is not. Always false on real devices. */
 bool wr_device_outside(const struct wr_system *system);

@@ -25,6 +25,7 @@ static weir_status native_create(weir_stream *stream, const struct wr_stream_kin
 						     wr_partition_native(kind->spec.partition), &native);
 
 	wr_store(&stream->native, native);
+	stream->queue = native;
 	return status;
 }
 

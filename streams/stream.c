@@ -126,6 +126,10 @@ void *weir_stream_native(const weir_stream *stream)
 {
 	if (!stream->system->backend->native_streams)
 		return NULL;
+	if (stream->capture) {
+		((weir_stream *)stream)->queue_given = true;
+		return stream->queue;
+	}
 	wr_store(&((weir_stream *)stream)->dirty, true);
 	native_expose(wr_load(&((weir_stream *)stream)->root));
 	return wr_load(&((weir_stream *)stream)->native);
@@ -133,7 +137,7 @@ void *weir_stream_native(const weir_stream *stream)
 
 void *wr_stream_handle(const weir_stream *stream)
 {
-	return stream->system->backend->native_streams ? wr_load(&((weir_stream *)stream)->native) : NULL;
+	return stream->system->backend->native_streams ? stream->queue : NULL;
 }
 
 int weir_stream_device(const weir_stream *stream)
@@ -241,11 +245,26 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
 	stream->operations++;
-	return wr_device_launch(system, stream->spec.device, wr_load(&stream->native), kernel, arguments,
-				bytes);
+	return wr_device_launch(system, stream->spec.device, stream->queue, kernel, arguments, bytes);
 }
 
 /* --- fences --- */
+
+/* The end of the capture fails with the first text. */
+static weir_status refuse_in_capture(weir_stream *stream, const char *why)
+{
+	if (!stream->refused)
+		stream->refused = why;
+	return wr_fail(WEIR_E_UNSUPPORTED, "%s", why);
+}
+
+/* Replayed, it would wait for the same fence again. */
+static weir_status refuse_wait(weir_stream *stream)
+{
+	return refuse_in_capture(stream,
+				 "a capture cannot wait for work from outside: wait before the replay, or "
+				 "use weir_context_synchronize_streams");
+}
 
 /*
  * Returns true if the stream needs no wait: same queue, already complete, or waited for before.
@@ -273,6 +292,8 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 		return wait_from_outside(stream, fence);
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
+	if (stream->capture)
+		return refuse_wait(stream);
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other || is_ordered(stream, fence, other))
 		return status;
@@ -288,6 +309,9 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 /* An event recorded in a capture never completes, and a wait for its fence would never end. */
 static weir_status refuse_capturing(weir_stream *stream)
 {
+	if (stream->capture)
+		return refuse_in_capture(stream, "a capture has no fences: record after the replay, or use "
+						 "weir_context_synchronize_streams");
 	if (!wr_stream_capturing(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_UNSUPPORTED,
@@ -394,6 +418,8 @@ weir_status weir_stream_wait_native(weir_stream *stream, void *event)
 	status = check_native(system, "events");
 	if (status)
 		return status;
+	if (stream->capture)
+		return refuse_wait(stream);
 	if (!event)
 		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
 	wr_store(&stream->dirty, true); /* the last value does not cover this wait */

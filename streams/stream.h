@@ -72,7 +72,12 @@ struct weir_stream {
 	/* by index of the other stream: the latest fence that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
 	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */
-	bool in_tick;        /* a tick uses it, whose worker holds a live reference. Owner only */
+	/* where the owner enqueues: `native`, or in a capture a private stream (capture.c). Owner only */
+	void *queue;
+	struct wr_capture *capture; /* that is under way, or NULL. Owner only */
+	bool queue_given;           /* in this capture, as a native handle. Owner only */
+	const char *refused;        /* in this capture: why its end fails; a literal, or NULL. Owner only */
+	bool in_tick;               /* a tick uses it, whose worker holds a live reference. Owner only */
 
 	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed; /* highest value seen complete; only grows */
@@ -138,7 +143,6 @@ weir_status wr_stream_fail_null(void); /* a call was given no stream */
 void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */
 void wr_stream_drop_ref(weir_stream *stream, struct wr_waker *waker);
-bool wr_stream_capturing(weir_stream *stream); /* it is in a stream capture of the user's (G3) */
 /* Returns true if nothing enqueued on it touches memory any more. Thread: the one that destroys the system.
  */
 bool wr_stream_may_free(weir_stream *stream);

@@ -231,6 +231,48 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t values);
 /* Queries the device; returns true if everything recorded on the stream is complete. */
 bool wr_stream_idle(weir_stream *stream);
 
+/* Returns true if the user captures the stream (G3). Thread: any. */
+bool wr_stream_capturing(weir_stream *stream);
+
+/* --- captures (T13): work of an owner becomes an executable. Thread: the owner of all these streams --- */
+struct wr_capture;    /* what an owner needs to capture, kept for the next time */
+struct wr_executable; /* captured work, which can be launched again and again */
+/* Returns true if the device has graphs. */
+bool wr_system_captures(const struct wr_system *system);
+weir_status wr_capture_create(struct wr_system *system, struct wr_capture **out);
+void wr_capture_destroy(struct wr_capture *capture); /* NULL is fine */
+/*
+ * From here to the end, what the owner enqueues on these streams is captured. streams[0] is the origin, the
+ * others are behind what it has by then; all work on them must be ordered before the origin's end again.
+ * Their fences, and waits for others, are refused meanwhile. Not on hot paths. Fails: WEIR_E_NOMEM,
+ * WEIR_E_DEVICE, WEIR_E_FAILED: the device could not begin.
+ */
+weir_status wr_capture_begin(struct wr_capture *capture, weir_stream *const *streams, size_t count);
+/* Orders two streams of the capture: weir_context_synchronize_streams. Fails: WEIR_E_UNSUPPORTED. */
+weir_status wr_capture_order(weir_stream *before, weir_stream *after);
+/* Fails with WEIR_E_UNSUPPORTED, with this text; the end of the capture fails with the first one. */
+weir_status wr_capture_refuse(struct wr_capture *capture, const char *format, ...) WEIR_PRINTF(2, 3);
+/* The same, for a cause that may be gone the next time. */
+weir_status wr_capture_postpone(struct wr_capture *capture, const char *why);
+bool wr_capture_postponed(const struct wr_capture *capture); /* that was called in the last capture */
+/*
+ * Ends the capture, always. *out is NULL if nothing was enqueued. Fails: WEIR_E_UNSUPPORTED: a call was
+ * refused, or a stream was not joined; WEIR_E_FAILED: the device refused something; WEIR_E_NOMEM;
+ * WEIR_E_DEVICE.
+ */
+weir_status wr_capture_end(struct wr_capture *capture, struct wr_executable **out);
+/* Enqueues its work on a stream, as one operation. Nothing waits. */
+weir_status wr_executable_launch(struct wr_executable *executable, weir_stream *stream);
+/* The fence is behind all launches so far. */
+void wr_executable_note_fence(struct wr_executable *executable, weir_fence fence);
+/* Destroys it and returns true if a fence is behind its launches, and complete. */
+bool wr_executable_try_destroy(struct wr_executable *executable);
+/* Destroys it now or, if launches may still run, with the system. */
+void wr_executable_drop(struct wr_executable *executable);
+/* Returns true and writes the first difference if the operations of the two or their arguments differ. */
+bool wr_executable_differs(const struct wr_executable *executable, const struct wr_executable *other,
+			   char *what, size_t room);
+
 /* --- fences --- */
 /*
  * OK: complete (remembered, so the next query costs a load). WEIR_E_BUSY: pending. Fails:

@@ -58,6 +58,7 @@ static void system_free(void *arg)
 
 	wr_signal_streams_finish(system);
 	wr_signals_finish(system);
+	wr_executables_finish(system);
 	wr_table_finish(system);
 	wr_stream_pools_finish(system);
 	wr_partitions_finish(system);

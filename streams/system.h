@@ -45,6 +45,8 @@ struct wr_system {
 	_Atomic bool short_timeout;
 	struct wr_system *abandoned; /* next in the list of systems whose memory a hung device may touch */
 
+	_Atomic(struct wr_executable *) executables; /* dropped; freed with the system (capture.c) */
+
 	struct wr_signals signals;
 	struct wr_flag_words flag_words;
 	struct wr_poller poller;
@@ -85,6 +87,9 @@ static inline void wr_watch_wake(struct wr_system *system)
 		waker->kick(waker);
 	wr_waker_leave(system);
 }
+
+/* --- capture.c --- */
+void wr_executables_finish(struct wr_system *system); /* no launch runs any more */
 
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);

@@ -132,8 +132,10 @@ static weir_stream *table_find_free_locked(struct wr_system *system, const struc
 
 static void stream_set_root_locked(weir_stream *stream, const struct wr_stream_kind *kind)
 {
-	if (kind->root || kind->wrapped)
+	if (kind->root || kind->wrapped) {
 		wr_store(&stream->native, kind->native);
+		stream->queue = kind->native;
+	}
 	if (!kind->root)
 		return;
 	wr_store(&stream->root, kind->root); /* the caller has counted it there */

@@ -1,102 +1,7 @@
-/*
- * CUDA as a backend: the runtime API, linked statically.
- *
- * Every call that could disturb another thread's stream capture is made in RELAXED capture mode; the mode is
- * restored after it. The current device is changed only if a call depends on it and there are several; it is
- * restored as well. Contexts are made on a thread of the library (device.c).
- *
- * Whether an error is sticky is found by a query: an event that was never recorded returns cudaSuccess on a
- * healthy device and the sticky error on a lost one. cudaGetLastError cannot tell; it is called only to clear
- * the thread's error. After a sticky error no CUDA call is made any more; what the driver holds is freed with
- * the process.
- */
+/* CUDA as a backend: the runtime API, linked statically. call.c has the rules for each call. */
 #include "streams/cuda/cuda.h"
 
-#include <assert.h>
-
 #include "base/status.h"
-
-/* --- around a call --- */
-
-struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device)
-{
-	static _Thread_local bool relaxed; /* a worker stays relaxed: it makes many calls in a tick */
-	struct wr_cuda_scope scope = {cudaStreamCaptureModeRelaxed, -1, !relaxed};
-	int current;
-
-	assert(!wr_mutex_held()); /* the driver may block, and a callback may need the lock (F15) */
-	if (scope.restore)
-		cudaThreadExchangeStreamCaptureMode(&scope.mode);
-	if (!relaxed && wr_thread_local()) {
-		relaxed = true;
-		scope.restore = false;
-	}
-	if (device < 0 || cuda->count == 1 || cudaGetDevice(&current) || current == device)
-		return scope;
-	scope.before = current;
-	cudaSetDevice(device);
-	return scope;
-}
-
-struct wr_cuda_scope wr_cuda_enter_driver(struct wr_cuda *cuda, int device)
-{
-	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
-
-	cudaSetDevice(device);
-	return scope;
-}
-
-void wr_cuda_leave(struct wr_cuda_scope scope)
-{
-	if (scope.before >= 0)
-		cudaSetDevice(scope.before);
-	if (scope.restore)
-		cudaThreadExchangeStreamCaptureMode(&scope.mode);
-}
-
-/* --- errors --- */
-
-static bool devices_healthy(struct wr_cuda *cuda)
-{
-	bool healthy = true;
-
-	for (int i = 0; i < cuda->count && healthy; i++)
-		if (wr_load(&cuda->devices[i].ready)) {
-			cudaError_t error = cudaEventQuery(cuda->devices[i].probe);
-
-			healthy = error == cudaSuccess || error == cudaErrorNotReady;
-		}
-	return healthy;
-}
-
-weir_status wr_cuda_fail(cudaError_t error, const char *what)
-{
-	weir_status status = error == cudaErrorMemoryAllocation ? WEIR_E_NOMEM : WEIR_E_FAILED;
-
-	return wr_fail(status, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
-/*
- * An error that is not sticky is cleared from the thread, or the next launcher on it would find it there and
- * report it as its own.
- */
-weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *what)
-{
-	if (error == cudaSuccess)
-		return WEIR_OK;
-	if (error == cudaErrorMemoryAllocation || devices_healthy(cuda)) {
-		cudaGetLastError();
-		return wr_cuda_fail(error, what);
-	}
-	wr_store(&cuda->lost, true);
-	return wr_fail(WEIR_E_DEVICE, "CUDA: %s (%s), found by: %s", cudaGetErrorString(error),
-		       cudaGetErrorName(error), what);
-}
-
-bool wr_cuda_lost(struct wr_cuda *cuda)
-{
-	return wr_load(&cuda->lost);
-}
 
 /* --- streams and events --- */
 
@@ -213,7 +118,7 @@ static weir_status cuda_launch(void *self, int device, void *stream, const weir_
 	if (!kernel->cuda)
 		return wr_fail(WEIR_E_UNSUPPORTED, "kernel '%s' has no form for CUDA: set weir_kernel.cuda",
 			       kernel->name);
-	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	struct wr_cuda_scope scope = wr_cuda_enter_launcher(self, device);
 	cudaGetLastError(); /* a launcher returns the thread's last error: clear older ones */
 	status = wr_cuda_check(self, (cudaError_t)kernel->cuda(stream, arguments), kernel->name);
 	wr_cuda_leave(scope);
@@ -347,6 +252,13 @@ const struct wr_backend wr_backend_cuda = {
 	.pageable = cuda_pageable,
 	.call = cuda_call,
 	.capturing = cuda_capturing,
+	.capture_begin = wr_cuda_capture_begin,
+	.capture_order = wr_cuda_capture_order,
+	.capture_end = wr_cuda_capture_end,
+	.graph_items = wr_cuda_graph_items,
+	.graph_launch = wr_cuda_graph_launch,
+	.graph_destroy = wr_cuda_graph_destroy,
+	.graph_differs = wr_cuda_graph_differs,
 	.write_flag = wr_cuda_write_flag,
 	.can_write_flag = wr_cuda_can_write_flag,
 	.spins = true,

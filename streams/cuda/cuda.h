@@ -1,6 +1,7 @@
 /*
- * Shared by the files of the CUDA backend: cuda.c (the table), device.c (contexts), green.c (green
- * contexts), driver.c (functions of the driver API). Only these include CUDA's headers.
+ * Shared by the files of the CUDA backend: cuda.c (the table), call.c (around each call), device.c
+ * (contexts), graph.c (captures), green.c (green contexts), driver.c (functions of the driver API). Only
+ * these include CUDA's headers.
  *
  * Driver functions are looked up through the runtime: nothing links to libcuda, and an older driver may lack
  * some of them. A CUresult has the number of the matching cudaError_t.
@@ -26,6 +27,11 @@ struct wr_cuda_driver {
 	PFN_cuGreenCtxCreate_v12040 green_create;
 	PFN_cuGreenCtxDestroy_v12040 green_destroy;
 	PFN_cuGreenCtxStreamCreate_v12050 green_stream;
+	PFN_cuGraphKernelNodeGetParams_v12000 kernel_node;
+	PFN_cuFuncGetParamInfo_v12040 function_parameter;
+	PFN_cuKernelGetParamInfo_v12040 kernel_parameter;
+	PFN_cuFuncGetName_v12030 function_name;
+	PFN_cuKernelGetName_v12030 kernel_name;
 };
 
 enum wr_cuda_writes_flags { WR_CUDA_FLAGS_UNKNOWN, WR_CUDA_WRITES_FLAGS, WR_CUDA_WRITES_NO_FLAGS };
@@ -52,7 +58,13 @@ struct wr_cuda_scope {
 	bool restore; /* restore the mode */
 };
 
-/* --- cuda.c --- */
+/* What a thread was before a capture. */
+struct wr_cuda_mode {
+	enum cudaStreamCaptureMode native;
+	int thread; /* enum thread_mode of call.c */
+};
+
+/* --- call.c --- */
 /* Brackets a CUDA call: sets capture mode and current device. device < 0: the call does not depend on it. */
 struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device);
 /*
@@ -60,7 +72,15 @@ struct wr_cuda_scope wr_cuda_enter(struct wr_cuda *cuda, int device);
  * a runtime call would set by itself.
  */
 struct wr_cuda_scope wr_cuda_enter_driver(struct wr_cuda *cuda, int device);
+/* Brackets the user's code: in a capture, what it must not call fails. */
+struct wr_cuda_scope wr_cuda_enter_launcher(struct wr_cuda *cuda, int device);
 void wr_cuda_leave(struct wr_cuda_scope scope);
+/*
+ * From begin to end the calling thread is in mode THREAD_LOCAL where no call of weir's is made: calls that a
+ * capture must not contain fail.
+ */
+struct wr_cuda_mode wr_cuda_begin_capture_mode(void);
+void wr_cuda_end_capture_mode(struct wr_cuda_mode before);
 /* Turns the result of a call into a status; asks the devices if it is sticky. Between enter and leave. */
 weir_status wr_cuda_check(struct wr_cuda *cuda, cudaError_t error, const char *what);
 /* Fails for an error that concerns one call alone. */
@@ -80,6 +100,15 @@ weir_status wr_cuda_ready(struct wr_cuda *cuda, int device);
 void wr_cuda_driver_find(struct wr_cuda_driver *driver);
 weir_status wr_cuda_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
 weir_status wr_cuda_can_write_flag(void *self, int device);
+
+/* --- graph.c: captures and graphs, see backend.h --- */
+weir_status wr_cuda_capture_begin(void *self, int device, void *stream, void **out);
+weir_status wr_cuda_capture_order(void *self, void *capture, void *before, void *after);
+weir_status wr_cuda_capture_end(void *self, void *capture, void **out);
+size_t wr_cuda_graph_items(const void *graph);
+weir_status wr_cuda_graph_launch(void *self, int device, void *stream, void *graph);
+void wr_cuda_graph_destroy(void *self, void *graph);
+bool wr_cuda_graph_differs(void *self, const void *graph, const void *other, char *what, size_t room);
 
 /* green.c: a partition is a CUgreenCtx. */
 weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,

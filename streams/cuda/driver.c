@@ -18,6 +18,11 @@ static const struct {
 	{"cuGreenCtxCreate", 12040, offsetof(struct wr_cuda_driver, green_create)},
 	{"cuGreenCtxDestroy", 12040, offsetof(struct wr_cuda_driver, green_destroy)},
 	{"cuGreenCtxStreamCreate", 12050, offsetof(struct wr_cuda_driver, green_stream)},
+	{"cuGraphKernelNodeGetParams", 12000, offsetof(struct wr_cuda_driver, kernel_node)},
+	{"cuFuncGetParamInfo", 12040, offsetof(struct wr_cuda_driver, function_parameter)},
+	{"cuKernelGetParamInfo", 12040, offsetof(struct wr_cuda_driver, kernel_parameter)},
+	{"cuFuncGetName", 12030, offsetof(struct wr_cuda_driver, function_name)},
+	{"cuKernelGetName", 12030, offsetof(struct wr_cuda_driver, kernel_name)},
 };
 
 void wr_cuda_driver_find(struct wr_cuda_driver *driver)

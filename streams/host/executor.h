@@ -8,7 +8,15 @@
 #include "base/thread.h"
 #include "streams/backend.h"
 
-enum wr_work { WR_WORK_KERNEL, WR_WORK_COPY, WR_WORK_CALL, WR_WORK_FLAG, WR_WORK_RECORD, WR_WORK_WAIT };
+enum wr_work {
+	WR_WORK_KERNEL,
+	WR_WORK_COPY,
+	WR_WORK_CALL,
+	WR_WORK_FLAG,
+	WR_WORK_RECORD,
+	WR_WORK_WAIT,
+	WR_WORK_GRAPH
+};
 enum wr_fate { WR_FATE_RUN, WR_FATE_FAULT, WR_FATE_LOSE, WR_FATE_TWICE };
 
 /*
@@ -63,6 +71,21 @@ weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uin
 weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event);
 weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event);
 weir_status wr_host_event_query(struct wr_host_event *event);
+
+/*
+ * graph.c: captures (backend.h). A capture is a list of items in the order in which they were enqueued, which
+ * is one of the orders that the streams allow; a launched graph is one operation of its stream.
+ */
+struct wr_host_capture;
+struct wr_host_graph;
+weir_status wr_host_capture_begin(struct wr_host_stream *stream, struct wr_host_capture **out);
+weir_status wr_host_capture_order(struct wr_host_capture *capture, struct wr_host_stream *after);
+weir_status wr_host_capture_end(struct wr_host_capture *capture, struct wr_host_graph **out);
+weir_status wr_host_graph_launch(struct wr_host_stream *stream, struct wr_host_graph *graph);
+/* Implement graph_items, graph_destroy and graph_differs; self does not matter. */
+size_t wr_host_graph_items(const void *graph);
+void wr_host_graph_destroy(void *self, void *graph);
+bool wr_host_graph_differs(void *self, const void *graph, const void *other, char *what, size_t room);
 
 /* Implement alloc and release; self and device do not matter. */
 weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out);

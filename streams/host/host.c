@@ -136,6 +136,33 @@ static weir_status host_write_flag(void *self, int device, void *stream, _Atomic
 	return wr_host_stream_write_flag(stream, word, value);
 }
 
+static weir_status host_capture_begin(void *self, int device, void *stream, void **out)
+{
+	(void)self;
+	(void)device;
+	return wr_host_capture_begin(stream, (struct wr_host_capture **)out);
+}
+
+static weir_status host_capture_order(void *self, void *capture, void *before, void *after)
+{
+	(void)self;
+	(void)before;
+	return wr_host_capture_order(capture, after);
+}
+
+static weir_status host_capture_end(void *self, void *capture, void **out)
+{
+	(void)self;
+	return wr_host_capture_end(capture, (struct wr_host_graph **)out);
+}
+
+static weir_status host_graph_launch(void *self, int device, void *stream, void *graph)
+{
+	(void)self;
+	(void)device;
+	return wr_host_graph_launch(stream, graph);
+}
+
 weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out)
 {
 	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
@@ -177,6 +204,13 @@ const struct wr_backend wr_backend_host = {
 	.copy = host_copy,
 	.copy_rows = host_copy_rows,
 	.call = host_call,
+	.capture_begin = host_capture_begin,
+	.capture_order = host_capture_order,
+	.capture_end = host_capture_end,
+	.graph_items = wr_host_graph_items,
+	.graph_launch = host_graph_launch,
+	.graph_destroy = wr_host_graph_destroy,
+	.graph_differs = wr_host_graph_differs,
 	.write_flag = host_write_flag,
 	.partitions_create = host_partitions_create,
 	.partition_destroy = host_partition_destroy,

@@ -57,6 +57,7 @@ static int64_t sim_delay(void *arg, enum wr_work work)
 	switch (work) {
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
+	case WR_WORK_GRAPH:
 		return random_time(machine, machine->knobs.work_min, machine->knobs.work_max);
 	case WR_WORK_CALL:
 		return random_time(machine, machine->knobs.call_min, machine->knobs.call_max);
@@ -278,6 +279,32 @@ static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic 
 	return with_enqueue_delay(self, wr_host_stream_write_flag(stream, word, value));
 }
 
+static weir_status sim_capture_begin(void *self, int number, void *stream, void **out)
+{
+	(void)self;
+	(void)number;
+	return wr_host_capture_begin(stream, (struct wr_host_capture **)out);
+}
+
+static weir_status sim_capture_order(void *self, void *capture, void *before, void *after)
+{
+	(void)self;
+	(void)before;
+	return wr_host_capture_order(capture, after);
+}
+
+static weir_status sim_capture_end(void *self, void *capture, void **out)
+{
+	(void)self;
+	return wr_host_capture_end(capture, (struct wr_host_graph **)out);
+}
+
+static weir_status sim_graph_launch(void *self, int number, void *stream, void *graph)
+{
+	(void)number;
+	return with_enqueue_delay(self, wr_host_graph_launch(stream, graph));
+}
+
 struct splitting {
 	struct machine *machine;
 	const struct wr_partitions_spec *spec;
@@ -341,6 +368,13 @@ const struct wr_backend wr_backend_sim = {
 	.copy = sim_copy,
 	.copy_rows = sim_copy_rows,
 	.call = sim_call,
+	.capture_begin = sim_capture_begin,
+	.capture_order = sim_capture_order,
+	.capture_end = sim_capture_end,
+	.graph_items = wr_host_graph_items,
+	.graph_launch = sim_graph_launch,
+	.graph_destroy = wr_host_graph_destroy,
+	.graph_differs = wr_host_graph_differs,
 	.write_flag = sim_write_flag,
 	.partitions_create = sim_partitions_create,
 	.partition_destroy = sim_partition_destroy,

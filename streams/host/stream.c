@@ -206,19 +206,28 @@ void wr_host_event_destroy(struct wr_host_event *event)
 
 /* --- enqueueing --- */
 
+static weir_status enqueue_failure(const struct wr_executor *executor, bool faulted, bool refused)
+{
+	if (faulted)
+		return wr_fail(WEIR_E_DEVICE, "%s", executor->fault);
+	return refused ? wr_fail(WEIR_E_FAILED, "the stream is being captured: kernels and copies alone go")
+		       : WEIR_E_NOMEM;
+}
+
 /* Returns a task to fill, with the lock held; on failure NULL, without it. */
-static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
+struct wr_task *wr_host_enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
 {
 	struct wr_executor *executor = stream->executor;
 	struct wr_task *task;
-	bool faulted;
+	bool faulted, refused;
 
 	wr_mutex_lock(&executor->lock);
 	faulted = executor->faulted;
-	task = faulted ? NULL : wr_task_locked(executor);
+	refused = stream->capture && work != WR_WORK_KERNEL && work != WR_WORK_COPY;
+	task = faulted || refused ? NULL : wr_task_locked(executor);
 	if (!task) {
 		wr_mutex_unlock(&executor->lock);
-		*status = faulted ? wr_fail(WEIR_E_DEVICE, "%s", executor->fault) : WEIR_E_NOMEM;
+		*status = enqueue_failure(executor, faulted, refused);
 		return NULL;
 	}
 	task->work = work;
@@ -226,12 +235,17 @@ static struct wr_task *enqueue_begin(struct wr_host_stream *stream, enum wr_work
 	return task;
 }
 
-static weir_status enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
+weir_status wr_host_enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
 {
 	struct wr_executor *executor = stream->executor;
 	bool was_busy = stream->busy;
 	struct wr_host_worker *worker;
 
+	if (stream->capture) {
+		wr_host_capture_append_locked(stream->capture, task);
+		wr_mutex_unlock(&executor->lock);
+		return WEIR_OK;
+	}
 	stream_append_locked(stream, task);
 	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->pool);
 	wr_mutex_unlock(&executor->lock);
@@ -249,25 +263,26 @@ weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kern
 	if (!kernel->host)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
-	task = enqueue_begin(stream, WR_WORK_KERNEL, &status);
+	task = wr_host_enqueue_begin(stream, WR_WORK_KERNEL, &status);
 	if (!task)
 		return status;
 	task->kernel.host = kernel->host;
 	task->kernel.name = kernel->name;
+	task->kernel.bytes = bytes;
 	if (bytes)
 		memcpy(task->kernel.arguments, arguments, bytes);
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_stream_copy_rows(struct wr_host_stream *stream, const weir_copy *copy)
 {
 	weir_status status;
-	struct wr_task *task = enqueue_begin(stream, WR_WORK_COPY, &status);
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_COPY, &status);
 
 	if (!task)
 		return status;
 	task->copy = *copy;
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
@@ -280,49 +295,49 @@ weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const v
 weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg)
 {
 	weir_status status;
-	struct wr_task *task = enqueue_begin(stream, WR_WORK_CALL, &status);
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
 
 	if (!task)
 		return status;
 	task->call.fn = fn;
 	task->call.arg = arg;
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	weir_status status;
-	struct wr_task *task = enqueue_begin(stream, WR_WORK_FLAG, &status);
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_FLAG, &status);
 
 	if (!task)
 		return status;
 	task->flag.word = word;
 	task->flag.value = value;
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event)
 {
 	weir_status status;
-	struct wr_task *task = enqueue_begin(stream, WR_WORK_RECORD, &status);
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_RECORD, &status);
 
 	if (!task)
 		return status;
 	task->sync.event = event;
 	task->sync.count = ++event->recorded;
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event)
 {
 	weir_status status;
-	struct wr_task *task = enqueue_begin(stream, WR_WORK_WAIT, &status);
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_WAIT, &status);
 
 	if (!task)
 		return status;
 	task->sync.event = event;
 	task->sync.count = event->recorded;
-	return enqueue_end(stream, task);
+	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_event_query(struct wr_host_event *event)

@@ -87,10 +87,14 @@ static void copy_execute(const weir_copy *copy)
 		       (const char *)copy->from + i * copy->from_stride, copy->row_bytes);
 }
 
-static int task_execute(struct wr_task *task)
+/* *name: of the kernel that failed. */
+static int task_execute(struct wr_task *task, const char **name)
 {
+	int code = 0;
+
 	switch (task->work) {
 	case WR_WORK_KERNEL:
+		*name = task->kernel.name;
 		return task->kernel.host(task->kernel.arguments);
 	case WR_WORK_COPY:
 		copy_execute(&task->copy);
@@ -101,18 +105,23 @@ static int task_execute(struct wr_task *task)
 	case WR_WORK_FLAG:
 		wr_store(task->flag.word, task->flag.value);
 		break;
+	case WR_WORK_GRAPH:
+		for (struct wr_task *item = task->graph->items; item && !code; item = item->next)
+			code = task_execute(item, name);
+		break;
 	case WR_WORK_RECORD:
 	case WR_WORK_WAIT:
 		break;
 	}
-	return 0;
+	return code;
 }
 
 /* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
 static bool needs_another_locked(const struct wr_host_pool *pool, const struct wr_task *task)
 {
-	return pool->executor->rules && task->work == WR_WORK_KERNEL && !pool->idle &&
-	       pool->started < pool->room;
+	bool sleeps = task->work == WR_WORK_KERNEL || task->work == WR_WORK_GRAPH;
+
+	return pool->executor->rules && sleeps && !pool->idle && pool->started < pool->room;
 }
 
 static void worker_main(void *arg);
@@ -128,18 +137,19 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 	struct wr_host_pool *pool = stream->pool;
 	struct wr_executor *executor = stream->executor;
 	unsigned another = needs_another_locked(pool, task) ? pool->started++ : 0;
+	const char *name = "copy";
 	int code;
 
 	pool->calling |= task->work == WR_WORK_CALL;
 	wr_mutex_unlock(&executor->lock);
 	if (another) /* the pool works without it, so a failure is ignored */
 		(void)wr_host_worker_start(pool, another);
-	code = task_execute(task);
+	code = task_execute(task, &name);
 	wr_mutex_lock(&executor->lock);
 	if (task->work == WR_WORK_CALL)
 		pool->calling = false;
 	if (code)
-		fault_locked(executor, task->kernel.name, code);
+		fault_locked(executor, name, code);
 }
 
 /* Enqueues the same callback a second time, behind all that is enqueued by now (F06). */
@@ -156,6 +166,13 @@ static void task_repeat_locked(struct wr_host_stream *stream)
 	stream->last = again;
 }
 
+static const char *task_name(const struct wr_task *task)
+{
+	if (task->work == WR_WORK_GRAPH)
+		return task_name(task->graph->items);
+	return task->work == WR_WORK_KERNEL ? task->kernel.name : "copy";
+}
+
 static void task_run_by_fate(struct wr_host_stream *stream)
 {
 	struct wr_executor *executor = stream->executor;
@@ -165,7 +182,7 @@ static void task_run_by_fate(struct wr_host_stream *stream)
 	if (executor->faulted && task->work != WR_WORK_CALL)
 		return;
 	if (fate == WR_FATE_FAULT)
-		fault_locked(executor, task->work == WR_WORK_KERNEL ? task->kernel.name : "copy", 1);
+		fault_locked(executor, task_name(task), 1);
 	else if (fate != WR_FATE_LOSE)
 		task_run_unlocked(stream, task);
 	if (fate == WR_FATE_TWICE && !task->again)
@@ -190,6 +207,7 @@ static void stream_step(struct wr_host_stream *stream)
 	case WR_WORK_COPY:
 	case WR_WORK_CALL:
 	case WR_WORK_FLAG:
+	case WR_WORK_GRAPH:
 		task_run_by_fate(stream);
 		break;
 	}

@@ -22,6 +22,7 @@ struct wr_task {
 		struct {
 			int (*host)(const void *arguments);
 			const char *name;
+			size_t bytes;
 			alignas(16) unsigned char arguments[WEIR_ARGUMENTS_MAX];
 		} kernel;
 		weir_copy copy;
@@ -37,7 +38,20 @@ struct wr_task {
 			struct wr_host_event *event;
 			uint64_t count;
 		} sync; /* a record, a wait */
+		const struct wr_host_graph *graph;
 	};
+};
+
+/* A capture under way, and what it becomes. The items are linked by next. */
+struct wr_host_capture {
+	struct wr_host_stream *streams; /* in the capture; linked by next. Guarded by executor->lock */
+	struct wr_host_graph *graph;
+	struct wr_task **end; /* of graph->items */
+};
+
+struct wr_host_graph {
+	struct wr_task *items;
+	size_t count;
 };
 
 struct wr_host_event {
@@ -49,8 +63,9 @@ struct wr_host_event {
 struct wr_host_stream {
 	struct wr_executor *executor;
 	struct wr_host_pool *pool;
-	struct wr_task *first, *last; /* these and the rest: guarded by executor->lock */
-	struct wr_host_stream *next;  /* in the ready list, or in an event's parked list */
+	struct wr_task *first, *last;    /* these and the rest: guarded by executor->lock */
+	struct wr_host_stream *next;     /* in the ready list, an event's parked list, or a capture */
+	struct wr_host_capture *capture; /* its work becomes a graph; NULL: it is run */
 	int64_t due;
 	bool busy;    /* ready, parked or running: adding a task need not make it ready */
 	bool running; /* a worker has taken it, and still uses it after it has left the lock */
@@ -97,6 +112,13 @@ struct wr_executor {
 	struct wr_cond returned; /* a worker has finished a task */
 	char fault[160];
 };
+
+/* graph.c */
+void wr_host_capture_append_locked(struct wr_host_capture *capture, struct wr_task *task);
+
+/* stream.c: fills a task and appends it, see there */
+struct wr_task *wr_host_enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status);
+weir_status wr_host_enqueue_end(struct wr_host_stream *stream, struct wr_task *task);
 
 /* stream.c; all with the lock held */
 struct wr_task *wr_task_locked(struct wr_executor *executor);    /* a new one, or NULL */

@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 	count = add(tests, count, &contract_signals);
 	count = add(tests, count, &contract_memory);
 	count = add(tests, count, &contract_copies);
+	count = add(tests, count, &contract_captures);
 	count = add(tests, count, &contract_losses);
 	return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }

@@ -43,6 +43,28 @@ RIG_BODY(f60_a_fault_is_a_named_failure)
 	assert_string_equal(weir_last_error(), wr_system_failure(rig->system));
 }
 
+RIG_BODY(f60_t13_a_fault_in_a_replayed_kernel_names_its_stream)
+{
+	struct wr_capture *capture = NULL;
+	struct wr_executable *executable = NULL;
+	int64_t deadline = wr_now() + 20 * SECOND;
+	weir_fence fence;
+
+	assert_int_equal(wr_capture_create(rig->system, &capture), WEIR_OK);
+	assert_int_equal(wr_capture_begin(capture, &rig->b, 1), WEIR_OK);
+	assert_int_equal(weir_stream_launch(rig->b, &rig_broken, NULL, 0), WEIR_OK);
+	assert_int_equal(wr_capture_end(capture, &executable), WEIR_OK);
+	assert_int_equal(wr_executable_launch(executable, rig->b), WEIR_OK);
+	if (!weir_stream_record(rig->b, &fence))
+		while (wr_fence_query(rig->system, fence) == WEIR_E_BUSY && wr_now() < deadline)
+			wr_thread_sleep(100000);
+	assert_true(wr_system_failed(rig->system));
+	assert_non_null(strstr(wr_system_failure(rig->system), rig_is("cuda") ? "CUDA" : "broken"));
+	assert_string_equal(wr_system_accused(rig->system), "b");
+	wr_executable_drop(executable);
+	wr_capture_destroy(capture);
+}
+
 RIG_BODY(e3_two_suspects_are_named_and_none_accused)
 {
 	rig_store(rig, rig->a, 1, 10 * MS);
@@ -352,6 +374,7 @@ const struct contract_part contract_losses = {tests, sizeof tests / sizeof *test
 /* On cuda each test needs a process of its own: the device stays lost for the process. */
 static const struct CMUnitTest failures[] = {
 	cmocka_unit_test(f60_a_fault_is_a_named_failure),
+	cmocka_unit_test(f60_t13_a_fault_in_a_replayed_kernel_names_its_stream),
 	cmocka_unit_test(e3_two_suspects_are_named_and_none_accused),
 	cmocka_unit_test(e1_a_caller_whose_own_call_failed_queries_the_device),
 	cmocka_unit_test(f61_nothing_succeeds_after_a_fault),
