@@ -20,10 +20,9 @@
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 
+/* Of a WAIT. */
 static enum rank verdict_rank(const weir_verdict *verdict)
 {
-	if (verdict->answer == WR_READY)
-		return RANK_READY;
 	if (verdict->external)
 		return RANK_EXTERNAL;
 	if (verdict->fence_count > verdict->fences_from)
@@ -151,7 +150,7 @@ static inline bool input_holds_need(const weir_view *view, unsigned i)
 {
 	const struct wr_input *input = &view->entity->inputs[i];
 
-	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
+	if (input->count == 1 && !wr_queue_evicts(&input->connections[0]->queue))
 		return queue_holds(&input->connections[0]->queue, input->need);
 	return wr_view_count_or_least(view, i) >= input->need;
 }
@@ -420,9 +419,14 @@ static inline bool default_conditions_hold(const weir_entity *entity)
 	return true;
 }
 
+/* It answers READY or WAIT only. */
 __attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
 {
-	ask_phase(view, 0, 1, sum); /* never answers NEVER */
+	const struct wr_condition *condition = &view->entity->conditions[0];
+
+	wr_condition_ask(view, condition);
+	if (view->entity->verdict.answer == WR_WAIT)
+		add_to_sum(sum, &view->entity->verdict, condition->signal, condition->plan->name);
 }
 
 /* Returns false if one of them is NEVER. */

@@ -39,8 +39,7 @@ void wr_run_release_leftovers(weir_scheduler *scheduler)
 		weir_inlet_close(inlet);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, true);
-	if (graph->system)
-		wr_system_drop_all_refs(graph->system);
+	wr_system_drop_all_refs(graph->system);
 }
 
 /* Another thread may be taking from it: one by one, so that no destructor runs under the lock (S11). */
@@ -160,7 +159,7 @@ static void add_undrained(struct report *report, weir_entity *entity)
 	report->last = entity->plan->name;
 	if (held)
 		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
-	else if (!wr_system_failed(entity->graph->system) && !wr_entity_streams_idle(entity))
+	else if (!wr_entity_streams_idle(entity))
 		wr_text_add(&report->text, " (its stream has work)");
 }
 
@@ -289,7 +288,7 @@ static bool has_device_work(weir_entity *entity)
 {
 	struct wr_system *system = entity->graph->system;
 
-	return system && !wr_system_failed(system) && !wr_entity_streams_idle(entity);
+	return !wr_system_failed(system) && !wr_entity_streams_idle(entity);
 }
 
 /* The stop function may enqueue work: it is fenced like that of a tick (T3, T4). */
@@ -431,10 +430,8 @@ void wr_run_end(weir_scheduler *scheduler)
 		wr_system_shorten_timeout(graph->system);
 	stop_operators(scheduler);
 	wr_graph_close_streams(graph);
-	if (graph->system) {
-		wr_system_run_deferred_frees(graph->system, true);
-		wr_system_set_running(graph->system, false);
-	}
+	wr_system_run_deferred_frees(graph->system, true);
+	wr_system_set_running(graph->system, false);
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);

@@ -53,7 +53,7 @@ bool wr_poller_wanted(weir_scheduler *scheduler)
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	return system && wr_flags_armed(system) && !wr_load(&scheduler->poller);
+	return wr_flags_armed(system) && !wr_load(&scheduler->poller);
 }
 
 void wr_wake_for_flags(weir_scheduler *scheduler)
@@ -395,7 +395,7 @@ bool wr_ready_any_work(weir_scheduler *scheduler)
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		if (worker_has_entries(&scheduler->workers[i]))
 			return true;
-	return scheduler->graph->system && wr_system_deferred_frees_ready(scheduler->graph->system);
+	return wr_system_deferred_frees_ready(scheduler->graph->system);
 }
 
 size_t wr_ready_clear(weir_scheduler *scheduler)

@@ -26,7 +26,7 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 {
 	if (hold && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
-	if (!hold && wait->holds_live)
+	if (!hold)
 		wr_run_drop_live(scheduler);
 	wait->holds_live = hold;
 }
@@ -143,7 +143,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
 	if (verdict->fence_count)
 		status = arm_signal(scheduler, entity);
-	else if (entity->wait.token || entity->wait.in_fifo)
+	else
 		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(scheduler, entity, verdict->at);
@@ -151,17 +151,18 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 		wr_run_fail(scheduler, entity, status);
 }
 
-void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
-{
-	if (entity->wait.token || entity->wait.in_fifo)
-		cancel_signal(scheduler, entity);
-	if (entity->wait.holds_live)
-		wait_set_live(scheduler, &entity->wait, false);
-}
-
+/* Whatever is armed holds the run open. */
 static inline bool wait_armed(const struct wr_wait *wait)
 {
-	return wait->holds_live || wait->token || wait->in_fifo;
+	return wait->holds_live;
+}
+
+void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (!wait_armed(&entity->wait))
+		return;
+	cancel_signal(scheduler, entity);
+	wait_set_live(scheduler, &entity->wait, false);
 }
 
 /* --- the review --- */

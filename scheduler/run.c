@@ -24,7 +24,7 @@ void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_stat
 {
 	struct wr_system *system = scheduler->graph->system;
 
-	if (system && !wr_system_check_device(system))
+	if (!wr_system_check_device(system))
 		status = blame_device(scheduler, &entity);
 	const char *text = weir_last_error();
 	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;

@@ -99,7 +99,7 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	weir_context *context = &entity->context;
 	weir_status status = WEIR_OK;
 
-	if (entity->gated && entity->graph->system && wr_system_wait_failed(entity->graph->system))
+	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
 	if (!entity->compute)

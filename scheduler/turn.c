@@ -34,8 +34,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
 	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
-	if (graph->system)
-		wr_system_drain(graph->system);
+	wr_system_drain(graph->system);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		weir_inlet_close(inlet);
 	for (size_t i = 0; i < graph->entity_count; i++)
@@ -77,7 +76,7 @@ static void extend_drain(weir_scheduler *scheduler, int64_t now)
 	bool left = false;
 
 	scheduler->drain_look_at = INT64_MAX;
-	if (!system || scheduler->options.drain_ns <= 0 || !scheduler->draining)
+	if (scheduler->options.drain_ns <= 0 || !scheduler->draining)
 		return;
 	if (wr_system_progressed(system, &left))
 		scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
@@ -170,14 +169,13 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t next, watch_at = INT64_MAX, close_at;
+	int64_t next, watch_at, close_at;
 
 	wr_timers_take(scheduler);
 	if (obey_stops(scheduler, now))
 		return now;
 	next = wr_timers_fire(scheduler, now);
-	if (scheduler->graph->system)
-		watch_at = watch_streams(scheduler, now);
+	watch_at = watch_streams(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
 	next = close_at < next ? close_at : next;
@@ -193,7 +191,7 @@ static bool streams_idle(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 
-	if (!graph->system || wr_system_failed(graph->system))
+	if (wr_system_failed(graph->system))
 		return true;
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!wr_entity_streams_idle(&graph->entities[i]))
@@ -207,8 +205,7 @@ static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
 		return INT64_MAX; /* the last one kicks */
 	for (unsigned i = 0; i < scheduler->worker_count; i++)
 		wr_thread_join(&scheduler->workers[i].thread);
-	if (scheduler->graph->system)
-		wr_system_collect(scheduler->graph->system);
+	wr_system_collect(scheduler->graph->system);
 	if (scheduler->cut_short)
 		wr_run_release_leftovers(scheduler);
 	if (wr_live_count(&scheduler->live))

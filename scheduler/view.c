@@ -273,7 +273,7 @@ size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, wei
 	weir_entity *entity = view->entity;
 	size_t count = 0;
 
-	if (!has_input(view, input) || !entity->graph->system)
+	if (!has_input(view, input))
 		return 0;
 	const struct wr_input *port = &entity->inputs[input];
 	for (size_t i = 0, front = count_front(port); i < front; i++) {

@@ -111,7 +111,7 @@ static bool worker_spin(struct wr_worker *worker)
 	struct wr_system *system = scheduler->graph->system;
 	bool found;
 
-	if (scheduler->options.worker_spin_ns <= 0 || !system || !wr_system_outstanding(system) ||
+	if (scheduler->options.worker_spin_ns <= 0 || !wr_system_outstanding(system) ||
 	    wr_exchange(&scheduler->standby, true))
 		return false;
 	worker->wakes_skipped = true;
@@ -212,7 +212,7 @@ static void run_deferred_frees(struct wr_worker *worker)
 {
 	struct wr_system *system = worker->scheduler->graph->system;
 
-	if (!system || !wr_system_deferred_frees_ready(system))
+	if (!wr_system_deferred_frees_ready(system))
 		return;
 	wr_wake_for_flags(worker->scheduler); /* destructors may take long */
 	wr_wake_if_more(worker);
