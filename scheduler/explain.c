@@ -41,6 +41,13 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
 }
 
+static const char *verdict_reason(const weir_verdict *verdict)
+{
+	if (verdict->why)
+		return verdict->why;
+	return verdict->at != INT64_MAX ? "waits for its time" : "not ready";
+}
+
 /* Adds verdict and detail to what is unmet, and reports it. */
 static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
 {
@@ -64,7 +71,7 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
 	else
-		wr_shown_cut(detail, sizeof detail, verdict->why ? verdict->why : "waits for its time");
+		wr_shown_cut(detail, sizeof detail, verdict_reason(verdict));
 	fn(unmet, arg);
 }
 

@@ -163,7 +163,7 @@ static void flight_write_flags(weir_entity *entity)
 {
 	size_t most, half;
 
-	if (!entity->in_flight || entity->in_flight->signal != WR_SIGNAL_FLAG)
+	if (entity->in_flight->signal != WR_SIGNAL_FLAG)
 		return;
 	most = wr_flight_limit(&entity->flight);
 	half = most > 1 ? most / 2 : 1;
@@ -209,7 +209,6 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 	flight_update_operations(entity);
 	flight_write_flags(entity);
 	update_most_in_flight(entity);
-	entity->flight_full =
-		entity->in_flight && flight->ticks - flight->completed >= wr_flight_limit(flight);
+	entity->flight_full = flight->ticks - flight->completed >= wr_flight_limit(flight);
 	return WEIR_OK;
 }

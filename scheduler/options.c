@@ -144,7 +144,7 @@ int weir_context_open(weir_context *context, const char *path, int flags, unsign
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
 
-	if (!scheduler || !scheduler->root_path)
+	if (!scheduler->root_path)
 		return open(path, flags | O_CLOEXEC, mode);
 	return wr_file_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC,
 				    mode);

@@ -108,7 +108,7 @@ static bool has_finished(weir_outlet *outlet)
 /* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */
 static bool update_readable_locked(weir_outlet *outlet)
 {
-	bool over = outlet->ended && outlet->had_run && !outlet->holding;
+	bool over = outlet->ended && !outlet->holding;
 	bool show = over || has_finished(outlet), before = outlet->readable;
 
 	outlet->readable = show;
@@ -169,7 +169,6 @@ void wr_outlets_open(weir_graph *graph)
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next) {
 		wr_mutex_lock(&outlet->lock);
 		outlet->ended = outlet->holding = false;
-		outlet->had_run = true;
 		outlet->unfinished = 0;
 		update_readable_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
@@ -286,7 +285,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	}
 	wr_queue_close_front(queue, 1);
 	wr_queue_take(queue, out);
-	*drop = outlet->holding && !wr_queue_count(queue);
+	*drop = !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
 	update_readable_locked(outlet); /* `readable` was true before, so no outlet_notify() is due */

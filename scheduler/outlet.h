@@ -14,7 +14,6 @@ struct weir_outlet {
 	size_t unfinished;            /* number of newest messages that the finisher still waits for */
 	bool holding;                 /* holds messages, hence a live reference */
 	bool ended;                   /* no run is active, or the sender is DONE */
-	bool had_run;                 /* before the first run no end is reported */
 	bool readable;                /* a take would not block; fd and fn have reported this */
 	int fd;                       /* eventfd, readable while `readable` is true; -1: not requested yet */
 	void (*fn)(void *arg);        /* called when `readable` becomes true, without the lock; NULL: none */

@@ -54,8 +54,6 @@ static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 {
 	struct wr_slab *slab;
 
-	if (n > (SIZE_MAX - sizeof(*slab)) / sizeof(weir_message))
-		return wr_fail(WEIR_E_NOMEM, "out of memory: %zu messages", n);
 	if (wr_grow(&pool->free, &pool->room, pool->total + n, sizeof(*pool->free)))
 		return WEIR_E_NOMEM;
 	slab = wr_alloc_aligned(WR_LINE, sizeof(*slab) + n * sizeof(weir_message));

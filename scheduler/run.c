@@ -59,8 +59,7 @@ void weir_context_drain(weir_context *context)
 {
 	weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
 
-	if (scheduler)
-		weir_scheduler_stop(scheduler, true);
+	weir_scheduler_stop(scheduler, true);
 }
 
 bool weir_scheduler_running(const weir_scheduler *scheduler)

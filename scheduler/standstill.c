@@ -50,17 +50,13 @@ static void add_cause(struct wr_standstill *standstill, const struct wr_cause *c
 		standstill->status = WEIR_E_NOMEM;
 }
 
-static uint32_t index_of(const struct wr_standstill *standstill, const weir_entity *entity)
+static uint32_t index_of(const weir_entity *entity)
 {
-	const weir_graph *graph = standstill->graph;
-	bool listed = entity >= graph->entities && entity < graph->entities + graph->entity_count;
-
-	return listed && !(wr_load((_Atomic uint32_t *)&entity->state) & WR_DONE) ? entity->id : WR_NO_ENTITY;
+	return wr_load((_Atomic uint32_t *)&entity->state) & WR_DONE ? WR_NO_ENTITY : entity->id;
 }
 
 /* Blames the sender of the emptiest queue that may still be filled. */
-static void blame_sender(const struct wr_standstill *standstill, const struct wr_input *input, size_t wanted,
-			 struct wr_cause *cause)
+static void blame_sender(const struct wr_input *input, size_t wanted, struct wr_cause *cause)
 {
 	size_t held = 0;
 
@@ -74,7 +70,7 @@ static void blame_sender(const struct wr_standstill *standstill, const struct wr
 		cause->connection = connection;
 		cause->held = count;
 		cause->inlet = connection->inlet && wr_inlet_is_open(connection->inlet);
-		cause->blames = connection->sender ? index_of(standstill, connection->sender) : WR_NO_ENTITY;
+		cause->blames = connection->sender ? index_of(connection->sender) : WR_NO_ENTITY;
 	}
 	if (!input->any_size)
 		cause->held = held;
@@ -87,7 +83,7 @@ static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 	weir_outlet *outlet = connection->outlet;
 	bool readable;
 
-	if (!outlet || !outlet->finisher)
+	if (!outlet->finisher)
 		return WR_NO_ENTITY;
 	wr_mutex_lock(&outlet->lock);
 	readable = outlet->readable;
@@ -95,8 +91,7 @@ static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 	return readable ? WR_NO_ENTITY : outlet->finisher->entity.id;
 }
 
-static void blame_receiver(const struct wr_standstill *standstill, const struct wr_output *output,
-			   struct wr_cause *cause)
+static void blame_receiver(const struct wr_output *output, struct wr_cause *cause)
 {
 	size_t least = SIZE_MAX;
 
@@ -114,8 +109,8 @@ static void blame_receiver(const struct wr_standstill *standstill, const struct 
 		cause->connection = connection;
 		cause->wanted = connection->queue.capacity;
 		cause->held = cause->wanted > room ? cause->wanted - room : 0;
-		cause->blames = connection->receiver ? index_of(standstill, connection->receiver)
-						     : blamed_by_outlet(connection);
+		cause->blames =
+			connection->receiver ? index_of(connection->receiver) : blamed_by_outlet(connection);
 	}
 }
 
@@ -134,10 +129,10 @@ static size_t wanted_by(const struct wr_unmet *unmet)
 static void blame_by_port(struct collecting *collecting, const struct wr_unmet *unmet, struct wr_cause *cause)
 {
 	if (unmet->input)
-		blame_sender(collecting->standstill, unmet->input, wanted_by(unmet), cause);
+		blame_sender(unmet->input, wanted_by(unmet), cause);
 	if (!unmet->output)
 		return;
-	blame_receiver(collecting->standstill, unmet->output, cause);
+	blame_receiver(unmet->output, cause);
 	collecting->room = true;
 }
 
@@ -152,7 +147,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	int64_t left = collecting->entity->verdict.at;
 
 	snprintf(text, sizeof text, "%s", unmet->detail);
-	if (!strcmp(unmet->verdict, "WAIT_TIME") && left != INT64_MAX) {
+	if (!strcmp(unmet->verdict, "WAIT_TIME")) {
 		left -= wr_now();
 		snprintf(text, sizeof text, "%s, due in %.4g ms", unmet->detail,
 			 left > 0 ? (double)left / 1e6 : 0.0);
@@ -168,7 +163,7 @@ static void collect_room(struct collecting *collecting)
 {
 	weir_entity *entity = collecting->entity;
 
-	for (size_t i = 0; i < entity->output_count && !collecting->room; i++) {
+	for (size_t i = 0; i < entity->output_count; i++) {
 		char condition[80];
 		struct wr_cause cause = {.entity = entity->id,
 					 .blames = WR_NO_ENTITY,
@@ -176,7 +171,7 @@ static void collect_room(struct collecting *collecting)
 					 .condition = condition,
 					 .detail = "no room behind the output"};
 
-		blame_receiver(collecting->standstill, &entity->outputs[i], &cause);
+		blame_receiver(&entity->outputs[i], &cause);
 		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
 		if (cause.connection)
 			add_cause(collecting->standstill, &cause);
