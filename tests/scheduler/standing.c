@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "rig.h"
 
 static void never_ready(const void *state, const weir_view *view, weir_verdict *verdict)
@@ -161,6 +162,68 @@ static void xb16_a_worker_that_asks_for_all_causes_of_its_own_run_gets_none(void
 	rig_destroy(rig);
 }
 
+/* --- outlets, needs, several threads --- */
+
+static void xb07_an_early_outlet_that_nothing_takes_from_is_told(void **state)
+{
+	struct rig *rig = rig_of("source work=1us -> p:pass -> end");
+	weir_outlet *outlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out2", 1, WEIR_OUTLET_EARLY, &outlet), WEIR_OK);
+	rig_start(rig);
+	assert_stands_by(rig, "p.out2 -> outlet is full (1 of 1): nothing takes from the outlet; 2 others "
+			      "wait behind it");
+	end(rig);
+}
+
+static void xb06_the_number_that_a_condition_needs_is_told(void **state)
+{
+	struct rig *rig = rig_of("source enabled=false -> end min=2 take=3 capacity=4");
+
+	(void)state;
+	rig->options.deadlock_grace_ns = -1;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_says(rig_explain(rig), "end.in has 0 of 2 messages from source.out"); /* not of 3 */
+	end(rig);
+}
+
+static void ask_for_line(void *arg)
+{
+	struct rig *rig = arg;
+
+	for (int i = 0; i < 4; i++) {
+		char *text = NULL;
+
+		HOLDS(rig, !weir_scheduler_explain_line(rig->scheduler, &text));
+		HOLDS(rig, text && !strcmp(text,
+					   "stuck waits: boolean: disabled (WAIT); 1 other waits behind it"));
+		weir_text_free(text);
+	}
+}
+
+static void ask_at_once(void)
+{
+	struct rig *rig = rig_of("source -> stuck:end enabled=false");
+	struct wr_thread threads[3];
+
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "asker", ask_for_line, rig), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		wr_thread_join(&threads[i]);
+	assert_int_equal(wr_load(&rig->broken), 0);
+	rig_destroy(rig);
+}
+
+static void c05_several_threads_may_ask_between_two_runs(void **state)
+{
+	(void)state;
+	rig_in_worlds(50, ask_at_once);
+	rig_on_host(ask_at_once);
+}
+
 int main(void)
 {
 	static const weir_condition *const conditions[] = {&looks, NULL};
@@ -171,6 +234,9 @@ int main(void)
 		cmocka_unit_test(c08_a_content_condition_keeps_its_entity_waiting_once_the_gate_has_opened),
 		cmocka_unit_test(xb06_a_circle_after_the_last_cause_told_is_counted),
 		cmocka_unit_test(xb16_a_worker_that_asks_for_all_causes_of_its_own_run_gets_none),
+		cmocka_unit_test(xb07_an_early_outlet_that_nothing_takes_from_is_told),
+		cmocka_unit_test(xb06_the_number_that_a_condition_needs_is_told),
+		cmocka_unit_test(c05_several_threads_may_ask_between_two_runs),
 	};
 
 	rig_backend = "sim";

@@ -1,5 +1,6 @@
 /* A run that is stopped: drains, stop from everywhere and at any time (S7, F17). */
 
+#include "base/memory.h"
 #include "base/thread.h"
 #include "rig.h"
 
@@ -264,6 +265,40 @@ static void s07_destroy_stops_a_run_that_is_on(void **state)
 	rig_destroy(rig);
 }
 
+/* --- drains of what waits for a time, and without memory --- */
+
+/* An entity that waits for a time only ends in a drain, but not before it has done what is queued. */
+static void s07_a_drain_works_off_what_waits_for_its_time(void **state)
+{
+	struct rig *rig = rig_of("source ticks=6 -> slow:pass period=10ms capacity=8 -> end");
+
+	(void)state;
+	drain_soon(rig, 5 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2 3 4 5");
+	assert_int_equal(rig->outcome.abandoned, 0);
+	rig_destroy(rig);
+}
+
+static void s07_f40_a_drain_that_took_too_long_says_so_without_memory_for_its_words(void **state)
+{
+	struct rig *rig = rig_of("source ticks=2 -> end asynchronous= capacity=2");
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig->options.drain_ns = 10 * MS;
+	rig_make(rig);
+	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	drain_soon(rig, 10 * MS);
+	wr_memory_fail_at(0, true);
+	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+	wr_memory_fail_at(-1, false);
+	assert_null(rig->outcome.text);
+	assert_int_equal(rig->outcome.abandoned, 2);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +314,8 @@ int main(void)
 		cmocka_unit_test(f17_stop_while_the_run_begins),
 		cmocka_unit_test(f17_stop_from_an_operators_start_function),
 		cmocka_unit_test(s07_destroy_stops_a_run_that_is_on),
+		cmocka_unit_test(s07_a_drain_works_off_what_waits_for_its_time),
+		cmocka_unit_test(s07_f40_a_drain_that_took_too_long_says_so_without_memory_for_its_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

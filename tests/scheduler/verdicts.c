@@ -328,6 +328,35 @@ static void s07_c05_a_root_that_would_tick_says_that_the_run_drains(void **state
 	rig_destroy(rig);
 }
 
+/* --- C6 --- */
+
+static void c06_only_an_entity_with_a_boolean_condition_is_enabled_and_disabled(void **state)
+{
+	struct rig *rig = rig_of("source period=1ms condition=unexplained -> end; other:source enabled=true "
+				 "period=1ms -> e:end");
+	weir_entity *plain = weir_graph_entity(rig->graph, "source"),
+		    *other = weir_graph_entity(rig->graph, "other");
+	uint64_t ticks;
+
+	(void)state;
+	wr_store(&allowed, true);
+	rig_start(rig);
+	assert_int_equal(weir_entity_enable(plain, false), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(),
+			    "source has no 'boolean' condition: add one to enable or disable it");
+	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(weir_entity_enable(other, false), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	ticks = rig_ticks(rig, "other");
+	assert_in_range(ticks, 9, 12);
+	assert_int_equal(weir_entity_enable(other, true), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	assert_true(rig_ticks(rig, "other") > ticks);
+	weir_scheduler_stop(rig->scheduler, true);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -343,6 +372,7 @@ int main(void)
 		cmocka_unit_test(c05_a_time_without_a_reason_is_told_as_a_time),
 		cmocka_unit_test(s06_a_condition_that_holds_without_a_poke_is_a_deadlock_all_the_same),
 		cmocka_unit_test(s07_c05_a_root_that_would_tick_says_that_the_run_drains),
+		cmocka_unit_test(c06_only_an_entity_with_a_boolean_condition_is_enabled_and_disabled),
 	};
 
 	rig_conditions = conditions;
