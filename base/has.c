@@ -17,6 +17,7 @@ static const char *const functions[] = {
 	"weir_context_device_from_stream",
 	"weir_context_drain",
 	"weir_context_emit",
+	"weir_context_emit_at",
 	"weir_context_entity",
 	"weir_context_fail",
 	"weir_context_finish",

@@ -731,6 +731,18 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
  * reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/*
+ * As weir_context_emit, but the message carries `fence`, an earlier point of this tick than its end: gates
+ * and device waits of its receivers wait for the work before the fence alone, while its payload still
+ * outlives all work of the tick. The fence is one that weir_stream_record gave in this compute, on a stream
+ * of this entity; the message carries that stream and no other, also where streams were set for the output.
+ * Call it right after the record: the flag of a `flag` signal is written at the call. That nothing enqueued
+ * after the fence writes the payload is the operator's word. A message that is also emitted by
+ * weir_context_emit carries the end of the tick. Fails: as weir_context_emit; WEIR_E_INVALID: any other
+ * fence.
+ */
+WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
+					  weir_fence fence);
 /* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */

@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/graph.h"
+#include "scheduler/finisher.h"
+#include "scheduler/outlet.h"
 
 weir_graph *weir_context_graph(weir_context *context)
 {
@@ -189,6 +190,65 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
 	context->references++;
+	return WEIR_OK;
+}
+
+/* --- emitting at an earlier point of the tick (T12) --- */
+
+static weir_status refuse_point(const weir_context *context, unsigned output)
+{
+	const weir_entity *entity = context->entity;
+
+	return wr_fail(
+		WEIR_E_INVALID,
+		"%s.%s: emit_at needs a fence that this tick recorded on a stream of this entity: call "
+		"weir_stream_record in the same compute",
+		entity->plan->name, entity->outputs[output].plan->port->name);
+}
+
+/* Returns true if a receiver, or the finisher of an outlet, is woken by a completion flag. */
+static bool wakes_by_flag(const struct wr_output *output)
+{
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const struct wr_finisher *finisher = connection->outlet ? connection->outlet->finisher : NULL;
+		if (connection->flagged || (finisher && finisher->connection->flagged))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The device writes the flag behind all that is on the stream by now. So the fence gets its flag only if it
+ * is the last thing there; else a callback, which waits for the fence alone, tells earlier.
+ */
+static void note_point(const weir_entity *entity, unsigned output, weir_stream *stream, weir_fence fence)
+{
+	bool last = wr_stream_submitted(stream) == fence.value && !wr_stream_dirty(stream);
+
+	wr_stream_mark_early(stream, fence.value);
+	if (last && wakes_by_flag(&entity->outputs[output]))
+		(void)wr_flag_write(stream);
+}
+
+weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
+				 weir_fence fence)
+{
+	weir_entity *entity = context->entity;
+	weir_stream *stream = context->computing ? wr_entity_stream_recorded(entity, fence) : NULL;
+	weir_status status = WEIR_OK;
+
+	if (emit_allowed(context, output, message))
+		status = stream ? wr_entity_reserve_early(entity) : refuse_point(context, output);
+	if (status) {
+		weir_message_unref(message);
+		return status;
+	}
+	status = weir_context_emit(context, output, message);
+	if (status)
+		return status;
+	wr_entity_add_early(entity, output, fence);
+	note_point(entity, output, stream, fence);
 	return WEIR_OK;
 }
 

@@ -148,6 +148,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_flight_finish(&entity->flight);
 	wr_free(entity->streams.items);
 	wr_free(entity->streams.sets);
+	wr_free(entity->streams.early);
 }
 
 /* --- reset before a run --- */

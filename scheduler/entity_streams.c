@@ -5,8 +5,9 @@
  *
  * The end of a tick records one fence for each stream that the tick used and adds it to the use set of every
  * payload that the tick took, made or emitted (T4). Emitted messages carry the current stream, or the streams
- * set for their output; of the other streams they get the fences only (T7). If there is no memory for a
- * fence, the marks of the tick stay, and the next call does all of it again.
+ * set for their output; of the other streams they get the fences only (T7). A message that was emitted at an
+ * earlier point of the tick carries that point, and the fences of the end protect its payload alone (T12). If
+ * there is no memory for a fence, the marks of the tick stay, and the next call does all of it again.
  */
 #include "scheduler/entity_streams.h"
 
@@ -211,7 +212,7 @@ void wr_entity_close_streams(weir_entity *entity)
 		wr_stream_close(streams->items[i].stream);
 		wr_free(streams->items[i].name);
 	}
-	streams->count = streams->named_count = streams->set_count = 0;
+	streams->count = streams->named_count = streams->set_count = streams->early_count = 0;
 	streams->current = streams->default_stream = 0;
 	streams->last_end = (weir_fence){0, 0};
 	streams->for_run = streams->emits_carry = streams->inputs_waited = streams->current_ordered = false;
@@ -290,6 +291,14 @@ static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_
 	return set ? WR_CARRIED : default_part(streams, index);
 }
 
+static bool is_early(const struct wr_entity_streams *streams, size_t output, size_t place)
+{
+	for (size_t i = 0; i < streams->early_count; i++)
+		if (streams->early[i].output == output && streams->early[i].place == place)
+			return true;
+	return false;
+}
+
 static weir_status fence_emitted(weir_entity *entity, size_t index, weir_fence fence)
 {
 	weir_status status = WEIR_OK;
@@ -297,8 +306,10 @@ static weir_status fence_emitted(weir_entity *entity, size_t index, weir_fence f
 	for (size_t i = 0; !status && i < entity->output_count; i++) {
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			status =
-				wr_message_add_fence(message, fence, emitted_part(entity, i, index, message));
+			enum wr_part part = is_early(&entity->streams, i, k)
+						    ? WR_USED
+						    : emitted_part(entity, i, index, message);
+			status = wr_message_add_fence(message, fence, part);
 		}
 	}
 	return status;
@@ -340,6 +351,48 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 	return status ? status : fence_payloads(entity, index, item->last);
 }
 
+weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence)
+{
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		const struct wr_entity_stream *item = &entity->streams.items[i];
+		if (item->last.stream == fence.stream && item->last.value < fence.value &&
+		    fence.value <= wr_stream_submitted(item->stream))
+			return item->stream;
+	}
+	return NULL;
+}
+
+weir_status wr_entity_reserve_early(weir_entity *entity)
+{
+	struct wr_entity_streams *streams = &entity->streams;
+
+	return wr_grow(&streams->early, &streams->early_room, streams->early_count + 1,
+		       sizeof *streams->early);
+}
+
+void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence)
+{
+	struct wr_entity_streams *streams = &entity->streams;
+
+	streams->early[streams->early_count++] =
+		(struct wr_early_message){output, entity->outputs[output].emitted_count - 1, fence};
+}
+
+/* A message that others hold was only read, as in emitted_part. */
+static weir_status fence_early(weir_entity *entity)
+{
+	struct wr_entity_streams *streams = &entity->streams;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < streams->early_count; i++) {
+		const struct wr_early_message *early = &streams->early[i];
+		weir_message *message = entity->outputs[early->output].emitted[early->place];
+		status = wr_message_add_fence(message, early->fence,
+					      has_other_holders(entity, message) ? WR_USED : WR_CARRIED);
+	}
+	return status;
+}
+
 static void end_tick(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
@@ -355,7 +408,7 @@ static void end_tick(weir_entity *entity)
 	for (size_t i = 0; streams->inputs_waited && i < entity->input_count; i++)
 		entity->inputs[i].waited = false;
 	streams->inputs_waited = streams->current_ordered = false;
-	streams->set_count = 0;
+	streams->set_count = streams->early_count = 0;
 	entity->context.stream_used = false;
 }
 
@@ -364,6 +417,8 @@ weir_status wr_entity_fence_tick(weir_entity *entity)
 	weir_status status = WEIR_OK;
 	bool again = false;
 
+	if (entity->streams.early_count)
+		again = (status = fence_early(entity)) == WEIR_E_NOMEM;
 	for (size_t i = 0; i < entity->streams.count; i++) {
 		weir_status one = fence_stream(entity, i);
 		again |= one == WEIR_E_NOMEM;

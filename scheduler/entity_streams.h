@@ -27,6 +27,12 @@ struct wr_output_stream {
 	size_t output, index;
 };
 
+/* emitted[place] of this output carries the fence, an earlier point of the tick than its end (T12). */
+struct wr_early_message {
+	size_t output, place;
+	weir_fence fence;
+};
+
 struct wr_entity_streams {
 	struct wr_entity_stream *items;
 	size_t count, room;
@@ -38,9 +44,11 @@ struct wr_entity_streams {
 	bool emits_carry;      /* emitted messages carry the current stream (T7) */
 	bool current_ordered;  /* in this tick: the current stream waits for `last_end` */
 	bool inputs_waited;    /* in this tick: some wr_input.waited is set */
-	struct wr_output_stream *sets; /* of this tick: weir_context_set_stream */
-	weir_status failure;           /* of a call that returns no status; the end of the tick returns it */
+	struct wr_output_stream *sets;  /* of this tick: weir_context_set_stream */
+	struct wr_early_message *early; /* of this tick: weir_context_emit_at */
+	weir_status failure;            /* of a call that returns no status; the end of the tick returns it */
 	size_t set_count, set_room;
+	size_t early_count, early_room;
 };
 
 /* --- taking: *out is an index into items --- */
@@ -74,6 +82,12 @@ weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *o
  * it again.
  */
 weir_status wr_entity_fence_tick(weir_entity *entity);
+/* Returns the entity's stream on which the running tick recorded this fence, or NULL. */
+weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence);
+/* Makes room for one more entry in `early`. Fails: WEIR_E_NOMEM. */
+weir_status wr_entity_reserve_early(weir_entity *entity);
+/* Notes that the message emitted last on the output carries the fence. Call after wr_entity_reserve_early. */
+void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence);
 /* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 

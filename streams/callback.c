@@ -358,8 +358,8 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 /* --- on the stream itself --- */
 
 /*
- * *out: the stream on whose native stream all pending fences were recorded; NULL if there are several, or no
- * fence is pending.
+ * *out: the stream on whose native stream all pending fences were recorded; NULL if there are several, no
+ * fence is pending, or one was emitted at in the middle of a tick: the rest of that tick is behind it (T12).
  */
 static weir_status find_common_stream(struct wr_system *system, const weir_fence *fences, size_t n,
 				      weir_stream **out)
@@ -373,7 +373,8 @@ static weir_status find_common_stream(struct wr_system *system, const weir_fence
 		status = wr_fence_find(system, fences[i], &stream);
 		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
 			continue;
-		if (*out && !weir_stream_same(*out, stream)) {
+		if ((*out && !weir_stream_same(*out, stream)) ||
+		    wr_stream_is_early(stream, fences[i].value)) {
 			*out = NULL;
 			return WEIR_OK;
 		}

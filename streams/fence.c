@@ -62,7 +62,21 @@ struct wr_event *wr_stream_event(weir_stream *stream, uint64_t value)
 /* Needs a write for this very value: that of a later value may come long after this one is complete. */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t value)
 {
-	return wr_load(&stream->flag_value) >= value && wr_load(&wr_stream_event(stream, value)->has_flag);
+	return wr_load(&stream->flag_value) >= value &&
+	       wr_load(&wr_stream_event(stream, value)->marks) & WR_EVENT_FLAG;
+}
+
+bool wr_stream_is_early(weir_stream *stream, uint64_t value)
+{
+	return wr_load(&wr_stream_event(stream, value)->marks) & WR_EVENT_EARLY;
+}
+
+void wr_stream_mark_early(weir_stream *stream, uint64_t value)
+{
+	struct wr_event *event = wr_stream_event(stream, value);
+
+	if (wr_load(&event->value) == value) /* else it was reused, so the value is complete */
+		wr_store(&event->marks, wr_load(&event->marks) | WR_EVENT_EARLY);
 }
 
 /* --- lookup --- */

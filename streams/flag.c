@@ -149,7 +149,9 @@ weir_status wr_flag_write(weir_stream *stream)
 	status = wr_device_write_flag(system, stream->spec.device, wr_load(&stream->native),
 				      wr_load(&stream->word), (uint32_t)value);
 	if (!status) {
-		wr_store(&wr_stream_event(stream, value)->has_flag, true);
+		struct wr_event *event = wr_stream_event(stream, value);
+
+		wr_store(&event->marks, wr_load(&event->marks) | WR_EVENT_FLAG);
 		wr_store(&stream->flag_value, value);
 	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;

@@ -123,6 +123,7 @@ struct wr_armed_flag {
 	uint32_t fence; /* its index in the signal */
 	weir_stream *stream;
 	uint64_t value;
+	bool early; /* it is in the middle of a tick */
 	struct wr_signal *signal;
 	wr_token token;
 	struct wr_waiting wait;
@@ -217,6 +218,12 @@ static bool watched_fence_complete(const struct wr_armed_flag *flag)
 	return true;
 }
 
+/* Points in the middle of ticks come after other times than their ends (T12). */
+static struct wr_estimate *work_estimate(struct wr_armed_flag *flag)
+{
+	return flag->early ? &flag->stream->flag_seen.early_work : &flag->stream->flag_seen.work;
+}
+
 /*
  * Sets when completion is expected. The work of a value begins when the value before it on the stream has
  * ended.
@@ -224,17 +231,19 @@ static bool watched_fence_complete(const struct wr_armed_flag *flag)
 static void expect_completion(struct wr_armed_flag *flag)
 {
 	weir_stream *stream = flag->stream;
+	struct wr_estimate *work;
 	bool behind;
 
 	if (!stream)
 		return;
+	work = work_estimate(flag);
 	behind = stream->flag_seen.value < flag->value && stream->flag_seen.at > flag->made;
 	flag->wait.asked = flag->signal->armed_at;
 	flag->wait.since = behind ? stream->flag_seen.at : flag->made;
-	flag->wait.known = flag->made && stream->flag_seen.work.known;
-	flag->wait.early = wr_estimate_early(&stream->flag_seen.work);
-	flag->wait.mean = stream->flag_seen.work.mean;
-	flag->wait.late = wr_estimate_late(&stream->flag_seen.work);
+	flag->wait.known = flag->made && work->known;
+	flag->wait.early = wr_estimate_early(work);
+	flag->wait.mean = work->mean;
+	flag->wait.late = wr_estimate_late(work);
 }
 
 /* When the value was recorded, or 0 if its record was reused, for which it must have been seen complete. */
@@ -264,6 +273,7 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 		flag->value = fence.value;
 		flag->target = (uint32_t)fence.value;
 		flag->made = value_recorded_at(stream, fence.value);
+		flag->early = wr_stream_is_early(stream, fence.value);
 		flag->pending_at = pending_at;
 		expect_completion(flag);
 		return true;
@@ -286,7 +296,7 @@ static bool work_learn(struct wr_armed_flag *flag, int64_t now)
 	expect_completion(flag); /* the value before may have ended just now */
 	since = flag->wait.since;
 	if (flag->made && flag->pending_at >= since)
-		wr_estimate_learn_between(&stream->flag_seen.work, flag->pending_at - since, now - since);
+		wr_estimate_learn_between(work_estimate(flag), flag->pending_at - since, now - since);
 	stream->flag_seen.value = flag->value;
 	stream->flag_seen.at = flag->pending_at ? flag->pending_at + (now - flag->pending_at) / 2 : now;
 	return true;

@@ -342,7 +342,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	if (!event)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
 	wr_store(&event->value, value); /* before the event is reused: a query of the old value must see it */
-	wr_store(&event->has_flag, false);
+	wr_store(&event->marks, 0);
 	wr_store_relaxed(&event->recorded_at, wr_now());
 	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), event->native);
 	if (status)
@@ -376,7 +376,7 @@ static bool end_recorded(weir_stream *stream)
 	if (wr_device_record(stream->system, stream->spec.device, wr_load(&stream->native), event->native))
 		return false;
 	wr_store(&event->value, value);
-	wr_store(&event->has_flag, false);
+	wr_store(&event->marks, 0);
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	wr_store(&stream->submitted, value);

@@ -20,13 +20,19 @@
 #define WR_EVENTS        256 /* that a new stream has */
 #define WR_EVENTS_SHARED 16  /* that a new stream has if it shares another's queue */
 
+/*
+ * FLAG: a flag write for the value was enqueued. EARLY: messages were emitted at this value, in the middle of
+ * a tick (T12), so later work of the stream says nothing about how long it takes.
+ */
+enum wr_event_mark { WR_EVENT_FLAG = 1, WR_EVENT_EARLY = 2 };
+
 /* An event of the backend, with the value that it stands for now. */
 struct wr_event {
 	void *native;
 	/* the timeline value for which it was recorded; changed before it is recorded again */
 	_Atomic uint64_t value;
 	_Atomic int64_t recorded_at; /* when it was recorded; relaxed: readers check `value` afterwards */
-	_Atomic bool has_flag;       /* a flag write for this very value was enqueued */
+	_Atomic uint8_t marks;       /* enum wr_event_mark, of this very value */
 };
 
 /*
@@ -96,8 +102,8 @@ struct weir_stream {
 	_Atomic uint64_t flag_value;
 	struct { /* of the poller */
 		/* time from a value's record, or the end of the value before, to its end */
-		struct wr_estimate work;
-		uint64_t value; /* the last one whose flag was seen written, and when */
+		struct wr_estimate work, early_work; /* early: of values marked EARLY */
+		uint64_t value;                      /* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
 	struct {                /* of the loop (watch.c), once there is a word */
@@ -116,6 +122,9 @@ struct wr_event *wr_stream_event(weir_stream *stream, uint64_t value);
  * Returns true if a flag write was enqueued for the value; may be wrong only if it is complete. Thread: any.
  */
 bool wr_stream_has_flag(weir_stream *stream, uint64_t value);
+/* Returns true if messages were emitted at the value (T12); may be wrong only if it is complete. Thread: any.
+ */
+bool wr_stream_is_early(weir_stream *stream, uint64_t value);
 /* An event for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
 struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value);
 

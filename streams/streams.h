@@ -221,6 +221,8 @@ void wr_stream_close(weir_stream *stream);
 void wr_stream_begin_tick(weir_stream *stream);
 /* Returns true if work was enqueued, or the native handle given out, since the last record. */
 bool wr_stream_dirty(const weir_stream *stream);
+/* A message is emitted at this value, which the running tick recorded (T12). Thread: owner. */
+void wr_stream_mark_early(weir_stream *stream, uint64_t value);
 /* Number of operations that weir's own calls enqueued since the last call of this one. Thread: owner. */
 uint64_t wr_stream_take_operations(weir_stream *stream);
 /*
@@ -333,8 +335,9 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 			  wr_token *out);
 /*
  * `callback_inline`: enqueues the host callback on the producer's stream itself, behind all work that is on
- * it by now. WEIR_E_UNSUPPORTED (no text): the pending fences are on several streams, none is pending, or the
- * stream's native handle was given out; arm by callback then. Otherwise as wr_signal_arm.
+ * it by now. WEIR_E_UNSUPPORTED (no text): the pending fences are on several streams, none is pending, one is
+ * in the middle of a tick (T12), or the stream's native handle was given out; arm by callback then. Otherwise
+ * as wr_signal_arm.
  */
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			     wr_token *out);

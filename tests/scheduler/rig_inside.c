@@ -185,6 +185,11 @@ const void *rig_partition(const weir_stream *stream)
 	return stream->spec.partition;
 }
 
+bool rig_has_flag(weir_stream *stream, weir_fence fence)
+{
+	return wr_stream_has_flag(stream, fence.value);
+}
+
 void rig_give_native(weir_stream *stream)
 {
 	wr_store(&wr_load(&stream->root)->native_given, true);

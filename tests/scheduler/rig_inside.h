@@ -61,6 +61,7 @@ void rig_put_back(weir_stream *stream);
 uint32_t rig_stream_flags(const weir_stream *stream);
 int rig_stream_priority(const weir_stream *stream);
 const void *rig_partition(const weir_stream *stream);        /* NULL: none */
+bool rig_has_flag(weir_stream *stream, weir_fence fence);    /* the device writes a flag right after it */
 void rig_give_native(weir_stream *stream);                   /* as if its native handle were given out */
 bool rig_keeps_streams(struct rig *rig, const char *entity); /* until its work has ended and it is stopped */
 uint64_t rig_highest_index(weir_context *context); /* of the entity's streams in the system's table */

@@ -240,6 +240,26 @@ RIG_BODY(g04_the_length_of_a_streams_work_is_learned)
 	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
 }
 
+/* Messages were emitted at the middle of the tick: its end comes 4 ms later. */
+RIG_BODY(g04_t12_the_middle_of_ticks_is_learned_apart_from_their_ends)
+{
+	if (!rig_is("sim"))
+		return;
+	for (int i = 0; i < 20; i++) {
+		weir_fence middle;
+
+		rig_store(rig, rig->a, 1, 100 * US);
+		middle = rig_record_flag(rig->a);
+		wr_stream_mark_early(rig->a, middle.value);
+		rig_arm_flag(rig, 1, middle);
+		rig_store(rig, rig->a, 1, 4 * MS);
+		rig_arm_flag(rig, 2, rig_record_flag(rig->a));
+		rig_poll_until_idle(rig);
+	}
+	assert_in_range(rig->a->flag_seen.early_work.mean, 0, MS);
+	assert_in_range(rig->a->flag_seen.work.mean, 3 * MS, 5 * MS);
+}
+
 RIG_BODY(g04_work_begins_when_what_was_before_it_has_ended)
 {
 	if (!rig_is("sim"))
@@ -504,6 +524,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(f39_a_word_that_was_not_used_for_long_is_not_lost),
 		cmocka_unit_test(g04_the_margin_follows_how_late_sleeps_end),
 		cmocka_unit_test(g04_the_length_of_a_streams_work_is_learned),
+		cmocka_unit_test(g04_t12_the_middle_of_ticks_is_learned_apart_from_their_ends),
 		cmocka_unit_test(g04_work_begins_when_what_was_before_it_has_ended),
 		cmocka_unit_test(g04_the_end_of_one_point_moves_the_look_at_the_next),
 		cmocka_unit_test(g04_what_ended_in_one_gap_with_the_one_before_teaches_nothing),
