@@ -214,6 +214,27 @@ static void xb25_inlets_are_connections_of_the_set(void **state)
 	rig_on_host(push_to_inlets);
 }
 
+/* Between two runs the program makes more inlets of the same port. */
+static void xb25_a_port_may_get_connections_between_two_runs(void **state)
+{
+	struct rig *rig = rig_of_many("in", "", "");
+	weir_inlet *inlet = NULL;
+	int numbers[3 * MANY * EACH];
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+	rig->scheduler = NULL;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 7777), 0), WEIR_OK);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(received(rig, numbers, 3 * MANY * EACH), 2 * MANY * EACH + 1);
+	assert_says(rig_text(rig, "end"), "7777");
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +244,7 @@ int main(void)
 		cmocka_unit_test(xb25_what_a_done_receiver_leaves_is_counted),
 		cmocka_unit_test(xb25_a_run_that_was_cut_short_leaves_no_news_to_the_next),
 		cmocka_unit_test(xb25_inlets_are_connections_of_the_set),
+		cmocka_unit_test(xb25_a_port_may_get_connections_between_two_runs),
 	};
 
 	return cmocka_run_group_tests_name("scheduler/fan_in", tests, NULL, NULL);

@@ -437,6 +437,62 @@ static void t04_holders_of_one_message_work_at_the_same_time(void **state)
 	weir_message_unref(shared);
 }
 
+static void a_tensor_of_16_bits_is_of_any_type(void **state)
+{
+	struct rig *rig = *state;
+	static const uint8_t codes[] = {0, 1, 2, 4};
+	int64_t shape[] = {3};
+	weir_tensor like = {.size = sizeof(like), .dimensions = 1, .shape = shape, .bits = 16};
+	weir_message *message = NULL;
+
+	for (size_t i = 0; i < COUNT(codes); i++) {
+		like.code = codes[i];
+		assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_OK);
+		assert_int_equal(weir_message_size(message), 6);
+		weir_message_unref(message);
+		message = NULL;
+	}
+	like.code = 3;
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_E_INVALID);
+	assert_null(message);
+}
+
+static void e06_a_tensor_whose_strides_overflow_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	int64_t shape[] = {INT64_C(1) << 40, INT64_C(1) << 40, 0};
+	weir_tensor like = {.size = sizeof(like), .dimensions = 3, .shape = shape, .code = 1, .bits = 8};
+	weir_message *message = NULL;
+
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "63 bits"));
+	assert_null(message);
+}
+
+static void an_empty_tensor_is_wrapped_without_data_and_on_no_unknown_device(void **state)
+{
+	struct rig *rig = *state;
+	int64_t shape[] = {0, 4};
+	weir_tensor none = {.size = sizeof(none),
+			    .device = WEIR_DEVICE_HOST,
+			    .dimensions = 2,
+			    .shape = shape,
+			    .code = 1,
+			    .bits = 8};
+	weir_message *message = NULL;
+
+	wr_pool_bind(rig->pool, &rig->system);
+	assert_int_equal(weir_message_wrap_tensor(graph_of(rig->pool), &none, NULL, NULL, &message), WEIR_OK);
+	assert_int_equal(weir_message_size(message), 0);
+	weir_message_unref(message);
+	message = NULL;
+	none.device = WEIR_DEVICE_HOST - 1;
+	assert_int_equal(weir_message_wrap_tensor(graph_of(rig->pool), &none, NULL, NULL, &message),
+			 WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "there is no device -2"));
+	assert_null(message);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +513,9 @@ int main(void)
 		WITH_RIG(b05_a_worker_of_another_graph_leaves_the_caches_alone),
 		WITH_RIG(f40_any_malloc_fails),
 		WITH_RIG(t04_holders_of_one_message_work_at_the_same_time),
+		WITH_RIG(a_tensor_of_16_bits_is_of_any_type),
+		WITH_RIG(e06_a_tensor_whose_strides_overflow_is_refused),
+		WITH_RIG(an_empty_tensor_is_wrapped_without_data_and_on_no_unknown_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,85 @@ static void xb24_streams_of_a_program_work_outside_of_a_run(void **state)
 	wait_outside();
 }
 
+/* --- many fences, complete ones, and such as are none --- */
+
+enum { MANY = 70 }; /* more than a gate names in one wait, and than an outlet looks at */
+
+static void push_of_many_streams(void)
+{
+	struct rig *rig = rig_of("p:pass -> end");
+	weir_inlet *inlet = inlet_of(rig, "p.in");
+	weir_outlet *outlet = rig_outlet(rig, "p.out2", 1, 0);
+	weir_message *message;
+	int64_t longest = 0;
+
+	rig_make(rig);
+	message = tensor_of(rig);
+	rig_start(rig);
+	for (int i = 0; i < MANY; i++) {
+		weir_stream *stream = stream_of(rig);
+		weir_fence fence = enqueue(stream, message, i, (1 + i % 7) * MS);
+		assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+		longest = i % 7 > longest ? i % 7 : longest;
+	}
+	assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
+	weir_inlet_close(inlet);
+	assert_in_range(rig_take(outlet, 60 * SECOND), 0, MANY - 1); /* -1: it is not complete */
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_null(strchr(rig_text(rig, "end"), '?'));
+	assert_int_equal(rig_ticks(rig, "end"), 1);
+	rig_destroy(rig);
+}
+
+static void xb24_c08_a_message_of_many_streams_is_finished_when_all_of_them_are(void **state)
+{
+	(void)state;
+	rig_everywhere(push_of_many_streams);
+}
+
+static void add_complete(void)
+{
+	struct rig *rig = rig_of("end");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+	weir_message *message;
+	weir_fence fence;
+
+	(void)inlet;
+	rig_make(rig);
+	message = tensor_of(rig);
+	fence = enqueue(stream_of(rig), message, 3, MS);
+	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 1, &fence), 0); /* none is needed */
+	weir_message_unref(message);
+	rig_destroy(rig);
+}
+
+static void xb24_a_complete_fence_is_not_kept(void **state)
+{
+	(void)state;
+	rig_everywhere(add_complete);
+}
+
+static void xb28_a_value_without_a_stream_is_no_fence(void **state)
+{
+	const weir_fence none = {0, 0}, odd = {0, 5};
+	struct rig *rig = rig_of("source ticks=1 -> end");
+
+	(void)state;
+	assert_int_equal(weir_fence_query(rig->graph, none), WEIR_OK);
+	assert_int_equal(weir_fence_wait(rig->graph, none, 0), WEIR_OK);
+	assert_int_equal(weir_fence_enqueue(rig->graph, none, 0, NULL), WEIR_OK);
+	for (int made = 0; made < 2; made++) {
+		assert_int_equal(weir_fence_query(rig->graph, odd), WEIR_E_INVALID);
+		assert_int_equal(weir_fence_wait(rig->graph, odd, 0), WEIR_E_INVALID);
+		assert_int_not_equal(weir_fence_enqueue(rig->graph, odd, 0, NULL), WEIR_OK);
+		if (!made)
+			rig_make(rig);
+	}
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +408,9 @@ int main(void)
 		cmocka_unit_test(xb24_a_programs_stream_is_made_after_a_scheduler_and_outside_of_ticks),
 		cmocka_unit_test(xb24_native_handles_are_those_of_cuda),
 		cmocka_unit_test(xb24_streams_of_a_program_work_outside_of_a_run),
+		cmocka_unit_test(xb24_c08_a_message_of_many_streams_is_finished_when_all_of_them_are),
+		cmocka_unit_test(xb24_a_complete_fence_is_not_kept),
+		cmocka_unit_test(xb28_a_value_without_a_stream_is_no_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

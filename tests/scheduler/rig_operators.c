@@ -118,9 +118,12 @@ void rig_note(struct rig *rig, weir_context *context, const char *word)
  * gated entity never gets one. */
 static bool is_complete(weir_context *context, const weir_message *message)
 {
-	weir_fence fences[8];
-	size_t count = weir_message_fences(message, 8, fences);
+	enum { MOST = 128 };
+	weir_fence fences[MOST];
+	size_t count = weir_message_fences(message, MOST, fences);
 
+	if (count > MOST)
+		return false;
 	for (size_t i = 0; i < count; i++)
 		if (weir_fence_query(weir_context_graph(context), fences[i]))
 			return false;

@@ -274,7 +274,16 @@ static const weir_condition clocked = {.size = sizeof(weir_condition),
 				       .state_size = sizeof(struct clock),
 				       .ask = each_millisecond,
 				       .ticked = next_millisecond};
-static const weir_condition *const conditions[] = {&clocked, NULL};
+static void ask_and_exit(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	(void)verdict;
+	pthread_exit(NULL);
+}
+
+static const weir_condition exits = {.size = sizeof exits, .name = "exits", .ask = ask_and_exit};
+static const weir_condition *const conditions[] = {&clocked, &exits, NULL};
 
 static void drains(void)
 {
@@ -317,6 +326,84 @@ TEST(t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_
 	other_seed();
 }
 
+/* --- user code on a worker, outside of compute --- */
+
+static void condition_ends_its_thread(void)
+{
+	struct rig *rig = rig_of("source ticks=1 condition=exits -> end; other:source period=10ms -> e:end");
+
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_null(rig->outcome.entity);
+	assert_says(rig->outcome.text, "user code ended its thread (pthread_exit or pthread_cancel)");
+	rig_destroy(rig);
+}
+
+TEST(xb27_f48_a_condition_that_ends_its_thread_fails_the_run)
+{
+	(void)state_;
+	rig_on_host(condition_ends_its_thread);
+}
+
+/* --- two graphs --- */
+
+static weir_status poke_other(struct rig *rig, weir_context *context)
+{
+	struct rig *other = rig->own;
+	weir_message *message = NULL;
+
+	HOLDS(rig, !weir_message_create_bytes(other->graph, 8, &message));
+	HOLDS(rig, !weir_entity_tell(weir_graph_entity(other->graph, "source"), "boolean", WEIR_TOLD_READY));
+	weir_message_unref(message); /* a worker of one graph drops what is of another */
+	return weir_context_finish(context);
+}
+
+static void one_wakes_the_other(void)
+{
+	struct rig *other = rig_of("source ticks=1 enabled=false -> end"), *rig = rig_of("a:call");
+
+	other->options.deadlock_grace_ns = 60 * SECOND;
+	rig_start(other);
+	rig->own = other;
+	rig_on(rig, "a", poke_other);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_wait(other), WEIR_OK);
+	assert_string_equal(rig_text(other, "end"), "0");
+	rig_destroy(rig);
+	rig_destroy(other);
+}
+
+TEST(b05_an_operator_of_one_graph_wakes_an_entity_of_another)
+{
+	(void)state_;
+	rig_on_host(one_wakes_the_other);
+}
+
+/* --- as many workers as can be --- */
+
+static void run_with_64_workers(void)
+{
+	struct rig *rig = rig_of("source ticks=40 work=1us -> p:pass -> end gate=in");
+
+	rig->options.workers = 64;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 40);
+	assert_true(rig->outcome.duration_ns < SECOND);
+	rig_destroy(rig);
+}
+
+TEST(s09_64_workers_are_as_many_as_can_be_and_all_of_them_sleep)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+
+	(void)state_;
+	rig->options.workers = 65;
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "65 workers: use at most 64");
+	rig_destroy(rig);
+	rig_in_worlds(3, run_with_64_workers);
+	rig_on_host(run_with_64_workers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +416,9 @@ int main(void)
 		cmocka_unit_test(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left),
 		cmocka_unit_test(
 			t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
+		cmocka_unit_test(xb27_f48_a_condition_that_ends_its_thread_fails_the_run),
+		cmocka_unit_test(b05_an_operator_of_one_graph_wakes_an_entity_of_another),
+		cmocka_unit_test(s09_64_workers_are_as_many_as_can_be_and_all_of_them_sleep),
 	};
 
 	rig_conditions = conditions;
