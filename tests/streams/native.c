@@ -1,0 +1,228 @@
+/*
+ * What the system does on a backend with native streams, shown on `host`, whose handles are given out as if
+ * they were native: waits across the program's own queues, and the warning of too many busy streams.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "rig.h"
+#include "test.h"
+
+#define MS ((int64_t)1000000)
+
+#define BODY(name)                                                                                           \
+	static void name##_body(struct rig *);                                                               \
+	static void name(void **state)                                                                       \
+	{                                                                                                    \
+		(void)state;                                                                                 \
+		rig_run(name##_body, 7);                                                                     \
+	}                                                                                                    \
+	static void name##_body(struct rig *rig)
+
+static void have_native_streams(struct rig *rig)
+{
+	rig_own_backend(rig)->native_streams = true;
+}
+
+/* --- waits --- */
+
+BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
+{
+	weir_fence fence;
+
+	have_native_streams(rig);
+	rig_store(rig, rig->a, 7, 20 * MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(wr_fence_enqueue(rig->system, fence, 0, weir_stream_native(rig->b)), WEIR_OK);
+	assert_int_equal(rig_read(rig, rig->b), 7);
+}
+
+BODY(xb24_a_stream_waits_for_a_native_event)
+{
+	weir_fence fence;
+
+	have_native_streams(rig);
+	rig_store(rig, rig->a, 8, 20 * MS);
+	fence = rig_record(rig->a);
+	assert_int_equal(weir_stream_wait_native(rig->b, wr_stream_event(rig->a, fence.value)->native),
+			 WEIR_OK);
+	assert_int_equal(rig_read(rig, rig->b), 8);
+	assert_int_equal(weir_stream_wait_native(rig->b, NULL), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "an event is needed, NULL was given");
+}
+
+static int waits;
+
+static weir_status count_wait(void *self, int device, void *stream, void *event)
+{
+	waits++;
+	return wr_backend_host.wait(self, device, stream, event);
+}
+
+BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
+{
+	weir_fence fence = rig_record(rig->a), unknown = {fence.stream, fence.value + 1};
+	void *native;
+
+	have_native_streams(rig);
+	rig->backend.wait = count_wait;
+	waits = 0;
+	native = weir_stream_native(rig->b);
+	rig_wait(rig, fence);
+	assert_int_equal(wr_fence_enqueue(rig->system, fence, 0, native), WEIR_OK);
+	assert_int_equal(wr_fence_enqueue(rig->system, unknown, 0, native), WEIR_E_INVALID);
+	assert_int_equal(wr_fence_enqueue(rig->system, fence, 9, native), WEIR_E_INVALID);
+	assert_int_equal(waits, 0);
+}
+
+BODY(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty)
+{
+	void *native;
+
+	have_native_streams(rig);
+	rig_record(rig->a);
+	assert_false(wr_stream_dirty(rig->a));
+	native = weir_stream_native(rig->a);
+	assert_non_null(native);
+	assert_true(wr_stream_dirty(rig->a));
+	assert_ptr_equal(weir_stream_native(rig->a), native);
+	assert_ptr_equal(wr_stream_handle(rig->a), native);
+}
+
+static void give_handle(void *arg)
+{
+	struct rig *rig = arg;
+
+	(void)weir_stream_native(rig->a);
+	wr_store(&rig->waker.poked[9], 1);
+}
+
+BODY(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued)
+{
+	struct wr_thread thread;
+
+	have_native_streams(rig);
+	wr_fetch_add(&rig->a->arming_inline, 1);
+	assert_int_equal(wr_thread_start(&thread, "giver", give_handle, rig), WEIR_OK);
+	while (!wr_load(&rig->a->native_given))
+		wr_thread_yield();
+	assert_int_equal(wr_load(&rig->waker.poked[9]),
+			 0); /* no more callback begins, but one is under way */
+	wr_fetch_sub(&rig->a->arming_inline, 1);
+	wr_thread_join(&thread);
+	assert_int_equal(wr_load(&rig->waker.poked[9]), 1);
+}
+
+/* --- more busy streams than hardware queues --- */
+
+enum { BUSY = 33 };
+
+static char said[1024];
+static unsigned lines;
+
+static void note_line(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)at;
+	(void)arg;
+	if (level != WEIR_LOG_WARN)
+		return;
+	strncpy(said, line, sizeof said - 1);
+	lines++;
+}
+
+static void keep_busy(struct rig *rig, weir_stream **streams, int count)
+{
+	for (int i = 0; i < count; i++) {
+		streams[i] = rig_stream(rig, i ? "other" : "first");
+		rig_store(rig, streams[i], 1, 2 * MS);
+		rig_record(streams[i]);
+	}
+}
+
+static void watch_twice(struct rig *rig)
+{
+	int64_t next;
+
+	lines = 0;
+	said[0] = 0;
+	assert_int_equal(weir_log_set(note_line, NULL), WEIR_OK);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(wr_system_watch(rig->system, wr_now(), &next), WEIR_OK);
+	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
+}
+
+static void close_all(struct rig *rig, weir_stream **streams, int count)
+{
+	for (int i = 0; i < count; i++) {
+		rig_read(rig, streams[i]); /* its work ends */
+		wr_stream_close(streams[i]);
+	}
+}
+
+BODY(e02_more_busy_streams_than_hardware_queues_are_warned_of_once)
+{
+	weir_stream *streams[BUSY];
+
+	have_native_streams(rig);
+	keep_busy(rig, streams, BUSY);
+	watch_twice(rig);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(said, "device 0: more than 32 streams have work in flight"));
+	assert_non_null(strstr(said, "(first, other, other, other, other, other, other, other, ...)"));
+	close_all(rig, streams, BUSY);
+}
+
+BODY(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd)
+{
+	weir_stream *streams[BUSY - 1];
+
+	have_native_streams(rig);
+	keep_busy(rig, streams, BUSY - 1);
+	watch_twice(rig);
+	assert_int_equal(lines, 0);
+	close_all(rig, streams, BUSY - 1);
+}
+
+/* --- a partition that leaves no multiprocessor over --- */
+
+static weir_status split_all(void *self, const struct wr_partitions_spec *spec, void **out, uint32_t *sms)
+{
+	weir_status status = wr_backend_host.partitions_create(self, spec, out, sms);
+
+	out[spec->count] = NULL;
+	sms[spec->count] = 0;
+	return status;
+}
+
+BODY(t05_where_nothing_remains_there_is_no_rest)
+{
+	static const uint32_t sizes[] = {2, 3};
+	const struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2};
+	struct wr_partition *parts[3] = {NULL};
+	uint32_t sms[3];
+
+	rig_own_backend(rig)->partitions_create = split_all;
+	assert_int_equal(wr_partitions_create(rig->system, &spec, parts, sms), WEIR_OK);
+	assert_non_null(parts[0]);
+	assert_non_null(parts[1]);
+	assert_null(parts[2]);
+	assert_int_equal(sms[2], 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(xb24_work_of_a_native_stream_waits_for_a_fence),
+		cmocka_unit_test(xb24_a_stream_waits_for_a_native_event),
+		cmocka_unit_test(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused),
+		cmocka_unit_test(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty),
+		cmocka_unit_test(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued),
+		cmocka_unit_test(e02_more_busy_streams_than_hardware_queues_are_warned_of_once),
+		cmocka_unit_test(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd),
+		cmocka_unit_test(t05_where_nothing_remains_there_is_no_rest),
+	};
+
+	rig_backend = "host";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
