@@ -115,6 +115,24 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 		printf("  %-*s  %10" PRIu64 " beats lost\n", width, "", counts->lost);
 }
 
+/* "  latency: mean 3.1 ms, max 9.8 ms at 'show'" */
+static void print_latency(const char *at, uint64_t count, int64_t sum, int64_t max)
+{
+	char mean[24], longest[24];
+
+	if (count)
+		printf("  latency: mean %s, max %s at '%s'\n", cli_duration(mean, sum / (int64_t)count),
+		       cli_duration(longest, max), at);
+}
+
+static void print_latencies(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+		print_latency(counts.entity, counts.stamped, counts.latency_ns, counts.max_latency_ns);
+}
+
 static void print_entities(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -195,6 +213,7 @@ void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler,
 	print_headline(path, scheduler, outcome);
 	print_entities(scheduler);
 	print_queues(scheduler);
+	print_latencies(scheduler);
 	print_rest(outcome);
 	print_directories(graph, scheduler);
 }

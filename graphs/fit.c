@@ -46,11 +46,11 @@ void wr_build_report_connection(struct wr_build *build, enum wr_error error, siz
 /* "bytes or tensors" */
 static struct wr_shown kinds_shown(unsigned kinds)
 {
-	static const char *const words[] = {"empty messages", "bytes", "tensors", "user pointers"};
+	static const char *const words[] = {"empty messages", "bytes", "tensors", "user pointers", "parts"};
 	struct wr_shown shown = {{0}};
 	struct wr_words list = wr_words_in(shown.text, sizeof(shown.text));
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (kinds & 1u << i)
 			wr_words_add(&list, "%s%s", list.length ? " or " : "", words[i]);
 	return shown;

@@ -22,6 +22,7 @@
  *   create    makes an object; the caller owns it and destroys (a message: unrefs) it
  *   open      makes an object from a file; read, parse: from a file, from a text
  *   wrap      makes an object around something of the caller's, which must outlive it
+ *   pack      makes one message of several, which it takes
  *   add       puts something new into the object, which owns it
  *   allocate, receive   give a stream of the entity, which owns it
  *   record    gives a fence; print and explain give a text; take gives a message that was there
@@ -361,6 +362,11 @@ WEIR_API bool weir_scheduler_running(const weir_scheduler *scheduler);
  * weir_scheduler_explain_line names what delays the end. Thread: any.
  */
 WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
+/*
+ * The clock of the scheduler's runs, ns, for stamps: CLOCK_MONOTONIC, or the virtual time of `sim`. Thread:
+ * any; on `sim` where the thread may push.
+ */
+WEIR_API int64_t weir_scheduler_now(weir_scheduler *scheduler);
 /* "cuda: NVIDIA H100", "host", "sim: seed 7". Borrowed while the scheduler lives. Thread: any. */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
 
@@ -394,6 +400,12 @@ typedef struct {
 	uint64_t most_in_flight; /* most ticks on the device at once; the device is
 				    queried rarely, so up to 8 of them may have been
 				    complete; 0 without a bound */
+	/*
+	 * Of an entity without connected outputs: the messages received that had a stamp with a time, and
+	 * how old they were after compute: the sum and the oldest.
+	 */
+	uint64_t stamped;
+	int64_t latency_ns, max_latency_ns;
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
@@ -401,6 +413,8 @@ typedef struct {
 	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
+	uint64_t stamped; /* of an outlet: as in weir_entity_counts, at the take */
+	int64_t latency_ns, max_latency_ns;
 } weir_queue_counts;
 /*
  * Snapshots of the current or last run. i: 0, 1, ... until it returns false; an *out without its size also
@@ -480,16 +494,22 @@ WEIR_API weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
 /*
- * A message is a counted reference to a payload: nothing, bytes, a tensor, or a user's pointer. It is
- * immutable once emitted, unless weir_message_unique returns true. Messages are pooled by their graph and
- * must not outlive it.
+ * A message is a counted reference to a payload: nothing, bytes, a tensor, a user's pointer, or named parts,
+ * which are messages. It is immutable once emitted, unless weir_message_unique returns true. Messages are
+ * pooled by their graph and must not outlive it.
  *
  * Default. Thread: any, by a holder of a reference; create and wrap not while a scheduler is being created
  * for the graph, since that may replace a failed backend. Fails: nothing else.
  */
 
 /* Kinds of messages; as a mask, 0 = any. */
-enum { WEIR_KIND_EMPTY = 1, WEIR_KIND_BYTES = 2, WEIR_KIND_TENSOR = 4, WEIR_KIND_USER = 8 };
+enum {
+	WEIR_KIND_EMPTY = 1,
+	WEIR_KIND_BYTES = 2,
+	WEIR_KIND_TENSOR = 4,
+	WEIR_KIND_USER = 8,
+	WEIR_KIND_PARTS = 16
+};
 
 #define WEIR_DIMENSIONS_MAX 8
 #define WEIR_DEVICE_HOST    (-1)
@@ -537,13 +557,13 @@ WEIR_API void weir_message_unref(weir_message *message);
  * a true answer weir counts the caller as a producer of the payload.
  */
 WEIR_API bool weir_message_unique(const weir_message *message);
-/* WEIR_KIND_EMPTY, WEIR_KIND_BYTES, WEIR_KIND_TENSOR or WEIR_KIND_USER. */
+/* WEIR_KIND_EMPTY, WEIR_KIND_BYTES, WEIR_KIND_TENSOR, WEIR_KIND_USER or WEIR_KIND_PARTS. */
 WEIR_API unsigned weir_message_kind(const weir_message *message);
 /* NULL if the payload is not a tensor. */
 WEIR_API const weir_tensor *weir_message_tensor(const weir_message *message);
-/* Bytes, the tensor's data, or the user's pointer; NULL if empty. */
+/* Bytes, the tensor's data, or the user's pointer; NULL if empty or made of parts. */
 WEIR_API void *weir_message_data(const weir_message *message);
-/* Bytes of data; 0 for a user's pointer. */
+/* Bytes of data; 0 for a user's pointer and for parts. */
 WEIR_API size_t weir_message_size(const weir_message *message);
 /*
  * Declares that the work before `fence` reads the payload, so that the payload outlives that work. Needed for
@@ -558,8 +578,67 @@ WEIR_API weir_status weir_message_add_reader(weir_message *message, weir_fence f
  * message was pushed or emitted and weir_message_unique has not returned true since.
  */
 WEIR_API weir_status weir_message_add_producer(weir_message *message, weir_fence fence);
-/* The fences of the work that produces the payload: returns how many, writes at most `room` of them. */
+/*
+ * The fences of the work that produces the payload: returns how many, writes at most `room` of them. For a
+ * message of parts whose fences do not fit the number may be too large, since parts may share a stream.
+ */
 WEIR_API size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out);
+
+/*
+ * A message of named parts travels as one message: it fills one place of a queue and counts once. Its parts
+ * are messages of any kind but this one, each with its own device, fences and life. The fences of the whole
+ * are those of its parts. What a tick does to the whole (receives it, emits it) holds for each part. A
+ * receiver may take a part out, by weir_message_ref, and keep or emit it alone.
+ *
+ * weir_message_unique is true for the whole if it is for each part (none is referenced elsewhere) and then
+ * licenses a write to each; for a part it is false while the whole exists. weir_message_add_reader of the
+ * whole concerns each part, weir_message_add_producer too; the latter is refused if a part was pushed or
+ * emitted before.
+ */
+
+#define WEIR_PARTS_MAX     64
+#define WEIR_PART_NAME_MAX 127 /* bytes */
+typedef struct {
+	size_t size;
+	const char *name; /* 1 to WEIR_PART_NAME_MAX bytes, unique in its message; copied */
+	weir_message *message;
+} weir_part;
+
+/*
+ * Gives a message made of 1 to WEIR_PARTS_MAX parts, in this order. Takes one reference of the caller's to
+ * each part, on OK only. In compute, pass weir_context_graph(context) and a part of what was received by
+ * weir_message_ref. Fails: WEIR_E_INVALID: a name or number that cannot be, a part that has parts, belongs to
+ * another graph, or to which the operator holds no reference.
+ */
+WEIR_API weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t count,
+				       weir_message **out);
+/* Number of parts; 0 for a message of another kind. */
+WEIR_API size_t weir_message_parts(const weir_message *message);
+/* The i-th part, and its name; NULL after the last. Borrowed while the message lives. */
+WEIR_API weir_message *weir_message_part_at(const weir_message *message, size_t i);
+WEIR_API const char *weir_message_part_name(const weir_message *message, size_t i);
+/* The part of that name; NULL: none. Borrowed while the message lives. */
+WEIR_API weir_message *weir_message_part(const weir_message *message, const char *name);
+
+/*
+ * A stamp travels with the data: what a tick emits gets the stamp of the first message of the first input
+ * that received any, so that results can be matched to requests and their age is known. A stamp that was set
+ * wins: that of the message, then that of the tick (weir_context_set_stamp). A message that is passed on, and
+ * a part of one, keep their own. A part without a stamp gets that of the message in which it is emitted or
+ * pushed. {0, 0}: no stamp.
+ */
+typedef struct {
+	int64_t time; /* when the data came to be, ns on the clock of weir_context_now and
+			 weir_scheduler_now; latencies are counted from it. 0: unknown */
+	uint64_t tag; /* the program's: the number of a frame or of a request */
+} weir_stamp;
+
+/*
+ * Sets the stamp of a message before it is pushed or emitted. Fails: WEIR_E_INVALID: it was, and
+ * weir_message_unique has not returned true since. Thread: one.
+ */
+WEIR_API weir_status weir_message_set_stamp(weir_message *message, weir_stamp stamp);
+WEIR_API weir_stamp weir_message_stamp(const weir_message *message);
 
 /* ------------------------------------------------------------------------------------------ parameters -- */
 
@@ -743,6 +822,11 @@ WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, w
  */
 WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
 					  weir_fence fence);
+/*
+ * Sets the stamp of what this tick emits, before or after it is emitted. A message keeps a stamp of its own
+ * (weir_message_set_stamp), and so does one that is passed on. Fails: WEIR_E_INVALID: outside of compute.
+ */
+WEIR_API weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp);
 /* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */

@@ -2,6 +2,7 @@
 
 struct ping {
 	size_t bytes;
+	bool stamp;
 };
 
 static const weir_parameter parameters[] = {
@@ -12,6 +13,13 @@ static const weir_parameter parameters[] = {
 		.fallback = "0",
 		.max = INT64_C(1) << 40,
 		.help = "size of each message; 0: empty messages",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "stamp",
+		.type = WEIR_TYPE_BOOL,
+		.fallback = "false",
+		.help = "stamps each message with the time and, as its tag, the number of the tick",
 	},
 	{.name = NULL},
 };
@@ -32,6 +40,7 @@ static weir_status ping_start(weir_context *context, void *state, const weir_val
 
 	(void)context;
 	self->bytes = (size_t)weir_values_int(values, "bytes");
+	self->stamp = weir_values_bool(values, "stamp");
 	return WEIR_OK;
 }
 
@@ -52,6 +61,9 @@ static weir_status ping_compute(weir_context *context, void *state)
 
 	if (status)
 		return status;
+	if (self->stamp)
+		weir_context_set_stamp(context,
+				       (weir_stamp){weir_context_now(context), weir_context_tick(context)});
 	if (self->bytes)
 		ping_fill(weir_message_data(message), self->bytes, weir_context_tick(context));
 	return weir_context_emit(context, 0, message);

@@ -174,8 +174,10 @@ static weir_status png_read_compute(weir_context *context, void *state)
 	struct png_read *self = state;
 	uint64_t tick = weir_context_tick(context);
 	struct wr_picture picture;
-	weir_status status = read_picture(context, &picture, file_of_tick(self, tick));
+	weir_status status;
 
+	weir_context_set_stamp(context, (weir_stamp){weir_context_now(context), tick});
+	status = read_picture(context, &picture, file_of_tick(self, tick));
 	wr_picture_close(&picture);
 	if (!status && tick + 1 == self->repeat * self->file_count)
 		status = weir_context_finish(context);
@@ -185,7 +187,8 @@ static weir_status png_read_compute(weir_context *context, void *state)
 const weir_operator wr_png_read = {
 	.size = sizeof(weir_operator),
 	.name = "png_read",
-	.help = "reads PNG files, one a tick, and ends after the last",
+	.help = "reads PNG files, one a tick, and ends after the last; stamps each with the time and its "
+		"number",
 	.state_size = sizeof(struct png_read),
 	.parameters = parameters,
 	.outputs = outputs,

@@ -6,7 +6,7 @@
 #include "operators/operators.h"
 #include "operators/tensor.h"
 
-enum { FIRST = 8 };
+enum { FIRST = 8, LINE = 4096, PARTS_LINE = 3900 };
 
 struct print {
 	uint64_t every, received;
@@ -103,30 +103,73 @@ static void add_payload(weir_context *context, char *line, size_t room, const we
 		add_bytes(line, room, weir_message_data(message), weir_message_size(message));
 }
 
-static void print_payload_kind(weir_context *context, char *line, size_t room, const weir_message *message)
+/* The kind of the message, a tensor's shape and where it is. */
+static const char *kind_text(const weir_message *message, char text[WR_TENSOR_TEXT])
 {
 	const weir_tensor *tensor = weir_message_tensor(message);
-	unsigned kind = weir_message_kind(message);
-	char text[WR_TENSOR_TEXT];
 
-	snprintf(line, room, "%s: tick %" PRIu64 ": %s", weir_entity_name(weir_context_entity(context)),
-		 weir_context_tick(context),
-		 tensor                    ? wr_tensor_text(tensor, text)
-		 : kind == WEIR_KIND_BYTES ? "bytes"
-		 : kind == WEIR_KIND_USER  ? "user"
-					   : "empty");
-	if (tensor || kind == WEIR_KIND_BYTES)
-		add_payload(context, line, room, message);
+	switch (weir_message_kind(message)) {
+	case WEIR_KIND_BYTES:
+		return "bytes";
+	case WEIR_KIND_USER:
+		return "user";
+	case WEIR_KIND_PARTS:
+		return "parts";
+	default:
+		return tensor ? wr_tensor_text(tensor, text) : "empty";
+	}
+}
+
+/* ": image uint8 [512, 512, 3] on device 0; boxes float32 [7, 4] in host memory". */
+static void add_parts(char *line, const weir_message *message)
+{
+	char text[WR_TENSOR_TEXT];
+	const char *part;
+
+	for (size_t i = 0; (part = weir_message_part_name(message, i)); i++) {
+		size_t at = strlen(line);
+		const weir_message *held = weir_message_part_at(message, i);
+		if (at > PARTS_LINE - WR_TENSOR_TEXT - 6 * WEIR_PART_NAME_MAX) {
+			snprintf(line + at, LINE - at, "; and %zu more", weir_message_parts(message) - i);
+			return;
+		}
+		at += (size_t)snprintf(line + at, LINE - at, "%s", i ? "; " : ": ");
+		at += weir_text_escape(&part, PARTS_LINE - at, line + at);
+		snprintf(line + at, LINE - at, " %s", kind_text(held, text));
+	}
+}
+
+static void add_stamp(char *line, weir_stamp stamp)
+{
+	size_t at = strlen(line);
+
+	if (stamp.time)
+		at += (size_t)snprintf(line + at, LINE - at, ", time %.6f s", (double)stamp.time / 1e9);
+	if (stamp.time || stamp.tag)
+		snprintf(line + at, LINE - at, ", tag %" PRIu64, stamp.tag);
+}
+
+static void print_payload_kind(weir_context *context, char line[LINE], const weir_message *message)
+{
+	char text[WR_TENSOR_TEXT];
+	unsigned kind = weir_message_kind(message);
+
+	snprintf(line, LINE, "%s: tick %" PRIu64 ": %s", weir_entity_name(weir_context_entity(context)),
+		 weir_context_tick(context), kind_text(message, text));
+	if (kind & (WEIR_KIND_TENSOR | WEIR_KIND_BYTES))
+		add_payload(context, line, LINE, message);
+	add_parts(line, message);
+	add_stamp(line, weir_message_stamp(message));
 }
 
 static weir_status print_message(weir_context *context, void *state, weir_message *message)
 {
 	struct print *self = state;
-	char line[512];
+	char line[LINE];
 
 	if (self->received++ % self->every || self->quiet)
 		return WEIR_OK;
-	print_payload_kind(context, line, sizeof line, message);
+	print_payload_kind(context, line, message);
 	if (printf("%s\n", line) >= 0 && !fflush(stdout))
 		return WEIR_OK;
 	if (errno != EPIPE)
@@ -144,7 +187,7 @@ static weir_status print_compute(weir_context *context, void *state)
 const weir_operator wr_print = {
 	.size = sizeof(weir_operator),
 	.name = "print",
-	.help = "prints a line for each message: its kind, shape and first bytes",
+	.help = "prints a line for each message: its kind, shape and first bytes, its parts and its stamp",
 	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct print),
 	.parameters = parameters,

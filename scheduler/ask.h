@@ -37,9 +37,6 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 /* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);
 
-/* Adds a fence to the list, which has room and keeps the latest per stream. Returns the new length. */
-size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence);
-
 /* Messages that a content condition finds at a port (C4); any-size port: in the emptiest connection. */
 static inline size_t wr_view_count_or_least(const weir_view *view, unsigned input)
 {

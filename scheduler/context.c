@@ -86,6 +86,8 @@ static const char *kind_word(unsigned kind)
 		return "bytes";
 	case WEIR_KIND_TENSOR:
 		return "a tensor";
+	case WEIR_KIND_PARTS:
+		return "parts";
 	default:
 		return "a user's pointer";
 	}
@@ -146,11 +148,26 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
-/* References to the message that belong to this tick: received, made by alloc, already emitted. */
+/* References of the packs that this tick received or emits to their part; each pack holds its own. */
+static uint32_t count_pack_references(const weir_entity *entity, const weir_message *part)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
+			held += wr_pack_count_held(entity->inputs[i].taken[k], part);
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
+			held += wr_pack_count_held(entity->outputs[i].emitted[k], part);
+	return (uint32_t)held;
+}
+
+/* References to the message that belong to this tick: received, made by alloc, already emitted, in a pack. */
 static uint32_t count_tick_references(const weir_context *context, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
-	uint32_t held = 0;
+	uint32_t held =
+		wr_pool_has(entity->graph->pool, WR_POOL_PACKS) ? count_pack_references(entity, message) : 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
@@ -164,9 +181,19 @@ static uint32_t count_tick_references(const weir_context *context, const weir_me
 }
 
 /*
- * Emitting takes a reference of the operator. All references belong to the tick, so there is none to take.
- * References of other holders cannot be told from the operator's, so the check misses those.
+ * Emitting and packing take a reference of the operator. If all references belong to the tick, there is none
+ * to take. References of other holders cannot be told from the operator's, so the check misses those.
  */
+bool wr_context_holds_all(const weir_context *context, const weir_message *message)
+{
+	uint32_t references = wr_message_references(message);
+
+	/* Those of packs are not in context->references. */
+	if (references > context->references && !wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS))
+		return false;
+	return references <= count_tick_references(context, message);
+}
+
 static weir_status refuse_reference(const weir_context *context, unsigned output)
 {
 	const weir_entity *entity = context->entity;
@@ -184,8 +211,7 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
-	uint32_t references = wr_message_references(message);
-	if (references <= context->references && references <= count_tick_references(context, message))
+	if (wr_context_holds_all(context, message))
 		return refuse_reference(context, output);
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;

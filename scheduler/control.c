@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "scheduler/outlet.h"
 #include "scheduler/run.h"
 
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
@@ -157,6 +158,19 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
+static void read_clock(void *arg)
+{
+	*(int64_t *)arg = wr_now();
+}
+
+int64_t weir_scheduler_now(weir_scheduler *scheduler)
+{
+	int64_t now = 0;
+
+	(void)wr_world_call(scheduler, read_clock, &now);
+	return now;
+}
+
 const char *weir_scheduler_where(const weir_scheduler *scheduler)
 {
 	return wr_system_where(scheduler->graph->system);
@@ -183,6 +197,9 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
 		.lost = wr_read(&entity->counters.lost),
+		.stamped = wr_read(&entity->counters.latencies.count),
+		.latency_ns = wr_read(&entity->counters.latencies.sum),
+		.max_latency_ns = wr_read(&entity->counters.latencies.max),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
@@ -191,6 +208,7 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 {
 	struct wr_connection *connection;
 	struct wr_queue_counters *counters;
+	const struct wr_latencies *latencies;
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
@@ -209,5 +227,11 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
+	latencies = connection->outlet ? &connection->outlet->latencies : NULL;
+	if (latencies) {
+		counts.stamped = wr_read(&latencies->count);
+		counts.latency_ns = wr_read(&latencies->sum);
+		counts.max_latency_ns = wr_read(&latencies->max);
+	}
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }

@@ -299,6 +299,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->lost, 0);
 	wr_store_relaxed(&counters->compute_ns, 0);
 	wr_store_relaxed(&counters->most_in_flight, 0);
+	wr_latencies_clear(&counters->latencies);
 }
 
 static void reset_flight(weir_entity *entity)
@@ -343,6 +344,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;
 	entity->context.tick = 0;
+	entity->context.stamp_set = false;
 	reset_flight(entity);
 	reset_counters(&entity->counters);
 	memset(entity->operator_state, 0, entity->plan->kind->state_size);

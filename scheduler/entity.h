@@ -100,11 +100,13 @@ struct weir_context {
 	bool computing;    /* emit is allowed */
 	bool stream_used;  /* the current stream already waits for all inputs (T3) */
 	bool stopping;     /* the run is draining */
+	bool stamp_set;    /* by the operator, for what this tick emits */
 	size_t references; /* of the tick: received, made, emitted */
 	uint64_t tick;
 	/* Allocated in this tick; kept until its fence is recorded, so that temporaries outlive kernels. */
 	weir_message **made;
 	size_t made_count, made_room;
+	weir_stamp stamp; /* if stamp_set */
 };
 
 struct weir_entity {
@@ -221,6 +223,8 @@ bool wr_entity_lacks_room(weir_entity *entity);
 
 /* --- the messages of a tick; Thread: owner --- */
 
+/* Returns true if the operator holds no reference to the message beside those of the tick. */
+bool wr_context_holds_all(const weir_context *context, const weir_message *message);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
 void wr_entity_unref_inputs(weir_entity *entity);  /* the same, and those to what it took */
 /*

@@ -248,11 +248,59 @@ static size_t count_taken(const weir_entity *entity, const weir_message *message
 	return count;
 }
 
+/* References that belong to this tick: received, emitted. */
+static size_t count_direct(const weir_entity *entity, const weir_message *message)
+{
+	return count_taken(entity, message) + count_emitted(entity, message);
+}
+
+/* The n-th message that the tick received or emits; NULL after the last. */
+static const weir_message *message_of_tick(const weir_entity *entity, size_t n)
+{
+	for (size_t i = 0; i < entity->input_count; n -= entity->inputs[i++].taken_count)
+		if (n < entity->inputs[i].taken_count)
+			return entity->inputs[i].taken[n];
+	for (size_t i = 0; i < entity->output_count; n -= entity->outputs[i++].emitted_count)
+		if (n < entity->outputs[i].emitted_count)
+			return entity->outputs[i].emitted[n];
+	return NULL;
+}
+
+static bool is_listed_before(const weir_entity *entity, size_t n, const weir_message *message)
+{
+	while (n-- > 0)
+		if (message_of_tick(entity, n) == message)
+			return true;
+	return false;
+}
+
+/* References to a part by packs that this tick alone holds. */
+static size_t count_by_packs(const weir_entity *entity, const weir_message *part)
+{
+	const weir_message *pack;
+	size_t count = 0;
+
+	for (size_t n = 0; (pack = message_of_tick(entity, n)); n++) {
+		size_t held = wr_pack_count_held(pack, part);
+		if (held && wr_message_references(pack) <= count_direct(entity, pack) &&
+		    !is_listed_before(entity, n, pack))
+			count += held;
+	}
+	return count;
+}
+
 /* Returns true if the message was delivered before and has references beside those of this tick. */
 static bool has_other_holders(const weir_entity *entity, const weir_message *message)
 {
-	return wr_message_delivered(message) &&
-	       wr_message_references(message) > count_taken(entity, message) + count_emitted(entity, message);
+	size_t references, held;
+
+	if (!wr_message_delivered(message))
+		return false;
+	references = wr_message_references(message);
+	held = count_direct(entity, message);
+	if (references > held && wr_pool_has(entity->graph->pool, WR_POOL_PACKS))
+		held += count_by_packs(entity, message);
+	return references > held;
 }
 
 /* Returns true if the stream at `index` was set for the output; *any: some stream was. */
@@ -274,21 +322,40 @@ static enum wr_part default_part(const struct wr_entity_streams *streams, size_t
 	return streams->emits_carry && index + 1 == streams->current ? WR_CARRIED : WR_PRODUCED;
 }
 
+/* How the work of the stream at `index` concerns what this tick makes for the output. */
+static enum wr_part output_part(const struct wr_entity_streams *streams, size_t output, size_t index)
+{
+	bool any, set = stream_was_set(streams, output, index, &any);
+
+	if (any && !set)
+		return WR_USED;
+	return set ? WR_CARRIED : default_part(streams, index);
+}
+
 /*
  * A message that this entity made was produced by it, in this tick or before. A message that it passes on was
- * only read, unless no other reference exists: then it may have been written in index. For a message that was
+ * only read, unless no other reference exists: then it may have been written in place. For a message that was
  * only read the fence joins the use set alone, even if a stream was set: its other receivers must not wait
  * for this reading, nor find a fence for which no signal will wake them.
  */
-static enum wr_part emitted_part(const weir_entity *entity, size_t output, size_t index,
-				 const weir_message *message)
+static weir_status fence_if_made(const weir_entity *entity, weir_message *message, weir_fence fence,
+				 enum wr_part part)
 {
-	const struct wr_entity_streams *streams = &entity->streams;
-	bool any, set = stream_was_set(streams, output, index, &any);
+	return wr_message_add_fence(message, fence, has_other_holders(entity, message) ? WR_USED : part);
+}
 
-	if (has_other_holders(entity, message) || (any && !set))
-		return WR_USED;
-	return set ? WR_CARRIED : default_part(streams, index);
+/* Each part of a pack is fenced as if it were emitted alone: one may be new, another one passed on. */
+static weir_status fence_made(const weir_entity *entity, weir_message *message, weir_fence fence,
+			      enum wr_part part)
+{
+	weir_status status = WEIR_OK;
+	size_t parts = weir_message_parts(message);
+
+	if (!parts)
+		return fence_if_made(entity, message, fence, part);
+	for (size_t i = 0; !status && i < parts; i++)
+		status = fence_if_made(entity, weir_message_part_at(message, i), fence, part);
+	return status;
 }
 
 static bool is_early(const struct wr_entity_streams *streams, size_t output, size_t place)
@@ -301,24 +368,37 @@ static bool is_early(const struct wr_entity_streams *streams, size_t output, siz
 
 static weir_status fence_emitted(weir_entity *entity, size_t index, weir_fence fence)
 {
+	const struct wr_entity_streams *streams = &entity->streams;
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < entity->output_count; i++) {
 		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			enum wr_part part = is_early(&entity->streams, i, k)
-						    ? WR_USED
-						    : emitted_part(entity, i, index, message);
-			status = wr_message_add_fence(message, fence, part);
+			enum wr_part part =
+				is_early(streams, i, k) ? WR_USED : output_part(streams, i, index);
+			status = fence_made(entity, message, fence, part);
 		}
 	}
 	return status;
 }
 
+static bool is_emitted_in_pack(const weir_entity *entity, const weir_message *message)
+{
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			if (wr_pack_count_held(entity->outputs[i].emitted[k], message))
+				return true;
+	return false;
+}
+
 /* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
 static enum wr_part kept_part(const weir_entity *entity, size_t index, const weir_message *made)
 {
-	return count_emitted(entity, made) ? WR_USED : default_part(&entity->streams, index);
+	if (count_emitted(entity, made))
+		return WR_USED;
+	if (wr_pool_has(entity->graph->pool, WR_POOL_PACKS) && is_emitted_in_pack(entity, made))
+		return WR_USED;
+	return default_part(&entity->streams, index);
 }
 
 static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence fence)
@@ -378,7 +458,6 @@ void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence)
 		(struct wr_early_message){output, entity->outputs[output].emitted_count - 1, fence};
 }
 
-/* A message that others hold was only read, as in emitted_part. */
 static weir_status fence_early(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
@@ -387,8 +466,7 @@ static weir_status fence_early(weir_entity *entity)
 	for (size_t i = 0; !status && i < streams->early_count; i++) {
 		const struct wr_early_message *early = &streams->early[i];
 		weir_message *message = entity->outputs[early->output].emitted[early->place];
-		status = wr_message_add_fence(message, early->fence,
-					      has_other_holders(entity, message) ? WR_USED : WR_CARRIED);
+		status = fence_made(entity, message, early->fence, WR_CARRIED);
 	}
 	return status;
 }

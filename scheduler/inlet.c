@@ -152,6 +152,8 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 {
 	struct wr_connection *connection = inlet->connection;
 
+	if (wr_pool_has(inlet->graph->pool, WR_POOL_STAMPS))
+		wr_message_stamp_parts(message);
 	wr_message_mark_delivered(message);
 	if (wr_message_has_fences(message))
 		wr_connection_announce_fences(connection);

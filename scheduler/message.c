@@ -1,6 +1,6 @@
 /*
- * A message: its references, the fences of its payload, its release. payload.c makes messages, pool.c keeps
- * the free ones.
+ * A message: its references, the fences of its payload, its release. payload.c makes messages, parts.c
+ * has those of named parts, pool.c keeps the free ones.
  *
  * The last unref has three cases. Without anything to release the message goes to the worker's cache, in a
  * few instructions. A payload that the GPU does not use is released at once. A payload with a use set goes to
@@ -192,6 +192,8 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 
 	if (fence.stream == 0) /* no fence: counts as complete */
 		return WEIR_OK;
+	if (message->kind == WEIR_KIND_PARTS)
+		return wr_pack_add_fence(message, fence, part);
 	locked = message_lock_shared(message);
 	status = fences_keep_latest(&message->uses, fence, 0);
 	if (!status && part != WR_USED)
@@ -236,12 +238,28 @@ weir_status weir_message_add_producer(weir_message *message, weir_fence fence)
 		return wr_fail(WEIR_E_INVALID,
 			       "call weir_message_add_producer on a message before it is pushed "
 			       "or emitted: others may read it by now");
+	if (message->kind == WEIR_KIND_PARTS && wr_pack_check_producer(message))
+		return WEIR_E_INVALID;
 	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
 bool wr_message_has_fences(const weir_message *message)
 {
+	if (message->kind == WEIR_KIND_PARTS)
+		return wr_pack_has_fences(message);
 	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
+}
+
+size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (out[i].stream == fence.stream) {
+			out[i].value = fence.value > out[i].value ? fence.value : out[i].value;
+			return count;
+		}
+	}
+	out[count] = fence;
+	return count + 1;
 }
 
 static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_fence *out, size_t room)
@@ -283,12 +301,14 @@ static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fe
 
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
 {
-	return copy_fences(message, 0, out, room);
+	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_fences, out, room)
+						: copy_fences(message, 0, out, room);
 }
 
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
 {
-	return copy_fences(message, BARE, out, room);
+	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_carried, out, room)
+						: copy_fences(message, BARE, out, room);
 }
 
 size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out)
@@ -308,8 +328,7 @@ static bool producers_cover(const weir_message *message, weir_fence use)
 	return false;
 }
 
-/* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */
-static bool message_still_read(const weir_message *message)
+bool wr_message_still_read(const weir_message *message)
 {
 	struct wr_system *system = wr_pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
@@ -322,20 +341,34 @@ static bool message_still_read(const weir_message *message)
 	return false;
 }
 
+static bool message_is_unique(const weir_message *message)
+{
+	if (!wr_message_has_one_holder(message))
+		return false;
+	return message->kind == WEIR_KIND_PARTS ? wr_pack_unique(message) : !wr_message_still_read(message);
+}
+
+void wr_message_set_delivered(weir_message *message, bool delivered)
+{
+	if (wr_message_delivered(message) != delivered)
+		wr_store_relaxed(&message->delivered, delivered);
+	if (message->kind == WEIR_KIND_PARTS)
+		wr_pack_set_delivered(message, delivered);
+}
+
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!wr_message_has_one_holder(message) || message_still_read(message))
+	if (!message_is_unique(message))
 		return false;
-	if (wr_message_delivered(message))
-		wr_store_relaxed(&((weir_message *)message)->delivered, false);
+	wr_message_set_delivered((weir_message *)message, false);
 	return true;
 }
 
 void wr_message_mark_delivered(weir_message *message)
 {
 	if (!wr_message_delivered(message))
-		wr_store_relaxed(&message->delivered, true);
+		wr_message_set_delivered(message, true);
 }
 
 bool wr_message_delivered(const weir_message *message)
@@ -367,7 +400,7 @@ const weir_tensor *weir_message_tensor(const weir_message *message)
 
 void *weir_message_data(const weir_message *message)
 {
-	return message->data;
+	return message->data; /* NULL for parts */
 }
 
 size_t weir_message_size(const weir_message *message)

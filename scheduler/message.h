@@ -14,12 +14,28 @@ struct wr_local {
 	weir_context *context; /* of the running tick, until its inputs are released */
 };
 
+/* What some message of a pool is or was. A graph without such messages pays one load for them. */
+enum wr_pool_mark { WR_POOL_PACKS = 1, WR_POOL_STAMPS = 2 };
+
+/*
+ * Sticky bits, in a line of their own, at the beginning of a pool. Relaxed: the push of the message that set
+ * a bit releases it.
+ */
+struct wr_pool_marks {
+	_Alignas(64) _Atomic uint32_t bits;
+};
+
 /*
  * The messages of one graph: a cache per worker (no lock), and one shared list behind a lock for all other
  * threads and to balance the caches.
  */
 struct wr_pool;
 weir_status wr_pool_create(struct wr_pool **out);
+static inline bool wr_pool_has(const void *pool, enum wr_pool_mark mark)
+{
+	return wr_load_relaxed(&((struct wr_pool_marks *)pool)->bits) & mark;
+}
+void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark);
 /* Without a system (NULL) payloads are in host memory only. */
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
 struct wr_system *wr_pool_system(const struct wr_pool *pool);
@@ -48,6 +64,23 @@ struct wr_pool *wr_message_pool(const weir_message *message);
 void wr_message_mark_delivered(weir_message *message);
 /* Returns true if it was delivered and weir_message_unique has not returned true since. */
 bool wr_message_delivered(const weir_message *message);
+/* How many references `pack`, which may be of any kind, holds to the message as its part. */
+size_t wr_pack_count_held(const weir_message *pack, const weir_message *message);
+
+/* --- stamps (stamp.c) --- */
+
+/*
+ * Before delivery, in a graph with stamps: gives those that a tick emits their stamp, and counts how old
+ * those are that ended here. Thread: the entity's owner.
+ */
+void wr_entity_stamp_tick(weir_entity *entity);
+/* The parts of a stamped message that have no stamp get its. Thread: its only holder. */
+void wr_message_stamp_parts(weir_message *message);
+
+struct wr_latencies;
+void wr_latencies_clear(struct wr_latencies *latencies);
+/* Counts the age of a message that has a stamp with a time; *now: 0: not read yet. */
+void wr_latencies_add(struct wr_latencies *latencies, const weir_message *message, int64_t *now);
 
 /*
  * How the work before a fence concerns a message (T4, T7). USED: the fence joins the use set only. PRODUCED:
@@ -65,5 +98,10 @@ size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t ro
 /* Those among them whose stream is carried. */
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
+/*
+ * Adds a fence to `count` fences of different streams, of each the latest. Returns the new count: there must
+ * be room.
+ */
+size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence);
 
 #endif

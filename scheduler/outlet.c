@@ -170,6 +170,7 @@ void wr_outlets_open(weir_graph *graph)
 		wr_mutex_lock(&outlet->lock);
 		outlet->ended = outlet->holding = false;
 		outlet->unfinished = 0;
+		wr_latencies_clear(&outlet->latencies);
 		update_readable_locked(outlet);
 		wr_mutex_unlock(&outlet->lock);
 	}
@@ -275,6 +276,7 @@ void wr_outlet_done(struct wr_worker *worker, weir_outlet *outlet)
 static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, int64_t until, bool *drop)
 {
 	struct wr_queue *queue = &outlet->connection->queue;
+	int64_t now = 0;
 
 	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (end.c). */
 	while (!has_finished(outlet)) {
@@ -285,6 +287,8 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	}
 	wr_queue_close_front(queue, 1);
 	wr_queue_take(queue, out);
+	if (wr_pool_has(outlet->graph->pool, WR_POOL_STAMPS))
+		wr_latencies_add(&outlet->latencies, *out, &now);
 	*drop = !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;

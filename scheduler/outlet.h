@@ -10,13 +10,14 @@ struct weir_outlet {
 	struct wr_connection *connection;
 	struct wr_mutex lock; /* guards the queue: a worker sends, any threads receive */
 	struct wr_cond changed;
-	struct wr_finisher *finisher; /* NULL: unfinished messages may be taken; owned by the graph */
-	size_t unfinished;            /* number of newest messages that the finisher still waits for */
-	bool holding;                 /* holds messages, hence a live reference */
-	bool ended;                   /* no run is active, or the sender is DONE */
-	bool readable;                /* a take would not block; fd and fn have reported this */
-	int fd;                       /* eventfd, readable while `readable` is true; -1: not requested yet */
-	void (*fn)(void *arg);        /* called when `readable` becomes true, without the lock; NULL: none */
+	struct wr_finisher *finisher;  /* NULL: unfinished messages may be taken; owned by the graph */
+	size_t unfinished;             /* number of newest messages that the finisher still waits for */
+	struct wr_latencies latencies; /* of the messages taken */
+	bool holding;                  /* holds messages, hence a live reference */
+	bool ended;                    /* no run is active, or the sender is DONE */
+	bool readable;                 /* a take would not block; fd and fn have reported this */
+	int fd;                        /* eventfd, readable while `readable` is true; -1: not requested yet */
+	void (*fn)(void *arg);         /* called when `readable` becomes true, without the lock; NULL: none */
 	void *arg;
 };
 

@@ -127,6 +127,7 @@ static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 	wr_store_relaxed(&message->references, 1); /* no other thread has it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
+	message->stamped = false;
 	wr_store_relaxed(&message->delivered, false);
 	message->data = NULL;
 	return message;
@@ -174,6 +175,9 @@ void wr_payload_free(weir_message *message)
 		break;
 	case WR_PAYLOAD_DESTROY:
 		message->destroy(message->arg);
+		break;
+	case WR_PAYLOAD_PARTS:
+		wr_pack_free(message);
 		break;
 	}
 }

@@ -31,6 +31,12 @@ weir_status wr_pool_create(struct wr_pool **out)
 	return WEIR_OK;
 }
 
+void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark)
+{
+	if (!wr_pool_has(pool, mark))
+		wr_fetch_or(&pool->marks.bits, mark);
+}
+
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system)
 {
 	wr_store_release(&pool->system, system);

@@ -1,5 +1,6 @@
 /*
- * The layout of messages and their pool. In the library only message.c, payload.c and pool.c include it.
+ * The layout of messages and their pool. In the library only message.c, payload.c, pack.c, parts.c, stamp.c
+ * and pool.c include it.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
@@ -27,6 +28,7 @@ enum wr_payload {
 	WR_PAYLOAD_OWN,     /* from base/memory.h */
 	WR_PAYLOAD_SYSTEM,  /* from wr_system_alloc */
 	WR_PAYLOAD_DESTROY, /* the user's destructor */
+	WR_PAYLOAD_PARTS,   /* references to parts */
 };
 
 /*
@@ -46,13 +48,17 @@ struct weir_message {
 	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
 	struct wr_pool *pool;
 	uint8_t kind, payload;  /* WEIR_KIND_EMPTY, ...; enum wr_payload */
+	bool stamped;           /* has a stamp; written before it is delivered only, as the stamp is */
 	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
 	void *data;
 
 	size_t size;
 	void (*destroy)(void *arg);
-	void *arg;
-	struct wr_system *system; /* WR_PAYLOAD_SYSTEM: owner of the memory */
+	union {
+		void *arg;                /* of destroy */
+		struct wr_system *system; /* WR_PAYLOAD_SYSTEM: owner of the memory */
+	};
+	int64_t stamp_time;
 	weir_fence few_uses[WR_FEW];
 
 	union { /* starts a cache line, as all payloads do */
@@ -61,8 +67,14 @@ struct weir_message {
 			weir_tensor tensor;
 			int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 		} of;
+		struct {
+			void *block; /* parts.c: `few`, or an allocation */
+			uint32_t count;
+			_Alignas(8) unsigned char few[160];
+		} parts;
 	};
 	weir_fence few_producers[WR_FEW];
+	uint64_t stamp_tag;
 	struct wr_deferred_free deferred;
 };
 _Static_assert(offsetof(struct weir_message, size) == WR_LINE, "an empty message touches one line");
@@ -76,6 +88,7 @@ struct wr_cache {
 
 struct wr_slab;
 struct wr_pool {
+	struct wr_pool_marks marks; /* first: wr_pool_has() */
 	struct wr_cache caches[WR_WORKERS_MAX];
 	_Atomic(struct wr_system *) system;
 	_Atomic(const weir_entity *) misused_by; /* entity whose tick unreferenced too often */
@@ -92,6 +105,25 @@ static inline bool wr_message_has_one_holder(const weir_message *message)
 {
 	return wr_load_acquire(&((weir_message *)message)->references) == 1;
 }
+
+/* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */
+bool wr_message_still_read(const weir_message *message);
+void wr_message_set_delivered(weir_message *message, bool delivered);
+
+/* --- packs (parts.c): the same for each part --- */
+
+typedef size_t wr_fence_getter(const weir_message *message, weir_fence *out, size_t room);
+
+/* Copies the names. Returns false without memory. */
+bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count);
+void wr_pack_free(weir_message *pack);
+weir_status wr_pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
+bool wr_pack_has_fences(const weir_message *pack);
+size_t wr_pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room);
+bool wr_pack_unique(const weir_message *pack);
+void wr_pack_set_delivered(const weir_message *pack, bool delivered);
+/* Fails, naming it, if a part was delivered before. */
+weir_status wr_pack_check_producer(const weir_message *pack);
 
 /* Frees the payload. The message has no reference left and the GPU does not use it; no lock is held. */
 void wr_payload_free(weir_message *message);

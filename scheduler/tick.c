@@ -344,6 +344,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	}
 	wr_count(&entity->counters.ticks, 1);
 	entity->context.tick++;
+	if (wr_pool_has(worker->local.pool, WR_POOL_STAMPS))
+		wr_entity_stamp_tick(entity);
 	if (entity->wants_ticked)
 		call_ticked(entity);
 	status = entity_deliver(worker, entity);

@@ -224,18 +224,6 @@ const weir_message *weir_view_message(const weir_view *view, unsigned input, siz
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (out[i].stream == fence.stream) {
-			out[i].value = fence.value > out[i].value ? fence.value : out[i].value;
-			return count;
-		}
-	}
-	out[count] = fence;
-	return count + 1;
-}
-
 /* Reads until all fences fit: another holder of the message may add one between two reads. */
 static bool read_fences(weir_entity *entity, const weir_message *message, size_t at, size_t *n)
 {

@@ -80,10 +80,16 @@ struct wr_queue_counters {
 	_Atomic uint64_t closed;     /* receiver: dropped on becoming DONE */
 	_Atomic uint64_t abandoned;  /* the thread that cuts the run short, when no other runs */
 };
+/* How old messages with a stamp were when they arrived where nothing follows. */
+struct wr_latencies {
+	_Atomic uint64_t count;
+	_Atomic int64_t sum, max;
+};
 struct wr_entity_counters {
 	_Atomic uint64_t ticks, received, emitted, unconnected, lost;
 	_Atomic int64_t compute_ns;
 	_Atomic uint64_t most_in_flight; /* ticks on the device at once (T8) */
+	struct wr_latencies latencies;
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued);

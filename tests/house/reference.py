@@ -20,7 +20,7 @@ COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 FUNCTION = re.compile(r"^WEIR_API\s+([^;{}()]*?)\b(weir_\w+)\s*\((.*?)\)\s*(?:WEIR_PRINTF\([^)]*\))?\s*;", re.S | re.M)
 THREADS = ("any", "one", "owner", "review", "the one that started")
 # verbs of making: a function with one of them gives something through `out`, or puts it into the object
-MAKING = {"create", "open", "read", "parse", "wrap", "allocate", "receive", "record", "print", "explain", "take", "add"}
+MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receive", "record", "print", "explain", "take", "add"}
 DOING = {
     "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "enable",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",

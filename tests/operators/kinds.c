@@ -352,6 +352,22 @@ static void ping_emits_empty_messages_or_bytes_that_count_up(void **state)
 	rig_stop(&rig);
 }
 
+static void ping_stamps_its_messages_if_asked(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_ping, "");
+	rig_tick(&rig);
+	assert_true(rig.context.stamp.time == 0 && rig.context.stamp.tag == 0);
+	rig_stop(&rig);
+	rig_start(&rig, &wr_ping, "stamp=true");
+	rig_tick(&rig);
+	rig_tick(&rig);
+	assert_true(rig.context.stamp.time == RIG_NOW && rig.context.stamp.tag == 1);
+	rig_stop(&rig);
+}
+
 static void delay_passes_the_same_message_on_after_its_duration(void **state)
 {
 	struct rig rig;
@@ -399,7 +415,7 @@ static void end_capture(void)
 /* Ticks `print` once per message; returns its output. */
 static const char *printed(const char *parameters, weir_message **messages, size_t count)
 {
-	static char text[2048];
+	static char text[8192];
 	struct rig rig;
 	int ends[2];
 	ssize_t got;
@@ -432,6 +448,54 @@ static void print_says_kind_shape_tick_and_first_bytes(void **state)
 			    "me: tick 1: bytes, 9 bytes: 00 01 02 03 04 05 06 07 ..., checksum 0a444d0f\n"
 			    "me: tick 2: uint8 [2, 5, 3] on device 3\n"
 			    "me: tick 3: bytes, not finished on the device\n");
+}
+
+static void print_says_names_shapes_and_devices_of_parts(void **state)
+{
+	weir_message *image = rig_image(RIG_DEVICE, 2, 5, 3), *boxes = rig_image(WEIR_DEVICE_HOST, 1, 4, 1),
+		     *raw = rig_bytes(3);
+	const weir_part parts[] = {{sizeof(weir_part), "image", image},
+				   {sizeof(weir_part), "bo\nxes", boxes},
+				   {sizeof(weir_part), "raw", raw}};
+	weir_message *messages[] = {rig_parts(parts, 3)};
+
+	(void)state;
+	assert_string_equal(printed("", messages, 1), "me: tick 0: parts: image uint8 [2, 5, 3] on device 3; "
+						      "bo\\nxes uint8 [1, 4, 1] in host memory; raw bytes\n");
+	weir_message_unref(image);
+	weir_message_unref(boxes);
+	weir_message_unref(raw);
+}
+
+static void print_says_how_many_parts_do_not_fit_in_its_line(void **state)
+{
+	weir_part parts[WEIR_PARTS_MAX];
+	char names[WEIR_PARTS_MAX][WEIR_PART_NAME_MAX + 1];
+	weir_message *raw = rig_bytes(3), *message;
+	const char *text;
+
+	(void)state;
+	for (int i = 0; i < WEIR_PARTS_MAX; i++) {
+		memset(names[i], '\n', WEIR_PART_NAME_MAX);
+		names[i][WEIR_PART_NAME_MAX] = 0;
+		parts[i] = (weir_part){sizeof(weir_part), names[i], raw};
+	}
+	message = rig_parts(parts, WEIR_PARTS_MAX);
+	text = printed("", &message, 1);
+	assert_non_null(strstr(text, " bytes; and 52 more\n"));
+	weir_message_unref(raw);
+}
+
+static void print_says_the_stamp(void **state)
+{
+	weir_message *messages[] = {rig_bytes(1), rig_bytes(1)};
+
+	(void)state;
+	messages[0]->stamp = (weir_stamp){INT64_C(12345678900), 7};
+	messages[1]->stamp.tag = 8;
+	assert_string_equal(printed("", messages, 2),
+			    "me: tick 0: bytes, 1 bytes: 00, time 12.345679 s, tag 7\n"
+			    "me: tick 1: bytes, 1 bytes: 00, tag 8\n");
 }
 
 static void print_prints_every_nth_or_nothing(void **state)
@@ -511,9 +575,13 @@ int main(void)
 		cmocka_unit_test(spin_works_for_its_duration_and_writes_what_it_emits),
 		cmocka_unit_test(spin_with_fault_faults_the_stream_after_its_duration),
 		cmocka_unit_test(ping_emits_empty_messages_or_bytes_that_count_up),
+		cmocka_unit_test(ping_stamps_its_messages_if_asked),
 		cmocka_unit_test(delay_passes_the_same_message_on_after_its_duration),
 		cmocka_unit_test(sink_has_nothing_to_do),
 		cmocka_unit_test(print_says_kind_shape_tick_and_first_bytes),
+		cmocka_unit_test(print_says_names_shapes_and_devices_of_parts),
+		cmocka_unit_test(print_says_how_many_parts_do_not_fit_in_its_line),
+		cmocka_unit_test(print_says_the_stamp),
 		cmocka_unit_test(print_prints_every_nth_or_nothing),
 		cmocka_unit_test(xb13_print_fails_where_it_cannot_write),
 		cmocka_unit_test(xb13_print_drains_the_run_when_nothing_reads_it),

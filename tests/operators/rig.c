@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/words.h"
 #include "tests/operators/rig.h"
 
 struct weir_values {
@@ -134,6 +135,31 @@ weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 	return fence.stream ? WEIR_E_BUSY : WEIR_OK;
 }
 
+size_t weir_message_parts(const weir_message *message)
+{
+	return message->part_count;
+}
+
+weir_message *weir_message_part_at(const weir_message *message, size_t i)
+{
+	return i < message->part_count ? message->parts[i].message : NULL;
+}
+
+const char *weir_message_part_name(const weir_message *message, size_t i)
+{
+	return i < message->part_count ? message->parts[i].name : NULL;
+}
+
+size_t weir_text_escape(const char **text, size_t room, char *out)
+{
+	return wr_shown_part(out, room, text);
+}
+
+weir_stamp weir_message_stamp(const weir_message *message)
+{
+	return message->stamp;
+}
+
 /* ---- the stream ---- */
 
 weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
@@ -195,6 +221,18 @@ const char *weir_entity_name(const weir_entity *entity)
 {
 	(void)entity;
 	return "me";
+}
+
+int64_t weir_context_now(const weir_context *context)
+{
+	(void)context;
+	return RIG_NOW;
+}
+
+weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
+{
+	context->stamp = stamp;
+	return WEIR_OK;
 }
 
 uint64_t weir_context_tick(const weir_context *context)
@@ -310,6 +348,15 @@ weir_message *rig_bytes(size_t bytes)
 
 	for (size_t i = 0; i < bytes; i++)
 		((uint8_t *)message->data)[i] = (uint8_t)i;
+	return message;
+}
+
+weir_message *rig_parts(const weir_part *parts, size_t count)
+{
+	weir_message *message = message_new(WEIR_KIND_PARTS, 0);
+
+	message->parts = parts;
+	message->part_count = count;
 	return message;
 }
 

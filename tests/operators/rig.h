@@ -8,7 +8,7 @@
 
 #include "weir.h"
 
-enum { RIG_DEVICE = 3, RIG_MESSAGES = 8 };
+enum { RIG_DEVICE = 3, RIG_MESSAGES = 8, RIG_NOW = 1000000000 };
 
 struct weir_message {
 	unsigned references, kind;
@@ -17,6 +17,9 @@ struct weir_message {
 	void *data;
 	size_t bytes;
 	bool unfinished; /* its fence is pending */
+	weir_stamp stamp;
+	const weir_part *parts; /* of WEIR_KIND_PARTS; borrowed, with the messages in it */
+	size_t part_count;
 };
 
 struct weir_context {
@@ -32,6 +35,7 @@ struct weir_context {
 	char text[512]; /* error of the last failure */
 	int faults;     /* of the stream */
 	int64_t slept;
+	weir_stamp stamp; /* of weir_context_set_stamp */
 };
 
 struct rig {
@@ -49,5 +53,6 @@ size_t rig_messages(void); /* number of live messages */
 /* On RIG_DEVICE or WEIR_DEVICE_HOST, filled with varying bytes. */
 weir_message *rig_image(int device, int64_t height, int64_t width, int64_t channels);
 weir_message *rig_bytes(size_t bytes);
+weir_message *rig_parts(const weir_part *parts, size_t count);
 
 #endif

@@ -9,6 +9,14 @@
 static unsigned emitted_kind;
 static weir_message *emitted_message; /* of another graph; NULL: one of emitted_kind */
 
+static weir_status make_pack(weir_context *context, weir_message **out)
+{
+	weir_part part = {.size = sizeof part, .name = "part"};
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &part.message);
+
+	return status ? status : weir_message_pack(weir_context_graph(context), &part, 1, out);
+}
+
 static weir_status make_message(weir_context *context, weir_message **out)
 {
 	static const int64_t shape = 4;
@@ -26,6 +34,8 @@ static weir_status make_message(weir_context *context, weir_message **out)
 		return weir_message_create_bytes(weir_context_graph(context), 4, out);
 	case WEIR_KIND_TENSOR:
 		return weir_message_create_tensor(weir_context_graph(context), &tensor, out);
+	case WEIR_KIND_PARTS:
+		return make_pack(context, out);
 	default:
 		return weir_message_wrap_user(weir_context_graph(context), &user, NULL, out);
 	}
@@ -75,17 +85,15 @@ static const struct {
 	unsigned kind;
 	const char *word;
 } kinds[] = {
-	{WEIR_KIND_EMPTY, "an empty message"},
-	{WEIR_KIND_BYTES, "bytes"},
-	{WEIR_KIND_TENSOR, "a tensor"},
-	{WEIR_KIND_USER, "a user's pointer"},
+	{WEIR_KIND_EMPTY, "an empty message"}, {WEIR_KIND_BYTES, "bytes"}, {WEIR_KIND_TENSOR, "a tensor"},
+	{WEIR_KIND_USER, "a user's pointer"},  {WEIR_KIND_PARTS, "parts"},
 };
 
 static void a_kind_that_a_receiver_does_not_take_fails_the_run(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		struct rig *rig = rig_taking(kinds[(i + 1) % 4].kind);
+		struct rig *rig = rig_taking(kinds[(i + 1) % (sizeof kinds / sizeof *kinds)].kind);
 		char text[100];
 		emitted_kind = kinds[i].kind;
 		snprintf(text, sizeof text, "a.out: emitted %s, which b.in does not take", kinds[i].word);

@@ -1,0 +1,138 @@
+/*
+ * Stamps. What a tick emits gets its stamp before it is delivered; a message that was delivered keeps the one
+ * that it has, or none, since others may read it. Where a graph has no stamps, a tick pays one load.
+ */
+#include "base/clock.h"
+#include "base/status.h"
+#include "scheduler/graph.h"
+#include "scheduler/pool.h"
+
+static void message_stamp(weir_message *message, weir_stamp stamp)
+{
+	message->stamp_time = stamp.time;
+	message->stamp_tag = stamp.tag;
+	message->stamped = true;
+	wr_pool_mark(message->pool, WR_POOL_STAMPS);
+}
+
+weir_status weir_message_set_stamp(weir_message *message, weir_stamp stamp)
+{
+	if (wr_message_delivered(message))
+		return wr_fail(WEIR_E_INVALID, "call weir_message_set_stamp on a message before it is pushed "
+					       "or emitted: others may read it by now");
+	message_stamp(message, stamp);
+	return WEIR_OK;
+}
+
+weir_stamp weir_message_stamp(const weir_message *message)
+{
+	return message->stamped ? (weir_stamp){message->stamp_time, message->stamp_tag} : (weir_stamp){0, 0};
+}
+
+weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
+{
+	const weir_entity *entity = context->entity;
+
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: weir_context_set_stamp is for compute only",
+			       entity->plan->name);
+	context->stamp = stamp;
+	context->stamp_set = true;
+	wr_pool_mark(entity->graph->pool, WR_POOL_STAMPS);
+	return WEIR_OK;
+}
+
+/* --- what a tick emits --- */
+
+static const weir_message *first_received(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].taken_count)
+			return entity->inputs[i].taken[0];
+	return NULL;
+}
+
+static bool find_stamp(const weir_entity *entity, weir_stamp *out)
+{
+	const weir_message *first = first_received(entity);
+
+	if (entity->context.stamp_set)
+		*out = entity->context.stamp;
+	else if (first && first->stamped)
+		*out = weir_message_stamp(first);
+	else
+		return false;
+	return true;
+}
+
+static void stamp_if_new(weir_message *message, weir_stamp stamp)
+{
+	if (!message->stamped && !wr_message_delivered(message))
+		message_stamp(message, stamp);
+}
+
+static void stamp_parts(weir_message *message, weir_stamp stamp)
+{
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		stamp_if_new(weir_message_part_at(message, i), stamp);
+}
+
+void wr_message_stamp_parts(weir_message *message)
+{
+	if (message->stamped && !wr_message_delivered(message))
+		stamp_parts(message, weir_message_stamp(message));
+}
+
+static void stamp_emitted(weir_entity *entity, const weir_stamp *stamp)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
+			weir_message *message = entity->outputs[i].emitted[k];
+			if (stamp)
+				stamp_if_new(message, *stamp);
+			wr_message_stamp_parts(message);
+		}
+	}
+}
+
+/* --- how old messages are --- */
+
+void wr_latencies_clear(struct wr_latencies *latencies)
+{
+	wr_note(&latencies->count, 0);
+	wr_note(&latencies->sum, 0);
+	wr_note(&latencies->max, 0);
+}
+
+void wr_latencies_add(struct wr_latencies *latencies, const weir_message *message, int64_t *now)
+{
+	int64_t age;
+
+	if (!message->stamped || !message->stamp_time)
+		return;
+	*now = *now ? *now : wr_now();
+	age = *now > message->stamp_time ? *now - message->stamp_time : 0;
+	wr_count(&latencies->count, 1);
+	wr_count(&latencies->sum, age);
+	if (age > wr_read(&latencies->max))
+		wr_note(&latencies->max, age);
+}
+
+static void count_latencies(weir_entity *entity)
+{
+	int64_t now = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
+}
+
+void wr_entity_stamp_tick(weir_entity *entity)
+{
+	weir_stamp stamp;
+
+	stamp_emitted(entity, find_stamp(entity, &stamp) ? &stamp : NULL);
+	entity->context.stamp_set = false;
+	if (!entity->receivers)
+		count_latencies(entity);
+}
