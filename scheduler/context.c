@@ -186,12 +186,14 @@ static uint32_t count_tick_references(const weir_context *context, const weir_me
  */
 bool wr_context_holds_all(const weir_context *context, const weir_message *message)
 {
-	uint32_t references = wr_message_references(message);
+	return wr_message_references(message) <= count_tick_references(context, message);
+}
 
-	/* Those of packs are not in context->references. */
-	if (references > context->references && !wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS))
-		return false;
-	return references <= count_tick_references(context, message);
+/* Cheap. Those of packs are not in context->references. */
+static inline bool may_hold_all(const weir_context *context, const weir_message *message)
+{
+	return wr_message_references(message) <= context->references ||
+	       wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS);
 }
 
 static weir_status refuse_reference(const weir_context *context, unsigned output)
@@ -211,7 +213,7 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
-	if (wr_context_holds_all(context, message))
+	if (may_hold_all(context, message) && wr_context_holds_all(context, message))
 		return refuse_reference(context, output);
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;

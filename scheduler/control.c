@@ -158,9 +158,11 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-static void read_clock(void *arg)
+static weir_status read_clock(weir_scheduler *scheduler, void *out)
 {
-	*(int64_t *)arg = wr_now();
+	(void)scheduler;
+	*(int64_t *)out = wr_now();
+	return WEIR_OK;
 }
 
 int64_t weir_scheduler_now(weir_scheduler *scheduler)
