@@ -183,6 +183,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
 		.lost = wr_read(&entity->counters.lost),
+		.most_scratch = wr_read(&entity->counters.most_scratch),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
