@@ -113,6 +113,9 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 		       counts->unconnected);
 	if (counts->lost)
 		printf("  %-*s  %10" PRIu64 " beats lost\n", width, "", counts->lost);
+	if (counts->most_scratch)
+		printf("  %-*s  %10" PRIu64 " bytes of scratch memory at most\n", width, "",
+		       counts->most_scratch);
 }
 
 /* "  latency: mean 3.1 ms, max 9.8 ms at 'show'" */

@@ -406,6 +406,8 @@ typedef struct {
 	 */
 	uint64_t stamped;
 	int64_t latency_ns, max_latency_ns;
+	uint64_t most_scratch;   /* most bytes of scratch memory that one tick
+				    requested, on all its streams */
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
@@ -1028,6 +1030,18 @@ WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, wei
  * NULL on failure: see weir_last_error().
  */
 WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+/*
+ * Gives scratch memory on the device of the stream (NULL: the current stream, which is then used as by
+ * weir_context_stream), aligned to 256 bytes and not cleared. It is for work of this tick on that stream, or
+ * on other streams of the entity that were made to wait for that one meanwhile (weir_stream_wait,
+ * weir_context_synchronize_streams). The host must not touch it, and no message may hold it. The end of the
+ * tick takes it back without a wait, since the next tick's work on the stream comes after. The same requests
+ * get the same addresses in every tick, unless the entity requests more than ever before. 0 bytes: gives
+ * NULL. The memory is kept until the entity stops. Fails: WEIR_E_INVALID: outside of compute, or a stream
+ * that is not of this entity; WEIR_E_NOMEM: the device has no more memory; compute may go on.
+ */
+WEIR_API weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes,
+					  void **out);
 /* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
 /*

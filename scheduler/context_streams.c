@@ -16,18 +16,18 @@ static const char *entity_name(const weir_context *context)
 
 typedef size_t fence_getter(const weir_message *message, weir_fence *out, size_t room);
 
-/* Copies fences of a message into entity->scratch: all, or those whose streams are carried. */
-static weir_status fetch_into_scratch(weir_entity *entity, const weir_message *message, fence_getter *get,
-				      size_t *count)
+/* Copies fences of a message into entity->fetched: all, or those whose streams are carried. */
+static weir_status fences_fetch(weir_entity *entity, const weir_message *message, fence_getter *get,
+				size_t *count)
 {
-	*count = get(message, entity->scratch, entity->scratch_room);
-	if (*count <= entity->scratch_room)
+	*count = get(message, entity->fetched, entity->fetched_room);
+	if (*count <= entity->fetched_room)
 		return WEIR_OK;
-	if (wr_grow(&entity->scratch, &entity->scratch_room, *count, sizeof *entity->scratch))
+	if (wr_grow(&entity->fetched, &entity->fetched_room, *count, sizeof *entity->fetched))
 		return WEIR_E_NOMEM;
-	*count = get(message, entity->scratch, entity->scratch_room);
-	if (*count > entity->scratch_room) /* other holders just added some: not received here */
-		*count = entity->scratch_room;
+	*count = get(message, entity->fetched, entity->fetched_room);
+	if (*count > entity->fetched_room) /* other holders just added some: not received here */
+		*count = entity->fetched_room;
 	return WEIR_OK;
 }
 
@@ -44,11 +44,11 @@ static weir_status find_carried_in(weir_entity *entity, size_t input, uint64_t *
 
 	for (size_t k = 0; k < entity->inputs[input].taken_count; k++) {
 		const weir_message *message = entity->inputs[input].taken[k];
-		weir_status status = fetch_into_scratch(entity, message, wr_message_carried, &n);
+		weir_status status = fences_fetch(entity, message, wr_message_carried, &n);
 		if (status)
 			return status;
 		for (size_t f = 0; f < n; f++) {
-			uint64_t id = entity->scratch[f].stream;
+			uint64_t id = entity->fetched[f].stream;
 			const weir_stream *stream = wr_stream_find(system, id);
 			if (stream && weir_stream_device(stream) == entity->plan->device) {
 				*out = id;
@@ -146,32 +146,37 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 	for (size_t k = 0; !status && k < port->taken_count; k++) {
 		if (!wr_message_has_fences(port->taken[k]))
 			continue;
-		status = fetch_into_scratch(entity, port->taken[k], wr_message_fences, &n);
+		status = fences_fetch(entity, port->taken[k], wr_message_fences, &n);
 		for (size_t f = 0; !status && f < n; f++)
-			status = weir_stream_wait(entity->current_stream, entity->scratch[f]);
+			status = weir_stream_wait(entity->current_stream, entity->fetched[f]);
 	}
 	return status;
 }
 
 /* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
+__attribute__((noinline)) static weir_status use_current(weir_context *context)
 {
 	weir_entity *entity = context->entity;
 	weir_status status = choose_current(entity, 0, true);
 
 	if (status)
-		return NULL;
+		return status;
 	status = begin_current(entity);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
 			status = stream_wait_for_input(entity, i);
 	context->stream_used = !status;
-	return status ? NULL : entity->current_stream;
+	return status;
+}
+
+weir_status wr_context_use_stream(weir_context *context)
+{
+	return context->stream_used ? WEIR_OK : use_current(context);
 }
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used ? context->entity->current_stream : context_first_stream(context);
+	return context->stream_used || !use_current(context) ? context->entity->current_stream : NULL;
 }
 
 static weir_status input_wait_once(weir_context *context, unsigned input)
@@ -249,18 +254,18 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, b
 
 /* --- other streams --- */
 
-static const weir_stream *find_scratch_stream(const weir_entity *entity, size_t f)
+static const weir_stream *fetched_stream(const weir_entity *entity, size_t f)
 {
-	return wr_stream_find(entity->graph->system, entity->scratch[f].stream);
+	return wr_stream_find(entity->graph->system, entity->fetched[f].stream);
 }
 
 /* Two shares of one native stream count as one stream. */
-static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
+static bool fetched_stream_is_listed(const weir_entity *entity, size_t f)
 {
-	const weir_stream *stream = find_scratch_stream(entity, f);
+	const weir_stream *stream = fetched_stream(entity, f);
 
 	for (size_t e = 0; e < f; e++) {
-		const weir_stream *other = find_scratch_stream(entity, e);
+		const weir_stream *other = fetched_stream(entity, e);
 		if (other && weir_stream_same(other, stream))
 			return true;
 	}
@@ -268,13 +273,13 @@ static bool scratch_stream_is_listed(const weir_entity *entity, size_t f)
 }
 
 /*
- * *out: the entity's own stream for fence f of the scratch. Returns false if the stream was recycled, so that
+ * *out: the entity's own stream for the fetched fence f. Returns false if the stream was recycled, so that
  * its work is complete, or on failure, which the end of the tick returns.
  */
 static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 {
 	size_t index = 0;
-	weir_status status = wr_entity_share_stream(entity, entity->scratch[f].stream, &index);
+	weir_status status = wr_entity_share_stream(entity, entity->fetched[f].stream, &index);
 
 	if (!status)
 		*out = entity->streams.items[index].stream;
@@ -292,12 +297,12 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 
 	if (!message || !wr_message_has_fences(message))
 		return 0;
-	if (fetch_into_scratch(entity, message, wr_message_carried, &n)) {
+	if (fences_fetch(entity, message, wr_message_carried, &n)) {
 		entity->streams.failure = WEIR_E_NOMEM;
 		return 0;
 	}
 	for (size_t f = 0; f < n; f++)
-		if (find_scratch_stream(entity, f) && !scratch_stream_is_listed(entity, f))
+		if (fetched_stream(entity, f) && !fetched_stream_is_listed(entity, f))
 			count += count >= room || receive_carried(entity, f, &out[count]);
 	return count;
 }

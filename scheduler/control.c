@@ -202,6 +202,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.stamped = wr_read(&entity->counters.latencies.count),
 		.latency_ns = wr_read(&entity->counters.latencies.sum),
 		.max_latency_ns = wr_read(&entity->counters.latencies.max),
+		.most_scratch = wr_read(&entity->counters.most_scratch),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }

@@ -142,7 +142,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->conditions);
 	wr_free(entity->operator_state);
 	wr_free(entity->verdict.fences);
-	wr_free(entity->scratch);
+	wr_free(entity->fetched);
 	wr_free(entity->wait.fences);
 	wr_free(entity->context.made);
 	wr_flight_finish(&entity->flight);
@@ -300,6 +300,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->compute_ns, 0);
 	wr_store_relaxed(&counters->most_in_flight, 0);
 	wr_latencies_clear(&counters->latencies);
+	wr_store_relaxed(&counters->most_scratch, 0);
 }
 
 static void reset_flight(weir_entity *entity)

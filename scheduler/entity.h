@@ -158,8 +158,8 @@ struct weir_entity {
 	struct wr_flight flight;
 	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */
 	weir_verdict verdict;
-	weir_fence *scratch; /* fences of messages, while they are read */
-	size_t scratch_room;
+	weir_fence *fetched; /* fences of messages, while they are read */
+	size_t fetched_room;
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
@@ -220,6 +220,9 @@ weir_status wr_entity_refuse_fence(weir_entity *entity);
 size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
+
+/* As weir_context_stream, with its status. Thread: owner. */
+weir_status wr_context_use_stream(weir_context *context);
 
 /* --- the messages of a tick; Thread: owner --- */
 

@@ -209,6 +209,7 @@ void wr_entity_close_streams(weir_entity *entity)
 	struct wr_entity_streams *streams = &entity->streams;
 
 	for (size_t i = streams->count; i--;) { /* shares before the streams that they share */
+		wr_scratch_free(&streams->items[i]);
 		wr_stream_close(streams->items[i].stream);
 		wr_free(streams->items[i].name);
 	}
@@ -216,6 +217,7 @@ void wr_entity_close_streams(weir_entity *entity)
 	streams->current = streams->default_stream = 0;
 	streams->last_end = (weir_fence){0, 0};
 	streams->for_run = streams->emits_carry = streams->inputs_waited = streams->current_ordered = false;
+	streams->scratch_used = streams->scratch_fixed = false;
 	streams->failure = WEIR_OK;
 	entity->current_stream = NULL;
 	entity->context.stream_used = false;
@@ -475,6 +477,8 @@ static void end_tick(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
+	if (streams->scratch_used)
+		wr_scratch_end_tick(entity);
 	if (streams->current)
 		streams->last_end = streams->items[streams->current - 1].last;
 	for (size_t i = 0; i < streams->count; i++)

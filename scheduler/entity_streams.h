@@ -9,6 +9,7 @@
 #ifndef WR_SCHEDULER_ENTITY_STREAMS_H
 #define WR_SCHEDULER_ENTITY_STREAMS_H
 
+#include "scheduler/scratch.h"
 #include "streams/streams.h"
 
 struct wr_trace;
@@ -20,6 +21,7 @@ struct wr_entity_stream {
 	bool used;          /* in this tick: it is fenced even if nothing was enqueued */
 	bool ended;         /* the end of the last tick recorded `last` */
 	weir_fence last;    /* later work on the stream is not fenced yet */
+	struct wr_scratch scratch;
 };
 
 /* Messages of this output carry items[index]. */
@@ -44,6 +46,8 @@ struct wr_entity_streams {
 	bool emits_carry;      /* emitted messages carry the current stream (T7) */
 	bool current_ordered;  /* in this tick: the current stream waits for `last_end` */
 	bool inputs_waited;    /* in this tick: some wr_input.waited is set */
+	bool scratch_used;     /* in this tick: some stack is not empty */
+	bool scratch_fixed;    /* requests that do not fit fail: wr_scratch_fix */
 	struct wr_output_stream *sets;  /* of this tick: weir_context_set_stream */
 	struct wr_early_message *early; /* of this tick: weir_context_emit_at */
 	weir_status failure;            /* of a call that returns no status; the end of the tick returns it */

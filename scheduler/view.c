@@ -229,12 +229,12 @@ static bool read_fences(weir_entity *entity, const weir_message *message, size_t
 {
 	*n = 1;
 	do {
-		if (wr_grow(&entity->scratch, &entity->scratch_room, at + *n, sizeof *entity->scratch)) {
+		if (wr_grow(&entity->fetched, &entity->fetched_room, at + *n, sizeof *entity->fetched)) {
 			entity->verdict.failed = WEIR_E_NOMEM;
 			return false;
 		}
-		*n = wr_message_fences(message, entity->scratch + at, entity->scratch_room - at);
-	} while (*n > entity->scratch_room - at);
+		*n = wr_message_fences(message, entity->fetched + at, entity->fetched_room - at);
+	} while (*n > entity->fetched_room - at);
 	return true;
 }
 
@@ -247,11 +247,11 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 	if (!read_fences(entity, message, from, &n))
 		return count;
 	for (size_t i = from; i < from + n; i++) {
-		weir_fence fence = entity->scratch[i];
+		weir_fence fence = entity->fetched[i];
 		weir_status status = wr_fence_query(entity->graph->system, fence);
 		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
 		if (status && status != WEIR_E_DEVICE)
-			count = wr_fences_add(entity->scratch, count, fence);
+			count = wr_fences_add(entity->fetched, count, fence);
 	}
 	return count;
 }
@@ -270,7 +270,7 @@ size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, wei
 			count = add_pending_fences(entity, message, count);
 	}
 	for (size_t i = 0; i < count && i < room; i++)
-		out[i] = entity->scratch[i];
+		out[i] = entity->fetched[i];
 	return count;
 }
 

@@ -100,6 +100,19 @@ uint64_t wr_stream_take_operations(weir_stream *stream)
 	return operations;
 }
 
+uint64_t wr_stream_wait_bit(const weir_stream *stream)
+{
+	return (uint64_t)1 << stream->index % 64;
+}
+
+uint64_t wr_stream_take_waits(weir_stream *stream)
+{
+	uint64_t waits = stream->waits;
+
+	stream->waits = 0;
+	return waits;
+}
+
 /* --- the native stream --- */
 
 bool wr_stream_capturing(weir_stream *stream)
@@ -295,8 +308,11 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	if (stream->capture)
 		return refuse_wait(stream);
 	status = wr_fence_find(system, fence, &other);
-	if (status || !other || is_ordered(stream, fence, other))
+	if (status || !other)
 		return status;
+	stream->waits |= wr_stream_wait_bit(other);
+	if (is_ordered(stream, fence, other))
+		return WEIR_OK;
 	wr_store(&stream->dirty, true); /* the last value does not cover this wait */
 	stream->operations++;
 	status = wr_device_wait(system, stream->spec.device, wr_load(&stream->native),

@@ -78,6 +78,8 @@ struct weir_stream {
 	/* by index of the other stream: the latest fence that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
 	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */
+	/* a bit for each stream that it was told to wait for, ordered already or not. Owner only */
+	uint64_t waits;
 	/* where the owner enqueues: `native`, or in a capture a private stream (capture.c). Owner only */
 	void *queue;
 	struct wr_capture *capture; /* that is under way, or NULL. Owner only */

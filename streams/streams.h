@@ -226,6 +226,12 @@ void wr_stream_mark_early(weir_stream *stream, uint64_t value);
 /* Number of operations that weir's own calls enqueued since the last call of this one. Thread: owner. */
 uint64_t wr_stream_take_operations(weir_stream *stream);
 /*
+ * The streams that this one was told to wait for since the last call of this function: the bits of
+ * wr_stream_wait_bit. Two streams may have one bit. Thread: owner.
+ */
+uint64_t wr_stream_take_waits(weir_stream *stream);
+uint64_t wr_stream_wait_bit(const weir_stream *stream);
+/*
  * Creates events for `values` pending values, 1,024 at most (further ones are created when they are needed).
  * Not on hot paths. Thread: owner.
  */

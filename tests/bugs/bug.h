@@ -31,6 +31,9 @@ enum wr_bug {
 	WR_BUG_GATE_BEFORE_FRONT,
 	/* a thread checks an inlet's room, then announces that it waits for it */
 	WR_BUG_INLET_WAITS_UNSEEN,
+	WR_BUG_ONE_SCRATCH,    /* all streams of an entity have one stack of scratch memory */
+	WR_BUG_SCRATCH_LENT,   /* a stack is used again while another stream goes on with it */
+	WR_BUG_OUTGROWN_EARLY, /* a stack that was outgrown is freed while earlier ticks use it */
 };
 
 extern enum wr_bug wr_bug_active;

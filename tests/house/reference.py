@@ -35,6 +35,7 @@ VALUES = {
     "weir_context_receive_streams": "returns how many",
     "weir_text_escape": "returns how many",
     "weir_running_entity": "a getter without an object",
+    "weir_context_scratch": "named by what it gives, which the tick's end takes back",
     "weir_stream_copies": "named by its list; the fence is beside what it does",
 }
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make

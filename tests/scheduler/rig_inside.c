@@ -215,6 +215,41 @@ uint64_t rig_highest_index(weir_context *context)
 	return last;
 }
 
+void rig_scratch_fix(weir_context *context, bool fixed)
+{
+	wr_scratch_fix(context->entity, fixed);
+}
+
+static size_t current_index(const weir_context *context)
+{
+	return context->entity->streams.current - 1;
+}
+
+void rig_scratch_return(weir_context *context)
+{
+	struct wr_scratch_place begin = wr_scratch_place(context->entity, current_index(context));
+
+	begin.used = begin.asked = 0;
+	wr_scratch_return_to(context->entity, current_index(context), begin);
+}
+
+size_t rig_scratch_height(weir_context *context)
+{
+	struct wr_scratch_place place = wr_scratch_place(context->entity, current_index(context));
+
+	return place.base ? place.height : 0;
+}
+
+size_t rig_scratch_blocks(weir_context *context)
+{
+	const struct wr_entity_streams *streams = &context->entity->streams;
+	size_t count = 0;
+
+	for (size_t i = 0; i < streams->count; i++)
+		count += (streams->items[i].scratch.stack != NULL) + (streams->items[i].scratch.own != NULL);
+	return count;
+}
+
 size_t rig_own_stream_count(weir_context *context)
 {
 	return weir_context_entity(context)->streams.count;

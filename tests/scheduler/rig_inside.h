@@ -66,6 +66,10 @@ void rig_give_native(weir_stream *stream);                   /* as if its native
 bool rig_keeps_streams(struct rig *rig, const char *entity); /* until its work has ended and it is stopped */
 uint64_t rig_highest_index(weir_context *context); /* of the entity's streams in the system's table */
 size_t rig_own_stream_count(weir_context *context);
+void rig_scratch_fix(weir_context *context, bool fixed); /* as a capture does */
+void rig_scratch_return(weir_context *context);   /* all that this tick requested of the current stream */
+size_t rig_scratch_height(weir_context *context); /* of the current stream's stack */
+size_t rig_scratch_blocks(weir_context *context); /* stacks, and blocks of what did not fit */
 
 /* --- messages --- */
 
