@@ -950,10 +950,20 @@ WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *nativ
 /*
  * Ends weir's use of the native stream. NULL is allowed. After the native stream was destroyed, this is the
  * only legal call, between runs: CUDA cannot detect a destroyed stream, so any other use is undefined (an
- * error or a crash). Fails: WEIR_E_BUSY: a run is on, or work recorded on the stream is not complete;
+ * error or a crash). Fails: WEIR_E_BUSY: a run is on, an entity uses it (weir_entity_use_stream), or work
+ * recorded on the stream is not complete;
  * WEIR_E_INVALID: not a wrapped stream.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
+/*
+ * Makes a stream of the program's, which weir_stream_wrap or weir_graph_add_stream gave, the current one of
+ * an entity: its work and the program's are in one queue, in the order in which they are enqueued. The entity
+ * works through a view of its own (another id; weir_stream_same is true), and so do several entities with one
+ * stream. NULL: back to what the graph says. It stays for all runs of the graph on its backend; meanwhile
+ * weir_stream_unwrap is refused. Thread: one. Fails: WEIR_E_BUSY: a run is on; WEIR_E_INVALID: no scheduler,
+ * another graph or device, or a stream that an operator got.
+ */
+WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
 /*
  * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never
  * recorded, or of another graph; WEIR_E_DEVICE: the device failed.
@@ -1091,7 +1101,7 @@ typedef struct {
 } weir_condition;
 
 /*
- * A program tells a condition (`asynchronous`, `boolean`, its own) what happened outside.
+ * A program tells a condition (`asynchronous`, `boolean`, `fence`, its own) what happened outside.
  *
  * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
  */
@@ -1101,6 +1111,15 @@ typedef struct {
  * no name. Outside a run the value is kept for the next run; it is forgotten when a run ends.
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
+/*
+ * Tells a condition of the entity (`fence`, or one of the program's own) a fence and pokes the entity: the
+ * entity waits for the work before it, and no thread does. The fence may be one of the program's streams
+ * (weir_stream_record) or one that a message carries (weir_message_fences); {0, 0} is complete. Of several
+ * fences that are told while one is waited for, the last counts. Outside a run it is kept for the next run;
+ * it is forgotten when a run ends. Thread: any, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no
+ * such condition, or the fence was never recorded in this graph.
+ */
+WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
 /* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
 WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
@@ -1126,6 +1145,20 @@ WEIR_API int64_t weir_view_began(const weir_view *view);
 WEIR_API int64_t weir_view_started(const weir_view *view);
 /* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(const weir_view *view);
+/*
+ * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
+ * its start. Borrowed for the call.
+ */
+WEIR_API const weir_fence *weir_view_fence_told(const weir_view *view);
+/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
+WEIR_API const weir_fence *weir_view_fence_next(const weir_view *view);
+/* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
+WEIR_API void weir_view_fence_use(const weir_view *view);
+/*
+ * Returns true if the fence is complete; queries the device. On a lost device it returns true as well, and
+ * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
+ */
+WEIR_API bool weir_view_fence_complete(const weir_view *view, weir_fence fence);
 /* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
 WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
 /* Messages in all queues of the port: inbox + front. */

@@ -135,6 +135,27 @@ size_t weir_view_emits(const weir_view *view, unsigned output)
 	return view->ports[output].emits;
 }
 
+const weir_fence *weir_view_fence_told(const weir_view *view)
+{
+	return view->told_fence.value ? &view->told_fence : NULL;
+}
+
+const weir_fence *weir_view_fence_next(const weir_view *view)
+{
+	return view->next_fence.value ? &view->next_fence : NULL;
+}
+
+void weir_view_fence_use(const weir_view *view)
+{
+	((weir_view *)(uintptr_t)view)->used++;
+}
+
+bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
+{
+	(void)fence;
+	return !view->incomplete;
+}
+
 weir_told weir_view_told(const weir_view *view)
 {
 	return view->told;
