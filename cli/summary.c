@@ -134,6 +134,12 @@ static void print_latencies(weir_scheduler *scheduler)
 
 	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		print_latency(counts.entity, counts.stamped, counts.latency_ns, counts.max_latency_ns);
+	if (counts->replay_hits | counts->replay_captures | counts->replay_evictions |
+	    counts->replay_failures)
+		printf("  %-*s  %10" PRIu64 " replayed, %" PRIu64 " captured, %" PRIu64 " evicted, %" PRIu64
+		       " failed\n",
+		       width, "", counts->replay_hits, counts->replay_captures, counts->replay_evictions,
+		       counts->replay_failures);
 }
 
 static void print_entities(weir_scheduler *scheduler)

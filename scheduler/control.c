@@ -203,6 +203,10 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.latency_ns = wr_read(&entity->counters.latencies.sum),
 		.max_latency_ns = wr_read(&entity->counters.latencies.max),
 		.most_scratch = wr_read(&entity->counters.most_scratch),
+		.replay_hits = wr_read(&entity->counters.replay_hits),
+		.replay_captures = wr_read(&entity->counters.replay_captures),
+		.replay_evictions = wr_read(&entity->counters.replay_evictions),
+		.replay_failures = wr_read(&entity->counters.replay_failures),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }

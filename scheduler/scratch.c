@@ -293,6 +293,7 @@ static weir_status find_stream(weir_entity *entity, const weir_stream *stream, s
 weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes, void **out)
 {
 	weir_entity *entity = context->entity;
+	weir_stream *used = stream;
 	size_t index = 0;
 	weir_status status = WEIR_OK;
 
@@ -301,9 +302,9 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 			       "%s: scratch memory is for compute only: a tick's end takes it back",
 			       entity->plan->name);
 	if (!stream && bytes)
-		status = wr_context_use_stream(context);
-	if (!status && (stream || bytes))
-		status = find_stream(entity, stream ? stream : entity->current_stream, &index);
+		status = wr_context_use_stream(context, &used);
+	if (!status && used)
+		status = find_stream(entity, used, &index);
 	if (status)
 		return status;
 	if (!bytes) {
