@@ -179,6 +179,33 @@ static void a_drawing_labels_queues_that_are_longer_or_drop(void **state)
 	weir_description_destroy(made);
 }
 
+static void what_differs_from_the_default_is_printed(void **state)
+{
+	static const char *const json_parts[] = {"\"max_in_flight\": 3", "\"max_in_flight\": 2",
+						 "\"gate\": false", "\"effects\": true"};
+	static const char text[] =
+		"{\"weir\": 1, \"scheduler\": {\"max_in_flight\": 3}, \"entities\": ["
+		"{\"name\": \"read\", \"operator\": \"source\", \"parameters\": {\"path\": \"x\"}, "
+		"\"effects\": true, \"max_in_flight\": 2}, "
+		"{\"name\": \"write\", \"operator\": \"sink\", \"ports\": {\"in\": {\"gate\": false}}}], "
+		"\"connections\": [[\"read.out\", \"write.in\"]]}";
+	weir_description *description = kinds_read(text);
+	char *json = kinds_print(description, WEIR_FORMAT_JSON),
+	     *words = kinds_print(description, WEIR_FORMAT_TEXT);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof json_parts / sizeof *json_parts; i++)
+		if (!strstr(json, json_parts[i]))
+			fail_msg("%s lacks %s", json, json_parts[i]);
+	assert_non_null(strstr(words, "no gate"));
+	assert_non_null(strstr(words, "effects"));
+	weir_text_free(json);
+	weir_text_free(words);
+	weir_description_destroy(description);
+	a_printed_graph_reads_as_the_same_graph((void *[]){(void *)text});
+	a_printed_graph_says_all_that_the_text_says((void *[]){(void *)text});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +220,7 @@ int main(void)
 		cmocka_unit_test(text_says_defaults_in_words),
 		cmocka_unit_test(dot_names_every_entity_and_connection),
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
+		cmocka_unit_test(what_differs_from_the_default_is_printed),
 	};
 
 	return cmocka_run_group_tests_name("printing", tests, NULL, NULL);

@@ -125,6 +125,10 @@ static const struct plan signals_and_partitions = {
 	"\"streams\": {\"type\": \"stream_pool\", \"green_context\": \"part\"}}",
 	emit_copy};
 
+static const struct plan all_stream_calls = {
+	"a:source ticks=3 work=10us -> c:call pool=p -> x:end gate=in; c.out2 -> y:end gate=in", RIG_POOL(""),
+	rig_emit_on_all};
+
 static weir_status run_to_end(struct rig *rig)
 {
 	weir_status status = WEIR_OK;
@@ -287,6 +291,10 @@ TEST(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it)
 {
 	(void)state_;
 	sweep_everywhere(&replayed);
+TEST(f65_e02_whatever_call_fails_a_run_that_uses_every_call_on_streams_ends_right_or_names_it)
+{
+	(void)state_;
+	sweep_everywhere(&all_stream_calls);
 }
 
 TEST(f65_every_call_was_reached)
@@ -305,6 +313,8 @@ int main(void)
 		cmocka_unit_test(
 			f65_e02_whatever_call_fails_a_run_with_flags_and_partitions_ends_right_or_names_it),
 		cmocka_unit_test(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it),
+		cmocka_unit_test(
+			f65_e02_whatever_call_fails_a_run_that_uses_every_call_on_streams_ends_right_or_names_it),
 		cmocka_unit_test(f65_every_call_was_reached),
 	};
 

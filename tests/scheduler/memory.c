@@ -3,7 +3,7 @@
  * of its work; nothing half-built remains, and everything can still be destroyed.
  */
 #include "base/memory.h"
-#include "rig.h"
+#include "rig_streams.h"
 
 enum { MOST = 4000 };
 
@@ -41,6 +41,7 @@ static const char all_kinds[] =
 	"a4:source ticks=1 -> many; a5:source ticks=1 -> many; a6:source ticks=1 -> many; "
 	"a7:source ticks=1 -> many; a8:source ticks=1 -> many; a9:source ticks=1 -> many; "
 	"gpu:source ticks=2 work=1us pool=part -> p:pass pool=p work=1us -> gated:end gate=in,flag; "
+	"gpu3:source ticks=2 work=1us -> all:call pool=p -> x:end; all.out2 -> y:end; "
 	"c:pass capacity=2 -> d:pass count=3 initial_messages=1 -> c initial_messages=1; fed:end gate=in; "
 	"out:pass -> "
 	"sink:end; gpu2:source ticks=2 work=1us -> out";
@@ -152,6 +153,7 @@ static bool life_with_failure(int64_t n, bool all)
 	rig_resources = resources;
 	life.rig = rig_described(all_kinds, &life.description);
 	rig_resources = NULL;
+	rig_on(life.rig, "all", rig_emit_on_all);
 	before = wr_memory_count();
 	wr_memory_fail_at(n, all);
 	status = life_run(&life);

@@ -31,6 +31,23 @@ static void says_never_too(const void *state, const weir_view *view, weir_verdic
 	weir_verdict_never(verdict, "never");
 }
 
+static void says_wait_too(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_ready(verdict);
+	weir_verdict_wait(verdict, "not yet");
+}
+
+static void asks_for_both(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_room(view, 9) || weir_view_count(view, 7))
+		weir_verdict_wait(verdict, "it has one");
+	else
+		weir_verdict_ready(verdict);
+}
+
 static void asks_for_input_7(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
@@ -75,6 +92,7 @@ static void ready(const void *state, const weir_view *view, weir_verdict *verdic
 	{                                                                                                    \
 		.size = sizeof(weir_condition), .name = #table, .ask = table                                 \
 	}
+static const weir_condition wait_too = CONDITION(says_wait_too), both = CONDITION(asks_for_both);
 static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(says_two),
 			    never_too = CONDITION(says_never_too), input_7 = CONDITION(asks_for_input_7),
 			    end_of_7 = CONDITION(asks_for_end_of_7), output_9 = CONDITION(asks_for_output_9),
@@ -82,8 +100,8 @@ static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(sa
 				    .name = "nope",
 				    .start = asks_for_nope,
 				    .ask = ready};
-static const weir_condition *const conditions[] = {&silent,   &two,      &never_too, &input_7,
-						   &end_of_7, &output_9, &nope,      NULL};
+static const weir_condition *const conditions[] = {&wait_too, &both,     &silent,   &two,  &never_too,
+						   &input_7,  &end_of_7, &output_9, &nope, NULL};
 
 /* Asserts that the run fails with a line that names the entity and contains the text. */
 static void assert_fails(const char *graph, const char *entity, const char *words)
@@ -104,6 +122,8 @@ static void c01_an_ask_gives_one_verdict(void **state)
 		     "condition 'says_nothing' gave no verdict");
 	assert_fails("source ticks=1 -> end condition=says_two", "end",
 		     "condition 'says_two' said READY or NEVER beside another verdict");
+	assert_fails("source ticks=1 -> end condition=says_wait_too", "end",
+		     "condition 'says_wait_too' said READY or NEVER beside another verdict");
 	assert_fails("source ticks=1 -> end condition=says_never_too", "end",
 		     "condition 'says_never_too' said READY or NEVER beside another verdict");
 }
@@ -111,6 +131,8 @@ static void c01_an_ask_gives_one_verdict(void **state)
 static void c01_a_view_has_the_ports_of_its_entity(void **state)
 {
 	(void)state;
+	assert_fails("source ticks=1 condition=asks_for_both -> end", "source",
+		     "condition 'asks_for_both' asked about an output that"); /* the first mistake */
 	assert_fails("source ticks=1 -> end condition=asks_for_input_7", "end",
 		     "condition 'asks_for_input_7' asked about an input that the entity does not have");
 	assert_fails("source ticks=1 -> end condition=asks_for_end_of_7", "end",

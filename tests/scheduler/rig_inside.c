@@ -1,6 +1,7 @@
 #include "rig_inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "scheduler/graph.h"
@@ -326,6 +327,18 @@ void rig_poke_late(weir_scheduler *scheduler, int fd)
 	scheduler->waker.poke(&scheduler->waker, 0);
 	scheduler->loop.wake = fd;
 	wr_loop_kick(&scheduler->loop);
+}
+
+void rig_lose_message(struct rig *rig, const char *to)
+{
+	for (size_t i = 0; i < rig->graph->connection_count; i++)
+		if (!strcmp(rig->graph->connections[i]->to, to))
+			wr_count(&rig->graph->connections[i]->queue.counters.pushed, 1);
+}
+
+void rig_lose_emission(struct rig *rig, const char *entity)
+{
+	weir_graph_entity(rig->graph, entity)->outputs[0].total++;
 }
 
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer)

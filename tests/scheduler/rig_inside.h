@@ -88,6 +88,8 @@ void rig_lock_inlet(weir_inlet *inlet, bool lock);
 bool rig_fill_wake(struct rig *rig); /* the loop's descriptor; false: one more write would have fit */
 void rig_poke_late(weir_scheduler *scheduler,
 		   int fd); /* a callback and a kick; the loop's descriptor is `fd` now */
+void rig_lose_message(struct rig *rig, const char *to); /* as if it were pushed into that end and then gone */
+void rig_lose_emission(struct rig *rig, const char *entity); /* as if one were emitted and not pushed */
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer);
 
 #endif

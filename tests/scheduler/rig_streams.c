@@ -122,3 +122,26 @@ weir_status rig_emit_by_hand(struct rig *rig, weir_context *context)
 		status = weir_context_set_stream(context, 0, target);
 	return status ? status : rig_emit_sum(context, 0, target, 0, MS);
 }
+
+weir_status rig_emit_on_all(struct rig *rig, weir_context *context)
+{
+	weir_stream *current = NULL, *own = NULL, *carried[4], *by_default;
+	weir_status status = weir_context_receive_stream(context, 0, true, true, &current);
+	size_t count = weir_context_receive_streams(context, 0, 0, 4, carried);
+
+	(void)rig;
+	if (!status)
+		status = weir_context_allocate_stream(context, "own", &own);
+	if (!status)
+		status = weir_context_synchronize_streams(context, carried, count, own);
+	if (!status)
+		status = weir_context_set_stream(context, 0, own);
+	if (!status)
+		status = rig_emit_sum(context, 0, own, 0, 10 * US);
+	by_default = status ? NULL : weir_context_default_stream(context);
+	if (by_default)
+		status = weir_context_synchronize_streams(context, &current, 1, by_default);
+	else if (!status)
+		status = WEIR_E_DEVICE; /* the last error is that of the call */
+	return status ? status : rig_emit_sum(context, 1, by_default, 100, 10 * US);
+}

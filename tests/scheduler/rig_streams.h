@@ -46,6 +46,9 @@ weir_status rig_emit_on_allocated(struct rig *rig,
 				  weir_context *context); /* "work", which the message then carries */
 weir_status rig_emit_on_one_of_four(struct rig *rig,
 				    weir_context *context); /* likewise, "s0" to "s3" in turn */
+/* Receives, allocates, synchronizes and sets streams; output 0 is worked on by its own, output 1 on the
+ * default. */
+weir_status rig_emit_on_all(struct rig *rig, weir_context *context);
 weir_status rig_emit_by_hand(struct rig *rig,
 			     weir_context *context); /* "hand", which waits for what the input carries */
 
