@@ -116,6 +116,12 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 	if (counts->most_scratch)
 		printf("  %-*s  %10" PRIu64 " bytes of scratch memory at most\n", width, "",
 		       counts->most_scratch);
+	if (counts->replay_hits | counts->replay_captures | counts->replay_evictions |
+	    counts->replay_failures)
+		printf("  %-*s  %10" PRIu64 " replayed, %" PRIu64 " captured, %" PRIu64 " evicted, %" PRIu64
+		       " failed\n",
+		       width, "", counts->replay_hits, counts->replay_captures, counts->replay_evictions,
+		       counts->replay_failures);
 }
 
 /* "  latency: mean 3.1 ms, max 9.8 ms at 'show'" */
@@ -134,12 +140,6 @@ static void print_latencies(weir_scheduler *scheduler)
 
 	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		print_latency(counts.entity, counts.stamped, counts.latency_ns, counts.max_latency_ns);
-	if (counts->replay_hits | counts->replay_captures | counts->replay_evictions |
-	    counts->replay_failures)
-		printf("  %-*s  %10" PRIu64 " replayed, %" PRIu64 " captured, %" PRIu64 " evicted, %" PRIu64
-		       " failed\n",
-		       width, "", counts->replay_hits, counts->replay_captures, counts->replay_evictions,
-		       counts->replay_failures);
 }
 
 static void print_entities(weir_scheduler *scheduler)

@@ -406,8 +406,8 @@ typedef struct {
 	 */
 	uint64_t stamped;
 	int64_t latency_ns, max_latency_ns;
-	uint64_t most_scratch;   /* most bytes of scratch memory that one tick
-				    requested, on all its streams */
+	uint64_t most_scratch; /* most bytes of scratch memory that one tick
+				  requested, on all its streams */
 	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */
 	uint64_t replay_hits, replay_captures, replay_evictions, replay_failures;
 } weir_entity_counts;

@@ -90,7 +90,7 @@ struct wr_entity_counters {
 	_Atomic int64_t compute_ns;
 	_Atomic uint64_t most_in_flight; /* ticks on the device at once (T8) */
 	struct wr_latencies latencies;
-	_Atomic uint64_t most_scratch;   /* bytes that one tick requested (T11) */
+	_Atomic uint64_t most_scratch; /* bytes that one tick requested (T11) */
 	_Atomic uint64_t replay_hits, replay_captures, replay_evictions, replay_failures; /* T13 */
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */

@@ -291,6 +291,8 @@ TEST(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it)
 {
 	(void)state_;
 	sweep_everywhere(&replayed);
+}
+
 TEST(f65_e02_whatever_call_fails_a_run_that_uses_every_call_on_streams_ends_right_or_names_it)
 {
 	(void)state_;
