@@ -16,7 +16,7 @@ static void it_has_no_function_of_the_future_nor_a_part_of_a_name(void **state)
 	static const char *const others[] = {"",
 					     "a",
 					     "weir_",
-					     "weir_context_scratch",
+					     "weir_context_lease",
 					     "weir_graph_ope",
 					     "weir_graph_openn",
 					     "WEIR_GRAPH_OPEN",
