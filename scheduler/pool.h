@@ -26,6 +26,7 @@ enum wr_payload {
 	WR_PAYLOAD_INLINE,  /* bytes in the message itself: reused when its readers are done */
 	WR_PAYLOAD_OWN,     /* from base/memory.h */
 	WR_PAYLOAD_SYSTEM,  /* from wr_system_alloc */
+	WR_PAYLOAD_POOL,    /* from a memory pool: `arg` */
 	WR_PAYLOAD_DESTROY, /* the user's destructor */
 };
 
@@ -47,6 +48,7 @@ struct weir_message {
 	struct wr_pool *pool;
 	uint8_t kind, payload;  /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
+	bool outside;           /* WR_PAYLOAD_POOL, under the pool's lock: a program took it from an outlet */
 	void *data;
 
 	size_t size;
