@@ -2,6 +2,7 @@
  * Loads what the command line names: plugins, the graph, the values of --set. Every error is printed; the
  * caller gets the exit code. `weir check` and `weir show` do hardly more than that and are here, too.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -135,6 +136,19 @@ void cli_graph_finish(struct cli_graph *graph)
 
 /* --- weir check, weir show --- */
 
+static void print_pool_needs(const weir_description *description)
+{
+	weir_pool_needs needs = {.size = sizeof needs};
+
+	for (size_t i = 0; weir_description_pool_needs(description, i, &needs); i++)
+		if (needs.blocks)
+			printf("memory pool %s: %" PRIu64 " block%s; with %" PRIu64
+			       " it cannot stall (queues that they reach "
+			       "hold %" PRIu64 ", ticks claim %" PRIu64 ")\n",
+			       needs.pool, needs.blocks, needs.blocks == 1 ? "" : "s",
+			       needs.reached + needs.claimed, needs.reached, needs.claimed);
+}
+
 static int run_check(const struct cli_options *options)
 {
 	struct cli_graph graph = {0};
@@ -150,6 +164,8 @@ static int run_check(const struct cli_options *options)
 		printf(", %u warning%s", graph.warnings, graph.warnings > 1 ? "s" : "");
 	if (!code)
 		putchar('\n');
+	if (!code)
+		print_pool_needs(graph.description);
 	cli_graph_finish(&graph);
 	return code;
 }

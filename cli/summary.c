@@ -185,6 +185,25 @@ static void print_queues(weir_scheduler *scheduler)
 	}
 }
 
+/* Prints the high-water mark of each memory pool. */
+static void print_pools(weir_scheduler *scheduler)
+{
+	weir_pool_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
+		const char *before = ", ";
+
+		printf("  memory pool %s: at most %" PRIu64 " of %" PRIu64 " %s in use, %" PRIu64
+		       " allocations",
+		       counts.pool, counts.most_used, counts.capacity, counts.block_size ? "blocks" : "bytes",
+		       counts.allocations);
+		print_count(&before, counts.refused, "waits for memory");
+		print_count(&before, counts.busy, "refused as busy");
+		print_count(&before, counts.used, "still in use");
+		putchar('\n');
+	}
+}
+
 static bool writes_to_directory(const weir_operator *kind)
 {
 	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
@@ -223,6 +242,7 @@ void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler,
 	print_entities(scheduler);
 	print_queues(scheduler);
 	print_latencies(scheduler);
+	print_pools(scheduler);
 	print_rest(outcome);
 	print_directories(graph, scheduler);
 }

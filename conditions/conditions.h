@@ -17,6 +17,7 @@ extern const weir_condition wr_cuda_stream;
 extern const weir_condition wr_downstream_message_affordable;
 extern const weir_condition wr_fence;
 extern const weir_condition wr_in_flight;
+extern const weir_condition wr_memory_available;
 extern const weir_condition wr_message_available;
 extern const weir_condition wr_periodic;
 

@@ -8,6 +8,7 @@ const weir_condition *const wr_builtin_conditions[] = {
 	&wr_downstream_message_affordable,
 	&wr_fence,
 	&wr_in_flight,
+	&wr_memory_available,
 	&wr_message_available,
 	&wr_periodic,
 	NULL,

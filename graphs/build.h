@@ -22,9 +22,15 @@ struct wr_connection_origin {
 #define WR_ORIGIN_PAIR   WR_NO_INDEX       /* ["a.out", "b.in"] */
 #define WR_ORIGIN_STRING (WR_NO_INDEX - 1) /* "to": "b.in" */
 
-enum wr_resource_type { WR_STREAM_POOL, WR_GREEN_CONTEXT_POOL, WR_GREEN_CONTEXT, WR_RESOURCE_UNKNOWN };
+enum wr_resource_type {
+	WR_STREAM_POOL,
+	WR_GREEN_CONTEXT_POOL,
+	WR_GREEN_CONTEXT,
+	WR_MEMORY_POOL,
+	WR_RESOURCE_UNKNOWN
+};
 #define WR_DEVICE_MAX     63
-#define WR_RESOURCE_TYPES "stream_pool|green_context_pool|green_context"
+#define WR_RESOURCE_TYPES "stream_pool|green_context_pool|green_context|memory_pool"
 #define WR_SIGNALS        "callback|callback_inline|flag" /* enum wr_signal_kind */
 
 /* One of "resources". */
@@ -74,6 +80,21 @@ weir_status wr_build_stream_pool(struct wr_build *build, struct wr_resource *res
 weir_status wr_build_green_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at);
 weir_status wr_build_green_context(struct wr_build *build, struct wr_resource *resource,
 				   const struct wr_at *at);
+
+/* Memory pools and what ticks claim of them: memory.c. */
+weir_status wr_build_memory_pool(struct wr_build *build, struct wr_resource *resource,
+				 const struct wr_at *at);
+/* The entity names the memory pool in its list. */
+void wr_build_use_memory(struct wr_build *build, struct wr_plan_entity *entity,
+			 const struct wr_resource *resource, const struct wr_value *name,
+			 const struct wr_at *at);
+void wr_build_check_memory_device(struct wr_build *build, const struct wr_plan_entity *entity,
+				  const struct wr_value *resources, const struct wr_at *up);
+weir_status wr_build_claims(struct wr_build *build);       /* once all outputs are known */
+weir_status wr_build_check_memory(struct wr_build *build); /* sizes against queues; warnings */
+/* Adds the condition memory_available that the text leaves out. */
+weir_status wr_build_imply_claim(struct wr_build *build, struct wr_plan_entity *entity,
+				 const struct wr_plan_memory *memory);
 
 /* An entity's keys about streams; NULL if absent. */
 struct wr_pool_keys {

@@ -25,7 +25,6 @@ static bool is_planned(const char *name)
 					      "all_of",
 					      "not",
 					      "cuda_event",
-					      "memory_available",
 					      "multi_message_available",
 					      "multi_message_available_timeout",
 					      "expiring_message_available",
@@ -133,6 +132,7 @@ static weir_status fill_condition(struct wr_build *build, struct wr_plan_entity 
 	};
 
 	condition->signal = condition_signal(build, value, kind, at);
+	condition->claims = !strcmp(kind->name, "memory_available");
 	condition->name = wr_strdup(condition_name(build, entity, value, kind, at));
 	return condition->name ? wr_values_create(&condition->values, &source, &build->reports)
 			       : WEIR_E_NOMEM;
@@ -162,8 +162,8 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 	weir_status status = WEIR_OK;
 
 	/* Room for the default conditions, too. */
-	entity->conditions =
-		wr_alloc(count + entity->input_count + entity->output_count, sizeof(*entity->conditions));
+	entity->conditions = wr_alloc(count + entity->input_count + entity->output_count + WR_PLACES,
+				      sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < count && !status; i++) {
@@ -203,9 +203,10 @@ static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool in
 	return false;
 }
 
-/* Adds the condition as if the description had {"type": ..., "port": ...}. */
+/* Adds the condition as if the description had {"type": ..., KEY: ..., "min_blocks": ...}; blocks 0: not. */
 static weir_status add_default_condition(struct wr_build *build, struct wr_plan_entity *entity,
-					 const char *kind_name, const char *port)
+					 const char *kind_name, const char *key, const char *port,
+					 int64_t blocks)
 {
 	const weir_condition *kind = wr_registry_find_condition(build->registry, kind_name);
 	struct wr_at all = {NULL, "entities", 0};
@@ -219,9 +220,12 @@ static weir_status add_default_condition(struct wr_build *build, struct wr_plan_
 	if (!status)
 		status = wr_value_string(&name, port);
 	if (!status)
-		status = wr_value_set(&value, "port", &name);
+		status = wr_value_set(&value, key, &name);
 	if (status)
 		wr_value_finish(&name);
+	if (!status && blocks)
+		status = wr_value_set(&value, "min_blocks",
+				      &(struct wr_value){.type = WR_INTEGER, .integer = blocks});
 	if (!status)
 		status = add_condition(build, entity, kind, &value, &at);
 	if (!status)
@@ -240,22 +244,22 @@ static weir_status add_default_conditions(struct wr_build *build, struct wr_plan
 	weir_status status = WEIR_OK;
 
 	if (!entity->conditions)
-		entity->conditions =
-			wr_alloc(entity->input_count + entity->output_count, sizeof(*entity->conditions));
+		entity->conditions = wr_alloc(entity->input_count + entity->output_count + WR_PLACES,
+					      sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < entity->input_count && !status; i++)
 		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet,
 				  entity->inputs[i].port) &&
 		    !is_named(entity, i, true))
-			status = add_default_condition(build, entity, "message_available",
-						       entity->inputs[i].port->name);
+			status = add_default_condition(build, entity, "message_available", "port",
+						       entity->inputs[i].port->name, 0);
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
 		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet,
 				  entity->outputs[i].port) &&
 		    !is_named(entity, i, false))
-			status = add_default_condition(build, entity, "downstream_message_affordable",
-						       entity->outputs[i].port->name);
+			status = add_default_condition(build, entity, "downstream_message_affordable", "port",
+						       entity->outputs[i].port->name, 0);
 	return status;
 }
 
@@ -283,4 +287,11 @@ weir_status wr_build_default_conditions(struct wr_build *build)
 		if (build->plan->entities[i].kind)
 			status = add_default_conditions(build, &build->plan->entities[i]);
 	return status;
+}
+
+weir_status wr_build_imply_claim(struct wr_build *build, struct wr_plan_entity *entity,
+				 const struct wr_plan_memory *memory)
+{
+	return add_default_condition(build, entity, "memory_available", "pool",
+				     build->plan->memory_pools[memory->pool].name, (int64_t)memory->units);
 }

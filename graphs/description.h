@@ -7,7 +7,8 @@
 /* A graph as data: the tree, and the file that it was read from. */
 struct weir_description {
 	struct wr_value root;
-	char *file; /* NULL: not from a file */
+	char *file;                    /* NULL: not from a file */
+	struct wr_given_memory *given; /* blocks of the caller's, by the name of their pool */
 	/* The plan of the last check, until the description changes or a graph is made of it; exchanged as a
 	 * whole. */
 	struct wr_plan *_Atomic checked;
@@ -19,6 +20,9 @@ struct weir_description {
  */
 weir_status wr_description_plan(struct wr_plan **out, const weir_registry *registry,
 				const weir_description *description);
+/* Copies the caller's blocks into the plan, which was made of the description. Fails: WEIR_E_NOMEM. */
+weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan);
+void wr_description_forget_memory(weir_description *description); /* frees the list of blocks */
 /* Keeps the plan, which was made of the description, for the next call of wr_description_plan. */
 void wr_description_keep(const weir_description *description, struct wr_plan *plan);
 

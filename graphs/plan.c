@@ -233,6 +233,8 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_gates(build);
 	if (!status)
 		status = wr_build_default_conditions(build);
+	if (!status)
+		status = wr_build_claims(build);
 	if (status)
 		return status;
 	wr_build_check_resources(build);
@@ -241,7 +243,8 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_gates(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
-	return wr_build_check_cycles(build);
+	status = wr_build_check_memory(build);
+	return status ? status : wr_build_check_cycles(build);
 }
 
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
@@ -256,6 +259,8 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	if (build.plan)
 		build.plan->registry = wr_registry_stamp(registry);
 	status = build.plan ? build_all(&build, &description->root) : WEIR_E_NOMEM;
+	if (!status)
+		status = wr_description_give_memory(description, build.plan);
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
 	if (!status)
 		status = delivered;
@@ -294,6 +299,11 @@ static void finish_resources(struct wr_plan *plan)
 	}
 	for (size_t i = 0; i < plan->green_context_count; i++)
 		wr_free(plan->green_contexts[i].name);
+	for (size_t i = 0; i < plan->memory_pool_count; i++) {
+		wr_free(plan->memory_pools[i].name);
+		wr_free(plan->memory_pools[i].memory);
+	}
+	wr_free(plan->memory_pools);
 	wr_free(plan->stream_pools);
 	wr_free(plan->green_context_pools);
 	wr_free(plan->green_contexts);

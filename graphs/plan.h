@@ -28,11 +28,33 @@ struct wr_plan_output {
 	uint32_t outlet;      /* capacity of the outlet that the graph names here; 0: none */
 };
 
+/*
+ * A memory pool, in one of two forms: `blocks` blocks of block_size bytes, or max_size bytes (blocks is 0).
+ */
+struct wr_plan_memory_pool {
+	char *name;
+	int device; /* WEIR_DEVICE_HOST: pinned host memory */
+	uint32_t blocks;
+	uint64_t block_size, max_size;
+	void **memory;    /* the caller's blocks; NULL: weir allocates them */
+	size_t users;     /* entities */
+	uint64_t queued;  /* messages that the queues behind its users hold */
+	uint64_t reached; /* the same, with queues behind entities that may pass them on */
+	uint64_t claimed; /* what one tick of each user claims, in sum */
+};
+
+/* The memory pool of one place that an entity uses, and what each tick claims of it: blocks, or bytes. */
+struct wr_plan_memory {
+	uint32_t pool; /* index */
+	uint64_t units;
+};
+
 struct wr_plan_condition {
 	const weir_condition *kind;
 	char *name; /* "name" in the description, else the kind's */
 	weir_values *values;
 	bool implied; /* a default, not in the description */
+	bool claims;  /* memory_available: the scheduler does not ask it, but claims memory (S3) */
 	int signal;   /* cuda_stream: enum wr_signal_kind; -1: the scheduler's */
 };
 
@@ -68,11 +90,15 @@ struct wr_plan_green_context {
 	bool implied;  /* made because a pool was named where a context is needed: its default */
 };
 
+#define WR_PLACES 2 /* at which an entity may use a memory pool: its device and the host */
+
 struct wr_plan_entity {
 	char *name;
 	const weir_operator *kind;
-	uint32_t stream_pool; /* index, or WR_NO_POOL */
-	int device;           /* the pool's; 0 without one */
+	uint32_t stream_pool;                    /* index, or WR_NO_POOL */
+	int device;                              /* the pool's; 0 without one */
+	struct wr_plan_memory memory[WR_PLACES]; /* in ascending order of the pools */
+	uint8_t memory_count;
 	bool use_default_stream;
 	bool effects;          /* has effects of its own: it is not DONE when all its receivers are (S5) */
 	int64_t max_in_flight; /* -1: not given; 0: unbounded */
@@ -117,6 +143,8 @@ struct wr_plan {
 	struct wr_plan_green_context_pool *green_context_pools;
 	struct wr_plan_green_context *green_contexts; /* likewise */
 	size_t stream_pool_count, green_context_pool_count, green_context_count;
+	struct wr_plan_memory_pool *memory_pools; /* in the order of the text */
+	size_t memory_pool_count;
 	int devices; /* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
 	size_t entity_count;

@@ -47,7 +47,7 @@
 	X(WR_W_TOO_MANY, 34, "too many")                                                                     \
 	X(WR_W_UNKNOWN_RESOURCE, 35, "unknown resource")                                                     \
 	X(WR_W_RESOURCE_TYPE, 36, "resource of the wrong type")                                              \
-	X(WR_W_TWO_POOLS, 37, "more than one stream pool")                                                   \
+	X(WR_W_TWO_POOLS, 37, "more than one pool")                                                          \
 	X(WR_W_POOL_SIZES, 38, "sizes of a resource that disagree")                                          \
 	X(WR_W_GREEN_CONTEXT, 39, "not possible in a green context")                                         \
 	X(WR_W_TWO_DEFAULTS, 40, "more than one default")                                                    \
@@ -57,7 +57,9 @@
 	X(WR_W_EFFECTS_CYCLE, 44, "cycle with effects that nothing ends (warning)")                          \
 	X(WR_W_GATE_TWICE, 45, "gate switched off beside a cuda_stream")                                     \
 	X(WR_W_NO_GATE, 46, "host code may see unfinished data (warning)")                                   \
-	X(WR_W_DEVICE_PORT, 47, "host memory before a device port (warning)")
+	X(WR_W_DEVICE_PORT, 47, "host memory before a device port (warning)")                                \
+	X(WR_W_CLAIM, 48, "claim of memory that cannot be")                                                  \
+	X(WR_W_SMALL_POOL, 49, "memory pool smaller than its queues (warning)")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

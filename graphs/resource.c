@@ -2,6 +2,8 @@
  * The key "resources", and which resource each entity uses. Resources may name each other in any order: all
  * names are entered first; then the types are read in the order in which they may name each other.
  */
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -15,7 +17,7 @@ static const char *resource_name(const struct wr_resource *resource)
 static const char *resource_type_text(enum wr_resource_type type)
 {
 	static const char *const texts[] = {"a stream_pool", "a green_context_pool", "a green_context",
-					    "nothing"};
+					    "a memory_pool", "nothing"};
 
 	return texts[type];
 }
@@ -94,6 +96,10 @@ static weir_status resource_add_to_plan(struct wr_build *build, struct wr_resour
 	case WR_GREEN_CONTEXT:
 		resource->context = resource->index = (uint32_t)plan->green_context_count++;
 		plan->green_contexts[resource->index].name = name;
+		break;
+	case WR_MEMORY_POOL:
+		resource->index = (uint32_t)plan->memory_pool_count++;
+		plan->memory_pools[resource->index].name = name;
 		break;
 	case WR_RESOURCE_UNKNOWN:
 		wr_free(name);
@@ -221,6 +227,7 @@ static weir_status read_resources_of(struct wr_build *build, enum wr_resource_ty
 		[WR_STREAM_POOL] = wr_build_stream_pool,
 		[WR_GREEN_CONTEXT_POOL] = wr_build_green_pool,
 		[WR_GREEN_CONTEXT] = wr_build_green_context,
+		[WR_MEMORY_POOL] = wr_build_memory_pool,
 	};
 	weir_status status = WEIR_OK;
 
@@ -241,7 +248,9 @@ static weir_status alloc_resources(struct wr_build *build, size_t count)
 	plan->stream_pools = wr_alloc(count + 1, sizeof(*plan->stream_pools));
 	plan->green_context_pools = wr_alloc(count + 1, sizeof(*plan->green_context_pools));
 	plan->green_contexts = wr_alloc(count + 1, sizeof(*plan->green_contexts));
-	return build->resources && plan->stream_pools && plan->green_context_pools && plan->green_contexts
+	plan->memory_pools = wr_alloc(count + 1, sizeof(*plan->memory_pools));
+	return build->resources && plan->stream_pools && plan->green_context_pools && plan->green_contexts &&
+			       plan->memory_pools
 		       ? WEIR_OK
 		       : WEIR_E_NOMEM;
 }
@@ -255,6 +264,9 @@ static void count_devices(struct wr_plan *plan)
 	for (size_t i = 0; i < plan->green_context_pool_count; i++)
 		if (plan->green_context_pools[i].device >= plan->devices)
 			plan->devices = plan->green_context_pools[i].device + 1;
+	for (size_t i = 0; i < plan->memory_pool_count; i++)
+		if (plan->memory_pools[i].device >= plan->devices)
+			plan->devices = plan->memory_pools[i].device + 1;
 }
 
 weir_status wr_build_resources(struct wr_build *build, const struct wr_value *resources)
@@ -277,6 +289,8 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 		status = read_resources_of(build, WR_GREEN_CONTEXT, &all);
 	if (!status)
 		status = read_resources_of(build, WR_STREAM_POOL, &all);
+	if (!status)
+		status = read_resources_of(build, WR_MEMORY_POOL, &all);
 	for (size_t i = 0; i < build->resource_count && !status; i++)
 		resource_check_default(build, &build->resources[i],
 				       &(struct wr_at){&all, build->resources[i].member->key, 0});
@@ -286,11 +300,41 @@ weir_status wr_build_resources(struct wr_build *build, const struct wr_value *re
 
 /* --- what entities use --- */
 
-#define ANY_TYPE (1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT)
+#define ANY_TYPE                                                                                             \
+	(1u << WR_STREAM_POOL | 1u << WR_GREEN_CONTEXT_POOL | 1u << WR_GREEN_CONTEXT | 1u << WR_MEMORY_POOL)
 
-/* Returns the resource that the list names, or NULL. Each gives a stream pool, so there must be only one. */
-static struct wr_resource *read_resource_list(struct wr_build *build, const struct wr_value *list,
-					      const struct wr_at *up)
+static bool listed_before(const struct wr_value *list, size_t i)
+{
+	const struct wr_value *name = &wr_value_at(list, i)->value;
+
+	for (size_t k = 0; k < i; k++) {
+		const struct wr_value *earlier = &wr_value_at(list, k)->value;
+
+		if (earlier->type == WR_STRING && !strcmp(earlier->string, name->string))
+			return true;
+	}
+	return false;
+}
+
+/* The same resource twice, or two of which an entity has one. Each but a memory pool gives a stream pool. */
+static void check_listed(struct wr_build *build, const struct wr_value *list, size_t i,
+			 const struct wr_resource *here, const struct wr_resource *first,
+			 const struct wr_at *at)
+{
+	const struct wr_value *name = &wr_value_at(list, i)->value;
+
+	if (listed_before(list, i))
+		wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, name->place,
+			  "'%s' is listed twice: remove one of them", wr_shown(name->string).text);
+	else if (here->type != WR_MEMORY_POOL && first)
+		wr_report(&build->reports, WR_W_TWO_POOLS, at, name->place,
+			  "'%s' and '%s' both give a stream pool, but an entity has one: remove one of them",
+			  wr_shown(name->string).text, wr_shown(first->member->key).text);
+}
+
+/* Returns the resource of the list that gives a stream pool, or NULL; notes the memory pools. */
+static struct wr_resource *read_resource_list(struct wr_build *build, struct wr_plan_entity *entity,
+					      const struct wr_value *list, const struct wr_at *up)
 {
 	struct wr_at all = {up, "resources", 0};
 	struct wr_resource *first = NULL;
@@ -303,17 +347,13 @@ static struct wr_resource *read_resource_list(struct wr_build *build, const stru
 		if (wr_type_check(&build->reports, &at, name, WR_STRING))
 			here = wr_resource_find(build, name, &at, ANY_TYPE, "a resource");
 		build->unresolved_resource |= !here;
-		if (!here || !first)
+		if (!here)
+			continue;
+		check_listed(build, list, i, here, first, &at);
+		if (here->type == WR_MEMORY_POOL && !listed_before(list, i))
+			wr_build_use_memory(build, entity, here, name, &at);
+		else if (here->type != WR_MEMORY_POOL)
 			first = first ? first : here;
-		else if (here == first)
-			wr_report(&build->reports, WR_W_DUPLICATE_NAME, &at, name->place,
-				  "'%s' is listed twice: remove one of them", wr_shown(name->string).text);
-		else
-			wr_report(
-				&build->reports, WR_W_TWO_POOLS, &at, name->place,
-				"'%s' and '%s' both give a stream pool, but an entity has one: remove one of "
-				"them",
-				wr_shown(name->string).text, wr_shown(first->member->key).text);
 	}
 	return first;
 }
@@ -321,15 +361,17 @@ static struct wr_resource *read_resource_list(struct wr_build *build, const stru
 weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *entity,
 				 const struct wr_pool_keys *use, const struct wr_at *at)
 {
-	struct wr_resource *resource = read_resource_list(build, use->resources, at);
+	struct wr_resource *resource = read_resource_list(build, entity, use->resources, at);
 	bool wants_default = !use->default_stream_pool || use->default_stream_pool->boolean;
 	weir_status status;
 
 	entity->stream_pool = WR_NO_POOL;
 	entity->use_default_stream =
 		use->use_default_stream ? use->use_default_stream->boolean : build->use_default_stream;
-	if (!resource && !wants_default)
+	if (!resource && !wants_default) {
+		wr_build_check_memory_device(build, entity, use->resources, at);
 		return WEIR_OK;
+	}
 	if (!resource)
 		resource = build->default_resource;
 	status = resource ? resource_pool(build, resource, &entity->stream_pool)
@@ -338,6 +380,7 @@ weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *
 		return status;
 	entity->device = build->plan->stream_pools[entity->stream_pool].device;
 	build->plan->stream_pools[entity->stream_pool].users++;
+	wr_build_check_memory_device(build, entity, use->resources, at);
 	if (!resource)
 		return WEIR_OK;
 	resource->used = true;

@@ -129,6 +129,20 @@ static void json_context(struct wr_text *text, const struct wr_plan *plan,
 	wr_text_add(text, "}");
 }
 
+static void json_memory_pool(struct wr_text *text, const struct wr_plan_memory_pool *pool)
+{
+	wr_text_add(text, "    \"%s\": {\"type\": \"memory_pool\", ", pool->name);
+	if (pool->device == WEIR_DEVICE_HOST)
+		wr_text_add(text, "\"place\": \"host\", ");
+	else
+		wr_text_add(text, "\"device\": %d, ", pool->device);
+	if (pool->blocks)
+		wr_text_add(text, "\"block_size\": %" PRIu64 ", \"blocks\": %u}", pool->block_size,
+			    pool->blocks);
+	else
+		wr_text_add(text, "\"max_size\": %" PRIu64 "}", pool->max_size);
+}
+
 static void json_resources(struct wr_text *text, const struct wr_plan *plan)
 {
 	const char *before = "  \"resources\": {\n";
@@ -147,6 +161,10 @@ static void json_resources(struct wr_text *text, const struct wr_plan *plan)
 		wr_text_add(text, "%s", before);
 		json_stream_pool(text, plan, &plan->stream_pools[i]);
 	}
+	for (size_t i = 0; i < plan->memory_pool_count; i++, before = ",\n") {
+		wr_text_add(text, "%s", before);
+		json_memory_pool(text, &plan->memory_pools[i]);
+	}
 	if (wr_plan_has_resources(plan))
 		wr_text_add(text, "\n  },\n");
 }
@@ -156,8 +174,16 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 {
 	const char *resource = wr_plan_used_resource(plan, entity);
 
-	if (resource)
-		wr_text_add(text, ",\n     \"resources\": [\"%s\"]", resource);
+	const char *before = ",\n     \"resources\": [";
+
+	if (resource) {
+		wr_text_add(text, "%s\"%s\"", before, resource);
+		before = ", ";
+	}
+	for (size_t i = 0; i < entity->memory_count; i++, before = ", ")
+		wr_text_add(text, "%s\"%s\"", before, plan->memory_pools[entity->memory[i].pool].name);
+	if (*before == ',' && before[1] == ' ')
+		wr_text_add(text, "]");
 	if (entity->stream_pool == WR_NO_POOL)
 		wr_text_add(text, ",\n     \"default_stream_pool\": false");
 	if (entity->use_default_stream)

@@ -182,6 +182,32 @@ static void text_context(struct wr_text *text, const struct wr_plan *plan,
 		    context->implied ? " (implied)" : "");
 }
 
+static void text_memory_pool(struct wr_text *text, const struct wr_plan *plan, uint32_t index)
+{
+	const struct wr_plan_memory_pool *pool = &plan->memory_pools[index];
+	const char *before = ", used by ";
+
+	wr_text_add(text, "memory pool %s: ", pool->name);
+	if (pool->device == WEIR_DEVICE_HOST)
+		wr_text_add(text, "host, ");
+	else
+		wr_text_add(text, "device %d, ", pool->device);
+	if (pool->blocks)
+		wr_text_add(text, "%u block%s of %s (with %llu it cannot stall)", pool->blocks,
+			    pool->blocks == 1 ? "" : "s", wr_size_shown((int64_t)pool->block_size).text,
+			    (unsigned long long)(pool->reached + pool->claimed));
+	else
+		wr_text_add(text, "at most %s", wr_size_shown((int64_t)pool->max_size).text);
+	for (size_t i = 0; i < plan->entity_count; i++)
+		for (size_t k = 0; k < plan->entities[i].memory_count; k++) {
+			if (plan->entities[i].memory[k].pool != index)
+				continue;
+			wr_text_add(text, "%s%s", before, plan->entities[i].name);
+			before = ", ";
+		}
+	wr_text_add(text, "%s\n", pool->users ? "" : ", not used");
+}
+
 /* Prints nothing if the description has no resources: all entities then use the one implied pool. */
 static void text_resources(struct wr_text *text, const struct wr_plan *plan)
 {
@@ -198,6 +224,8 @@ static void text_resources(struct wr_text *text, const struct wr_plan *plan)
 	for (size_t i = 0; i < plan->stream_pool_count && !text->status; i++)
 		text_stream_pool(text, plan, &users, i);
 	users_finish(&users);
+	for (size_t i = 0; i < plan->memory_pool_count; i++)
+		text_memory_pool(text, plan, (uint32_t)i);
 }
 
 static void text_streams(struct wr_text *text, const struct wr_plan_entity *entity)

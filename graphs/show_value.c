@@ -32,7 +32,8 @@ const char *wr_plan_input_name(const struct wr_plan *plan, const struct wr_plan_
 /* Implied pools come last in their list, and an implied context has a pool that is not implied. */
 bool wr_plan_has_resources(const struct wr_plan *plan)
 {
-	return plan->green_context_pool_count || (plan->stream_pool_count && !plan->stream_pools[0].implied);
+	return plan->green_context_pool_count || plan->memory_pool_count ||
+	       (plan->stream_pool_count && !plan->stream_pools[0].implied);
 }
 
 const char *wr_plan_used_resource(const struct wr_plan *plan, const struct wr_plan_entity *entity)

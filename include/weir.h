@@ -427,6 +427,18 @@ typedef struct {
 WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
 /* Likewise, for each connection, inlet and outlet. Thread: any. */
 WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
+typedef struct {
+	size_t size;
+	const char *pool;
+	int device;          /* a GPU's index, or WEIR_DEVICE_HOST */
+	uint64_t block_size; /* 0: a pool with max_size; then the next four are bytes, else blocks */
+	uint64_t capacity, used, most_used; /* used: claimed by a tick, or not yet free; most: of this run */
+	uint64_t outside; /* that the program took from outlets, and that are not yet free */
+	uint64_t allocations, refused, busy; /* of this run: tensors made; claims that had to wait;
+						tensors refused with WEIR_E_BUSY */
+} weir_pool_counts;
+/* Likewise, for each memory pool. Thread: any. */
+WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
 /*
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,
@@ -803,7 +815,10 @@ WEIR_API const char *weir_context_sender(const weir_context *context, unsigned i
 /*
  * Gives a tensor with the shape and type of `like` on the entity's device or, with on_host, in pinned host
  * memory. It lives at least until the work of this tick is complete, even if it is unref'd right after a
- * launch; so it can serve as a temporary. Fails: WEIR_E_INVALID: a shape or type that cannot be.
+ * launch; so it can serve as a temporary. If the entity uses a memory pool of that place, the memory is the
+ * pool's: first what the tick claimed (memory_available). Fails: WEIR_E_INVALID: a shape or type that cannot
+ * be, or larger than a block of the pool; WEIR_E_BUSY: nothing is left in the pool beside what was claimed:
+ * go on without, or fail.
  */
 WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
 						weir_message **out);
@@ -1388,6 +1403,39 @@ WEIR_API weir_status weir_description_add_stream_pool(weir_description *descript
 						      const weir_stream_pool *pool);
 WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
 							     const weir_green_context_pool *pool);
+/*
+ * A memory pool holds memory of one place, for the tensors that the entities that use it make in their ticks
+ * (weir_context_create_tensor): either `blocks` blocks of block_size bytes, which keep their addresses as
+ * long as the graph lives, or any sizes up to max_size bytes in all. A tick claims its memory before it
+ * begins (condition memory_available), so a pool that is used up holds its users back.
+ */
+typedef struct {
+	size_t size;
+	int device; /* a GPU's index; WEIR_DEVICE_HOST: pinned memory of the host */
+	uint64_t block_size;
+	uint32_t blocks;     /* 0: max_size */
+	uint64_t max_size;   /* 0: blocks */
+	void *const *memory; /* `blocks` addresses of blocks of the caller's, each of block_size bytes,
+				aligned for what is put there; they must stay until the graph is destroyed,
+				and are never freed. NULL: weir allocates */
+} weir_memory_pool;
+WEIR_API weir_status weir_description_add_memory_pool(weir_description *description, const char *name,
+						      const weir_memory_pool *pool);
+/* With reached + claimed blocks a memory pool cannot stall a run, unless operators keep messages. */
+typedef struct {
+	size_t size;
+	const char *pool;
+	uint64_t blocks;  /* that it has; 0: it has max_size */
+	uint64_t reached; /* messages in all queues that its blocks may reach, when these are full */
+	uint64_t claimed; /* what one tick of each user claims, in sum */
+} weir_pool_needs;
+/*
+ * For each memory pool of a description that weir_description_check has passed since its last change. i: 0,
+ * 1,
+ * ... until it returns false. Borrows `pool` until the description changes.
+ */
+WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
+					  weir_pool_needs *out);
 #define WEIR_PARTITION_REMAINDER (-2)
 /*
  * index: of a partition, from 0; -1: the pool's default; WEIR_PARTITION_REMAINDER: what the listed partitions

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/finisher.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
 
 weir_graph *weir_context_graph(weir_context *context)
@@ -290,6 +291,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 {
 	const weir_entity *entity = context->entity;
 	int device = on_host ? WEIR_DEVICE_HOST : entity->plan->device;
+	struct wr_claim *claim = wr_entity_memory(entity, on_host);
 	weir_message *message = NULL;
 	weir_status status;
 
@@ -301,7 +303,8 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	status = wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
-		status = wr_message_tensor(entity->graph->pool, like, device, &message);
+		status = claim ? wr_message_pooled_tensor(entity->graph->pool, like, claim, &message)
+			       : wr_message_tensor(entity->graph->pool, like, device, &message);
 	if (status)
 		return status;
 	context->made[context->made_count++] = weir_message_ref(message);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "scheduler/outlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
 
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
@@ -241,4 +242,14 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		counts.max_latency_ns = wr_read(&latencies->max);
 	}
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
+}
+
+bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out)
+{
+	weir_pool_counts counts = {.size = sizeof counts};
+
+	if (i >= scheduler->graph->memory_pool_count)
+		return false;
+	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);
+	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
 }

@@ -3,9 +3,9 @@
  * the messages that are left, finds the verdict, calls the operators' stop functions and publishes the
  * outcome.
  *
- * Deadlock (S6): at quiescence an entity that is not DONE has messages in an inbox or a front, or waits for
- * room. Otherwise the run has finished: the entities that are left wait for messages that no entity can send
- * any more.
+ * Deadlock (S6): at quiescence an entity that is not DONE has messages in an inbox or a front, waits for
+ * room, or is refused. Otherwise the run has finished: the entities that are left wait for messages that no
+ * entity can send any more.
  *
  * Each stop function is called once for each start that succeeded, when the entity's streams are idle (S7).
  * An entity whose streams still have work at the end of the run keeps them, and its call is owed: the next
@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "scheduler/claim.h"
 #include "scheduler/finisher.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
@@ -88,7 +89,8 @@ static bool is_done(weir_entity *entity)
 static bool is_stuck(weir_entity *entity)
 {
 	return !is_done(entity) &&
-	       (wr_entity_queued(entity) || (entity->receivers && wr_entity_lacks_room(entity)));
+	       (wr_entity_queued(entity) || (entity->receivers && wr_entity_lacks_room(entity)) ||
+		wr_claims_refused(entity));
 }
 
 static const char *add_waiting(struct report *report, weir_entity *entity)

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "graphs/parameter.h"
 #include "scheduler/graph.h"
+#include "scheduler/memory_pool.h"
 
 static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
 {
@@ -91,9 +92,29 @@ static weir_status make_conditions(weir_entity *entity, const struct wr_plan_ent
 	}
 	for (int phase = WEIR_PHASE_GATHERING; phase <= WEIR_PHASE_CONTENT; phase++)
 		for (size_t i = 0; !status && i < count; i++)
-			if ((int)plan->conditions[i].kind->phase == phase)
+			if ((int)plan->conditions[i].kind->phase == phase && !plan->conditions[i].claims)
 				status = add_condition(entity, &plan->conditions[i]);
 	return status;
+}
+
+/* A `memory_available` is not asked: it is a claim, made when all other conditions hold (S3). */
+static weir_status make_claims(weir_entity *entity, const struct wr_plan_entity *plan)
+{
+	if (!plan->memory_count)
+		return WEIR_OK;
+	entity->claims = wr_alloc(plan->memory_count, sizeof *entity->claims);
+	if (!entity->claims)
+		return WEIR_E_NOMEM;
+	for (; entity->claim_count < plan->memory_count; entity->claim_count++) {
+		const struct wr_plan_memory *memory = &plan->memory[entity->claim_count];
+
+		entity->claims[entity->claim_count] = (struct wr_claim){
+			.from = &entity->graph->memory_pools[memory->pool].shared,
+			.entity = entity,
+			.units = memory->units,
+		};
+	}
+	return WEIR_OK;
 }
 
 weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
@@ -113,6 +134,8 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	status = make_inputs(entity, plan);
 	if (!status)
 		status = make_outputs(entity, plan);
+	if (!status)
+		status = make_claims(entity, plan);
 	return status ? status : make_conditions(entity, plan);
 }
 
@@ -139,6 +162,7 @@ void wr_entity_finish(weir_entity *entity)
 		wr_free(entity->conditions[i].state);
 	wr_free(entity->inputs);
 	wr_free(entity->outputs);
+	wr_free(entity->claims);
 	wr_free(entity->conditions);
 	wr_free(entity->operator_state);
 	wr_free(entity->verdict.fences);
@@ -351,6 +375,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
 	reset_flight(entity);
+	wr_claims_reset(entity);
 	reset_counters(&entity->counters);
 	memset(entity->operator_state, 0, entity->plan->kind->state_size);
 	return status ? status : reset_conditions(entity);

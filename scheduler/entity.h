@@ -36,6 +36,8 @@ enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
  */
 enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2 };
 
+struct wr_claim;
+
 struct weir_verdict {
 	enum wr_answer answer;
 	const char *why;
@@ -151,20 +153,22 @@ struct weir_entity {
 	size_t input_count, output_count, condition_count;
 	size_t gathering_count;         /* gathering conditions; they precede the others */
 	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */
-	size_t receivers;               /* outgoing connections */
-	_Atomic size_t receivers_left;  /* those not DONE; a receiver counts down, then pokes */
-	_Atomic uint32_t front_checks;  /* enum wr_front_check: what a review does with closed fronts */
-	bool wants_ticked;              /* some condition has a `ticked` function */
-	bool timed;                     /* and one of these reads when the tick began */
-	bool flagged;                   /* some connection wakes it by a completion flag */
-	bool root;                      /* source or cycle root: NEVER during a drain (S7) */
-	bool has_content;               /* a content condition, or an input without any condition */
-	bool output_unwatched;          /* has an output that no default condition watches */
-	bool default_only;              /* its gathering conditions are the default ones: ask.c */
-	int gate_signal;                /* enum wr_signal_kind: how implied gates wake it */
-	bool gated;                     /* owner: has_content, or asked a gate in this run */
-	bool fast_last_tick;            /* owner: gated, and so fast that waking others can wait */
-	bool selects_device;            /* several devices: wr_entity_enter has work to do */
+	struct wr_claim *claims;        /* of shared resources, in ascending order (S3) */
+	uint8_t claim_count;
+	size_t receivers;              /* outgoing connections */
+	_Atomic size_t receivers_left; /* those not DONE; a receiver counts down, then pokes */
+	_Atomic uint32_t front_checks; /* enum wr_front_check: what a review does with closed fronts */
+	bool wants_ticked;             /* some condition has a `ticked` function */
+	bool timed;                    /* and one of these reads when the tick began */
+	bool flagged;                  /* some connection wakes it by a completion flag */
+	bool root;                     /* source or cycle root: NEVER during a drain (S7) */
+	bool has_content;              /* a content condition, or an input without any condition */
+	bool output_unwatched;         /* has an output that no default condition watches */
+	bool default_only;             /* its gathering conditions are the default ones: ask.c */
+	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
+	bool gated;                    /* owner: has_content, or asked a gate in this run */
+	bool fast_last_tick;           /* owner: gated, and so fast that waking others can wait */
+	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;
 	weir_scheduler *_Atomic scheduler; /* its run accepts or refuses pokes; NULL: none */
@@ -208,6 +212,7 @@ struct wr_unmet {
 	struct wr_condition *asked;           /* of that plan, or NULL */
 	const struct wr_input *input;         /* the port that it names: one of these, or neither */
 	const struct wr_output *output;
+	const struct wr_claim *claim; /* the claim that was refused; NULL: none */
 };
 typedef void wr_unmet_fn(const struct wr_unmet *unmet, void *arg);
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
+#include "scheduler/memory_pool.h"
 
 /* "1 fence pending, oldest 1.2 ms, producer blur" */
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
@@ -260,6 +261,22 @@ static void explain_content_ports(weir_view *view, bool *met, wr_unmet_fn *fn, v
 	}
 }
 
+static void explain_claims(weir_entity *entity, wr_unmet_fn *fn, void *arg)
+{
+	char detail[200];
+
+	for (size_t i = 0; i < entity->claim_count; i++) {
+		if (!wr_claim_is_refused(&entity->claims[i]))
+			continue;
+		wr_claim_describe(&entity->claims[i], detail, sizeof detail);
+		fn(&(struct wr_unmet){.condition = "memory_available",
+				      .verdict = "WAIT",
+				      .detail = detail,
+				      .claim = &entity->claims[i]},
+		   arg);
+	}
+}
+
 void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void *arg)
 {
 	weir_view view = {.entity = entity};
@@ -271,6 +288,8 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 		explain_gates(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
 		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
+	if (met && entity->fronts_closed)
+		explain_claims(entity, fn, arg);
 	if (met && draining && entity->root)
 		fn(&(struct wr_unmet){.condition = "drain", .verdict = "NEVER", .detail = "draining"}, arg);
 }

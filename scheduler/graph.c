@@ -12,6 +12,7 @@
 #include "graphs/description.h"
 #include "scheduler/finisher.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
 
 weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id)
@@ -71,6 +72,8 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 	status = wr_description_plan(&graph->plan, registry, description);
 	if (!status)
 		status = wr_pool_create(&graph->pool);
+	if (!status)
+		status = wr_memory_pools_make(graph);
 	if (!status)
 		status = make_entities(graph);
 	if (!status)
@@ -154,6 +157,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		wr_entity_finish(&graph->entities[i]);
 	if (!status && !graph->leaks)
 		wr_pool_destroy(graph->pool); /* else leaked, with what the GPU may touch (E4) */
+	wr_memory_pools_destroy(graph);
 	wr_free(graph->entities);
 	wr_free(graph->backend);
 	wr_plan_destroy(graph->plan);
@@ -275,6 +279,7 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 	for (size_t i = 0; !status && i < wr_graph_count_all(graph); i++)
 		status = blame_entity(graph, wr_graph_entity_at(graph, i),
 				      wr_entity_reset(wr_graph_entity_at(graph, i)));
+	wr_memory_pools_reset(graph);
 	return status;
 }
 

@@ -20,10 +20,13 @@ struct weir_graph {
 	int64_t started_at;        /* start of the current or the last run */
 	const weir_entity *blamed; /* entity whose failure kept a run from starting; NULL: none */
 	bool owns_world;
-	struct wr_stream_pool **pools; /* in plan order; owned by the system */
-	size_t max_in_flight;          /* default of the entities (T8); set by the scheduler */
-	bool leaks;                    /* some payloads could never be fenced: the message pool is leaked */
-	char *backend;                 /* as requested */
+	struct wr_stream_pool **pools;       /* in plan order; owned by the system */
+	bool (*poke)(weir_entity *entity);   /* wr_poke, once a scheduler was made: claims call upward */
+	struct wr_memory_pool *memory_pools; /* in plan order: ascending for claims */
+	size_t memory_pool_count;
+	size_t max_in_flight; /* default of the entities (T8); set by the scheduler */
+	bool leaks;           /* some payloads could never be fenced: the message pool is leaked */
+	char *backend;        /* as requested */
 	weir_entity *entities;
 	size_t entity_count;
 	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's (finisher.h) */

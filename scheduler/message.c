@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/entity.h"
+#include "scheduler/memory_pool.h"
 
 /* --- references --- */
 
@@ -54,6 +55,19 @@ static void release_deferred(struct wr_deferred_free *deferred)
 	message_recycle((weir_message *)((char *)deferred - offsetof(weir_message, deferred)));
 }
 
+struct wr_memory_pool *wr_message_memory_pool(const weir_message *message)
+{
+	return message->payload == WR_PAYLOAD_POOL ? message->arg : NULL;
+}
+
+void wr_message_note_outside(weir_message *message)
+{
+	struct wr_memory_pool *memory = wr_message_memory_pool(message);
+
+	if (memory)
+		memory->calls->note_outside(memory, message->size, &message->outside);
+}
+
 /* Returns true if the deferred-free list took the message. */
 static bool message_defer(weir_message *message)
 {
@@ -61,6 +75,7 @@ static bool message_defer(weir_message *message)
 	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
 	const struct wr_local *local = wr_thread_local();
+	struct wr_memory_pool *memory = wr_message_memory_pool(message);
 
 	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
 		return false;
@@ -71,7 +86,11 @@ static bool message_defer(weir_message *message)
 		.destructor = destructor,
 		.foreign = !local || local->pool != message->pool,
 	};
-	return !wr_defer_free(system, &message->deferred);
+	if (wr_defer_free(system, &message->deferred))
+		return false;
+	if (memory) /* the message may be gone */
+		memory->calls->deferred(memory);
+	return true;
 }
 
 /* Not inlined: keeps the common case of weir_message_unref short. */

@@ -56,6 +56,16 @@ weir_status wr_message_empty(struct wr_pool *pool, weir_message **out);
 /* As weir_message_create_tensor, on this device. */
 weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out);
 
+struct wr_claim;
+struct wr_memory_pool;
+/* As weir_message_create_tensor, with memory of the pool that the claim is of (memory_pool.h). */
+weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
+				     weir_message **out);
+/* The memory pool of its payload, or NULL. Thread: holds a reference. */
+struct wr_memory_pool *wr_message_memory_pool(const weir_message *message);
+/* A program has taken it from an outlet. Thread: holds a reference. */
+void wr_message_note_outside(weir_message *message);
+
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);
 uint32_t wr_message_references(const weir_message *message); /* exact if the caller holds all of them */

@@ -318,6 +318,7 @@ static weir_status outlet_take(weir_scheduler *scheduler, void *arg)
 	wr_mutex_unlock(&outlet->lock);
 	if (status)
 		return status;
+	wr_message_note_outside(*take->out); /* while the live reference keeps the run open */
 	/* There is room again. The poke comes first: the live reference keeps the run open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)

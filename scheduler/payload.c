@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "scheduler/graph.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/pool.h"
 
 /* --- tensors: strides and bytes of a shape and type --- */
@@ -159,6 +160,11 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 	return status;
 }
 
+static void free_to_memory_pool(struct wr_memory_pool *memory, const weir_message *message)
+{
+	memory->calls->free(memory, message->data, message->size, message->outside);
+}
+
 void wr_payload_free(weir_message *message)
 {
 	int device = message->kind == WEIR_KIND_TENSOR ? message->of.tensor.device : WEIR_DEVICE_HOST;
@@ -172,6 +178,9 @@ void wr_payload_free(weir_message *message)
 		break;
 	case WR_PAYLOAD_SYSTEM:
 		wr_system_free(message->system, device, message->data, message->size);
+		break;
+	case WR_PAYLOAD_POOL:
+		free_to_memory_pool(message->arg, message);
 		break;
 	case WR_PAYLOAD_DESTROY:
 		message->destroy(message->arg);
@@ -240,7 +249,23 @@ static void message_describe(weir_message *message, const weir_tensor *tensor, i
 	}
 }
 
-weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out)
+static weir_status take_from_memory_pool(weir_message *message, struct wr_claim *claim, size_t bytes)
+{
+	struct wr_memory_pool *memory = wr_memory_pool_of(claim);
+	weir_status status = memory->calls->take(claim, bytes, &message->data);
+
+	if (status)
+		return status;
+	message->payload = WR_PAYLOAD_POOL;
+	message->arg = memory;
+	message->outside = false;
+	message->size = bytes;
+	return WEIR_OK;
+}
+
+/* From the system's arena, or from the memory pool that the claim is of. */
+static weir_status create_tensor(struct wr_pool *pool, const weir_tensor *like, int device,
+				 struct wr_claim *claim, weir_message **out)
 {
 	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
@@ -254,9 +279,21 @@ weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int
 		return WEIR_E_NOMEM;
 	message->size = 0;
 	if (bytes > 0)
-		status = allocate_payload(message, device, bytes);
+		status = claim ? take_from_memory_pool(message, claim, bytes)
+			       : allocate_payload(message, device, bytes);
 	message_describe(message, like, device, strides);
 	return message_hand_out(out, message, status);
+}
+
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out)
+{
+	return create_tensor(pool, like, device, NULL, out);
+}
+
+weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
+				     weir_message **out)
+{
+	return create_tensor(pool, like, wr_memory_pool_of(claim)->plan->device, claim, out);
 }
 
 weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "scheduler/finisher.h"
+#include "scheduler/memory_pool.h"
 #include "sim/simulation.h"
 
 /* --- resources --- */
@@ -107,11 +108,12 @@ static weir_status resources_make(weir_graph *graph)
 	for (size_t i = 0; !status && i < graph->plan->stream_pool_count; i++)
 		status = make_stream_pool(graph, i, parts);
 	free_partition_lists(graph, parts);
-	return status;
+	return status ? status : wr_memory_pools_open(graph);
 }
 
 static void resources_forget(weir_graph *graph)
 {
+	wr_memory_pools_close(graph);
 	wr_free(graph->pools);
 	graph->pools = NULL;
 }

@@ -27,6 +27,7 @@ enum wr_payload {
 	WR_PAYLOAD_INLINE,  /* bytes in the message itself: reused when its readers are done */
 	WR_PAYLOAD_OWN,     /* from base/memory.h */
 	WR_PAYLOAD_SYSTEM,  /* from wr_system_alloc */
+	WR_PAYLOAD_POOL,    /* from a memory pool: `arg` */
 	WR_PAYLOAD_DESTROY, /* the user's destructor */
 	WR_PAYLOAD_PARTS,   /* references to parts */
 };
@@ -50,6 +51,7 @@ struct weir_message {
 	uint8_t kind, payload;  /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	bool stamped;           /* has a stamp; written before it is delivered only, as the stamp is */
 	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
+	bool outside;           /* WR_PAYLOAD_POOL, under the pool's lock: a program took it from an outlet */
 	void *data;
 
 	size_t size;

@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "scheduler/claim.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 
@@ -169,6 +170,24 @@ void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 
 enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 
+/*
+ * Claims for a tick what its resources must give (S3). If one refuses, the entity parks with its fronts
+ * closed and nothing armed: the poke that offers it what comes back wakes it.
+ */
+__attribute__((noinline)) static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
+{
+	weir_verdict *verdict = &entity->verdict;
+
+	if (wr_claims_take(entity))
+		return true;
+	wr_wait_disarm(scheduler, entity);
+	verdict->answer = WR_WAIT;
+	verdict->why = "too little is free of what it claims";
+	wr_store_relaxed(&entity->why, verdict->why);
+	wr_store_relaxed(&entity->why_of, "memory_available");
+	return false;
+}
+
 /* The condition would be asked again at once, for ever. */
 static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -195,6 +214,8 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 	}
 	switch (answer) {
 	case WR_READY:
+		if (entity->claim_count && !claim_for_tick(scheduler, entity))
+			return STEP_PARK;
 		wr_trace_ready(scheduler->trace, entity->id);
 		return STEP_TICK;
 	case WR_WAIT:
@@ -236,6 +257,8 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 	worker->row_woke = NULL;
 	worker->row_yields = false;
 	while (!wr_live_closed(&worker->scheduler->live)) {
+		if (entity->claim_count)
+			wr_claims_note_owed(entity);
 		switch (review_entity(worker, entity)) {
 		case STEP_TICK:
 			if (wait_armed(&entity->wait))
@@ -248,6 +271,8 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 			}
 			break;
 		case STEP_PARK:
+			if (entity->claim_count)
+				wr_claims_pass_on(entity);
 			if (park_entity(worker, entity))
 				return;
 			break;

@@ -18,6 +18,7 @@
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
@@ -136,6 +137,33 @@ static void blame_by_port(struct collecting *collecting, const struct wr_unmet *
 	collecting->room = true;
 }
 
+/* Where the pool's memory is; blames the receiver whose queues hold the most of it. */
+static void blame_holder(const struct wr_standstill *standstill, const struct wr_unmet *unmet,
+			 struct wr_text *detail, struct wr_cause *cause)
+{
+	weir_entity *holder = NULL;
+
+	cause->claim = unmet->claim;
+	wr_text_add(detail, "%s", unmet->detail);
+	if (standstill->at_end)
+		holder = wr_memory_pool_holders(wr_memory_pool_of(unmet->claim), detail);
+	cause->blames = holder ? index_of(holder) : WR_NO_ENTITY;
+}
+
+static void collect_claim(struct collecting *collecting, const struct wr_unmet *unmet)
+{
+	struct wr_text detail = {0};
+	struct wr_cause cause = {.entity = collecting->entity->id,
+				 .blames = WR_NO_ENTITY,
+				 .verdict = unmet->verdict,
+				 .condition = (char *)unmet->condition};
+
+	blame_holder(collecting->standstill, unmet, &detail, &cause);
+	cause.detail = detail.status ? (char *)unmet->detail : detail.text;
+	add_cause(collecting->standstill, &cause);
+	wr_text_finish(&detail);
+}
+
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
@@ -146,6 +174,10 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	char text[256];
 	int64_t left = collecting->entity->verdict.at;
 
+	if (unmet->claim) {
+		collect_claim(collecting, unmet);
+		return;
+	}
 	snprintf(text, sizeof text, "%s", unmet->detail);
 	if (!strcmp(unmet->verdict, "WAIT_TIME")) {
 		left -= wr_now();
@@ -265,7 +297,7 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 {
 	weir_graph *graph = scheduler->graph;
 
-	*standstill = (struct wr_standstill){.graph = graph};
+	*standstill = (struct wr_standstill){.graph = graph, .at_end = !running};
 	standstill->first = wr_alloc(wr_graph_count_all(graph) + 1, sizeof *standstill->first);
 	standstill->marks = wr_alloc(wr_graph_count_all(graph) + 1, 1);
 	if (!standstill->first || !standstill->marks)

@@ -15,6 +15,7 @@ struct wr_cause {
 	uint32_t blames;                  /* the entity that could change it; WR_NO_ENTITY: a root cause */
 	const char *verdict;              /* string literal */
 	char *condition, *detail;         /* detail: without the counts of the queue */
+	const struct wr_claim *claim;     /* the claim that was refused; NULL: none */
 	struct wr_connection *connection; /* the full or empty queue; NULL: no queue is the cause */
 	bool full, inlet;                 /* inlet: an open inlet could fill the queue */
 	size_t held, wanted;              /* messages in the queue; its capacity if full, else the need */
@@ -25,6 +26,7 @@ struct wr_standstill {
 	weir_graph *graph;
 	struct wr_cause *list; /* ordered by entity */
 	size_t count, room;
+	bool at_end;        /* the caller is the only thread that looks at queues */
 	size_t *first;      /* per entity: index of its first cause; one more at the end */
 	uint8_t *marks;     /* per entity: enum wr_walk_mark */
 	weir_status status; /* WEIR_E_NOMEM once an allocation has failed */

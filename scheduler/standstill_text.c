@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
@@ -70,19 +71,23 @@ static void print_roots(const struct wr_standstill *s, size_t entity, struct wr_
 
 static void print_circle(struct wr_standstill *s, size_t begin, struct wr_text *text)
 {
-	const struct wr_cause *cause = followed_cause(s, begin), *full = NULL;
+	const struct wr_cause *cause = followed_cause(s, begin), *full = NULL, *claim = NULL;
 	size_t entity = begin;
 
 	wr_text_add(text, "circular wait: ");
 	do {
 		cause = followed_cause(s, entity);
 		full = full || !cause->full ? full : cause;
+		claim = claim || !cause->claim ? claim : cause;
 		wr_text_add(text, "%s", entity == begin ? "" : ", ");
 		print_cause(s, cause, text);
 		s->marks[entity] = WR_ROOT;
 		entity = cause->blames;
 	} while (entity != begin);
-	if (full)
+	if (claim)
+		wr_text_add(text, "; raise the size of pool '%s', or wait for fewer messages at once",
+			    wr_memory_pool_of(claim->claim)->plan->name);
+	else if (full)
 		wr_text_add(text, "; raise the capacity of %s, or wait for fewer messages at once",
 			    full->connection->to);
 	else

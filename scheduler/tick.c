@@ -15,6 +15,7 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
+#include "scheduler/claim.h"
 #include "scheduler/finisher.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
@@ -329,6 +330,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 
 	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
+	if (entity->claim_count)
+		wr_claims_release(entity);
 	if (!status && entity->streams.count) {
 		status = wr_entity_fence_tick(entity);
 		if (!status) {
@@ -428,6 +431,7 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 	end_inlets(entity);
 	wr_trace_entity_done(scheduler->trace, entity->id);
 	set_done(entity);
+	wr_claims_end(entity);
 	poke_receivers(worker, entity);
 	poke_senders(worker, entity);
 	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */

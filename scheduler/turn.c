@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 
@@ -131,7 +132,9 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
-	if (!wr_load(&scheduler->not_done) || only_streams_work(scheduler))
+	if (!wr_load(&scheduler->not_done) || only_streams_work(scheduler) ||
+	    wr_memory_pools_refuse(
+		    scheduler->graph)) /* memory that the device uses may be all it waits for */
 		status = wr_system_arm_kicks(system);
 	if (status) {
 		wr_run_fail(scheduler, NULL, status);
@@ -150,6 +153,8 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX; /* the thread that drops the last reference kicks */
+	if (wr_memory_pools_wait_outside(scheduler->graph))
+		return INT64_MAX; /* the thread that frees what the program holds pokes */
 	if (scheduler->draining || !wr_load(&scheduler->not_done))
 		grace = 0;
 	if (grace < 0)

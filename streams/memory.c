@@ -132,7 +132,9 @@ static bool arena_take(struct wr_arena *arena, unsigned class, void **out, struc
 
 /* --- growing: the backend is called without the lock --- */
 
-static weir_status arena_add_chunk(struct wr_system *system, int device, size_t bytes)
+/* `used` bytes of the chunk are not for blocks. */
+static weir_status arena_add_chunk(struct wr_system *system, int device, size_t bytes, size_t used,
+				   void **out)
 {
 	struct wr_arena *arena = arena_of(system, device);
 	struct wr_chunk *chunk = wr_alloc(1, sizeof *chunk);
@@ -146,6 +148,8 @@ static weir_status arena_add_chunk(struct wr_system *system, int device, size_t 
 		return status;
 	}
 	chunk->size = bytes;
+	chunk->used = used;
+	*out = chunk->data;
 	wr_mutex_lock(&arena->lock);
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
@@ -172,7 +176,8 @@ static weir_status arena_grow_and_take(struct wr_system *system, int device, uns
 		}
 		grown = arena_take(arena, class, out, &node);
 		if (!grown)
-			status = arena_add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK);
+			status = arena_add_chunk(system, device, size > CHUNK / 4 ? size : CHUNK, 0,
+						 &(void *){NULL});
 		wr_store(&arena->growing, false);
 		if (grown)
 			break;
@@ -247,7 +252,16 @@ weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes
 
 	if (status || arena_bytes(arena_of(system, device)) >= bytes)
 		return status;
-	return arena_add_chunk(system, device, bytes);
+	return arena_add_chunk(system, device, bytes, 0, &(void *){NULL});
+}
+
+weir_status wr_system_alloc_region(struct wr_system *system, int device, size_t bytes, void **out)
+{
+	if (wr_system_failed(system))
+		return wr_system_failure_status(system);
+	if (device < WEIR_DEVICE_HOST || device >= system->devices)
+		return wr_fail(WEIR_E_INVALID, "device %d: this machine has %d", device, system->devices);
+	return arena_add_chunk(system, device, bytes, bytes, out);
 }
 
 /* --- life --- */

@@ -309,6 +309,11 @@ const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_
  */
 weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);
 void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes);
+/* A region of its own, aligned for any use, until the system is destroyed. Fails: WEIR_E_NOMEM,
+ * WEIR_E_DEVICE. */
+weir_status wr_system_alloc_region(struct wr_system *system, int device, size_t bytes, void **out);
+/* Makes the loop of the system's run look at deferred frees. Thread: any. */
+void wr_system_kick(struct wr_system *system);
 /*
  * Grows the arena to at least `bytes`, free or in use, so
  * that no frame has to wait for the backend's allocator.

@@ -219,6 +219,15 @@ void wr_system_drop_all_refs(struct wr_system *system)
 	wr_waker_leave(system);
 }
 
+void wr_system_kick(struct wr_system *system)
+{
+	struct wr_waker *waker = wr_waker_enter(system);
+
+	if (waker)
+		waker->kick(waker);
+	wr_waker_leave(system);
+}
+
 /* --- the end of a run: signals end without their callbacks --- */
 
 static void signal_shut_down(struct wr_signal *signal, void *arg)

@@ -34,6 +34,21 @@ enum wr_bug {
 	WR_BUG_ONE_SCRATCH,    /* all streams of an entity have one stack of scratch memory */
 	WR_BUG_SCRATCH_LENT,   /* a stack is used again while another stream goes on with it */
 	WR_BUG_OUTGROWN_EARLY, /* a stack that was outgrown is freed while earlier ticks use it */
+	/* claims: the mutants of the model m2_claim */
+	WR_BUG_CLAIM_REFUSED_OUTSIDE,
+	WR_BUG_CLAIM_NOT_PASSED_ON,
+	WR_BUG_CLAIM_ENTRY_KEPT,
+	WR_BUG_CLAIM_GIVEN_BACK_SILENT,
+	WR_BUG_CLAIM_UNUSED_SILENT,
+	WR_BUG_CLAIM_UNUSED_KEPT,
+	WR_BUG_CLAIM_DESCENDING,
+	WR_BUG_CLAIM_OLDEST_ONLY,
+	WR_BUG_CLAIM_OFFERS_NOTHING,
+	WR_BUG_CLAIM_AS_WRITTEN,
+	WR_BUG_CLAIM_DONE_KEEPS_ENTRY,
+	WR_BUG_CLAIM_DONE_KEEPS_NEW_OFFER,
+	WR_BUG_CLAIM_DONE_IN_TWO_SECTIONS,
+	WR_BUG_CLAIM_DONE_SILENT,
 };
 
 extern enum wr_bug wr_bug_active;

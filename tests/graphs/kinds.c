@@ -100,8 +100,16 @@ static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .ty
 static const weir_condition cuda_stream = {CONDITION, .name = "cuda_stream", .parameters = cuda_parameters,
 					   .phase = WEIR_PHASE_CONTENT};
 
+static const weir_parameter memory_parameters[] = {
+	{PARAMETER, .name = "pool", .type = WEIR_TYPE_STRING, .fallback = "\"\""},
+	{PARAMETER, .name = "min_blocks", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "min_bytes", .type = WEIR_TYPE_SIZE, .fallback = "0"},
+	{.name = NULL}};
+static const weir_condition memory_available = {CONDITION, .name = "memory_available",
+						.parameters = memory_parameters};
+
 const weir_condition *const wr_builtin_conditions[] = {
-	&count, &cuda_stream, &downstream, &message_available, &periodic, NULL};
+	&count, &cuda_stream, &downstream, &memory_available, &message_available, &periodic, NULL};
 
 const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"

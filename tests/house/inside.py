@@ -16,6 +16,7 @@ MAY = [
     ("tests/scheduler/dst*.h", ("scheduler", "streams"), "the rig of simulated worlds"),
     ("tests/scheduler/queue_rig.h", ("scheduler",), "the rig of queues, which have no public form"),
     ("tests/scheduler/message_rig.h", ("scheduler",), "the rig of messages without a graph"),
+    ("tests/scheduler/claims_rig.h", ("scheduler",), "the rig of claims, which have no public form"),
     ("tests/scheduler/system.[ch]", ("scheduler",), "stands for streams/ beside them"),
     ("tests/streams/rig.h", ("streams",), "the rig of systems"),
     ("tests/graphs/*", ("graphs",), "descriptions and plans are plain data: they are what is compared"),

@@ -1,0 +1,420 @@
+/*
+ * Memory pools: the resource, the entities that use it, and `memory_available`, what a tick claims of it.
+ * A claim that is not in the text is implied: a block for each message that a tick may emit.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "graphs/build.h"
+#include "graphs/parameter.h"
+#include "graphs/registry.h"
+
+#define BLOCKS_MAX ((int64_t)1 << 20)
+#define BYTES_MAX  ((int64_t)1 << 48)
+
+/* --- the resource --- */
+
+/* Returns 0 if it is absent or has an error, which is reported. */
+static uint64_t read_size(struct wr_build *build, const struct wr_at *up, const char *key,
+			  const struct wr_value *value)
+{
+	struct wr_at at = {up, key, 0};
+	const char *wrong = NULL;
+	int64_t bytes = 0;
+
+	if (!value)
+		return 0;
+	if (value->type == WR_INTEGER)
+		bytes = value->integer;
+	else
+		wrong = wr_size_read(value->string, &bytes);
+	if (wrong)
+		wr_report(&build->reports, WR_W_SIZE, &at, value->place, WR_SIZE_WRONG,
+			  wr_shown(value->string).text, wrong);
+	else if (bytes < 1 || bytes > BYTES_MAX)
+		wr_report(&build->reports, WR_W_RANGE, &at, value->place,
+			  "%lld bytes are out of range: must be 1 to %lld", (long long)bytes,
+			  (long long)BYTES_MAX);
+	return wrong || bytes < 1 || bytes > BYTES_MAX ? 0 : (uint64_t)bytes;
+}
+
+static int read_place(struct wr_build *build, const struct wr_at *at, const struct wr_value *device,
+		      const struct wr_value *place)
+{
+	if (!place)
+		return (int)wr_field_integer(&build->reports, &(struct wr_at){at, "device", 0}, device, 0,
+					     WR_DEVICE_MAX, 0);
+	wr_field_choice(&build->reports, &(struct wr_at){at, "place", 0}, place, "host");
+	if (device)
+		wr_report(
+			&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "device", 0}, device->place,
+			"the pool has a \"place\" as well: keep \"device\" for memory of a GPU, or \"place\" "
+			"for memory of the host");
+	return WEIR_DEVICE_HOST;
+}
+
+/* The pool has either blocks or max_size; a missing key of one form is reported at the resource. */
+static void check_form(struct wr_build *build, const struct wr_resource *resource, const struct wr_at *at,
+		       const struct wr_value *size, const struct wr_value *blocks, const struct wr_value *max)
+{
+	struct wr_place here = resource->member->value.place;
+
+	if (max && (size || blocks))
+		wr_report(&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "max_size", 0}, max->place,
+			  "the pool has blocks as well: keep \"max_size\", or \"block_size\" and \"blocks\"");
+	else if (!max && !size && !blocks)
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, here,
+			  "a memory_pool needs \"block_size\" and \"blocks\", or \"max_size\"");
+	else if (!max && (!size || !blocks))
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, here,
+			  "a memory_pool of blocks needs the key '%s'", size ? "blocks" : "block_size");
+}
+
+weir_status wr_build_memory_pool(struct wr_build *build, struct wr_resource *resource, const struct wr_at *at)
+{
+	enum { TYPE, DEVICE, PLACE, SIZE, BLOCKS, MAX, KEYS };
+	static const struct wr_field fields[KEYS + 1] = {
+		[TYPE] = {"type", WR_STRING, true},
+		[DEVICE] = {"device", WR_INTEGER, false},
+		[PLACE] = {"place", WR_STRING, false},
+		[SIZE] = {"block_size", WR_INTEGER | WR_STRING, false},
+		[BLOCKS] = {"blocks", WR_INTEGER, false},
+		[MAX] = {"max_size", WR_INTEGER | WR_STRING, false},
+	};
+	struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
+	const struct wr_value *found[KEYS];
+
+	wr_fields_read(&build->reports, at, &resource->member->value, "a memory_pool", fields, found);
+	pool->device = read_place(build, at, found[DEVICE], found[PLACE]);
+	check_form(build, resource, at, found[SIZE], found[BLOCKS], found[MAX]);
+	pool->block_size = read_size(build, at, "block_size", found[SIZE]);
+	pool->blocks = (uint32_t)wr_field_integer(&build->reports, &(struct wr_at){at, "blocks", 0},
+						  found[BLOCKS], 1, BLOCKS_MAX, 0);
+	pool->max_size = read_size(build, at, "max_size", found[MAX]);
+	return WEIR_OK;
+}
+
+/* --- its use --- */
+
+void wr_build_use_memory(struct wr_build *build, struct wr_plan_entity *entity,
+			 const struct wr_resource *resource, const struct wr_value *name,
+			 const struct wr_at *at)
+{
+	const struct wr_plan_memory_pool *pools = build->plan->memory_pools;
+	bool host = pools[resource->index].device == WEIR_DEVICE_HOST;
+
+	for (size_t i = 0; i < entity->memory_count; i++) {
+		const struct wr_plan_memory_pool *other = &pools[entity->memory[i].pool];
+
+		if ((other->device == WEIR_DEVICE_HOST) != host)
+			continue;
+		wr_report(&build->reports, WR_W_TWO_POOLS, at, name->place,
+			  "'%s' and '%s' are both memory pools of %s, but an entity has one of each place: "
+			  "remove "
+			  "one of them",
+			  wr_shown(name->string).text, wr_shown(other->name).text,
+			  host ? "the host" : "a device");
+		return;
+	}
+	size_t at_end = entity->memory_count++;
+	bool first = at_end && entity->memory[0].pool > resource->index;
+
+	if (first)
+		entity->memory[1] = entity->memory[0];
+	entity->memory[first ? 0 : at_end] = (struct wr_plan_memory){.pool = resource->index};
+	build->plan->memory_pools[resource->index].users++;
+}
+
+/* A device's pool must be of the device that the entity works on. */
+void wr_build_check_memory_device(struct wr_build *build, const struct wr_plan_entity *entity,
+				  const struct wr_value *resources, const struct wr_at *up)
+{
+	for (size_t i = 0; i < entity->memory_count; i++) {
+		const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[entity->memory[i].pool];
+
+		if (pool->device != WEIR_DEVICE_HOST && pool->device != entity->device)
+			wr_report(
+				&build->reports, WR_W_RESOURCE_TYPE, &(struct wr_at){up, "resources", 0},
+				resources->place,
+				"memory pool '%s' is on device %d, but the entity works on device %d: name a "
+				"pool of that device",
+				wr_shown(pool->name).text, pool->device, entity->device);
+	}
+}
+
+/* --- claims --- */
+
+static bool sends_tensors(const struct wr_plan_output *output)
+{
+	return !output->port->kinds || output->port->kinds & WEIR_KIND_TENSOR;
+}
+
+/* An optional output is, if something is connected; the program may still give another an outlet. */
+static bool is_used(const struct wr_plan_output *output)
+{
+	return output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
+}
+
+/* One block for each message that a tick may emit; at least one, for what the tick itself needs. */
+static uint64_t implied_units(const struct wr_plan_entity *entity)
+{
+	uint64_t units = 0;
+
+	for (size_t i = 0; i < entity->output_count; i++)
+		if (is_used(&entity->outputs[i]) && sends_tensors(&entity->outputs[i]))
+			units += entity->outputs[i].max_emits;
+	return units ? units : 1;
+}
+
+/* Reports at "resources" of the entity, which is where it names the pool. */
+static void report_use(struct wr_build *build, const struct wr_plan_entity *of, const char *line)
+{
+	size_t index = (size_t)(of - build->plan->entities);
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index}, here = {&at, "resources", 0};
+	const struct wr_value *entity = &wr_value_at(build->entities, index)->value;
+
+	wr_report(&build->reports, WR_W_CLAIM, &here, wr_value_find(entity, "resources")->place, "%s", line);
+}
+
+static void imply_units(struct wr_build *build, const struct wr_plan_entity *entity,
+			struct wr_plan_memory *memory)
+{
+	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[memory->pool];
+	uint64_t units = implied_units(entity);
+	struct wr_words line;
+	char text[400];
+
+	line = wr_words_in(text, sizeof text);
+	memory->units = units;
+	if (!pool->blocks && pool->max_size)
+		wr_words_add(&line,
+			     "pool '%s' has no blocks: say what a tick takes by {\"type\": "
+			     "\"memory_available\", \"min_bytes\": ...}",
+			     wr_shown(pool->name).text);
+	else if (pool->blocks && units > pool->blocks)
+		wr_words_add(
+			&line,
+			"a tick may emit %llu messages, but pool '%s' has %u blocks: raise \"blocks\", or "
+			"say by memory_available that it takes fewer",
+			(unsigned long long)units, wr_shown(pool->name).text, pool->blocks);
+	else
+		return;
+	report_use(build, entity, text);
+}
+
+struct claim_text {
+	struct wr_build *build;
+	struct wr_plan_entity *entity;
+	const struct wr_at *at;
+	struct wr_place place;
+};
+
+/* The entity's pool that the condition names, or its only one; NULL after a report. */
+static struct wr_plan_memory *claim_pool(const struct claim_text *text, const char *name)
+{
+	struct wr_plan_entity *entity = text->entity;
+	const struct wr_plan_memory_pool *pools = text->build->plan->memory_pools;
+
+	for (size_t i = 0; i < entity->memory_count; i++)
+		if (*name ? !strcmp(pools[entity->memory[i].pool].name, name) : entity->memory_count == 1)
+			return &entity->memory[i];
+	if (text->build->unresolved_resource)
+		return NULL;
+	if (*name)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "the entity uses no memory pool '%s': name it in its \"resources\"",
+			  wr_shown(name).text);
+	else if (entity->memory_count)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "the entity uses two memory pools: say which by \"pool\"");
+	else
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "the entity uses no memory pool: name one in its \"resources\"");
+	return NULL;
+}
+
+static void read_claim(const struct claim_text *text, const weir_values *values)
+{
+	struct wr_plan_memory *memory = claim_pool(text, weir_values_string(values, "pool"));
+	int64_t blocks = weir_values_int(values, "min_blocks"), bytes = weir_values_int(values, "min_bytes");
+	const struct wr_plan_memory_pool *pool =
+		memory ? &text->build->plan->memory_pools[memory->pool] : NULL;
+
+	if (!pool || (!pool->blocks && !pool->max_size))
+		return;
+	if (memory->units)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "an earlier memory_available claims of pool '%s': keep one of them",
+			  wr_shown(pool->name).text);
+	else if (pool->blocks ? bytes > 0 : blocks > 0)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "pool '%s' has %s: write \"%s\"", wr_shown(pool->name).text,
+			  pool->blocks ? "blocks" : "no blocks", pool->blocks ? "min_blocks" : "min_bytes");
+	else if (pool->blocks && blocks > pool->blocks)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "min_blocks is %lld, but pool '%s' has %u: the entity would wait for ever; raise "
+			  "\"blocks\"",
+			  (long long)blocks, wr_shown(pool->name).text, pool->blocks);
+	else if (!pool->blocks && bytes > (int64_t)pool->max_size)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "min_bytes is %lld, but pool '%s' has %lld: the entity would wait for ever; raise "
+			  "\"max_size\"",
+			  (long long)bytes, wr_shown(pool->name).text, (long long)pool->max_size);
+	else if (!pool->blocks && !bytes)
+		wr_report(&text->build->reports, WR_W_CLAIM, text->at, text->place,
+			  "pool '%s' has no blocks: say by min_bytes what a tick takes",
+			  wr_shown(pool->name).text);
+	else if (blocks || bytes)
+		memory->units = (uint64_t)(pool->blocks ? blocks : bytes);
+	else
+		imply_units(text->build, text->entity, memory);
+	memory->units = memory->units ? memory->units : 1; /* after an error: one that was reported */
+}
+
+/* The plan has the conditions of the text in their order, without those whose type was an error. */
+static void read_claims(struct wr_build *build, size_t index)
+{
+	struct wr_plan_entity *entity = &build->plan->entities[index];
+	const struct wr_value *list =
+		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
+		     conditions = {&at, "conditions", 0};
+	size_t next = 0;
+
+	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
+		const struct wr_value *value = &wr_value_at(list, i)->value;
+		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
+		struct wr_at item = {&conditions, NULL, i};
+
+		if (!type || type->type != WR_STRING ||
+		    strcmp(type->string, entity->conditions[next].kind->name))
+			continue;
+		if (entity->conditions[next].claims)
+			read_claim(&(struct claim_text){build, entity, &item, value->place},
+				   entity->conditions[next].values);
+		next++;
+	}
+}
+
+weir_status wr_build_claims(struct wr_build *build)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < build->plan->entity_count; i++) {
+		struct wr_plan_entity *entity = &build->plan->entities[i];
+
+		if (!entity->kind)
+			continue;
+		read_claims(build, i);
+		for (size_t k = 0; !status && k < entity->memory_count; k++) {
+			if (entity->memory[k].units)
+				continue;
+			imply_units(build, entity, &entity->memory[k]);
+			status = wr_build_imply_claim(build, entity, &entity->memory[k]);
+		}
+	}
+	return status;
+}
+
+/* --- sizes against queues --- */
+
+/* The next entity that may pass a message of the pool on: one that takes none of that place itself. */
+static bool passes_on(const struct wr_plan *plan, const struct wr_plan_entity *entity, bool host)
+{
+	for (size_t i = 0; i < entity->memory_count; i++)
+		if ((plan->memory_pools[entity->memory[i].pool].device == WEIR_DEVICE_HOST) == host)
+			return false;
+	return true;
+}
+
+static void mark_users(const struct wr_plan *plan, uint32_t pool, bool *sends)
+{
+	for (size_t i = 0; i < plan->entity_count; i++)
+		for (size_t k = 0; k < plan->entities[i].memory_count; k++)
+			sends[i] |= plan->entities[i].memory[k].pool == pool;
+}
+
+/* Marks those whose inputs may hold messages of marked ones and that may pass them on. */
+static void mark_passing(const struct wr_plan *plan, bool host, bool *sends)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < plan->connection_count; i++) {
+			const struct wr_plan_connection *c = &plan->connections[i];
+
+			if (!sends[c->from] || sends[c->to] ||
+			    !passes_on(plan, &plan->entities[c->to], host) ||
+			    !sends_tensors(&plan->entities[c->from].outputs[c->output]))
+				continue;
+			sends[c->to] = more = true;
+		}
+	}
+}
+
+/* Messages that queues and outlets behind these entities hold. */
+static uint64_t queued_behind(const struct wr_plan *plan, const bool *sends)
+{
+	uint64_t held = 0;
+
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &plan->connections[i];
+
+		if (sends[c->from] && sends_tensors(&plan->entities[c->from].outputs[c->output]))
+			held += plan->entities[c->to].inputs[c->input].capacity;
+	}
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		if (sends[plan->outlets[i].entity])
+			held += wr_plan_outlet(plan, i)->outlet;
+	return held;
+}
+
+static weir_status size_pool(struct wr_plan *plan, uint32_t index)
+{
+	struct wr_plan_memory_pool *pool = &plan->memory_pools[index];
+	bool *sends = wr_alloc(plan->entity_count + 1, sizeof *sends);
+
+	if (!sends)
+		return WEIR_E_NOMEM;
+	mark_users(plan, index, sends);
+	pool->queued = queued_behind(plan, sends);
+	mark_passing(plan, pool->device == WEIR_DEVICE_HOST, sends);
+	pool->reached = queued_behind(plan, sends);
+	for (size_t i = 0; i < plan->entity_count; i++)
+		for (size_t k = 0; k < plan->entities[i].memory_count; k++)
+			if (plan->entities[i].memory[k].pool == index)
+				pool->claimed += plan->entities[i].memory[k].units;
+	wr_free(sends);
+	return WEIR_OK;
+}
+
+static void check_pool_size(struct wr_build *build, const struct wr_resource *resource)
+{
+	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
+	struct wr_at all = {NULL, "resources", 0}, at = {&all, resource->member->key, 0};
+
+	if (!pool->blocks || !pool->users || pool->blocks >= pool->queued)
+		return;
+	wr_report(&build->reports, WR_W_SMALL_POOL, &(struct wr_at){&at, "blocks", 0},
+		  wr_value_find(&resource->member->value, "blocks")->place,
+		  "pool '%s' has %u blocks, but the queues behind it hold %llu messages: with %llu blocks it "
+		  "cannot stall; raise \"blocks\", or lower their capacities",
+		  wr_shown(pool->name).text, pool->blocks, (unsigned long long)pool->queued,
+		  (unsigned long long)(pool->reached + pool->claimed));
+}
+
+weir_status wr_build_check_memory(struct wr_build *build)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < build->resource_count; i++) {
+		if (build->resources[i].type != WR_MEMORY_POOL)
+			continue;
+		status = size_pool(build->plan, build->resources[i].index);
+		if (!status && !build->unresolved)
+			check_pool_size(build, &build->resources[i]);
+	}
+	return status;
+}

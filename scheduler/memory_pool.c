@@ -1,0 +1,350 @@
+#include "scheduler/memory_pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "scheduler/graph.h"
+
+#define ALIGNMENT ((uint64_t)256) /* of a block: as cudaMalloc's */
+
+static const struct wr_memory_calls memory_calls;
+
+static bool in_blocks(const struct wr_memory_pool *pool)
+{
+	return pool->plan->blocks > 0;
+}
+
+static uint64_t units_of(const struct wr_memory_pool *pool, size_t bytes)
+{
+	return in_blocks(pool) ? 1 : bytes;
+}
+
+/* --- making --- */
+
+weir_status wr_memory_pools_make(weir_graph *graph)
+{
+	size_t count = graph->plan->memory_pool_count;
+	weir_status status = WEIR_OK;
+
+	if (!count)
+		return WEIR_OK;
+	graph->memory_pools = wr_alloc(count, sizeof *graph->memory_pools);
+	if (!graph->memory_pools)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; !status && i < count; i++) {
+		struct wr_memory_pool *pool = &graph->memory_pools[i];
+
+		pool->plan = &graph->plan->memory_pools[i];
+		pool->graph = graph;
+		pool->calls = &memory_calls;
+		pool->shared.size = in_blocks(pool) ? pool->plan->blocks : pool->plan->max_size;
+		graph->memory_pool_count = i + 1;
+		status = wr_shared_init(&pool->shared);
+		if (!status && in_blocks(pool))
+			pool->free = wr_alloc(pool->plan->blocks, sizeof *pool->free);
+		if (!status && in_blocks(pool) && !pool->free)
+			status = WEIR_E_NOMEM;
+	}
+	return status;
+}
+
+void wr_memory_pools_destroy(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		wr_shared_finish(&graph->memory_pools[i].shared);
+		wr_free(graph->memory_pools[i].free);
+	}
+	wr_free(graph->memory_pools);
+}
+
+/* The blocks of one region, or those of the program. The first one is taken first. */
+static void list_blocks(struct wr_memory_pool *pool, char *region, uint64_t stride)
+{
+	size_t count = pool->plan->blocks;
+
+	for (size_t i = 0; i < count; i++)
+		pool->free[count - 1 - i] = region ? region + i * stride : pool->plan->memory[i];
+	pool->free_count = count;
+}
+
+static weir_status open_pool(struct wr_memory_pool *pool)
+{
+	const struct wr_plan_memory_pool *plan = pool->plan;
+	uint64_t stride = (plan->block_size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+	void *region = NULL;
+	weir_status status = WEIR_OK;
+
+	pool->system = pool->graph->system;
+	pool->shared.used = pool->outside = 0;
+	if (!in_blocks(pool))
+		return WEIR_OK;
+	if (!plan->memory)
+		status = wr_system_alloc_region(pool->system, plan->device, stride * plan->blocks, &region);
+	if (!status)
+		list_blocks(pool, region, stride);
+	if (status == WEIR_E_NOMEM)
+		return wr_fail(status,
+			       "memory pool '%s': there are no %u blocks of %s: lower blocks or "
+			       "block_size",
+			       plan->name, plan->blocks, wr_size_shown((int64_t)plan->block_size).text);
+	return status;
+}
+
+weir_status wr_memory_pools_open(weir_graph *graph)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->memory_pool_count; i++)
+		status = open_pool(&graph->memory_pools[i]);
+	return status;
+}
+
+void wr_memory_pools_close(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		graph->memory_pools[i].system = NULL;
+		graph->memory_pools[i].free_count = 0;
+	}
+}
+
+void wr_memory_pools_reset(weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		struct wr_memory_pool *pool = &graph->memory_pools[i];
+
+		wr_shared_reset(&pool->shared);
+		wr_mutex_lock(&pool->shared.lock);
+		pool->taken = pool->failed = 0;
+		wr_mutex_unlock(&pool->shared.lock);
+	}
+}
+
+/* --- taking and freeing --- */
+
+struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host)
+{
+	for (size_t i = 0; i < entity->claim_count; i++)
+		if ((wr_memory_pool_of(&entity->claims[i])->plan->device == WEIR_DEVICE_HOST) == on_host)
+			return &entity->claims[i];
+	return NULL;
+}
+
+/* Uses up the claim first; more than that only if it is free. */
+static bool take_units_locked(struct wr_claim *claim, uint64_t units)
+{
+	uint64_t claimed = units < claim->held ? units : claim->held;
+
+	if (!wr_shared_take_locked(claim->from, units - claimed))
+		return false;
+	claim->held -= claimed;
+	return true;
+}
+
+static bool take_units(struct wr_claim *claim, uint64_t units, void **block)
+{
+	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
+	bool taken;
+
+	wr_mutex_lock(&pool->shared.lock);
+	taken = take_units_locked(claim, units);
+	if (taken) {
+		pool->taken++;
+		*block = in_blocks(pool) ? pool->free[--pool->free_count] : NULL;
+	}
+	wr_mutex_unlock(&pool->shared.lock);
+	return taken;
+}
+
+static weir_status refuse_take(struct wr_claim *claim, uint64_t units)
+{
+	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
+
+	wr_mutex_lock(&pool->shared.lock);
+	pool->failed++;
+	wr_mutex_unlock(&pool->shared.lock);
+	if (in_blocks(pool))
+		return wr_fail(WEIR_E_BUSY,
+			       "memory pool '%s': no block is left and the tick claimed %" PRIu64
+			       ": raise min_blocks of its memory_available",
+			       pool->plan->name, claim->units);
+	return wr_fail(WEIR_E_BUSY,
+		       "memory pool '%s': no %" PRIu64 " bytes are left and the tick claimed %" PRIu64
+		       ": raise min_bytes of its memory_available",
+		       pool->plan->name, units, claim->units);
+}
+
+static weir_status check_take(const struct wr_memory_pool *pool, size_t bytes)
+{
+	uint64_t most = in_blocks(pool) ? pool->plan->block_size : pool->plan->max_size;
+
+	if (!pool->system)
+		return wr_fail(WEIR_E_INVALID,
+			       "memory pool '%s': it has no memory before a scheduler is created",
+			       pool->plan->name);
+	if (bytes > most)
+		return wr_fail(WEIR_E_INVALID,
+			       "memory pool '%s': %zu bytes do not fit into %s of %" PRIu64 " bytes",
+			       pool->plan->name, bytes, in_blocks(pool) ? "a block" : "max_size", most);
+	return WEIR_OK;
+}
+
+static void memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside)
+{
+	uint64_t units = units_of(pool, bytes);
+	weir_entity *offered, *oldest = NULL;
+
+	if (data && !in_blocks(pool))
+		wr_system_free(pool->system, pool->plan->device, data, bytes);
+	wr_mutex_lock(&pool->shared.lock);
+	if (in_blocks(pool))
+		pool->free[pool->free_count++] = data;
+	pool->outside -= outside ? units : 0;
+	if (outside && !pool->outside && pool->shared.first)
+		oldest = pool->shared.first->entity;
+	offered = wr_shared_release_locked(&pool->shared, units);
+	wr_mutex_unlock(&pool->shared.lock);
+	wr_poke_offered(offered ? offered : oldest); /* its review ends in another look for a deadlock */
+}
+
+static weir_status memory_take(struct wr_claim *claim, size_t bytes, void **out)
+{
+	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
+	uint64_t units = units_of(pool, bytes);
+	weir_status status = check_take(pool, bytes);
+	void *data = NULL;
+
+	if (status)
+		return status;
+	if (!take_units(claim, units, &data)) {
+		wr_system_run_deferred_frees(pool->system, false);
+		if (!take_units(claim, units, &data))
+			return refuse_take(claim, units);
+	}
+	if (!in_blocks(pool))
+		status = wr_system_alloc(pool->system, pool->plan->device, bytes, &data);
+	if (status)
+		memory_free(pool, NULL, bytes, false);
+	else
+		*out = data;
+	return status;
+}
+
+static void memory_deferred(struct wr_memory_pool *pool)
+{
+	if (wr_load(&pool->shared.refused))
+		wr_system_kick(pool->system);
+}
+
+/* --- memory that a program holds --- */
+
+static void memory_note_outside(struct wr_memory_pool *pool, size_t bytes, bool *outside)
+{
+	wr_mutex_lock(&pool->shared.lock);
+	if (!*outside)
+		pool->outside += units_of(pool, bytes);
+	*outside = true;
+	wr_mutex_unlock(&pool->shared.lock);
+}
+
+static const struct wr_memory_calls memory_calls = {
+	.take = memory_take,
+	.free = memory_free,
+	.deferred = memory_deferred,
+	.note_outside = memory_note_outside,
+};
+
+bool wr_memory_pools_wait_outside(weir_graph *graph)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		struct wr_memory_pool *pool = &graph->memory_pools[i];
+
+		wr_mutex_lock(&pool->shared.lock);
+		waits |= pool->outside && pool->shared.first;
+		wr_mutex_unlock(&pool->shared.lock);
+	}
+	return waits;
+}
+
+bool wr_memory_pools_refuse(const weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++)
+		if (wr_load(&graph->memory_pools[i].shared.refused))
+			return true;
+	return false;
+}
+
+/* --- reports --- */
+
+void wr_memory_pool_count(struct wr_memory_pool *pool, weir_pool_counts *out)
+{
+	out->pool = pool->plan->name;
+	out->device = pool->plan->device;
+	out->block_size = in_blocks(pool) ? pool->plan->block_size : 0;
+	out->capacity = pool->shared.size;
+	wr_mutex_lock(&pool->shared.lock);
+	out->used = pool->shared.used;
+	out->most_used = pool->shared.most;
+	out->outside = pool->outside;
+	out->allocations = pool->taken;
+	out->refused = pool->shared.refusals;
+	out->busy = pool->failed;
+	wr_mutex_unlock(&pool->shared.lock);
+}
+
+void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room)
+{
+	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
+	uint64_t free;
+
+	wr_mutex_lock(&pool->shared.lock);
+	free = pool->shared.size - pool->shared.used;
+	wr_mutex_unlock(&pool->shared.lock);
+	snprintf(text, room, "%" PRIu64 " of %" PRIu64 " %s of pool '%s' are free, a tick needs %" PRIu64,
+		 free, pool->shared.size, in_blocks(pool) ? "blocks" : "bytes", pool->plan->name,
+		 claim->units);
+}
+
+/* The units of the pool in the messages of a queue that no other thread uses. */
+static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_queue *queue)
+{
+	uint64_t units = 0;
+
+	for (uint64_t i = wr_read(&queue->head); i != wr_read(&queue->tail); i++) {
+		const weir_message *message = *wr_queue_slot(queue, i);
+
+		if (wr_message_memory_pool(message) == pool)
+			units += units_of(pool, weir_message_size(message));
+	}
+	return units;
+}
+
+weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text *text)
+{
+	const weir_graph *graph = pool->graph;
+	weir_entity *holder = NULL;
+	uint64_t most = 0;
+	const char *between = ": ";
+
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		uint64_t units = queue_units(pool, &connection->queue);
+
+		if (!units)
+			continue;
+		wr_text_add(text, "%s%" PRIu64 " in %s -> %s", between, units, connection->from,
+			    connection->to);
+		between = ", ";
+		if (units > most && connection->receiver) {
+			most = units;
+			holder = connection->receiver;
+		}
+	}
+	if (pool->outside)
+		wr_text_add(text, "%s%" PRIu64 " held by the program", between, pool->outside);
+	return holder;
+}

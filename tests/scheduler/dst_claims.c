@@ -1,0 +1,600 @@
+/*
+ * Claims of memory pools under seeded schedules (S3): two pools of 1 to 3 blocks, 2 to 6 entities that claim
+ * one or both, on `sim`, in the build whose atomics are switching points.
+ *
+ *	dst_claims [--bug NAME] [--seeds N] [--start S] [--rate]
+ *
+ * Each tick takes some of what it claimed, now and then more, and emits, drops or gives to the device what it
+ * took; an outlet's taker holds messages for a while; computes fail, runs are stopped. A run must end as it
+ * has to. A deadlock is right only if every refused entity lacks blocks: then they are in full queues.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dst_claims.h"
+
+#define US    INT64_C(1000)
+#define MS    (1000 * US)
+#define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
+
+enum { ENTITIES = 6, POOLS = 2, RUNS = 4, POKES = 12, KEPT = 3, TELLS = 20, OUTSIDERS = 4 };
+
+struct world {
+	struct wr_random shape;
+	uint64_t seed;
+	unsigned entities, blocks[POOLS];
+	bool greedy; /* the first entity claims whole pools, the others one block each */
+	bool source[ENTITIES], device[ENTITIES];
+	uint32_t fails_at[ENTITIES]; /* tick that fails, from 1; 0: none */
+	bool told[ENTITIES];         /* an outsider disables and enables it */
+	bool outlet, failed;
+	int64_t stop_after; /* 0: not stopped */
+	bool drain;
+	weir_outlet *taken_from;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+	_Atomic bool opened, over;
+	char json[4096], broken[512];
+};
+
+static struct world world;
+
+static void fails(const char *format, ...) WEIR_PRINTF(1, 2);
+static void fails(const char *format, ...)
+{
+	va_list list;
+
+	if (world.broken[0])
+		return;
+	va_start(list, format);
+	vsnprintf(world.broken, sizeof world.broken, format, list);
+	va_end(list);
+}
+
+static uint64_t draw(uint64_t n)
+{
+	return wr_random_below(&world.shape, n);
+}
+
+/* --- what the entities do --- */
+
+struct node {
+	struct wr_random random;
+	uint64_t id;
+};
+static weir_status node_start(weir_context *context, void *state, const weir_values *values)
+{
+	struct node *node = state;
+
+	(void)context;
+	node->id = (uint64_t)weir_values_int(values, "id");
+	wr_random_seed(&node->random, world.seed, 500 + node->id);
+	return WEIR_OK;
+}
+
+struct work {
+	uint64_t *data, value;
+	int64_t ns;
+};
+
+/* Until its work is over no other message has the block. */
+static int run_work(const void *arguments)
+{
+	const struct work *work = arguments;
+
+	*work->data = work->value;
+	weir_sleep(work->ns);
+	if (*work->data != work->value)
+		fails("a block was given to two");
+	return 0;
+}
+
+static const weir_kernel kernel = {sizeof(weir_kernel), "dst_claims", run_work, NULL};
+static const int64_t one = sizeof(uint64_t);
+static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
+
+static weir_status take_one(weir_context *context, struct node *node, bool on_host, weir_message **out)
+{
+	struct work work = {.ns = 1 + (int64_t)wr_random_below(&node->random, 1500)};
+	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+
+	if (status)
+		return status;
+	work.data = weir_message_data(*out);
+	work.value = wr_random_below(&node->random, UINT64_MAX);
+	if (world.device[node->id] && !on_host)
+		return weir_stream_launch(weir_context_stream(context), &kernel, &work, sizeof work);
+	*work.data = work.value;
+	return WEIR_OK;
+}
+
+/* More than was claimed may be refused, and the tick goes on; what was claimed is there. */
+static weir_status take_some(weir_context *context, struct node *node, const struct wr_claim *claim,
+			     weir_message **last)
+{
+	bool on_host = wr_memory_pool_of(claim)->plan->device == WEIR_DEVICE_HOST;
+	uint64_t count = wr_random_below(&node->random, claim->units + 1), more = 0;
+
+	if (!wr_random_below(&node->random, 8))
+		count += more = 1;
+	for (uint64_t i = 0; i < count; i++) {
+		weir_message *message = NULL;
+		weir_status status = take_one(context, node, on_host, &message);
+
+		if (status == WEIR_E_BUSY && i < count - more)
+			fails("e%u was refused what it had claimed", (unsigned)node->id);
+		if (status)
+			return status == WEIR_E_BUSY ? WEIR_OK : status;
+		weir_message_unref(*last);
+		*last = message;
+	}
+	return WEIR_OK;
+}
+
+static weir_status node_compute(weir_context *context, void *state)
+{
+	struct node *node = state;
+	const weir_entity *entity = weir_context_entity(context);
+	weir_message *message = NULL;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < entity->claim_count; i++)
+		if (wr_random_below(&node->random, 3))
+			status = take_some(context, node, &entity->claims[i], &message);
+	if (wr_random_below(&node->random, 2))
+		weir_sleep(1 + (int64_t)wr_random_below(&node->random, 1500));
+	if (weir_context_tick(context) + 1 == world.fails_at[node->id]) {
+		world.failed = true;
+		status = weir_context_fail(context, "told to fail");
+	}
+	if (status || !message) {
+		weir_message_unref(message);
+		return status;
+	}
+	return weir_context_emit(context, 0, message);
+}
+
+static const weir_parameter parameters[] = {
+	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_TYPE_INT, .help = "its number"},
+	{0},
+};
+static const weir_port in[] = {
+	{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_OPTIONAL | WEIR_PORT_DEVICE}, {0}};
+static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out", .flags = WEIR_PORT_OPTIONAL}, {0}};
+static const weir_operator node_operator = {
+	.size = sizeof(weir_operator),
+	.name = "node",
+	.help = "takes memory, emits some of it",
+	.state_size = sizeof(struct node),
+	.parameters = parameters,
+	.inputs = in,
+	.outputs = out,
+	.start = node_start,
+	.compute = node_compute,
+};
+
+/* --- drawing --- */
+
+static void put(const char *format, ...) WEIR_PRINTF(1, 2);
+static void put(const char *format, ...)
+{
+	size_t length = strlen(world.json);
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(world.json + length, sizeof world.json - length, format, list);
+	va_end(list);
+}
+
+/* Pool 0 is of the host, pool 1 of the device; most entities claim of both. */
+static void put_memory(unsigned id)
+{
+	static const char *const names[] = {"m0", "m1"};
+	unsigned uses = draw(3) ? 3 : (unsigned)draw(4);
+	const char *before = "";
+
+	put("\"resources\":[");
+	for (unsigned p = 0; p < POOLS; p++)
+		if (uses >> p & 1) {
+			put("%s\"%s\"", before, names[p]);
+			before = ",";
+		}
+	put("],\"conditions\":[");
+	before = "";
+	for (unsigned p = 0; p < POOLS; p++)
+		if (uses >> p & 1) {
+			put("%s{\"type\":\"memory_available\",\"pool\":\"%s\",\"min_blocks\":%u}", before,
+			    names[p],
+			    world.greedy ? id ? 1 : world.blocks[p] : 1 + (unsigned)draw(world.blocks[p]));
+			before = ",";
+		}
+}
+
+static void put_entity(unsigned id)
+{
+	world.source[id] = !id || !draw(3);
+	world.device[id] = !draw(3);
+	world.fails_at[id] = draw(24) ? 0 : 1 + (uint32_t)draw(4);
+	put("%s{\"name\":\"e%u\",\"operator\":\"node\",\"parameters\":{\"id\":%u},", id ? "," : "", id, id);
+	put("\"ports\":{\"in\":{\"capacity\":%u}},", 1 + (unsigned)draw(2));
+	put_memory(id);
+	if (world.source[id] || !draw(3)) {
+		put("%s{\"type\":\"count\",\"count\":%u}",
+		    world.json[strlen(world.json) - 1] == '[' ? "" : ",", 1 + (unsigned)draw(5));
+		if (!draw(3))
+			put(",{\"type\":\"periodic\",\"period\":\"%uns\"}", 300 + (unsigned)draw(2000));
+	}
+	world.told[id] = !draw(3);
+	if (world.told[id])
+		put("%s{\"type\":\"boolean\"}", world.json[strlen(world.json) - 1] == '[' ? "" : ",");
+	put("]}");
+}
+
+static void draw_world(uint64_t seed)
+{
+	const char *before = "";
+
+	memset(&world, 0, sizeof world);
+	world.seed = seed;
+	wr_random_seed(&world.shape, seed, 31);
+	world.entities = 2 + (unsigned)draw(ENTITIES - 1);
+	world.greedy = draw(2);
+	for (unsigned p = 0; p < POOLS; p++)
+		world.blocks[p] = 1 + (unsigned)draw(3);
+	put("{\"weir\":1,\"resources\":{"
+	    "\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
+	    "\"m1\":{\"type\":\"memory_pool\",\"block_size\":64,\"blocks\":%u}},\"entities\":[",
+	    world.blocks[0], world.blocks[1]);
+	for (unsigned id = 0; id < world.entities; id++)
+		put_entity(id);
+	put("],\"connections\":[");
+	for (unsigned id = 1; id < world.entities; id++)
+		if (!world.source[id]) {
+			put("%s[\"e%u.out\",\"e%u.in\"]", before, (unsigned)draw(id), id);
+			before = ",";
+		}
+	put("]}");
+	world.outlet = !draw(3);
+	world.stop_after = draw(2) ? 0 : 1 + (int64_t)draw(5 * (uint64_t)US);
+	world.drain = draw(4);
+}
+
+/* --- outsiders --- */
+
+/* Every poke repairs a wake-up that was lost before it: few worlds have some. */
+static void poke_about(void *arg)
+{
+	struct wr_random random;
+
+	(void)arg;
+	wr_random_seed(&random, world.seed, 71);
+	if (wr_random_below(&random, 4))
+		return;
+	for (int i = 0; i < POKES && !wr_load(&world.over); i++) {
+		weir_sleep((int64_t)wr_random_below(&random, 900));
+		weir_entity_poke(&world.graph->entities[wr_random_below(&random, world.entities)]);
+	}
+}
+
+static void stop(void *arg)
+{
+	(void)arg;
+	weir_sleep(world.stop_after);
+	if (world.stop_after)
+		weir_scheduler_stop(world.scheduler, world.drain);
+}
+
+/* An entity that waits for another reason meanwhile must pass on what it is offered. Each is enabled at the
+ * end. */
+static void tell(void *arg)
+{
+	struct wr_random random;
+
+	(void)arg;
+	wr_random_seed(&random, world.seed, 73);
+	for (int i = 0; i < TELLS && !wr_load(&world.over); i++) {
+		unsigned id = (unsigned)wr_random_below(&random, world.entities);
+
+		if (!world.told[id])
+			continue;
+		weir_entity_enable(&world.graph->entities[id], false);
+		weir_sleep((int64_t)wr_random_below(&random, 3000));
+		weir_entity_enable(&world.graph->entities[id], true);
+		weir_sleep((int64_t)wr_random_below(&random, 600));
+	}
+}
+
+/* Holds a few messages, and drops them in any order. */
+static void take(void *arg)
+{
+	weir_message *kept[KEPT] = {NULL};
+	struct wr_random random;
+	weir_status status = WEIR_OK;
+
+	(void)arg;
+	wr_random_seed(&random, world.seed, 72);
+	while (!wr_load(&world.opened) && !wr_load(&world.over))
+		weir_sleep(100);
+	while (world.outlet && wr_load(&world.opened) && status != WEIR_E_CLOSED) {
+		weir_message **place = &kept[wr_random_below(&random, KEPT)];
+
+		weir_message_unref(*place);
+		*place = NULL;
+		status = weir_outlet_take(world.taken_from, (int64_t)wr_random_below(&random, 3000), place);
+		if (status == WEIR_E_TIMEOUT) /* else it may hold what all others wait for */
+			for (int i = 0; i < KEPT; i++) {
+				weir_message_unref(kept[i]);
+				kept[i] = NULL;
+			}
+	}
+	for (int i = 0; i < KEPT; i++)
+		weir_message_unref(kept[i]);
+}
+
+/* --- promises --- */
+
+/* It was offered something of the resource, or is about to claim it. */
+static bool is_told(struct wr_claim *claim, const struct wr_shared *shared)
+{
+	uint32_t state = wr_read(&claim->entity->state);
+
+	return claim->from == shared && state & (WR_POKED | WR_RUNNING) && !(state & WR_DONE) &&
+	       (wr_read(&claim->owed) || claim->listed);
+}
+
+/* One pool, looked at while no fiber runs: more is in use than there is, or an entity waits for what is free.
+ */
+static void check_pool(struct wr_memory_pool *pool)
+{
+	struct wr_shared *shared = &pool->shared;
+	bool told = false;
+
+	if (shared->used > shared->size || pool->free_count > shared->size)
+		fails("%s: %llu of %llu blocks are in use", pool->plan->name,
+		      (unsigned long long)shared->used, (unsigned long long)shared->size);
+	for (size_t i = 0; i < world.graph->entity_count; i++)
+		for (size_t k = 0; k < world.graph->entities[i].claim_count; k++)
+			told |= is_told(&world.graph->entities[i].claims[k], shared);
+	for (struct wr_claim *claim = shared->first; claim && !told; claim = claim->newer)
+		if (shared->size - shared->used >= claim->units)
+			fails("%s is parked and %s has what it needs", claim->entity->plan->name,
+			      pool->plan->name);
+}
+
+static void look_at_rest(void *arg)
+{
+	(void)arg;
+	if (!world.scheduler || wr_load(&world.scheduler->phase) != WR_OPEN)
+		return;
+	for (size_t i = 0; i < world.graph->memory_pool_count; i++)
+		check_pool(&world.graph->memory_pools[i]);
+	if (rest_broken(world.scheduler))
+		fails("%s", rest_broken(world.scheduler));
+}
+
+/* "0 of 2 blocks of pool 'm0' are free, a tick needs 1": returns true if every one needs more than is free.
+ */
+static bool all_lack(const char *text)
+{
+	const char *at = text;
+	bool some = false;
+
+	while ((at = strstr(at, "memory_available: "))) {
+		unsigned long long free = 0, size = 0, units = 0;
+		char pool[8];
+
+		at += strlen("memory_available: ");
+		if (sscanf(at, "%llu of %llu blocks of pool '%7[^']' are free, a tick needs %llu", &free,
+			   &size, pool, &units) != 4 ||
+		    free >= units)
+			return false;
+		some = true;
+	}
+	return some;
+}
+
+static void check_end(weir_status status, const char *text)
+{
+	weir_queue_counts counts = {.size = sizeof counts};
+
+	if (world.failed ? status != WEIR_E_FAILED && !world.stop_after && status != WEIR_E_DEADLOCK
+			 : status && !(status == WEIR_E_DEADLOCK && all_lack(text)))
+		fails("%s: %s", weir_status_text(status), text);
+	for (size_t i = 0; weir_scheduler_queue_counts(world.scheduler, i, &counts); i++)
+		if (counts.pushed !=
+		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
+			fails("%s -> %s: messages were lost", counts.from, counts.to);
+}
+
+static uint64_t left_over(void)
+{
+	weir_queue_counts counts = {.size = sizeof counts};
+	uint64_t queued = 0;
+
+	for (size_t i = 0; weir_scheduler_queue_counts(world.scheduler, i, &counts); i++)
+		queued += counts.queued;
+	return queued;
+}
+
+/* When the run is over and the taker has dropped what it held, all memory comes back. */
+static void check_returned(void)
+{
+	weir_sleep(MS);
+	wr_system_run_deferred_frees(world.graph->system, true);
+	for (size_t i = 0; i < world.graph->memory_pool_count; i++) {
+		const struct wr_memory_pool *pool = &world.graph->memory_pools[i];
+
+		if (left_over() ? pool->shared.used > left_over()
+				: pool->shared.used || pool->outside || pool->free_count != pool->shared.size)
+			fails("%s: %llu blocks are in use after the run, %llu outside", pool->plan->name,
+			      (unsigned long long)pool->shared.used, (unsigned long long)pool->outside);
+	}
+	if (wr_live_count(&world.scheduler->live))
+		fails("references are left after the run");
+}
+
+static void run_once(void)
+{
+	static void (*const outsiders[OUTSIDERS])(void *) = {poke_about, stop, take, tell};
+	struct wr_thread threads[OUTSIDERS];
+	weir_outcome outcome = {.size = sizeof outcome};
+	weir_status status;
+
+	world.failed = false;
+	wr_store(&world.over, false);
+	wr_store(&world.opened, false);
+	for (int i = 0; i < OUTSIDERS; i++)
+		wr_thread_start(&threads[i], "outsider", outsiders[i], NULL);
+	status = weir_scheduler_start(world.scheduler);
+	if (status)
+		fails("start: %s", weir_last_error());
+	wr_store(&world.opened, !status);
+	if (!status) {
+		status = weir_scheduler_wait(world.scheduler, 20 * INT64_C(1000) * MS, &outcome);
+		check_end(status, outcome.text ? outcome.text : weir_last_error());
+	}
+	wr_store(&world.over, true);
+	for (int i = 0; i < OUTSIDERS && !world.broken[0]; i++)
+		wr_thread_join(&threads[i]);
+	if (!world.broken[0])
+		check_returned();
+}
+
+static weir_status make(weir_registry *registry)
+{
+	weir_scheduler_options options = {.size = sizeof options,
+					  .backend = "sim",
+					  .seed = world.seed,
+					  .workers = 1 + (unsigned)draw(3),
+					  .deadlock_grace_ns =
+						  10 * MS, /* disabled entities are enabled before */
+					  .drain_ns = 1000 * MS};
+	weir_description *description = NULL;
+	char last[16];
+	weir_status status = weir_description_parse(world.json, strlen(world.json), NULL, NULL, &description);
+
+	if (!status)
+		status = weir_graph_create(registry, description, &world.graph);
+	weir_description_destroy(description);
+	snprintf(last, sizeof last, "e%u.out", world.entities - 1);
+	if (!status && world.outlet)
+		status =
+			weir_graph_add_outlet(world.graph, last, 1 + (uint32_t)draw(2), 0, &world.taken_from);
+	return status ? status : weir_scheduler_create(world.graph, &options, &world.scheduler);
+}
+
+static void body(void *arg)
+{
+	const struct wr_sim_knobs knobs = {.work_min = 1,
+					   .work_max = 3000,
+					   .call_min = 1,
+					   .call_max = 2000,
+					   .inside = 100,
+					   .twice = 100};
+	weir_registry *registry = NULL;
+
+	(void)arg;
+	if (weir_registry_create(&registry) || weir_registry_add_operator(registry, &node_operator) ||
+	    make(registry)) {
+		fails("setting up: %s", weir_last_error());
+		return;
+	}
+	wr_system_set_knobs(world.graph->system, &knobs);
+	for (int i = 0; i < RUNS && !world.broken[0]; i++)
+		run_once();
+	if (world.broken[0])
+		return; /* abandoned */
+	weir_scheduler_destroy(world.scheduler);
+	world.scheduler = NULL;
+	if (weir_graph_destroy(world.graph))
+		fails("destroy: %s", weir_last_error());
+	weir_registry_destroy(registry);
+}
+
+static bool world_holds(uint64_t seed)
+{
+	struct wr_sim *sim = NULL;
+	weir_status status;
+
+	draw_world(seed);
+	wr_nets = draw(2);
+	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
+		abort();
+	wr_sim_set_limit(sim, LIMIT);
+	wr_sim_at_rest(sim, look_at_rest, NULL);
+	status = wr_sim_call(sim, body, NULL);
+	if (status)
+		fails("%s: %s", weir_status_text(status), weir_last_error());
+	wr_sim_destroy(sim);
+	wr_tokens_forget();
+	wr_nets = true;
+	return !world.broken[0];
+}
+
+/* --- the command --- */
+
+static const struct {
+	const char *name;
+	enum wr_bug bug;
+} bugs[] = {
+#define NAMED(name, bug) {name, WR_BUG_##bug},
+	DST_CLAIM_BUGS(NAMED)
+#undef NAMED
+};
+
+static enum wr_bug bug_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++)
+		if (!strcmp(bugs[i].name, name))
+			return bugs[i].bug;
+	fprintf(stderr, "dst_claims: no seeded bug '%s'\n", name);
+	exit(2);
+}
+
+static void crashed(int number)
+{
+	(void)number;
+	_exit(write(1, "found by a crash\n", 17) < 0);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seeds = 1000, start = 1, found = 0;
+	enum wr_bug bug = WR_BUG_NONE;
+	bool rate = false;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "0";
+		if (!strcmp(argv[i], "--rate"))
+			rate = true;
+		else if (!strcmp(argv[i], "--seeds"))
+			seeds = strtoull(value, NULL, 0), i++;
+		else if (!strcmp(argv[i], "--start"))
+			start = strtoull(value, NULL, 0), i++;
+		else if (!strcmp(argv[i], "--bug"))
+			bug = bug_named(value), i++;
+	}
+	world_holds(0); /* what a process does once must not change a schedule */
+	wr_bug_active = bug;
+	if (bug) { /* then a crash counts as a broken promise */
+		signal(SIGABRT, crashed);
+		signal(SIGSEGV, crashed);
+	}
+	for (uint64_t i = 0; i < seeds; i++) {
+		if (world_holds(start + i))
+			continue;
+		found++;
+		printf("dst_claims --seeds 1 --start %llu: %s\n", (unsigned long long)(start + i),
+		       world.broken);
+		if (!bug)
+			printf("%s\n", world.json);
+		if (!rate)
+			return bug ? 0 : 1;
+	}
+	printf("%llu seeds: %llu broken\n", (unsigned long long)seeds, (unsigned long long)found);
+	return bug ? !found : found > 0;
+}
