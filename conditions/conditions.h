@@ -2,7 +2,7 @@
  * The built-in conditions: one file and one const table each, written against weir.h alone.
  *
  * A wait keeps the run from ending if its end is certain: a time (periodic), a fence (cuda_stream,
- * in_flight), or EVENT_WAITING of asynchronous, which promises a call. A plain wait does not: too few
+ * in_flight, fence), or the program promises a call: EVENT_WAITING of asynchronous, fence. A plain wait does not: too few
  * messages, no room, disabled, told WAIT.
  */
 #ifndef WR_CONDITIONS_CONDITIONS_H
@@ -15,6 +15,7 @@ extern const weir_condition wr_boolean;
 extern const weir_condition wr_count;
 extern const weir_condition wr_cuda_stream;
 extern const weir_condition wr_downstream_message_affordable;
+extern const weir_condition wr_fence;
 extern const weir_condition wr_in_flight;
 extern const weir_condition wr_message_available;
 extern const weir_condition wr_periodic;

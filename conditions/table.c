@@ -6,6 +6,7 @@ const weir_condition *const wr_builtin_conditions[] = {
 	&wr_count,
 	&wr_cuda_stream,
 	&wr_downstream_message_affordable,
+	&wr_fence,
 	&wr_in_flight,
 	&wr_message_available,
 	&wr_periodic,

@@ -993,7 +993,7 @@ typedef struct {
 } weir_condition;
 
 /*
- * A program tells a condition (`asynchronous`, `boolean`, its own) what happened outside.
+ * A program tells a condition (`asynchronous`, `boolean`, `fence`, its own) what happened outside.
  *
  * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
  */
@@ -1003,6 +1003,15 @@ typedef struct {
  * no name. Outside a run the value is kept for the next run; it is forgotten when a run ends.
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
+/*
+ * Tells a condition of the entity (`fence`, or one of the program's own) a fence and pokes the entity: the
+ * entity waits for the work before it, and no thread does. The fence may be one of the program's streams
+ * (weir_stream_record) or one that a message carries (weir_message_fences); {0, 0} is complete. Of several
+ * fences that are told while one is waited for, the last counts. Outside a run it is kept for the next run;
+ * it is forgotten when a run ends. Thread: any, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no
+ * such condition, or the fence was never recorded in this graph.
+ */
+WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
 /* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
 WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
@@ -1028,6 +1037,20 @@ WEIR_API int64_t weir_view_began(const weir_view *view);
 WEIR_API int64_t weir_view_started(const weir_view *view);
 /* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(const weir_view *view);
+/*
+ * The fence that weir_entity_tell_fence told this condition last. Returns false, and leaves *out untouched,
+ * if none was told in this run or before its start.
+ */
+WEIR_API bool weir_view_fence_told(const weir_view *view, weir_fence *out);
+/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
+WEIR_API bool weir_view_fence_next(const weir_view *view, weir_fence *out);
+/* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
+WEIR_API void weir_view_fence_use(const weir_view *view);
+/*
+ * Returns true if the fence is complete; queries the device. On a lost device it returns true as well, and
+ * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
+ */
+WEIR_API bool weir_view_fence_complete(const weir_view *view, weir_fence fence);
 /* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
 WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
 /* Messages in all queues of the port: inbox + front. */

@@ -49,12 +49,28 @@ struct weir_verdict {
 	bool repeats_past;              /* the same past time was named twice: the review fails the run */
 };
 
+/* A fence that a program told a condition, and when. */
+struct wr_told_fence {
+	weir_fence fence;
+	int64_t at;
+	uint64_t number; /* counts the calls; 0: no fence */
+};
+
+/* Those of one condition: told.c. Guarded by the lock, which is held for a few stores. */
+struct wr_told_fences {
+	_Atomic uint32_t lock;
+	uint64_t count;                  /* of the calls */
+	uint64_t seen;                   /* number of `next` in the last review; 0: none */
+	struct wr_told_fence next, last; /* the oldest that no tick has used; the last */
+};
+
 struct wr_condition {
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
 	void *state;
 	const struct wr_plan_condition *plan;
 	int signal;       /* enum wr_signal_kind: how its fences wake the entity */
 	_Atomic int told; /* any thread: weir_told */
+	struct wr_told_fences fences;
 };
 
 struct wr_input {
@@ -180,6 +196,7 @@ struct wr_unmet {
 	const char *condition; /* "message_available on in", "gate on in", "in", "drain" */
 	const char *verdict, *detail;
 	const struct wr_plan_condition *plan; /* NULL: a gate, a port that lacks messages, a drain */
+	struct wr_condition *asked;           /* of that plan, or NULL */
 	const struct wr_input *input;         /* the port that it names: one of these, or neither */
 	const struct wr_output *output;
 };
@@ -215,6 +232,8 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
  * graph. Thread: owner.
  */
 weir_status wr_entity_refuse_fence(weir_entity *entity);
+/* When the program told the condition this fence; 0: it did not. Thread: any. */
+int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);
 size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);

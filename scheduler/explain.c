@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
@@ -26,6 +27,15 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 	}
 	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
 		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+}
+
+/* "told 2.1 ms ago: 1 fence pending, oldest 2.3 ms, producer the program" */
+static void detail_told(const weir_entity *entity, int64_t told_at, char *text, size_t room)
+{
+	char fences[160];
+
+	detail_fences(entity, fences, sizeof fences);
+	snprintf(text, room, "told %.1f ms ago: %s", (double)(wr_now() - told_at) / 1e6, fences);
 }
 
 /* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
@@ -58,7 +68,10 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 					    [WR_SILENT] = "SILENT",
 					    [WR_MISUSED] = "MISUSED"};
 	bool in_flight = unmet->plan && unmet->plan->kind == entity->graph->plan->in_flight.kind;
-	char detail[160];
+	int64_t told_at = unmet->asked && verdict->fence_count == 1
+				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
+				  : 0;
+	char detail[200];
 
 	unmet->verdict = words[verdict->answer];
 	unmet->detail = detail;
@@ -66,7 +79,9 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 		unmet->verdict = "WAIT_EVENT";
 	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
 		unmet->verdict = "WAIT_TIME";
-	if (verdict->fence_count && in_flight)
+	if (told_at)
+		detail_told(entity, told_at, detail, sizeof detail);
+	else if (verdict->fence_count && in_flight)
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
@@ -217,8 +232,8 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr
 	char name[160];
 
 	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
-		struct wr_unmet unmet = {.plan = condition->plan};
+		struct wr_condition *condition = &entity->conditions[i];
+		struct wr_unmet unmet = {.plan = condition->plan, .asked = condition};
 		ask_condition(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;

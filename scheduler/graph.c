@@ -285,14 +285,6 @@ void wr_graph_close_streams(weir_graph *graph)
 			wr_entity_close_streams(&graph->entities[i]);
 }
 
-void wr_graph_forget_told(weir_graph *graph)
-{
-	for (size_t i = 0; i < graph->entity_count; i++)
-		for (size_t k = 0; k < graph->entities[i].condition_count; k++)
-			if (wr_read(&graph->entities[i].conditions[k].told) != WEIR_TOLD_NOTHING)
-				wr_store(&graph->entities[i].conditions[k].told, WEIR_TOLD_NOTHING);
-}
-
 /* --- signals of conditions and gates --- */
 
 static void mark_port_flagged(struct wr_input *input)

@@ -183,11 +183,6 @@ size_t weir_view_emits(const weir_view *view, unsigned output)
 	return has_output(view, output) ? view->entity->outputs[output].max_emits : 0;
 }
 
-weir_told weir_view_told(const weir_view *view)
-{
-	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
-}
-
 static size_t count_front(const struct wr_input *port)
 {
 	size_t front = 0;

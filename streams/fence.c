@@ -130,6 +130,13 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	return WEIR_OK;
 }
 
+weir_status wr_fence_check(struct wr_system *system, weir_fence fence)
+{
+	weir_stream *stream;
+
+	return wr_fence_find(system, fence, &stream);
+}
+
 /* --- queries --- */
 
 void wr_stream_note_complete(weir_stream *stream, uint64_t value)

@@ -283,6 +283,8 @@ bool wr_executable_differs(const struct wr_executable *executable, const struct 
 weir_status wr_fence_query(struct wr_system *system, weir_fence fence);
 /* The same without asking the device. */
 bool wr_fence_known_complete(struct wr_system *system, weir_fence fence);
+/* Fails with WEIR_E_INVALID if it was never recorded, or is of another system. Does not ask the device. */
+weir_status wr_fence_check(struct wr_system *system, weir_fence fence);
 /* Blocks until the fence is complete, or until `until`. Thread: any but a worker. */
 weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t until);
 /* The owner of the fence's stream, or "?". */

@@ -286,6 +286,52 @@ TEST(c06_asynchronous_holds_the_run_open_for_an_event_alone)
 	words(&rig, rows, 6);
 }
 
+/* ---- fence ---- */
+
+TEST(c06_no_told_fence_waits_for_the_program)
+{
+	GIVEN(wr_fence, "once=true");
+
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_true(rig.verdict.external);
+	assert_int_equal(rig.verdict.fences, 0);
+	rig.view.told = WEIR_TOLD_NEVER;
+	assert_int_equal(rig_ask(&rig), NEVER);
+}
+
+TEST(c06_once_waits_for_the_oldest_fence_and_uses_it)
+{
+	GIVEN(wr_fence, "once=true");
+
+	rig.view.next_fence = (weir_fence){3, 5};
+	rig.view.told_fence = (weir_fence){3, 9};
+	rig.view.incomplete = true;
+	rig.view.told = WEIR_TOLD_NEVER; /* after what was told before */
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_false(rig.verdict.external);
+	assert_int_equal(rig.verdict.fences, 1);
+	assert_int_equal(rig.verdict.last.value, 5);
+	rig.view.incomplete = false;
+	rig_tick(&rig);
+	assert_int_equal(rig.view.used, 1);
+}
+
+TEST(c06_not_once_waits_for_the_last_fence_and_uses_none)
+{
+	GIVEN(wr_fence, "once=false");
+
+	rig.view.told_fence = (weir_fence){3, 9};
+	rig.view.incomplete = true;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_int_equal(rig.verdict.last.value, 9);
+	rig.view.incomplete = false;
+	rig_tick(&rig);
+	rig_tick(&rig);
+	assert_int_equal(rig.view.used, 0);
+	rig.view.told = WEIR_TOLD_NEVER;
+	assert_int_equal(rig_ask(&rig), NEVER);
+}
+
 /* ---- cuda_stream ---- */
 
 TEST(g03_no_fence_pending_is_ready_at_once)
@@ -371,6 +417,9 @@ TEST(c01_every_kind_has_a_name_a_help_a_size_and_an_answer)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c06_no_told_fence_waits_for_the_program),
+		cmocka_unit_test(c06_once_waits_for_the_oldest_fence_and_uses_it),
+		cmocka_unit_test(c06_not_once_waits_for_the_last_fence_and_uses_none),
 		cmocka_unit_test(c01_too_few_messages_wait_for_a_poke_alone),
 		cmocka_unit_test(c01_min_size_zero_is_the_take_of_the_port),
 		cmocka_unit_test(c04_an_any_size_port_needs_them_in_every_queue),

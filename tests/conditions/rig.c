@@ -135,6 +135,31 @@ size_t weir_view_emits(const weir_view *view, unsigned output)
 	return view->ports[output].emits;
 }
 
+bool weir_view_fence_told(const weir_view *view, weir_fence *out)
+{
+	if (view->told_fence.value)
+		*out = view->told_fence;
+	return view->told_fence.value;
+}
+
+bool weir_view_fence_next(const weir_view *view, weir_fence *out)
+{
+	if (view->next_fence.value)
+		*out = view->next_fence;
+	return view->next_fence.value;
+}
+
+void weir_view_fence_use(const weir_view *view)
+{
+	((weir_view *)(uintptr_t)view)->used++;
+}
+
+bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
+{
+	(void)fence;
+	return !view->incomplete;
+}
+
 weir_told weir_view_told(const weir_view *view)
 {
 	return view->told;

@@ -20,6 +20,9 @@ struct weir_view {
 	int64_t now, began, started;
 	uint64_t lost;
 	weir_told told;
+	weir_fence told_fence, next_fence; /* value 0: none */
+	bool incomplete;                   /* all fences */
+	unsigned used;                     /* calls of weir_view_fence_use */
 	struct rig_port ports[RIG_PORTS];
 	unsigned clock_reads;
 };

@@ -109,6 +109,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json,
 			 "{\"type\":\"message_available\",\"port\":\"%s\",\"min_size\":%s}",
 			 parser->port[0] ? parser->port : "in", value);
+	else if (!strcmp(key, "fence"))
+		snprintf(json, sizeof json, "{\"type\":\"fence\",\"once\":%s}", value);
 	else if (!strcmp(key, "condition"))
 		snprintf(json, sizeof json, "{\"type\":\"%s\"}", value);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/conditions/-", index_of(parser, parser->name));
