@@ -55,6 +55,7 @@ static const char *const functions[] = {
 	"weir_entity_poke",
 	"weir_entity_tell",
 	"weir_entity_tell_fence",
+	"weir_entity_use_stream",
 	"weir_entity_values",
 	"weir_fence_enqueue",
 	"weir_fence_query",

@@ -864,10 +864,20 @@ WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *nativ
 /*
  * Ends weir's use of the native stream. NULL is allowed. After the native stream was destroyed, this is the
  * only legal call, between runs: CUDA cannot detect a destroyed stream, so any other use is undefined (an
- * error or a crash). Fails: WEIR_E_BUSY: a run is on, or work recorded on the stream is not complete;
+ * error or a crash). Fails: WEIR_E_BUSY: a run is on, an entity uses it (weir_entity_use_stream), or work
+ * recorded on the stream is not complete;
  * WEIR_E_INVALID: not a wrapped stream.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
+/*
+ * Makes a stream of the program's, which weir_stream_wrap or weir_graph_add_stream gave, the current one of
+ * an entity: its work and the program's are in one queue, in the order in which they are enqueued. The entity
+ * works through a view of its own (another id; weir_stream_same is true), and so do several entities with one
+ * stream. NULL: back to what the graph says. It stays for all runs of the graph on its backend; meanwhile
+ * weir_stream_unwrap is refused. Thread: one. Fails: WEIR_E_BUSY: a run is on; WEIR_E_INVALID: no scheduler,
+ * another graph or device, or a stream that an operator got.
+ */
+WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
 /*
  * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never
  * recorded, or of another graph; WEIR_E_DEVICE: the device failed.

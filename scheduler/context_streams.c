@@ -104,7 +104,7 @@ static weir_status choose_current(weir_entity *entity, size_t first, bool alloca
 
 	if (entity->current_stream)
 		return WEIR_OK;
-	if (allocate || entity->plan->use_default_stream)
+	if (allocate || entity->plan->use_default_stream || entity->given_stream)
 		status = wr_entity_take_stream(entity);
 	if (!status && !entity->current_stream)
 		status = use_carried_or_default(entity, first);

@@ -168,6 +168,7 @@ struct weir_entity {
 	bool stop_owed;              /* its stop function was not called yet; its streams stay */
 	bool fences_pending;         /* no memory for a fence: the last tick's messages are kept */
 	weir_stream *current_stream; /* of this tick, in `streams`; NULL: none yet */
+	weir_stream *given_stream;   /* by weir_entity_use_stream; NULL: none. Changes between runs only */
 	struct wr_entity_streams streams;
 	struct wr_flight flight;
 	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */

@@ -81,9 +81,11 @@ weir_status wr_entity_take_stream(weir_entity *entity)
 	size_t index = 0;
 	weir_status status;
 
-	if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
+	if (entity->given_stream)
+		status = wr_entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
+	else if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
 		return WEIR_OK;
-	if (entity->plan->use_default_stream)
+	else if (entity->plan->use_default_stream)
 		status = wr_entity_default_stream(entity, &index);
 	else
 		status = take_from_pool(entity, pool, &index);

@@ -54,8 +54,9 @@ struct wr_entity_streams {
 /* --- taking: *out is an index into items --- */
 
 /*
- * Takes the entity's current stream from its pool, or the default stream of its device if the plan says so.
- * With no pool or an exhausted one it returns OK and leaves entity->current_stream NULL. Not for hot paths.
+ * Takes the entity's current stream: the program's, if it gave one (T14), else one of its pool, or the
+ * default stream of its device if the plan says so. With no pool or an exhausted one it returns OK and leaves
+ * entity->current_stream NULL. Not for hot paths.
  */
 weir_status wr_entity_take_stream(weir_entity *entity);
 /*

@@ -197,6 +197,8 @@ weir_status wr_graph_destroy_system(weir_graph *graph)
 
 	if (graph->system) {
 		drop_messages_and_streams(graph);
+		for (size_t i = 0; i < graph->entity_count; i++)
+			graph->entities[i].given_stream = NULL;
 		status = call_in_world(graph, destroy_system_in_world, &call);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
@@ -387,4 +389,45 @@ weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **o
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
 			       graph->plan->name);
 	return call_in_world(graph, open_stream_in_world, &call);
+}
+
+/* --- a stream of the program as an entity's current one (T14) --- */
+
+static weir_status check_given_stream(const weir_entity *entity, const weir_stream *stream)
+{
+	struct wr_system *system = entity->graph->system;
+	const char *name = entity->plan->name;
+
+	if (!system)
+		return wr_fail(WEIR_E_INVALID, "%s: create a scheduler before giving it a stream", name);
+	if (wr_system_running(system))
+		return wr_fail(WEIR_E_BUSY, "%s: a run is on: give it a stream between runs", name);
+	if (!stream)
+		return WEIR_OK;
+	if (wr_stream_find(system, weir_stream_id(stream)) != stream)
+		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was unwrapped",
+			       name);
+	if (!wr_stream_is_programs(stream))
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: the stream belongs to an entity: give one that weir_stream_wrap or "
+			       "weir_graph_add_stream made",
+			       name);
+	if (weir_stream_device(stream) != entity->plan->device)
+		return wr_fail(WEIR_E_INVALID, "%s works on device %d, the stream is on device %d", name,
+			       entity->plan->device, weir_stream_device(stream));
+	return WEIR_OK;
+}
+
+weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream)
+{
+	weir_status status = check_given_stream(entity, stream);
+
+	if (status)
+		return status;
+	if (stream)
+		wr_stream_count_user(stream, true);
+	if (entity->given_stream)
+		wr_stream_count_user(entity->given_stream, false);
+	entity->given_stream = stream;
+	return WEIR_OK;
 }

@@ -171,6 +171,18 @@ weir_status wr_stream_default(struct wr_system *system, int device, const char *
 	return status ? status : wr_stream_share(root, owner, out);
 }
 
+/* --- the program's streams --- */
+
+bool wr_stream_is_programs(const weir_stream *stream)
+{
+	return wr_load(&((weir_stream *)stream)->root) == stream && !stream->pool;
+}
+
+void wr_stream_count_user(weir_stream *stream, bool more)
+{
+	wr_fetch_add(&stream->users, more ? 1 : UINT32_MAX);
+}
+
 /* --- closing --- */
 
 /*
@@ -213,6 +225,9 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 		return wr_fail(WEIR_E_INVALID,
 			       "the stream of '%s' was not wrapped: unwrap takes wrapped streams only",
 			       wr_load(&stream->owner));
+	if (wr_load(&stream->users))
+		return wr_fail(WEIR_E_BUSY, "an entity uses the wrapped stream: call "
+					    "weir_entity_use_stream(entity, NULL) first");
 	if (!wr_system_failed(stream->system) && !wr_stream_idle(stream))
 		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: "
 					    "wait for it first");

@@ -206,10 +206,15 @@ uint64_t wr_stream_submitted(const weir_stream *stream); /* its last value */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */
 void wr_system_set_running(struct wr_system *system, bool on);
+bool wr_system_running(struct wr_system *system);
+/* Returns true if a program got it: it is wrapped, or weir_graph_add_stream made it. */
+bool wr_stream_is_programs(const weir_stream *stream);
+/* An entity uses it as its current stream (T14), or uses it no more; meanwhile it is not unwrapped. */
+void wr_stream_count_user(weir_stream *stream, bool more);
 /*
  * Ends the wrapping: closes the stream, and the system uses the native stream no more. NULL is fine.
- * Fails: WEIR_E_BUSY: recorded work is not complete, or other streams share it; WEIR_E_INVALID: it was not
- * wrapped. Thread: owner.
+ * Fails: WEIR_E_BUSY: an entity uses it, recorded work is not complete, or other streams share it;
+ * WEIR_E_INVALID: it was not wrapped. Thread: owner.
  */
 weir_status wr_stream_unwrap(weir_stream *stream);
 /* Releases it to the system, which reuses it once the work on it is complete. NULL is fine. */

@@ -201,6 +201,11 @@ void wr_system_set_running(struct wr_system *system, bool on)
 		wr_store(&system->short_timeout, false); /* it belonged to the last run */
 }
 
+bool wr_system_running(struct wr_system *system)
+{
+	return wr_load(&system->running);
+}
+
 void wr_system_drop_all_refs(struct wr_system *system)
 {
 	struct wr_waker *waker = wr_waker_enter(system);

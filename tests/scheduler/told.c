@@ -245,6 +245,28 @@ static void tell_between_runs(void)
 	rig_destroy(rig);
 }
 
+/* The run is cut short before the fence is complete. */
+static void leave_unused(void)
+{
+	struct rig *rig = rig_waiting("z:call fence=true", look);
+	weir_stream *stream = stream_of(rig);
+
+	rig_start(rig);
+	assert_int_equal(tell(rig, enqueue(stream, 1, 50 * MS)), WEIR_OK);
+	weir_scheduler_stop(rig->scheduler, false);
+	(void)rig_wait(rig);
+	tell_never(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 0);
+	rig_destroy(rig);
+}
+
+static void c06_an_unused_fence_is_forgotten_at_the_end_of_a_run(void **state)
+{
+	(void)state;
+	rig_everywhere(leave_unused);
+}
+
 static void c06_a_fence_told_between_runs_is_kept_for_one(void **state)
 {
 	(void)state;
@@ -403,6 +425,7 @@ int main(void)
 		cmocka_unit_test(c06_without_once_the_last_fence_opens_it),
 		cmocka_unit_test(c06_s04_before_the_first_fence_it_waits_for_the_program),
 		cmocka_unit_test(c06_a_fence_told_between_runs_is_kept_for_one),
+		cmocka_unit_test(c06_an_unused_fence_is_forgotten_at_the_end_of_a_run),
 		cmocka_unit_test(c05_c06_an_explanation_says_when_the_fence_was_told),
 		cmocka_unit_test(c06_a_fence_that_was_not_recorded_in_this_graph_is_refused),
 		cmocka_unit_test(c06_e02_work_that_fails_never_makes_it_ready),
