@@ -2,8 +2,8 @@
  * The built-in conditions: one file and one const table each, written against weir.h alone.
  *
  * A wait keeps the run from ending if its end is certain: a time (periodic), a fence (cuda_stream,
- * in_flight, fence), or the program promises a call: EVENT_WAITING of asynchronous, fence. A plain wait does not: too few
- * messages, no room, disabled, told WAIT.
+ * in_flight, fence), or the program promises a call: EVENT_WAITING of asynchronous, fence. A plain wait does
+ * not: too few messages, no room, disabled, told WAIT.
  */
 #ifndef WR_CONDITIONS_CONDITIONS_H
 #define WR_CONDITIONS_CONDITIONS_H

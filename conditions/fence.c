@@ -36,19 +36,18 @@ static void fence_ask(const void *state, const weir_view *view, weir_verdict *ve
 {
 	const struct fence *self = state;
 	bool never = weir_view_told(view) == WEIR_TOLD_NEVER; /* before the fence: it is told after that */
-	weir_fence fence;
-	bool told = self->once ? weir_view_fence_next(view, &fence) : weir_view_fence_told(view, &fence);
+	const weir_fence *fence = self->once ? weir_view_fence_next(view) : weir_view_fence_told(view);
 
-	if (never && (!told || !self->once)) {
+	if (never && (!fence || !self->once)) {
 		weir_verdict_never(verdict, "told never");
-	} else if (!told) {
+	} else if (!fence) {
 		weir_verdict_wait(verdict, "no fence was told");
 		weir_verdict_external(verdict);
-	} else if (weir_view_fence_complete(view, fence)) {
+	} else if (weir_view_fence_complete(view, *fence)) {
 		weir_verdict_ready(verdict);
 	} else {
 		weir_verdict_wait(verdict, "the work before the told fence is not finished");
-		weir_verdict_fence(verdict, fence);
+		weir_verdict_fence(verdict, *fence);
 	}
 }
 

@@ -1048,12 +1048,12 @@ WEIR_API int64_t weir_view_started(const weir_view *view);
 /* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(const weir_view *view);
 /*
- * The fence that weir_entity_tell_fence told this condition last. Returns false, and leaves *out untouched,
- * if none was told in this run or before its start.
+ * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
+ * its start. Borrowed for the call.
  */
-WEIR_API bool weir_view_fence_told(const weir_view *view, weir_fence *out);
+WEIR_API const weir_fence *weir_view_fence_told(const weir_view *view);
 /* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
-WEIR_API bool weir_view_fence_next(const weir_view *view, weir_fence *out);
+WEIR_API const weir_fence *weir_view_fence_next(const weir_view *view);
 /* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
 WEIR_API void weir_view_fence_use(const weir_view *view);
 /*

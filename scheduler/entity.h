@@ -60,8 +60,10 @@ struct wr_told_fence {
 struct wr_told_fences {
 	_Atomic uint32_t lock;
 	uint64_t count;                  /* of the calls */
-	uint64_t seen;                   /* number of `next` in the last review; 0: none */
 	struct wr_told_fence next, last; /* the oldest that no tick has used; the last */
+	/* Owner only: what its last review was given, and the number of the first; 0: none. */
+	weir_fence next_seen, last_seen;
+	uint64_t seen;
 };
 
 struct wr_condition {

@@ -105,29 +105,27 @@ static struct wr_told_fences *fences_of(const weir_view *view)
 	return &((struct wr_condition *)view->condition)->fences;
 }
 
-bool weir_view_fence_told(const weir_view *view, weir_fence *out)
+const weir_fence *weir_view_fence_told(const weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
-	struct wr_told_fence last;
+	bool told;
 
 	fences_lock(fences);
-	last = fences->last;
+	told = fences->last.number;
+	fences->last_seen = fences->last.fence;
 	fences_unlock(fences);
-	if (last.number)
-		*out = last.fence;
-	return last.number;
+	return told ? &fences->last_seen : NULL;
 }
 
-bool weir_view_fence_next(const weir_view *view, weir_fence *out)
+const weir_fence *weir_view_fence_next(const weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 
 	fences_lock(fences);
 	fences->seen = fences->next.number;
-	if (fences->seen)
-		*out = fences->next.fence;
+	fences->next_seen = fences->next.fence;
 	fences_unlock(fences);
-	return fences->seen;
+	return fences->seen ? &fences->next_seen : NULL;
 }
 
 void weir_view_fence_use(const weir_view *view)

@@ -135,18 +135,14 @@ size_t weir_view_emits(const weir_view *view, unsigned output)
 	return view->ports[output].emits;
 }
 
-bool weir_view_fence_told(const weir_view *view, weir_fence *out)
+const weir_fence *weir_view_fence_told(const weir_view *view)
 {
-	if (view->told_fence.value)
-		*out = view->told_fence;
-	return view->told_fence.value;
+	return view->told_fence.value ? &view->told_fence : NULL;
 }
 
-bool weir_view_fence_next(const weir_view *view, weir_fence *out)
+const weir_fence *weir_view_fence_next(const weir_view *view)
 {
-	if (view->next_fence.value)
-		*out = view->next_fence;
-	return view->next_fence.value;
+	return view->next_fence.value ? &view->next_fence : NULL;
 }
 
 void weir_view_fence_use(const weir_view *view)

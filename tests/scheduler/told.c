@@ -360,17 +360,17 @@ static void c06_e02_work_that_fails_never_makes_it_ready(void **state)
 /* Ready for each fence, by the same calls; its `why` tells it from the built-in kind. */
 static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
 {
-	weir_fence next, last;
+	const weir_fence *next = weir_view_fence_next(view), *last = weir_view_fence_told(view);
 
 	(void)state;
-	if (!weir_view_fence_next(view, &next) || !weir_view_fence_told(view, &last)) {
+	if (!next || !last) {
 		weir_verdict_wait(verdict, "nothing yet");
 		weir_verdict_external(verdict);
-	} else if (weir_view_fence_complete(view, next)) {
+	} else if (weir_view_fence_complete(view, *next)) {
 		weir_verdict_ready(verdict);
 	} else {
-		weir_verdict_wait(verdict, last.value > next.value ? "two or more" : "one");
-		weir_verdict_fence(verdict, next);
+		weir_verdict_wait(verdict, last->value > next->value ? "two or more" : "one");
+		weir_verdict_fence(verdict, *next);
 	}
 }
 
