@@ -987,8 +987,10 @@ WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *st
  */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
 /*
- * Waits until the fence is complete; a negative timeout: without limit. Thread: any but a worker. Fails:
- * WEIR_E_TIMEOUT; WEIR_E_INVALID: never recorded, or called on a worker; WEIR_E_DEVICE.
+ * Waits until the fence is complete; a negative timeout: without limit. On a worker, which would run no other
+ * entity meanwhile, it is refused: emit the message, so that its receiver's gate waits, or tell the fence to
+ * a condition (weir_entity_tell_fence). Thread: any but a worker. Fails: WEIR_E_TIMEOUT; WEIR_E_INVALID:
+ * never recorded, or called on a worker; WEIR_E_DEVICE.
  */
 WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
 /*

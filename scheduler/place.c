@@ -345,7 +345,8 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID,
-			       "a worker must not wait for a fence: gate the entity with cuda_stream");
+			       "a worker must not wait for a fence: let a gate or a condition "
+			       "'fence' wait");
 	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (!graph->system)
