@@ -28,6 +28,7 @@ static const char *const functions[] = {
 	"weir_context_queue_count",
 	"weir_context_receive_stream",
 	"weir_context_receive_streams",
+	"weir_context_replay",
 	"weir_context_sender",
 	"weir_context_set_stream",
 	"weir_context_stopping",

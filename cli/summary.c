@@ -113,6 +113,12 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 		       counts->unconnected);
 	if (counts->lost)
 		printf("  %-*s  %10" PRIu64 " beats lost\n", width, "", counts->lost);
+	if (counts->replay_hits | counts->replay_captures | counts->replay_evictions |
+	    counts->replay_failures)
+		printf("  %-*s  %10" PRIu64 " replayed, %" PRIu64 " captured, %" PRIu64 " evicted, %" PRIu64
+		       " failed\n",
+		       width, "", counts->replay_hits, counts->replay_captures, counts->replay_evictions,
+		       counts->replay_failures);
 }
 
 static void print_entities(weir_scheduler *scheduler)

@@ -84,7 +84,8 @@ enum {
 	DEFAULT_STREAM,
 	EFFECTS,
 	IN_FLIGHT,
-	KEYS = 15
+	REPLAY,
+	KEYS = 16
 };
 static const struct wr_field entity_fields[KEYS] = {
 	{"name", WR_STRING, true},
@@ -97,11 +98,43 @@ static const struct wr_field entity_fields[KEYS] = {
 	{"use_default_stream", WR_BOOL, false},
 	{"effects", WR_BOOL, false},
 	{"max_in_flight", WR_INTEGER, false},
+	{"replay", WR_OBJECT | WR_BOOL, false},
 	{"device", 0, false},
 	{"on_error", 0, false},
 	{"priority", 0, false},
 	{"pin", 0, false},
 };
+
+enum { INSTANCES, WARM_UP, REPLAY_KEYS };
+static const struct wr_field replay_fields[REPLAY_KEYS + 1] = {
+	{"instances", WR_INTEGER, false},
+	{"warm_up", WR_INTEGER, false},
+};
+
+/* "replay": an object, or true for its defaults; false: never. */
+static void build_replay(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *value,
+			 const struct wr_at *up)
+{
+	const struct wr_value *found[REPLAY_KEYS + 1] = {NULL};
+	struct wr_at at = {up, "replay", 0};
+
+	entity->replay_given = value != NULL;
+	entity->replay_instances = WR_REPLAY_INSTANCES;
+	entity->replay_warm_up = WR_REPLAY_WARM_UP;
+	if (value && value->type == WR_BOOL && !value->boolean)
+		entity->replay_instances = 0;
+	if (!value || value->type != WR_OBJECT)
+		return;
+	wr_fields_read(&build->reports, &at, value, "replay", replay_fields, found);
+	if (found[INSTANCES])
+		entity->replay_instances = (uint32_t)wr_field_integer(
+			&build->reports, &(struct wr_at){&at, "instances", 0}, found[INSTANCES], 1,
+			WR_REPLAY_INSTANCES_MAX, WR_REPLAY_INSTANCES);
+	if (found[WARM_UP])
+		entity->replay_warm_up = (uint32_t)wr_field_integer(
+			&build->reports, &(struct wr_at){&at, "warm_up", 0}, found[WARM_UP], 1,
+			WR_REPLAY_WARM_UP_MAX, WR_REPLAY_WARM_UP);
+}
 
 static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *value, const struct wr_at *at)
@@ -121,6 +154,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		entity->max_in_flight =
 			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
 					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
+	build_replay(build, entity, found[REPLAY], at);
 	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)
 		status = wr_build_entity_pool(

@@ -102,6 +102,8 @@ struct wr_plan_entity {
 	bool use_default_stream;
 	bool effects;          /* has effects of its own: it is not DONE when all its receivers are (S5) */
 	int64_t max_in_flight; /* -1: not given; 0: unbounded */
+	bool replay_given;
+	uint32_t replay_instances, replay_warm_up; /* T13. No instances: work is always enqueued as usual */
 	weir_values *values;
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
@@ -156,6 +158,11 @@ struct wr_plan {
 
 #define WR_IN_FLIGHT     64 /* default of max_in_flight */
 #define WR_IN_FLIGHT_MAX 65536
+
+#define WR_REPLAY_INSTANCES     16 /* default of "instances" */
+#define WR_REPLAY_INSTANCES_MAX 4096
+#define WR_REPLAY_WARM_UP       1
+#define WR_REPLAY_WARM_UP_MAX   1000
 
 /*
  * Checks the description and gives the plan. Passes every error and warning to fn (may be NULL), in the order

@@ -197,6 +197,17 @@ static void json_effects(struct wr_text *text, const struct wr_plan_entity *enti
 		wr_text_add(text, ",\n     \"effects\": %s", entity->effects ? "true" : "false");
 }
 
+static void json_replay(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	if (!entity->replay_given)
+		return;
+	if (entity->replay_instances)
+		wr_text_add(text, ",\n     \"replay\": {\"instances\": %u, \"warm_up\": %u}",
+			    entity->replay_instances, entity->replay_warm_up);
+	else
+		wr_text_add(text, ",\n     \"replay\": false");
+}
+
 static void json_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "    {\"name\": \"%s\", \"operator\": \"%s\"", entity->name, entity->kind->name);
@@ -208,6 +219,7 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 	json_effects(text, entity);
 	if (entity->max_in_flight >= 0)
 		wr_text_add(text, ",\n     \"max_in_flight\": %" PRId64, entity->max_in_flight);
+	json_replay(text, entity);
 	json_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");

@@ -243,6 +243,17 @@ static void text_effects(struct wr_text *text, const struct wr_plan_entity *enti
 		wr_text_add(text, "  has effects of its own: keeps ticking when its receivers are done\n");
 }
 
+static void text_replay(struct wr_text *text, const struct wr_plan_entity *entity)
+{
+	if (!entity->replay_given)
+		return;
+	if (entity->replay_instances)
+		wr_text_add(text, "  replay: %u instances, warm_up %u\n", entity->replay_instances,
+			    entity->replay_warm_up);
+	else
+		wr_text_add(text, "  replay: off\n");
+}
+
 static void text_entity(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "%s: %s", entity->name, entity->kind->name);
@@ -255,6 +266,7 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 		text_in_flight(text, entity->max_in_flight);
 		wr_text_add(text, "\n");
 	}
+	text_replay(text, entity);
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
 		text_condition(text, entity, &entity->conditions[i]);

@@ -394,6 +394,8 @@ typedef struct {
 	uint64_t most_in_flight; /* most ticks on the device at once; the device is
 				    queried rarely, so up to 8 of them may have been
 				    complete; 0 without a bound */
+	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */
+	uint64_t replay_hits, replay_captures, replay_evictions, replay_failures;
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
@@ -966,6 +968,32 @@ WEIR_API int weir_context_device(const weir_context *context);
  * any other stream.
  */
 WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
+
+#define WEIR_REPLAY_KEY_MAX 256 /* bytes */
+/*
+ * Enqueues the work of a replay on the stream, the current one of the tick. It may be called twice in a tick,
+ * or not at all, so it only enqueues: what it reads on the host is that of the tick which was captured.
+ */
+typedef weir_status weir_enqueue_fn(weir_context *context, weir_stream *stream, void *arg);
+/*
+ * Enqueues work on the current stream, behind all inputs of the tick: by a call of enqueue or, once a tick
+ * has captured what enqueue does for this key, by one launch of that (a CUDA graph; on `host` and `sim` a
+ * list). key: 1 to 256 bytes, copied: everything that the work depends on (addresses, shapes, parameters),
+ * without padding that is not set. One key is replayed once a tick. Per entity and run a key is COLD for
+ * `warm_up` ticks, which call enqueue; the next one captures; then it is READY, or FAILED if the work cannot
+ * be captured: that is logged, and enqueue is called in that tick and in each later one. "replay" of the
+ * entity in the graph file has the number of keys that are kept; the least recently used one goes.
+ *
+ * A capture may hold launches, copies, work of libraries on weir_stream_native(stream), and the entity's
+ * named streams (allocated before, ordered behind `stream` and before its end again by
+ * weir_context_synchronize_streams). Refused in it, so that the key is FAILED: new tensors and messages,
+ * fences, waits for anything else, streams of messages, calls of CUDA that synchronize or allocate. Source:
+ * cudaStreamBeginCapture, cudaGraphLaunch. Fails: WEIR_E_INVALID: outside of compute, within enqueue, a key
+ * of another size, or one that was replayed in this tick; WEIR_E_UNSUPPORTED: the program captures the
+ * stream; what enqueue returned.
+ */
+WEIR_API weir_status weir_context_replay(weir_context *context, const void *key, size_t bytes,
+					 weir_enqueue_fn *enqueue, void *arg);
 
 /* ------------------------------------------------------------------------------------------ conditions -- */
 

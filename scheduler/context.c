@@ -122,6 +122,11 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 
 	if (!message)
 		return wr_fail(WEIR_E_INVALID, "%s: emit needs a message", name);
+	if (context->capture)
+		return wr_capture_refuse(context->capture,
+					 "%s: a message was emitted in enqueue: emit it after the "
+					 "replay",
+					 name);
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute only", name);
 	if (output >= entity->output_count)
@@ -260,8 +265,14 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	int device = on_host ? WEIR_DEVICE_HOST : entity->plan->device;
 	struct wr_claim *claim = wr_entity_memory(entity, on_host);
 	weir_message *message = NULL;
-	weir_status status =
-		wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
+	weir_status status;
+
+	if (context->capture)
+		return wr_capture_refuse(context->capture,
+					 "%s: a tensor was made in enqueue: make it before the replay, "
+					 "its address is part of the key",
+					 entity->plan->name);
+	status = wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
 		status = claim ? wr_message_pooled_tensor(entity->graph->pool, like, claim, &message)

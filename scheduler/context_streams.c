@@ -154,24 +154,33 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 }
 
 /* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_stream *context_first_stream(weir_context *context)
+__attribute__((noinline)) static weir_status use_first_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
 	weir_status status = choose_current(entity, 0, true);
 
 	if (status)
-		return NULL;
+		return status;
 	status = begin_current(entity);
 	for (size_t i = 0; !status && i < entity->input_count; i++)
 		if (!entity->inputs[i].waited)
 			status = stream_wait_for_input(entity, i);
 	context->stream_used = !status;
-	return status ? NULL : entity->current_stream;
+	return status;
 }
 
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used ? context->entity->current_stream : context_first_stream(context);
+	return context->stream_used || !use_first_stream(context) ? context->entity->current_stream : NULL;
+}
+
+weir_status wr_context_use_stream(weir_context *context, weir_stream **out)
+{
+	weir_status status = context->stream_used ? WEIR_OK : use_first_stream(context);
+
+	if (!status)
+		*out = context->entity->current_stream;
+	return status;
 }
 
 static weir_status input_wait_once(weir_context *context, unsigned input)
@@ -211,10 +220,20 @@ static weir_status order_default_after_current(weir_entity *entity)
 	return status ? status : order_streams(entity, entity->streams.current - 1, index);
 }
 
+/* The work would be replayed for messages that come with other streams. */
+static weir_status refuse_captured(const weir_context *context)
+{
+	return wr_capture_refuse(context->capture,
+				 "%s: enqueue has its stream and the entity's named ones alone",
+				 entity_name(context));
+}
+
 static weir_status refuse_receive(const weir_context *context, unsigned input)
 {
 	const char *name = entity_name(context);
 
+	if (context->capture)
+		return refuse_captured(context);
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: streams are received in compute: "
@@ -290,6 +309,8 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 	weir_message *message = context->computing ? weir_context_message(context, input, i) : NULL;
 	size_t n = 0, count = 0;
 
+	if (context->capture)
+		(void)refuse_captured(context);
 	if (!message || !wr_message_has_fences(message))
 		return 0;
 	if (fetch_into_scratch(entity, message, wr_message_carried, &n)) {
@@ -324,6 +345,10 @@ weir_stream *weir_context_default_stream(weir_context *context)
 	weir_entity *entity = context->entity;
 	size_t index = 0;
 
+	if (context->capture) {
+		(void)refuse_captured(context);
+		return NULL;
+	}
 	if (wr_entity_default_stream(entity, &index))
 		return NULL;
 	entity->streams.items[index].used = true;
@@ -363,6 +388,8 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	size_t index = 0;
 	weir_status status;
 
+	if (context->capture)
+		return refuse_captured(context);
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: a stream is set in compute: "
@@ -379,12 +406,27 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	return status;
 }
 
+/* In a capture there are no fences. */
+static weir_status order_captured(weir_context *context, weir_stream *const *streams, size_t count,
+				  weir_stream *target)
+{
+	weir_status status = target ? WEIR_OK : refuse_captured(context);
+
+	for (size_t i = 0; !status && i < count; i++)
+		if (streams[i] && streams[i] != target)
+			status = wr_capture_order(context->entity->context.capture, streams[i], target);
+	return status;
+}
+
 weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams, size_t count,
 					     weir_stream *target)
 {
 	size_t before = 0, after = 0;
-	weir_status status = find_or_share(context, target, &after);
+	weir_status status;
 
+	if (context->capture)
+		return order_captured(context, streams, count, target);
+	status = find_or_share(context, target, &after);
 	for (size_t i = 0; !status && i < count; i++) {
 		if (!streams[i] || streams[i] == target)
 			continue;

@@ -184,6 +184,10 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
 		.lost = wr_read(&entity->counters.lost),
+		.replay_hits = wr_read(&entity->counters.replay_hits),
+		.replay_captures = wr_read(&entity->counters.replay_captures),
+		.replay_evictions = wr_read(&entity->counters.replay_evictions),
+		.replay_failures = wr_read(&entity->counters.replay_failures),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }

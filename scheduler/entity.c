@@ -323,6 +323,10 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->lost, 0);
 	wr_store_relaxed(&counters->compute_ns, 0);
 	wr_store_relaxed(&counters->most_in_flight, 0);
+	wr_store_relaxed(&counters->replay_hits, 0);
+	wr_store_relaxed(&counters->replay_captures, 0);
+	wr_store_relaxed(&counters->replay_evictions, 0);
+	wr_store_relaxed(&counters->replay_failures, 0);
 }
 
 static void reset_flight(weir_entity *entity)

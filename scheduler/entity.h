@@ -20,6 +20,7 @@
 #include "scheduler/fan_in.h"
 #include "scheduler/flight.h"
 #include "scheduler/message.h"
+#include "scheduler/replay.h"
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
@@ -104,6 +105,8 @@ struct weir_context {
 	bool stopping;     /* the run is draining */
 	size_t references; /* of the tick: received, made, emitted */
 	uint64_t tick;
+	struct wr_capture *capture; /* of the enqueue that is captured now (T13), or NULL */
+	bool replaying;             /* within weir_context_replay */
 	/* Allocated in this tick; kept until its fence is recorded, so that temporaries outlive kernels. */
 	weir_message **made;
 	size_t made_count, made_room;
@@ -158,7 +161,8 @@ struct weir_entity {
 	weir_stream *current_stream; /* of this tick, in `streams`; NULL: none yet */
 	struct wr_entity_streams streams;
 	struct wr_flight flight;
-	bool flight_full; /* in_flight may not hold: the review must ask it (T8) */
+	struct wr_replays *replays; /* NULL: nothing was replayed in this run (T13) */
+	bool flight_full;           /* in_flight may not hold: the review must ask it (T8) */
 	weir_verdict verdict;
 	weir_fence *scratch; /* fences of messages, while they are read */
 	size_t scratch_room;
@@ -226,6 +230,8 @@ bool wr_entity_lacks_room(weir_entity *entity);
 
 /* --- the messages of a tick; Thread: owner --- */
 
+/* weir_context_stream, with the status of a failure. */
+weir_status wr_context_use_stream(weir_context *context, weir_stream **out);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
 void wr_entity_unref_inputs(weir_entity *entity);  /* the same, and those to what it took */
 /*

@@ -104,6 +104,9 @@ weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, siz
 			return WEIR_OK;
 		}
 	}
+	if (entity->context.capture)
+		return wr_capture_postpone(entity->context.capture, "a named stream is new: it is allocated "
+								    "outside of a capture");
 	if (!pool)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "%s: no stream for '%s': it has no stream pool: name one in its resources",
@@ -208,6 +211,7 @@ void wr_entity_close_streams(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
+	wr_replays_close(entity);
 	for (size_t i = streams->count; i--;) { /* shares before the streams that they share */
 		wr_stream_close(streams->items[i].stream);
 		wr_free(streams->items[i].name);
@@ -397,6 +401,8 @@ static void end_tick(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
+	if (entity->replays)
+		wr_replays_end_tick(entity);
 	if (streams->current)
 		streams->last_end = streams->items[streams->current - 1].last;
 	for (size_t i = 0; i < streams->count; i++)

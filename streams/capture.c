@@ -258,14 +258,12 @@ static void clocks_join(struct wr_capture *capture, size_t before, size_t after)
 			to->clocks[i] = from->clocks[i];
 }
 
-weir_status wr_capture_order(weir_stream *before, weir_stream *after)
+weir_status wr_capture_order(struct wr_capture *capture, weir_stream *before, weir_stream *after)
 {
-	struct wr_capture *capture = before->capture;
 	size_t from, to;
 
-	if (!capture || after->capture != capture)
-		return wr_capture_refuse(capture ? capture : after->capture,
-					 "streams from outside cannot be ordered with a capture");
+	if (before->capture != capture || after->capture != capture)
+		return wr_capture_refuse(capture, "streams from outside cannot be ordered with a capture");
 	from = part_index(capture, before);
 	to = part_index(capture, after);
 	if (!capture->parts[from].own || !capture->parts[to].own)
@@ -388,7 +386,8 @@ weir_status wr_executable_launch(struct wr_executable *executable, weir_stream *
 
 void wr_executable_note_fence(struct wr_executable *executable, weir_fence fence)
 {
-	executable->last = fence;
+	if (executable->unfenced)
+		executable->last = fence;
 	executable->unfenced = false;
 }
 

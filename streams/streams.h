@@ -251,7 +251,7 @@ void wr_capture_destroy(struct wr_capture *capture); /* NULL is fine */
  */
 weir_status wr_capture_begin(struct wr_capture *capture, weir_stream *const *streams, size_t count);
 /* Orders two streams of the capture: weir_context_synchronize_streams. Fails: WEIR_E_UNSUPPORTED. */
-weir_status wr_capture_order(weir_stream *before, weir_stream *after);
+weir_status wr_capture_order(struct wr_capture *capture, weir_stream *before, weir_stream *after);
 /* Fails with WEIR_E_UNSUPPORTED, with this text; the end of the capture fails with the first one. */
 weir_status wr_capture_refuse(struct wr_capture *capture, const char *format, ...) WEIR_PRINTF(2, 3);
 /* The same, for a cause that may be gone the next time. */

@@ -84,6 +84,7 @@ struct wr_entity_counters {
 	_Atomic uint64_t ticks, received, emitted, unconnected, lost;
 	_Atomic int64_t compute_ns;
 	_Atomic uint64_t most_in_flight; /* ticks on the device at once (T8) */
+	_Atomic uint64_t replay_hits, replay_captures, replay_evictions, replay_failures; /* T13 */
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued);

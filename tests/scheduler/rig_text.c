@@ -19,6 +19,18 @@ static void set_json(struct parser *parser, const char *pointer, const char *jso
 		fail_msg("%s: %s", pointer, weir_last_error());
 }
 
+/* "off", "8" instances, or "8,2": and warm_up. */
+static void set_replay(struct parser *parser, size_t entity, const char *value)
+{
+	char pointer[64], json[64];
+	unsigned instances = 0, warm_up = 1;
+
+	snprintf(pointer, sizeof pointer, "/entities/%zu/replay", entity);
+	sscanf(value, "%u,%u", &instances, &warm_up);
+	snprintf(json, sizeof json, "{\"instances\": %u, \"warm_up\": %u}", instances, warm_up);
+	set_json(parser, pointer, strcmp(value, "off") ? json : "false");
+}
+
 static size_t index_of(struct parser *parser, const char *name)
 {
 	size_t i = 0;
@@ -162,7 +174,10 @@ static void apply_setting(struct parser *parser, char *word)
 			 input && parser->port[0] ? parser->port : "in", word);
 	else if (!strcmp(word, "in_flight"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/max_in_flight", i);
-	else if (!strcmp(word, "max_emits"))
+	else if (!strcmp(word, "replay")) {
+		set_replay(parser, i, value);
+		return;
+	} else if (!strcmp(word, "max_emits"))
 		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/%s/%s", i,
 			 input ? "out" : parser->port, word);
 	else

@@ -109,9 +109,9 @@ RIG_BODY(t13_a_fork_that_is_joined_is_captured)
 
 	begin(rig, capture);
 	rig_store(rig, rig->a, 1, MS);
-	assert_int_equal(wr_capture_order(rig->a, rig->b), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->a, rig->b), WEIR_OK);
 	rig_add(rig, rig->b, 10, 2 * MS);
-	assert_int_equal(wr_capture_order(rig->b, rig->a), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->b, rig->a), WEIR_OK);
 	rig_add(rig, rig->a, 100, 0);
 	executable = end(capture);
 	launch(rig, executable);
@@ -126,9 +126,9 @@ RIG_BODY(t13_a_stream_that_is_not_joined_is_refused)
 
 	begin(rig, capture);
 	rig_store(rig, rig->a, 1, 0);
-	assert_int_equal(wr_capture_order(rig->a, rig->b), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->a, rig->b), WEIR_OK);
 	rig_add(rig, rig->b, 10, 0);
-	assert_int_equal(wr_capture_order(rig->b, rig->a), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->b, rig->a), WEIR_OK);
 	rig_add(rig, rig->b, 10, 0);
 	refused(rig, capture, "was not joined");
 	wr_capture_destroy(capture);
@@ -143,9 +143,9 @@ RIG_BODY(t13_a_stream_joined_through_another_is_joined)
 
 	assert_int_equal(wr_capture_begin(capture, streams, 3), WEIR_OK);
 	rig_store(rig, rig->b, 1, MS);
-	assert_int_equal(wr_capture_order(rig->b, rig->c), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->b, rig->c), WEIR_OK);
 	rig_add(rig, rig->c, 2, 0);
-	assert_int_equal(wr_capture_order(rig->c, rig->a), WEIR_OK);
+	assert_int_equal(wr_capture_order(capture, rig->c, rig->a), WEIR_OK);
 	rig_add(rig, rig->a, 4, 0);
 	executable = end(capture);
 	launch(rig, executable);

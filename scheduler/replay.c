@@ -1,0 +1,249 @@
+/*
+ * Replay (T13). An entity has up to `instances` keys; the least recently used one is evicted. A key is COLD
+ * until `warm_up` ticks have enqueued its work as usual (modules are loaded lazily, libraries allocate at
+ * their first call), then WARM. The next tick captures the work: the key is READY, and each later
+ * tick launches it. If the capture fails the key is FAILED and its work is enqueued as usual, in
+ * that tick, too: nothing of a capture has run. So `enqueue` may be called twice in a tick.
+ *
+ * WEIR_DEBUG_REPLAY=1 captures the work of a READY key again in each CHECKED-th of its ticks, and
+ * compares. The number is a prime: addresses alternate with small periods, and must not come in step with it.
+ */
+#include "scheduler/replay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "scheduler/replay_keys.h"
+
+enum { CHECKED = 61 };
+
+/* A call of weir_context_replay. */
+struct call {
+	weir_context *context;
+	weir_entity *entity;
+	weir_stream *stream;
+	weir_enqueue_fn *enqueue;
+	void *arg;
+};
+
+/* --- the states --- */
+
+static weir_status enqueue_as_usual(const struct call *call, struct wr_replay *replay)
+{
+	weir_status status = call->enqueue(call->context, call->stream, call->arg);
+
+	if (status || replay->state > WR_REPLAY_WARM)
+		return status;
+	replay->runs++;
+	replay->state = replay->runs >= call->entity->plan->replay_warm_up ? WR_REPLAY_WARM : WR_REPLAY_COLD;
+	return WEIR_OK;
+}
+
+/* From now on FAILED. A reason that several keys have in common is logged once. */
+static void replay_fail(const struct call *call, struct wr_replay *replay, weir_log_level level,
+			const char *why)
+{
+	struct wr_replays *replays = call->entity->replays;
+
+	replay->state = WR_REPLAY_FAILED;
+	if (replay->executable)
+		wr_replays_retire(replays, replay->executable);
+	replay->executable = NULL;
+	wr_count(&call->entity->counters.replay_failures, 1);
+	if (!strncmp(replays->said, why, sizeof replays->said - 1))
+		return;
+	snprintf(replays->said, sizeof replays->said, "%s", why);
+	wr_log(level, "%s: replay FAILED: %s: its work is enqueued in each tick from now on",
+	       call->entity->plan->name, why);
+}
+
+/* The current stream, then the others. */
+static weir_status list_streams(const struct call *call, size_t *count)
+{
+	const struct wr_entity_streams *streams = &call->entity->streams;
+	struct wr_replays *replays = call->entity->replays;
+	weir_status status =
+		wr_grow(&replays->streams, &replays->stream_room, streams->count, sizeof(*replays->streams));
+
+	if (status)
+		return status;
+	*count = 0;
+	replays->streams[(*count)++] = call->stream;
+	for (size_t i = 0; i < streams->count; i++)
+		if (streams->items[i].stream != call->stream)
+			replays->streams[(*count)++] = streams->items[i].stream;
+	return WEIR_OK;
+}
+
+/* Calls `enqueue` in a capture, in which the context refuses what cannot be replayed. */
+static void enqueue_captured(const struct call *call, struct wr_capture *capture)
+{
+	weir_context *context = call->context;
+	weir_status status;
+
+	context->capture = capture;
+	context->computing = false;
+	*wr_error_here() = 0;
+	status = call->enqueue(context, call->stream, call->arg);
+	context->computing = true;
+	context->capture = NULL;
+	if (!status)
+		return;
+	(void)wr_failure_explain(status, "enqueue");
+	(void)wr_capture_refuse(capture, "%s", weir_last_error());
+}
+
+/* *out is NULL if nothing was enqueued. */
+static weir_status capture_work(const struct call *call, struct wr_executable **out)
+{
+	struct wr_replays *replays = call->entity->replays;
+	size_t count = 0;
+	weir_status status = list_streams(call, &count);
+
+	if (!status)
+		status = wr_capture_begin(replays->capture, replays->streams, count);
+	if (status)
+		return status;
+	enqueue_captured(call, replays->capture);
+	status = wr_capture_end(replays->capture, out);
+	if (!status && *out)
+		wr_count(&call->entity->counters.replay_captures, 1);
+	return status;
+}
+
+/*
+ * `enqueue` was called and a capture saw nothing of it. If it enqueued on a handle of its own, that work
+ * runs: so it is not called again in this tick.
+ */
+static weir_status fail_empty(const struct call *call, struct wr_replay *replay)
+{
+	replay_fail(
+		call, replay, WEIR_LOG_WARN,
+		"enqueue put nothing on the streams of the capture: in enqueue, give libraries the native "
+		"handle of its stream");
+	return WEIR_OK;
+}
+
+static weir_status capture_and_launch(const struct call *call, struct wr_replay *replay)
+{
+	struct wr_executable *executable = NULL;
+	weir_status status = capture_work(call, &executable);
+
+	if (!status && !executable)
+		return fail_empty(call, replay);
+	if (!status)
+		status = wr_executable_launch(replay->executable = executable, call->stream);
+	if (!status)
+		replay->state = WR_REPLAY_READY;
+	if (!status || status == WEIR_E_DEVICE)
+		return status;
+	if (executable || !wr_capture_postponed(call->entity->replays->capture))
+		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error());
+	return enqueue_as_usual(call, replay);
+}
+
+static weir_status launch_ready(const struct call *call, struct wr_replay *replay)
+{
+	weir_status status = wr_executable_launch(replay->executable, call->stream);
+
+	if (!status)
+		wr_count(&call->entity->counters.replay_hits, 1);
+	if (!status || status == WEIR_E_DEVICE)
+		return status;
+	replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error());
+	return enqueue_as_usual(call, replay);
+}
+
+/* WEIR_DEBUG_REPLAY: captures the work again and compares it with what would be launched. */
+static weir_status check_and_launch(const struct call *call, struct wr_replay *replay)
+{
+	struct wr_executable *again = NULL;
+	char what[160] = "it is enqueued no more", why[240];
+	weir_status status = capture_work(call, &again);
+	bool same = !status && again && !wr_executable_differs(replay->executable, again, what, sizeof what);
+
+	if (again)
+		wr_replays_retire(call->entity->replays, again);
+	if (same || (status && wr_capture_postponed(call->entity->replays->capture)))
+		return launch_ready(call, replay);
+	if (status == WEIR_E_DEVICE)
+		return status;
+	snprintf(why, sizeof why, "its key leaves out what the work depends on: %s",
+		 status ? weir_last_error() : what);
+	replay_fail(call, replay, WEIR_LOG_ERROR, why);
+	return enqueue_as_usual(call, replay);
+}
+
+static weir_status replay_run(const struct call *call, struct wr_replay *replay)
+{
+	const struct wr_replays *replays = call->entity->replays;
+
+	switch (replay->state) {
+	case WR_REPLAY_COLD:
+	case WR_REPLAY_FAILED:
+		break;
+	case WR_REPLAY_WARM:
+		if (replays->off)
+			break;
+		return capture_and_launch(call, replay);
+	case WR_REPLAY_READY:
+		if (replays->checked && ++replay->ticks % CHECKED == 0)
+			return check_and_launch(call, replay);
+		return launch_ready(call, replay);
+	}
+	return enqueue_as_usual(call, replay);
+}
+
+/* --- the call --- */
+
+static weir_status check_call(const weir_context *context, const void *key, size_t bytes,
+			      weir_enqueue_fn *enqueue)
+{
+	const char *name = context->entity->plan->name;
+
+	if (context->capture)
+		return wr_capture_refuse(context->capture, "a replay within a replay");
+	if (context->replaying)
+		return wr_fail(WEIR_E_INVALID, "%s: replay was called within enqueue", name);
+	if (!context->computing)
+		return wr_fail(WEIR_E_INVALID, "%s: replay is for compute only", name);
+	if (!key || !bytes || bytes > WEIR_REPLAY_KEY_MAX)
+		return wr_fail(WEIR_E_INVALID, "%s: replay: a key of %zu bytes: give 1 to %d", name,
+			       key ? bytes : 0, WEIR_REPLAY_KEY_MAX);
+	if (!enqueue)
+		return wr_fail(WEIR_E_INVALID, "%s: replay needs a function", name);
+	return WEIR_OK;
+}
+
+static weir_status begin_call(struct call *call)
+{
+	weir_status status = wr_context_use_stream(call->context, &call->stream);
+
+	if (!status && wr_stream_capturing(call->stream))
+		status = wr_fail(WEIR_E_UNSUPPORTED,
+				 "%s: replay: its stream is being captured: end that capture first",
+				 call->entity->plan->name);
+	return status || call->entity->replays ? status : wr_replays_make(call->entity);
+}
+
+weir_status weir_context_replay(weir_context *context, const void *key, size_t bytes,
+				weir_enqueue_fn *enqueue, void *arg)
+{
+	struct call call = {context, context->entity, NULL, enqueue, arg};
+	struct wr_replay *replay = NULL;
+	weir_status status = check_call(context, key, bytes, enqueue);
+
+	if (!status)
+		status = begin_call(&call);
+	if (!status)
+		status = wr_replay_take(call.entity, key, bytes, &replay);
+	if (status)
+		return status;
+	context->replaying = true;
+	status = replay_run(&call, replay);
+	context->replaying = false;
+	return status;
+}

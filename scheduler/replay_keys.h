@@ -1,0 +1,49 @@
+/*
+ * The keys of an entity's replays (T13), and the executables that belong to them. Thread, for all functions:
+ * the entity's owner.
+ */
+#ifndef WR_SCHEDULER_REPLAY_KEYS_H
+#define WR_SCHEDULER_REPLAY_KEYS_H
+
+#include "scheduler/graph.h"
+
+enum wr_replay_state { WR_REPLAY_COLD, WR_REPLAY_WARM, WR_REPLAY_READY, WR_REPLAY_FAILED };
+
+struct wr_replay {
+	struct wr_replay *next;          /* of its bucket */
+	struct wr_replay *newer, *older; /* by their last ticks */
+	enum wr_replay_state state;
+	uint32_t runs;  /* ticks that enqueued the work as usual */
+	uint64_t tick;  /* 1 + number of its last tick */
+	uint64_t ticks; /* since it is READY */
+	struct wr_executable *executable;
+	uint64_t hash;
+	size_t bytes;
+	unsigned char key[WEIR_REPLAY_KEY_MAX];
+};
+
+struct wr_replays {
+	struct wr_replay **buckets;
+	size_t mask, count, most;
+	struct wr_replay *newest, *oldest;
+	struct wr_executable **dying;
+	size_t dying_count, dying_room;
+	struct wr_capture *capture;
+	weir_stream **streams; /* of a capture */
+	size_t stream_room;
+	bool off;       /* the work is always enqueued as usual */
+	bool checked;   /* WEIR_DEBUG_REPLAY */
+	char said[160]; /* the last reason that was logged */
+};
+
+/* At the first replay of a run: entity->replays. Fails: WEIR_E_NOMEM. */
+weir_status wr_replays_make(weir_entity *entity);
+/*
+ * The key, which is from now on the most recently used one; a new one is COLD and may evict the oldest.
+ * Fails: WEIR_E_INVALID: it was taken in this tick already; WEIR_E_NOMEM.
+ */
+weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, struct wr_replay **out);
+/* Destroys the executable once a fence behind its launches is complete. */
+void wr_replays_retire(struct wr_replays *replays, struct wr_executable *executable);
+
+#endif

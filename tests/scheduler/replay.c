@@ -1,0 +1,307 @@
+/* T13: what is replayed is what would be enqueued. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay_rig.h"
+
+/* --- replays --- */
+
+static void replay_all(bool on_side)
+{
+	struct rig *rig = rig_for(CHAIN " -> end");
+	weir_entity_counts counts;
+
+	work.on_side = on_side;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), sums());
+	counts = rig_counts(rig, "a");
+	assert_int_equal(counts.replay_failures, 0);
+	assert_int_equal(counts.replay_evictions, 0);
+	assert_true(counts.replay_captures > 0 && counts.replay_hits > 0);
+	assert_int_equal(counts.replay_hits + work.calls, TICKS); /* a capture is a tick that calls it */
+	rig_destroy(rig);
+}
+
+static void replay_on_one_stream(void)
+{
+	replay_all(false);
+}
+
+static void replay_on_two_streams(void)
+{
+	replay_all(true);
+}
+
+TEST(t13_a_replayed_tick_gives_what_an_enqueued_one_gives)
+{
+	(void)state_;
+	rig_everywhere(replay_on_one_stream);
+}
+
+TEST(t13_named_streams_that_are_joined_again_are_replayed)
+{
+	(void)state_;
+	rig_everywhere(replay_on_two_streams);
+}
+
+static void run_twice(void)
+{
+	struct rig *rig = rig_for(CHAIN " -> end");
+	weir_entity_counts first, second;
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	first = rig_counts(rig, "a");
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	second = rig_counts(rig, "a");
+	assert_true(first.replay_captures && second.replay_captures);
+	assert_int_equal(second.replay_failures, 0);
+	rig_destroy(rig);
+}
+
+TEST(t13_s08_the_next_run_begins_cold)
+{
+	(void)state_;
+	rig_everywhere(run_twice);
+}
+
+/* --- keys --- */
+
+/* from and to alternate over all pairs. */
+static weir_status alternate(struct rig *rig, weir_context *context)
+{
+	int64_t tick = rig_tick(context), i = tick % SIDE, j = tick / SIDE % SIDE;
+	struct rig_sum sum = {&blocks[1][j], {&blocks[0][i], NULL}, 100 * j, 1 * US};
+	const void *key[2] = {sum.to, sum.from[0]};
+	weir_status status = weir_context_replay(context, key, sizeof key, enqueue_block, &sum);
+
+	(void)rig;
+	if (!status)
+		status = rig_emit_sum(context, 0, weir_context_stream(context), 0, 0);
+	return status;
+}
+
+static struct rig *alternating(const char *text)
+{
+	struct rig *rig = rig_for(text);
+
+	for (int i = 0; i < SIDE; i++)
+		blocks[0][i] = 1000 * i;
+	memset(blocks[1], 0, sizeof blocks[1]);
+	rig_on(rig, "a", alternate);
+	return rig;
+}
+
+static void assert_last_blocks(void)
+{
+	for (int j = 0; j < SIDE; j++)
+		assert_int_equal(blocks[1][j], 1000 * (SIDE - 1) + 100 * j);
+}
+
+static void alternate_16(void)
+{
+	struct rig *rig = alternating("a:call count=2000 -> end");
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, KEYS);
+	assert_int_equal(rig_counts(rig, "a").replay_hits, 2000 - 2 * KEYS);
+	assert_int_equal(rig_counts(rig, "a").replay_evictions, 0);
+	assert_last_blocks();
+	rig_destroy(rig);
+}
+
+TEST(t13_sixteen_alternating_keys_are_captured_once_each)
+{
+	(void)state_;
+	rig_everywhere(alternate_16);
+}
+
+static void alternate_8(void)
+{
+	struct rig *rig = alternating("a:call count=160 replay=8 -> end");
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_evictions, 160 - 8);
+	assert_int_equal(work.calls, 160); /* each key is evicted before it comes again */
+	assert_last_blocks();
+	rig_destroy(rig);
+}
+
+TEST(t13_the_least_recently_used_key_goes)
+{
+	(void)state_;
+	rig_everywhere(alternate_8);
+}
+
+/* Two keys take turns for a while, then two others: one instance each. */
+static weir_status take_turns(struct rig *rig, weir_context *context)
+{
+	int64_t key = rig_tick(context) / 8 % 3;
+	struct rig_sum sum = {&blocks[1][key], {&blocks[1][key], NULL}, 1, 50 * US};
+
+	(void)rig;
+	return weir_context_replay(context, &key, sizeof key, enqueue_block, &sum);
+}
+
+static void evict_in_flight(void)
+{
+	struct rig *rig = alternating("a:call count=96 replay=1");
+
+	rig_on(rig, "a", take_turns);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 12);
+	assert_int_equal(rig_counts(rig, "a").replay_evictions, 11);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(blocks[1][i], 32);
+	rig_destroy(rig);
+}
+
+TEST(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later)
+{
+	(void)state_;
+	rig_everywhere(evict_in_flight);
+}
+
+static void warm_up_3(void)
+{
+	struct rig *rig = rig_for(CHAIN " replay=16,3 -> end");
+
+	work.key_from = "same";
+	work.key_bytes = 4;
+	rig_on(rig, "a", take_turns);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(work.calls, 3 * 4);
+	rig_destroy(rig);
+}
+
+TEST(t13_a_key_is_warm_after_so_many_ticks)
+{
+	(void)state_;
+	rig_everywhere(warm_up_3);
+}
+
+static void switched_off(void)
+{
+	struct rig *rig = rig_for(CHAIN " replay=off -> end");
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), sums());
+	assert_int_equal(work.calls, TICKS);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 0);
+	rig_destroy(rig);
+}
+
+TEST(t13_without_replay_the_work_is_enqueued_in_each_tick)
+{
+	(void)state_;
+	rig_everywhere(switched_off);
+}
+
+/* --- WEIR_DEBUG_REPLAY --- */
+
+static weir_status leave_out(struct rig *rig, weir_context *context)
+{
+	int64_t tick = rig_tick(context);
+	struct rig_sum sum = {&blocks[1][tick % SIDE], {NULL, NULL}, 5, 0};
+
+	(void)rig;
+	return weir_context_replay(context, "all", 3, enqueue_block, &sum);
+}
+
+static void find_left_out(void)
+{
+	struct rig *rig = rig_for("a:call count=200");
+
+	rig_on(rig, "a", leave_out);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 1);
+	assert_int_equal(said.lines, 1);
+	assert_says(said.text, "a: replay FAILED: its key leaves out");
+	assert_says(said.text, "arguments of kernel 'add_up' differs");
+	rig_destroy(rig);
+}
+
+static void find_nothing(void)
+{
+	struct rig *rig = alternating("a:call count=3000 -> end");
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_true(rig_counts(rig, "a").replay_captures > KEYS);
+	assert_last_blocks();
+	rig_destroy(rig);
+}
+
+TEST(t13_debugging_finds_an_address_that_the_key_leaves_out)
+{
+	(void)state_;
+	setenv("WEIR_DEBUG_REPLAY", "1", 1);
+	rig_everywhere(find_left_out);
+	rig_everywhere(find_nothing);
+	unsetenv("WEIR_DEBUG_REPLAY");
+}
+
+/* --- ends --- */
+
+/* A drain, then a run that is cut short. */
+static void stop_in_flight(void)
+{
+	struct rig *rig = alternating("a:call -> end");
+
+	for (int run = 0; run < 2; run++) {
+		rig_start(rig);
+		if (strcmp(rig_backend, "sim"))
+			weir_sleep(3 * MS);
+		weir_scheduler_stop(rig->scheduler, run == 0);
+		(void)rig_wait(rig);
+	}
+	rig_destroy(rig);
+}
+
+static void end_by_time(void)
+{
+	struct rig *rig = alternating("a:call -> end");
+
+	rig->options.max_duration_ns = 5 * MS;
+	rig->options.drain_ns = -1;
+	rig_start(rig);
+	(void)rig_wait(rig);
+	rig_destroy(rig);
+}
+
+static void destroy_in_flight(void)
+{
+	struct rig *rig = alternating("a:call -> end");
+
+	rig_start(rig);
+	if (strcmp(rig_backend, "sim"))
+		weir_sleep(3 * MS);
+	rig_destroy(rig);
+}
+
+TEST(t13_s07_e04_runs_end_while_replays_are_in_flight)
+{
+	(void)state_;
+	rig_everywhere(stop_in_flight);
+	rig_everywhere(end_by_time);
+	rig_everywhere(destroy_in_flight);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t13_a_replayed_tick_gives_what_an_enqueued_one_gives),
+		cmocka_unit_test(t13_named_streams_that_are_joined_again_are_replayed),
+		cmocka_unit_test(t13_s08_the_next_run_begins_cold),
+		cmocka_unit_test(t13_sixteen_alternating_keys_are_captured_once_each),
+		cmocka_unit_test(t13_the_least_recently_used_key_goes),
+		cmocka_unit_test(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later),
+		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
+		cmocka_unit_test(t13_without_replay_the_work_is_enqueued_in_each_tick),
+		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
+		cmocka_unit_test(t13_s07_e04_runs_end_while_replays_are_in_flight),
+	};
+
+	weir_log_set(note_line, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
