@@ -1,0 +1,35 @@
+/* The kernels of replay.c: see replay.cu. */
+#ifndef TESTS_CUDA_REPLAY_H
+#define TESTS_CUDA_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* to[i] = from[i] + plus for count numbers; from NULL: plus. faults_at > 0: stores to NULL once from[0] is
+ * that. */
+struct replay_add {
+	int64_t *to;
+	const int64_t *from;
+	int64_t count, plus, faults_at;
+};
+
+int replay_add_cuda(void *native, const void *arguments);
+int replay_nothing_cuda(void *native, const void *arguments);
+
+/* Calls of CUDA's that a capture cannot contain; 0: it succeeded. */
+int replay_allocate(void);
+int replay_synchronize(void *native);
+
+/* By hand: ns of one launch of a graph of `kernels` empty kernels and one event record, the median. */
+bool replay_raw(int kernels, double *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+"""Replay on a GPU: what it costs, alternating keys, captures beside the work of others, what a capture refuses, and
+a fault in a replayed kernel. replay.c describes the parts. The cost is printed; the test fails if a replayed tick
+costs more than twice the launch by hand and 4 us, or is less than 2 times cheaper than enqueueing.
+"""
+import json
+
+import acceptance
+
+KEYS = 16  # 4 x 4 addresses
+
+
+def part(given, name, ticks, limit=60, fails=False):
+    ended = acceptance.run([given.program("replay"), name, ticks], limit)
+    assert (ended.returncode != 0) == fails, (ended.returncode, ended.stdout, ended.stderr)
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def t13_a_replayed_tick_costs_little_more_than_a_launch_by_hand(given):
+    came = part(given, "cost", 20000)
+    raw, replayed, enqueued = came["raw_ns"], came["replayed_ns"], came["enqueued_ns"]
+    acceptance.report(
+        f"replay of 10 empty kernels: {replayed / 1e3:.2f} us a tick, cudaGraphLaunch and cudaEventRecord by hand "
+        f"{raw / 1e3:.2f} us, enqueued {enqueued / 1e3:.2f} us ({enqueued / replayed:.1f} x)"
+    )
+    assert replayed < 2 * raw + 4000 and enqueued > 2 * replayed, came
+
+
+def t13_alternating_keys_are_captured_once(given):
+    came = part(given, "keys", 20000)
+    assert came["captures"] == KEYS and came["hits"] == 20000 - 2 * KEYS, came
+    assert came["failures"] == came["evictions"] == came["wrong"] == 0 and came["checked"] == 20000, came
+
+
+def t13_captures_and_other_threads_do_not_disturb_each_other(given):
+    ticks = 2 * int(given.captures)
+    came = part(given, "captures", ticks, limit=300)
+    acceptance.report(f"{came['captures']} captures beside the work of others in {came['seconds']:.1f} s")
+    assert came["captures"] == ticks // 2 and came["failures"] == came["wrong"] == 0 and came["checked"] == ticks, came
+
+
+def t13_what_a_capture_refuses_is_enqueued(given):
+    came = part(given, "refused", 200)
+    assert came["wrong"] == 0 and came["checked"] == 200, came
+    assert came["failures"] > 0 and came["refused"] > 0 and came["hits"] == 0, came
+
+
+def f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity(given):
+    came = part(given, "fault", 100000, fails=True)
+    acceptance.report(f"a fault in a replayed kernel ended the run after {came['seconds']:.2f} s: {came['text']}")
+    assert came["status"] == "device failed" and came["seconds"] < 10 and "'a'" in came["text"], came
+
+
+acceptance.main(
+    [
+        t13_a_replayed_tick_costs_little_more_than_a_launch_by_hand,
+        t13_alternating_keys_are_captured_once,
+        t13_captures_and_other_threads_do_not_disturb_each_other,
+        t13_what_a_capture_refuses_is_enqueued,
+        f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity,
+    ],
+    acceptance.arguments(captures=10000),
+)
