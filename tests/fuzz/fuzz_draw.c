@@ -479,14 +479,14 @@ static void draw_options(struct fz *fz)
 
 /*
  * Draws an inlet into a port of its own and an outlet after an output, each with a thread, which `sim` does
- * not have.
+ * not have. No inlet if the table of connections is full: its messages could not be checked.
  */
 static void draw_doors(struct fz *fz, unsigned sources)
 {
 	fz->outlet_from = draw(fz, fz->entity_count);
 	fz->inlet_to = sources + draw(fz, fz->entity_count - sources);
 	fz->outlet = !simulated(fz) && chance(fz, 3);
-	fz->inlet = !simulated(fz) && chance(fz, 3);
+	fz->inlet = !simulated(fz) && chance(fz, 3) && fz->connection_count < FZ_CONNECTIONS;
 	fz->early = chance(fz, 3);
 	fz->pushes = draw(fz, 200);
 	if (fz->inlet)
