@@ -299,12 +299,6 @@ TEST(f65_e02_whatever_call_fails_a_run_that_uses_every_call_on_streams_ends_righ
 	sweep_everywhere(&all_stream_calls);
 }
 
-TEST(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it)
-{
-	(void)state_;
-	sweep_everywhere(&replayed);
-}
-
 TEST(f65_every_call_was_reached)
 {
 	(void)state_;
@@ -323,7 +317,6 @@ int main(void)
 		cmocka_unit_test(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it),
 		cmocka_unit_test(
 			f65_e02_whatever_call_fails_a_run_that_uses_every_call_on_streams_ends_right_or_names_it),
-		cmocka_unit_test(f65_t13_whatever_call_fails_a_replay_ends_right_or_names_it),
 		cmocka_unit_test(f65_every_call_was_reached),
 	};
 
