@@ -66,6 +66,8 @@ void wr_message_note_outside(weir_message *message)
 
 	if (memory)
 		memory->calls->note_outside(memory, message->size, &message->outside);
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		wr_message_note_outside(weir_message_part_at(message, i));
 }
 
 /* Returns true if the deferred-free list took the message. */

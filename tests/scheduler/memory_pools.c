@@ -146,6 +146,46 @@ static void s03_s04_an_entity_waits_for_memory_that_the_program_holds(void **sta
 	rig_everywhere(the_program_holds_the_only_block);
 }
 
+/* Function of `call`: the same, as a part of a message. */
+static weir_status emit_part(struct rig *rig, weir_context *context)
+{
+	weir_part part = {sizeof part, "number", NULL};
+	weir_message *pack = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &part.message);
+
+	if (status)
+		return status;
+	if ((uint64_t)rig_tick(context) + 1 == wr_load(&rig->told))
+		weir_context_finish(context);
+	HOLDS(rig, !weir_message_pack(weir_context_graph(context), &part, 1, &pack));
+	return weir_context_emit(context, 0, pack);
+}
+
+static void the_program_holds_the_only_part(void)
+{
+	struct rig *rig = with(BLOCKS("1"), "a:call pool=m");
+	weir_outlet *outlet = rig_outlet(rig, "a.out", 2, 0);
+
+	rig_on(rig, "a", emit_part);
+	wr_store(&rig->told, 3);
+	rig_start(rig);
+	for (int i = 0; i < 3; i++) {
+		weir_message *held = take_one(outlet);
+		assert_int_equal(counts_of(rig).outside, 1);
+		assert_int_equal(rig_take(outlet, 5 * MS), i < 2 ? WEIR_E_TIMEOUT : WEIR_E_CLOSED);
+		weir_message_unref(held);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(counts_of(rig).outside, 0);
+	rig_destroy(rig);
+}
+
+static void t09_s04_an_entity_waits_for_memory_of_parts_that_the_program_holds(void **state)
+{
+	(void)state;
+	rig_everywhere(the_program_holds_the_only_part);
+}
+
 static void stopped_while_refused(void)
 {
 	struct rig *rig = with(BLOCKS("1"), "a:call pool=m");
@@ -369,6 +409,7 @@ int main(void)
 		cmocka_unit_test(s03_a_thousand_allocations_over_one_block_wait_for_each_other),
 		cmocka_unit_test(s03_blocks_that_are_freed_out_of_order_are_taken_again),
 		cmocka_unit_test(s03_s04_an_entity_waits_for_memory_that_the_program_holds),
+		cmocka_unit_test(t09_s04_an_entity_waits_for_memory_of_parts_that_the_program_holds),
 		cmocka_unit_test(s03_s07_a_refused_source_ends_with_the_drain),
 		cmocka_unit_test(s03_t04_memory_that_the_device_frees_wakes_the_entity),
 		cmocka_unit_test(s03_more_than_was_claimed_is_busy_and_the_run_goes_on),
