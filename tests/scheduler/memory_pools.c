@@ -312,6 +312,112 @@ static void c05_a_deadlock_names_the_pool_and_where_its_blocks_are(void **state)
 	rig_destroy(rig);
 }
 
+/* --- two pools --- */
+
+/* Takes a block of each pool, emits that of the host. */
+static weir_status take_of_both(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL, *other = NULL;
+
+	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, true, &message) == WEIR_OK);
+	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, false, &other) == WEIR_OK);
+	weir_message_unref(other);
+	if ((uint64_t)rig_tick(context) + 1 >= wr_load(&rig->told))
+		weir_context_finish(context);
+	*(int64_t *)weir_message_data(message) = 0;
+	return weir_context_emit(context, 0, message);
+}
+
+static void named_in_opposite_order(void)
+{
+	weir_description *description = NULL;
+	struct rig *rig = rig_described("a:call -> end; b:call -> end2:end", &description);
+	weir_memory_pool pool = {
+		.size = sizeof pool, .device = WEIR_DEVICE_HOST, .block_size = 64, .blocks = 1};
+	const char *ticks = getenv("WEIR_TICKS");
+
+	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_OK);
+	pool.device = 0;
+	assert_int_equal(weir_description_add_memory_pool(description, "d", &pool), WEIR_OK);
+	assert_int_equal(weir_description_use(description, "a", "m"), WEIR_OK);
+	assert_int_equal(weir_description_use(description, "a", "d"), WEIR_OK);
+	assert_int_equal(weir_description_use(description, "b", "d"), WEIR_OK);
+	assert_int_equal(weir_description_use(description, "b", "m"), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+	weir_description_destroy(description);
+	rig_on(rig, "a", take_of_both);
+	rig_on(rig, "b", take_of_both);
+	wr_store(&rig->told, ticks ? strtoull(ticks, NULL, 0) : 500);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b"), wr_load(&rig->told));
+	assert_int_equal(rig_ticks(rig, "end"), wr_load(&rig->told));
+	rig_destroy(rig);
+}
+
+/* By hand: WEIR_TICKS=1000000. */
+static void s03_two_pools_that_are_named_in_opposite_order_never_stall(void **state)
+{
+	(void)state;
+	rig_on_host(named_in_opposite_order);
+	if (!getenv("WEIR_TICKS"))
+		rig_in_worlds(20, named_in_opposite_order);
+}
+
+/* --- a reader of another graph --- */
+
+static void unref(void *arg)
+{
+	weir_message_unref(arg);
+}
+
+static weir_status read_on_the_device(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = rig_add(context, weir_context_stream(context), 1, MS, &message);
+
+	(void)rig;
+	weir_message_unref(message);
+	return status;
+}
+
+/* Each message of the first graph is wrapped by one of the second, whose last reference drops it. */
+static void another_graph_reads(void)
+{
+	struct rig *rig = with(BLOCKS("1"), "a:call pool=m"), *other = rig_of("b:call");
+	weir_outlet *outlet = rig_outlet(rig, "a.out", 1, 0);
+	weir_inlet *inlet = NULL;
+
+	assert_int_equal(weir_graph_add_inlet(other->graph, "b.in", &inlet), WEIR_OK);
+	rig_on(rig, "a", emit_number);
+	rig_on(other, "b", read_on_the_device);
+	wr_store(&rig->told, 5);
+	rig_start(other);
+	rig_start(rig);
+	for (int64_t i = 0; i < 5; i++) {
+		weir_message *message = take_one(outlet), *wrapped = NULL;
+		weir_tensor tensor = rig_one_number;
+
+		assert_int_equal(rig_value(message), i);
+		tensor.device = WEIR_DEVICE_HOST;
+		tensor.data = weir_message_data(message);
+		assert_int_equal(weir_message_wrap_tensor(other->graph, &tensor, unref, message, &wrapped),
+				 WEIR_OK);
+		assert_int_equal(weir_inlet_push(inlet, wrapped, SECOND), WEIR_OK);
+	}
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_wait(other), WEIR_OK);
+	rig_destroy(other);
+	assert_int_equal(counts_of(rig).used, 0);
+	rig_destroy(rig);
+}
+
+static void s03_b05_memory_that_another_graph_frees_wakes_the_entity(void **state)
+{
+	(void)state;
+	rig_on_host(another_graph_reads);
+}
+
 /* --- other forms --- */
 
 static int64_t own_blocks[2][8];
@@ -415,6 +521,8 @@ int main(void)
 		cmocka_unit_test(s03_more_than_was_claimed_is_busy_and_the_run_goes_on),
 		cmocka_unit_test(s03_a_tensor_larger_than_a_block_is_refused),
 		cmocka_unit_test(c05_a_deadlock_names_the_pool_and_where_its_blocks_are),
+		cmocka_unit_test(s03_two_pools_that_are_named_in_opposite_order_never_stall),
+		cmocka_unit_test(s03_b05_memory_that_another_graph_frees_wakes_the_entity),
 		cmocka_unit_test(s03_a_pool_of_the_callers_blocks_gives_these),
 		cmocka_unit_test(s03_a_pool_by_calls_must_have_one_form),
 		cmocka_unit_test(s03_a_pool_with_max_size_bounds_the_bytes_in_use),
