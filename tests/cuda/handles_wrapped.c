@@ -70,6 +70,38 @@ static void f71_the_default_stream_may_be_wrapped(void)
 	a_wrapped_stream(NULL, "native");
 }
 
+/* --- the caller's stream is an entity's current one --- */
+
+static void use_until_refused(struct handles_rig *rig, void *native)
+{
+	weir_entity *entity = weir_graph_entity(rig->graph, "process");
+	weir_stream *stream = NULL;
+
+	if (!handles_expect(!weir_stream_wrap(rig->graph, 0, native, &stream), "wrap: %s",
+			    weir_last_error()) ||
+	    !handles_expect(!weir_entity_use_stream(entity, stream), "use: %s", weir_last_error()))
+		return;
+	handles_runs(rig, (uint64_t)handles_settings.frames);
+	handles_expect(weir_stream_unwrap(stream) == WEIR_E_BUSY, "a used stream was unwrapped");
+	handles_expect(!weir_entity_use_stream(entity, NULL), "taking it back: %s", weir_last_error());
+	handles_expect(!weir_stream_unwrap(stream), "unwrap: %s", weir_last_error());
+}
+
+static void t14_an_entity_works_on_the_callers_stream(void)
+{
+	struct handles_rig rig;
+	cudaStream_t native = NULL;
+
+	handles_begin(&rig, handles_three);
+	if (handles_open(&rig) &&
+	    handles_expect_cuda(cudaStreamCreateWithFlags(&native, cudaStreamNonBlocking),
+				"cudaStreamCreate"))
+		use_until_refused(&rig, native);
+	if (native)
+		handles_expect_cuda(cudaStreamDestroy(native), "cudaStreamDestroy");
+	handles_close(&rig);
+}
+
 /* --- captures: work enqueued on the stream becomes a graph of the caller's --- */
 
 static void captured(const char *on)
@@ -120,6 +152,8 @@ const struct handles_check handles_wrapped[] = {
 	 HANDLES_CUDA},
 	{"t06_weir_launches_on_a_wrapped_stream", t06_weir_launches_on_a_wrapped_stream, HANDLES_CUDA},
 	{"t06_a_wrapped_stream_may_be_blocking", t06_a_wrapped_stream_may_be_blocking, HANDLES_CUDA},
+	{"t14_an_entity_works_on_the_callers_stream", t14_an_entity_works_on_the_callers_stream,
+	 HANDLES_CUDA},
 	{"f71_the_default_stream_may_be_wrapped", f71_the_default_stream_may_be_wrapped, HANDLES_CUDA},
 	{"g03_a_capture_that_ends_in_the_tick_works", g03_a_capture_that_ends_in_the_tick_works,
 	 HANDLES_CUDA},
