@@ -185,10 +185,10 @@ static weir_status mishap(weir_context *context, const struct node *node)
 	return weir_context_fail(context, "compute was told to fail");
 }
 
-/* Every fourth message is emitted before the rest of its tick's work (T12). */
+/* Every third message is emitted before the rest of its tick's work (T12). */
 static bool emits_early(const struct node *node)
 {
-	return node->device && !node->notes && node->number % 4 == 3;
+	return node->device && !node->notes && node->number % 3 == 2;
 }
 
 /* What a tick still does when its message was emitted: it says nothing about that message. */
