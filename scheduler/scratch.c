@@ -242,7 +242,7 @@ static size_t end_tick(struct wr_entity_stream *item, uint64_t waits)
 
 void wr_scratch_end_tick(weir_entity *entity)
 {
-	uint64_t asked = 0, waits = 0;
+	uint64_t asked = 0, waits = entity->replays ? UINT64_MAX : 0; /* what is replayed may order any two */
 
 	for (size_t i = 0; i < entity->streams.count; i++)
 		waits |= wr_stream_take_waits(entity->streams.items[i].stream);

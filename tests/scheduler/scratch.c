@@ -141,6 +141,37 @@ TEST(t11_a_capture_refuses_what_does_not_fit)
 	rig_scratch_everywhere("a:call count=10 pool=p", 10, request_in_a_capture);
 }
 
+static weir_status enqueue_on_scratch(weir_context *context, weir_stream *stream, void *arg)
+{
+	(void)arg;
+	return rig_use(context, stream, 100, 20 * US, &(void *){NULL});
+}
+
+static weir_status replay_on_scratch(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_replay(context, "key", 3, enqueue_on_scratch, NULL);
+}
+
+static void run_replayed(void)
+{
+	struct rig *rig = rig_run_scratch("a:call count=20 pool=p", replay_on_scratch);
+	weir_entity_counts counts = rig_counts(rig, "a");
+
+	assert_int_equal(wr_load(&rig_overwritten), 0);
+	assert_int_equal(counts.replay_failures, 0);
+	assert_int_equal(counts.replay_captures, 1);
+	assert_int_equal(counts.replay_hits, 17); /* the stack grew once, then warm-up and capture */
+	assert_int_equal(counts.most_scratch, 1024);
+	rig_destroy(rig);
+}
+
+TEST(t11_t13_a_replay_that_requests_it_is_captured_once)
+{
+	(void)state_;
+	rig_everywhere(run_replayed);
+}
+
 /* --- wrong calls --- */
 
 static weir_stream *foreign;
@@ -281,6 +312,7 @@ int main(void)
 		cmocka_unit_test(t11_a_stack_grows_while_64_ticks_use_it),
 		cmocka_unit_test(t11_the_most_that_a_tick_requested_is_counted),
 		cmocka_unit_test(t11_a_capture_refuses_what_does_not_fit),
+		cmocka_unit_test(t11_t13_a_replay_that_requests_it_is_captured_once),
 		cmocka_unit_test(e06_t11_a_wrong_request_gets_a_line_and_the_run_goes_on),
 		cmocka_unit_test(e06_t11_more_than_the_device_has_fails_the_request_alone),
 		cmocka_unit_test(t11_a_million_ticks_use_the_same_bytes),
