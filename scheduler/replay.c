@@ -27,7 +27,43 @@ struct call {
 	weir_stream *stream;
 	weir_enqueue_fn *enqueue;
 	void *arg;
+	size_t stack_count;
+	struct wr_replay_stack stacks[WR_REPLAY_STACKS]; /* before its requests */
 };
+
+/* --- scratch memory --- */
+
+/* Lists the stacks that there are. Returns false if there are too many. */
+static bool stacks_list(const weir_entity *entity, struct wr_replay_stack *stacks, size_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		struct wr_scratch_place place = wr_scratch_place(entity, i);
+
+		if (!place.base && !place.asked)
+			continue;
+		if (*count == WR_REPLAY_STACKS)
+			return false;
+		stacks[(*count)++] = (struct wr_replay_stack){i, place};
+	}
+	return true;
+}
+
+static void stacks_return_to(weir_entity *entity, const struct wr_replay_stack *stacks, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		wr_scratch_return_to(entity, stacks[i].index, stacks[i].place);
+	entity->streams.scratch_used |= count > 0;
+}
+
+static weir_status stacks_begin(weir_entity *entity, const struct wr_replay_stack *stacks, size_t count)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < count; i++)
+		status = wr_scratch_begin_tick(entity, stacks[i].index);
+	return status;
+}
 
 /* --- the states --- */
 
@@ -86,8 +122,10 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 
 	context->capture = capture;
 	context->computing = false;
+	wr_scratch_fix(call->entity, true);
 	*wr_error_here() = 0;
 	status = call->enqueue(context, call->stream, call->arg);
+	wr_scratch_fix(call->entity, false);
 	context->computing = true;
 	context->capture = NULL;
 	if (!status)
@@ -104,6 +142,8 @@ static weir_status capture_work(const struct call *call, struct wr_executable **
 	weir_status status = list_streams(call, &count);
 
 	if (!status)
+		status = stacks_begin(call->entity, call->stacks, call->stack_count);
+	if (!status)
 		status = wr_capture_begin(replays->capture, replays->streams, count);
 	if (status)
 		return status;
@@ -111,6 +151,8 @@ static weir_status capture_work(const struct call *call, struct wr_executable **
 	status = wr_capture_end(replays->capture, out);
 	if (!status && *out)
 		wr_count(&call->entity->counters.replay_captures, 1);
+	else
+		stacks_return_to(call->entity, call->stacks, call->stack_count);
 	return status;
 }
 
@@ -136,10 +178,13 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 		return fail_empty(call, replay);
 	if (!status)
 		status = wr_executable_launch(replay->executable = executable, call->stream);
-	if (!status)
+	if (!status) {
 		replay->state = WR_REPLAY_READY;
+		(void)stacks_list(call->entity, replay->stacks, &replay->stack_count);
+	}
 	if (!status || status == WEIR_E_DEVICE)
 		return status;
+	stacks_return_to(call->entity, call->stacks, call->stack_count);
 	if (executable || !wr_capture_postponed(call->entity->replays->capture))
 		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error());
 	return enqueue_as_usual(call, replay);
@@ -147,8 +192,13 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 
 static weir_status launch_ready(const struct call *call, struct wr_replay *replay)
 {
-	weir_status status = wr_executable_launch(replay->executable, call->stream);
+	weir_status status = stacks_begin(call->entity, replay->stacks, replay->stack_count);
 
+	if (status)
+		return status;
+	status = wr_executable_launch(replay->executable, call->stream);
+	if (!status) /* what compute requests from here on lies behind it */
+		stacks_return_to(call->entity, replay->stacks, replay->stack_count);
 	if (!status)
 		wr_count(&call->entity->counters.replay_hits, 1);
 	if (!status || status == WEIR_E_DEVICE)
@@ -167,6 +217,7 @@ static weir_status check_and_launch(const struct call *call, struct wr_replay *r
 
 	if (again)
 		wr_replays_retire(call->entity->replays, again);
+	stacks_return_to(call->entity, call->stacks, call->stack_count);
 	if (same || (status && wr_capture_postponed(call->entity->replays->capture)))
 		return launch_ready(call, replay);
 	if (status == WEIR_E_DEVICE)
@@ -229,21 +280,41 @@ static weir_status begin_call(struct call *call)
 	return status || call->entity->replays ? status : wr_replays_make(call->entity);
 }
 
+/* The operator's key, then the stacks of scratch memory. */
+static size_t key_make(const struct call *call, const void *key, size_t bytes, unsigned char *out)
+{
+	size_t stacks = call->stack_count * sizeof *call->stacks;
+
+	memcpy(out, key, bytes);
+	memcpy(out + bytes, call->stacks, stacks);
+	return bytes + stacks;
+}
+
+static weir_status replay_key(const struct call *call, const void *key, size_t bytes)
+{
+	unsigned char full[WR_REPLAY_KEY_ROOM];
+	struct wr_replay *replay = NULL;
+	weir_status status = wr_replay_take(call->entity, full, key_make(call, key, bytes, full), &replay);
+
+	if (status)
+		return status;
+	call->context->replaying = true;
+	status = replay_run(call, replay);
+	call->context->replaying = false;
+	return status;
+}
+
 weir_status weir_context_replay(weir_context *context, const void *key, size_t bytes,
 				weir_enqueue_fn *enqueue, void *arg)
 {
-	struct call call = {context, context->entity, NULL, enqueue, arg};
-	struct wr_replay *replay = NULL;
+	struct call call = {.context = context, .entity = context->entity, .enqueue = enqueue, .arg = arg};
 	weir_status status = check_call(context, key, bytes, enqueue);
 
 	if (!status)
 		status = begin_call(&call);
-	if (!status)
-		status = wr_replay_take(call.entity, key, bytes, &replay);
 	if (status)
 		return status;
-	context->replaying = true;
-	status = replay_run(&call, replay);
-	context->replaying = false;
-	return status;
+	if (!stacks_list(call.entity, call.stacks, &call.stack_count))
+		return enqueue(context, call.stream, arg);
+	return replay_key(&call, key, bytes);
 }

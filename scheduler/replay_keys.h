@@ -7,6 +7,17 @@
 
 #include "scheduler/graph.h"
 
+enum { WR_REPLAY_STACKS = 8 }; /* of scratch memory; an entity with more does not capture */
+
+/* A stack of scratch memory (T11): what the addresses of requests depend on. */
+struct wr_replay_stack {
+	size_t index; /* of the entity's streams */
+	struct wr_scratch_place place;
+};
+
+/* What the operator passed, then the stacks. */
+enum { WR_REPLAY_KEY_ROOM = WEIR_REPLAY_KEY_MAX + WR_REPLAY_STACKS * sizeof(struct wr_replay_stack) };
+
 enum wr_replay_state { WR_REPLAY_COLD, WR_REPLAY_WARM, WR_REPLAY_READY, WR_REPLAY_FAILED };
 
 struct wr_replay {
@@ -19,7 +30,9 @@ struct wr_replay {
 	struct wr_executable *executable;
 	uint64_t hash;
 	size_t bytes;
-	unsigned char key[WEIR_REPLAY_KEY_MAX];
+	size_t stack_count;
+	struct wr_replay_stack stacks[WR_REPLAY_STACKS]; /* after its requests */
+	unsigned char key[WR_REPLAY_KEY_ROOM];
 };
 
 struct wr_replays {

@@ -297,7 +297,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	size_t index = 0;
 	weir_status status = WEIR_OK;
 
-	if (!context->computing)
+	if (!context->computing && !context->capture)
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: scratch memory is for compute only: a tick's end takes it back",
 			       entity->plan->name);
@@ -312,5 +312,8 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 		return WEIR_OK;
 	}
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
-	return wr_scratch_take(entity, index, bytes, out);
+	status = wr_scratch_take(entity, index, bytes, out);
+	if (status == WEIR_E_BUSY && context->capture)
+		return wr_capture_postpone(context->capture, weir_last_error());
+	return status;
 }

@@ -162,6 +162,73 @@ TEST(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later)
 	rig_everywhere(evict_in_flight);
 }
 
+struct scratch_step {
+	int64_t *to;
+	const int64_t *from;
+	size_t bytes; /* of scratch memory */
+};
+
+/* to = from + 7, by way of scratch memory. */
+static weir_status enqueue_by_scratch(weir_context *context, weir_stream *stream, void *arg)
+{
+	const struct scratch_step *step = arg;
+	struct rig_sum sum = {NULL, {step->from, NULL}, 3, 2 * US};
+	void *memory = NULL;
+	weir_status status = weir_context_scratch(context, NULL, step->bytes, &memory);
+
+	work.calls++;
+	if (status)
+		return status;
+	sum.to = (int64_t *)((char *)memory + step->bytes) - 1;
+	status = weir_stream_launch(stream, &rig_adder, &sum, sizeof sum);
+	sum = (struct rig_sum){step->to, {sum.to, NULL}, 4, 0};
+	return status ? status : weir_stream_launch(stream, &rig_adder, &sum, sizeof sum);
+}
+
+/* The stack grows in tick 20. What compute requests behind the replay is filled with other numbers. */
+static weir_status replay_by_scratch(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	struct scratch_step step = {status ? NULL : weir_message_data(message), rig_data_of(context, 0),
+				    rig_tick(context) < TICKS / 2 ? 1000 : 100000};
+	struct rig_sum poison = {.plus = -1};
+	void *memory = NULL;
+
+	(void)rig;
+	if (status)
+		return status;
+	status = weir_context_replay(context, &step, sizeof step, enqueue_by_scratch, &step);
+	if (!status)
+		status = weir_context_scratch(context, NULL, 512, &memory);
+	poison.to = memory;
+	if (!status)
+		status = weir_stream_launch(weir_context_stream(context), &rig_adder, &poison, sizeof poison);
+	if (!status)
+		return weir_context_emit(context, 0, message);
+	weir_message_unref(message);
+	return status;
+}
+
+static void replay_with_scratch(void)
+{
+	struct rig *rig = rig_for(CHAIN " -> end");
+
+	rig_on(rig, "a", replay_by_scratch);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), sums());
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_true(rig_counts(rig, "a").replay_hits > 0);
+	assert_true(rig_counts(rig, "a").most_scratch >= 100000 + 512);
+	rig_destroy(rig);
+}
+
+TEST(t13_t11_scratch_memory_is_captured_with_its_place)
+{
+	(void)state_;
+	rig_everywhere(replay_with_scratch);
+}
+
 static void warm_up_3(void)
 {
 	struct rig *rig = rig_for(CHAIN " replay=16,3 -> end");
@@ -296,6 +363,7 @@ int main(void)
 		cmocka_unit_test(t13_sixteen_alternating_keys_are_captured_once_each),
 		cmocka_unit_test(t13_the_least_recently_used_key_goes),
 		cmocka_unit_test(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later),
+		cmocka_unit_test(t13_t11_scratch_memory_is_captured_with_its_place),
 		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
 		cmocka_unit_test(t13_without_replay_the_work_is_enqueued_in_each_tick),
 		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
