@@ -391,6 +391,26 @@ static void fail_with_suspects(struct rig *rig, size_t length)
 	assert_memory_equal(rig->system->accused, untouched, sizeof untouched); /* it follows the report */
 }
 
+RIG_BODY(e03_of_many_suspects_the_oldest_are_named_and_the_others_counted)
+{
+	static const char *const names[] = {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"};
+	const char *text;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		weir_stream *stream = rig_stream(rig, names[i]);
+
+		rig_store(rig, stream, 1, 100000000);
+		rig_record(stream);
+		wr_thread_sleep(10000);
+	}
+	wr_system_fail(rig->system, "the device is gone");
+	text = wr_system_failure(rig->system);
+	assert_non_null(strstr(text, "the device is gone; suspects, oldest first: s0 ("));
+	assert_non_null(strstr(text, ", s7 ("));
+	assert_null(strstr(text, "s8"));
+	assert_string_equal(text + strlen(text) - strlen(" and 2 more"), " and 2 more");
+}
+
 RIG_BODY(e03_a_report_without_room_for_its_suspects_is_cut)
 {
 	fail_with_suspects(rig, 2000);
@@ -424,6 +444,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(e02_work_of_a_failed_system_keeps_its_memory_as_long_as_its_device_goes_on),
 		cmocka_unit_test(
 			s04_references_that_are_dropped_while_entries_are_off_the_list_are_dropped_once),
+		cmocka_unit_test(e03_of_many_suspects_the_oldest_are_named_and_the_others_counted),
 		cmocka_unit_test(e03_a_report_without_room_for_its_suspects_is_cut),
 		cmocka_unit_test(e03_a_report_is_cut_within_a_suspect),
 	};
