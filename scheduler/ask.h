@@ -23,7 +23,7 @@ static inline void wr_view_misuse(const weir_view *view, const char *misuse)
 		return;
 	verdict->failed = WEIR_E_INVALID;
 	verdict->misuse = misuse;
-	verdict->misuse_of = view->condition->plan->name;
+	verdict->misuse_of = view->condition ? view->condition->plan->name : "?";
 }
 
 /* The answer is in entity->verdict. */

@@ -446,7 +446,7 @@ weir_status wr_signal_arm_kick(weir_stream *stream)
 	wr_token token;
 	weir_status status;
 
-	if (stream->kick_value == fence.value)
+	if (!waker || stream->kick_value == fence.value)
 		return WEIR_OK;
 	status = place_claim(&system->signals, &request, waker, &dropped);
 	if (!status)

@@ -73,7 +73,7 @@ weir_status wr_device_open_or_host(struct wr_system *system, weir_status status,
 
 weir_status wr_device_open(struct wr_system *system, const struct wr_system_options *options)
 {
-	const char *name = options->backend;
+	const char *name = options->backend ? options->backend : "auto";
 
 	if (!strcmp(name, "auto"))
 		return open_auto(system, options);

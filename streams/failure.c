@@ -62,7 +62,7 @@ static size_t report_append_suspect(char *text, size_t room, const struct suspec
 	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ",
 			 suspect->name, (double)age / 1e6);
 
-	return (size_t)n < room ? (size_t)n : room - 1;
+	return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
 static void report_append_suspects(struct wr_system *system, const struct suspect_list *suspects, size_t at)
