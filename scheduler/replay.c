@@ -33,6 +33,24 @@ struct call {
 
 /* --- scratch memory --- */
 
+/*
+ * A stack grows at its first request of a tick, which a launched executable does not make: without this the
+ * stacks would keep their heights while a key is READY, and what compute requests behind it would not fit.
+ */
+static weir_status stacks_grow(weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+	void *top;
+
+	for (size_t i = 0; !status && i < entity->streams.count; i++) {
+		struct wr_scratch_place place = wr_scratch_place(entity, i);
+
+		if (!place.asked && entity->streams.items[i].scratch.wanted > place.height)
+			status = wr_scratch_take(entity, i, 0, &top);
+	}
+	return status;
+}
+
 /* Lists the stacks that there are. Returns false if there are too many. */
 static bool stacks_list(const weir_entity *entity, struct wr_replay_stack *stacks, size_t *count)
 {
@@ -312,6 +330,8 @@ weir_status weir_context_replay(weir_context *context, const void *key, size_t b
 
 	if (!status)
 		status = begin_call(&call);
+	if (!status)
+		status = stacks_grow(call.entity);
 	if (status)
 		return status;
 	if (!stacks_list(call.entity, call.stacks, &call.stack_count))

@@ -55,7 +55,8 @@ weir_status wr_scratch_begin_tick(weir_entity *entity, size_t index);
  */
 void wr_scratch_fix(weir_entity *entity, bool fixed);
 
-/* Gives `bytes`, more than 0, of the stack of items[index]. Fails: WEIR_E_NOMEM; WEIR_E_BUSY: fixed. */
+/* Gives `bytes` of the stack of items[index]; 0: lets it grow, if this is the first request. Fails:
+ * WEIR_E_NOMEM; WEIR_E_BUSY: fixed. */
 weir_status wr_scratch_take(weir_entity *entity, size_t index, size_t bytes, void **out);
 
 /* After the streams of a tick were fenced: empties the stacks. */

@@ -229,6 +229,36 @@ TEST(t13_t11_scratch_memory_is_captured_with_its_place)
 	rig_everywhere(replay_with_scratch);
 }
 
+/* One key all the time. In tick 10 compute requests more behind the replay, so the stack moves. */
+static weir_status move_stack(struct rig *rig, weir_context *context)
+{
+	struct scratch_step step = {&blocks[1][0], &blocks[0][1], 1000};
+	void *memory = NULL;
+	weir_status status = weir_context_replay(context, "same", 4, enqueue_by_scratch, &step);
+
+	(void)rig;
+	return status ? status
+		      : weir_context_scratch(context, NULL, rig_tick(context) < 10 ? 512 : 100000, &memory);
+}
+
+static void replay_while_the_stack_moves(void)
+{
+	struct rig *rig = alternating("a:call count=40");
+
+	rig_on(rig, "a", move_stack);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 2); /* of the stack of each place */
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_int_equal(blocks[1][0], 1007);
+	rig_destroy(rig);
+}
+
+TEST(t13_t11_a_stack_that_moved_is_another_key)
+{
+	(void)state_;
+	rig_everywhere(replay_while_the_stack_moves);
+}
+
 static void warm_up_3(void)
 {
 	struct rig *rig = rig_for(CHAIN " replay=16,3 -> end");
@@ -364,6 +394,7 @@ int main(void)
 		cmocka_unit_test(t13_the_least_recently_used_key_goes),
 		cmocka_unit_test(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later),
 		cmocka_unit_test(t13_t11_scratch_memory_is_captured_with_its_place),
+		cmocka_unit_test(t13_t11_a_stack_that_moved_is_another_key),
 		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
 		cmocka_unit_test(t13_without_replay_the_work_is_enqueued_in_each_tick),
 		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
