@@ -120,8 +120,12 @@ weir_stream *rig_stream(struct rig *rig, const char *owner)
 
 static void launch(struct rig *rig, weir_stream *stream, const weir_kernel *kernel, int value, int64_t ns)
 {
-	struct rig_work work = {rig->cell, ns, value};
+	struct rig_work work;
 
+	memset(&work, 0, sizeof work); /* its padding, too: arguments are compared by their bytes */
+	work.cell = rig->cell;
+	work.ns = ns;
+	work.value = value;
 	assert_int_equal(weir_stream_launch(stream, kernel, &work, sizeof work), WEIR_OK);
 }
 
