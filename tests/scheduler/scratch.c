@@ -172,6 +172,46 @@ TEST(t11_t13_a_replay_that_requests_it_is_captured_once)
 	rig_everywhere(run_replayed);
 }
 
+/* One stream's stack is used on that stream, and in work that is launched again on another one. */
+static weir_status enqueue_aside(weir_context *context, weir_stream *stream, void *side)
+{
+	weir_stream *aside = side;
+	void *memory;
+	weir_status status = weir_context_synchronize_streams(context, &stream, 1, aside);
+
+	if (!status)
+		status = rig_use(context, aside, 100, 300 * US, &memory);
+	return status ? status : weir_context_synchronize_streams(context, &aside, 1, stream);
+}
+
+static weir_status replay_aside(struct rig *rig, weir_context *context)
+{
+	weir_stream *side = NULL;
+	void *memory;
+	weir_status status = weir_context_allocate_stream(context, "side", &side);
+
+	(void)rig;
+	if (status)
+		return status;
+	return rig_tick(context) % 2 ? rig_use(context, side, 100, 300 * US, &memory)
+				     : weir_context_replay(context, "key", 3, enqueue_aside, side);
+}
+
+static void run_replayed_aside(void)
+{
+	struct rig *rig = rig_run_scratch("a:call count=40 pool=p", replay_aside);
+
+	assert_int_equal(wr_load(&rig_overwritten), 0);
+	assert_true(rig_counts(rig, "a").replay_hits > 10);
+	rig_destroy(rig);
+}
+
+TEST(t11_t13_what_is_launched_again_comes_after_the_other_use_of_its_scratch_memory)
+{
+	(void)state_;
+	rig_everywhere(run_replayed_aside);
+}
+
 /* --- wrong calls --- */
 
 static weir_stream *foreign;
@@ -313,6 +353,8 @@ int main(void)
 		cmocka_unit_test(t11_the_most_that_a_tick_requested_is_counted),
 		cmocka_unit_test(t11_a_capture_refuses_what_does_not_fit),
 		cmocka_unit_test(t11_t13_a_replay_that_requests_it_is_captured_once),
+		cmocka_unit_test(
+			t11_t13_what_is_launched_again_comes_after_the_other_use_of_its_scratch_memory),
 		cmocka_unit_test(e06_t11_a_wrong_request_gets_a_line_and_the_run_goes_on),
 		cmocka_unit_test(e06_t11_more_than_the_device_has_fails_the_request_alone),
 		cmocka_unit_test(t11_a_million_ticks_use_the_same_bytes),
