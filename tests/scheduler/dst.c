@@ -73,12 +73,13 @@ static const char *const bugs[] = {
 	[WR_BUG_GATE_AFTER_PUSH] = "gate_after_push",
 	[WR_BUG_GATE_BEFORE_FRONT] = "gate_before_front",
 	[WR_BUG_INLET_WAITS_UNSEEN] = "inlet_waits_unseen",
+	[WR_BUG_ONE_SCRATCH] = "one_scratch",
 };
 
 static enum wr_bug bug_named(const char *name)
 {
 	for (size_t i = 1; i < sizeof bugs / sizeof *bugs; i++)
-		if (!strcmp(bugs[i], name))
+		if (bugs[i] && !strcmp(bugs[i], name))
 			return (enum wr_bug)i;
 	fprintf(stderr, "dst: no seeded bug '%s'\n", name);
 	exit(2);

@@ -21,6 +21,7 @@ struct dst {
 	struct wr_random random;  /* draws the graph; the schedule has its own numbers */
 	struct wr_random streams; /* draws what its entities do with streams */
 	struct wr_random gates;   /* draws which entities wait for the device, and by which gate */
+	bool scratch;             /* their kernels use scratch memory */
 	char broken[512];         /* the first broken promise */
 	unsigned graph;           /* its number in the world */
 

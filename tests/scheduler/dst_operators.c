@@ -69,7 +69,24 @@ struct work {
 	struct dst *dst;
 	const char *reader;
 	int64_t ns;
+	uint64_t *scratch; /* holds a pattern while the kernel runs */
+	size_t words;      /* 0: none */
+	uint64_t mark;     /* of the pattern */
 };
+
+static void write_pattern(const struct work *work)
+{
+	for (size_t i = 0; i < work->words; i++)
+		work->scratch[i] = work->mark + i;
+}
+
+/* A kernel that got the same memory too early has written its own. */
+static void check_pattern(const struct work *work)
+{
+	for (size_t i = 0; i < work->words; i++)
+		if (work->scratch[i] != work->mark + i)
+			dst_break(work->dst, "another kernel wrote the scratch memory of %s", work->reader);
+}
 
 static int run_work(const void *arguments)
 {
@@ -77,7 +94,9 @@ static int run_work(const void *arguments)
 
 	struct dst_payload value = work->in_place ? *work->from : work->value;
 
+	write_pattern(work);
 	weir_sleep(work->ns);
+	check_pattern(work);
 	if (work->from)
 		dst_check(work->dst, work->from, work->seen, work->reader);
 	if (work->in_place) {
@@ -192,6 +211,46 @@ static bool emits_early(const struct node *node)
 }
 
 /* What a tick still does when its message was emitted: it says nothing about that message. */
+/* On scratch memory of the stream: now more, now less of it. */
+static weir_status launch_on_scratch(weir_context *context, const struct node *node, weir_stream *stream,
+				     const struct work *work)
+{
+	static _Thread_local uint64_t marks;
+	struct work own = *work;
+	void *memory = NULL;
+	weir_status status;
+
+	own.words = 1 + (weir_context_tick(context) * 5 + node->id * 3) % 11 * 500;
+	own.mark = ++marks << 16;
+	status = weir_context_scratch(context, stream, own.words * sizeof *own.scratch, &memory);
+	own.scratch = memory;
+	return status ? status : weir_stream_launch(stream, &kernel, &own, sizeof own);
+}
+
+/* The current stream may be another one: its kernel works beside the others. */
+static weir_status launch_beside(weir_context *context, const struct node *node, const struct work *work)
+{
+	const struct work beside = {.ns = 3 * node->ns, .dst = work->dst, .reader = work->reader};
+	weir_stream *current = weir_context_stream(context);
+
+	return current ? launch_on_scratch(context, node, current, &beside) : WEIR_E_DEVICE;
+}
+
+static weir_status launch_work(weir_context *context, const struct node *node, weir_stream *stream,
+			       const struct work *work)
+{
+	bool odd = weir_context_tick(context) % 2;
+	weir_status status = stream ? WEIR_OK : WEIR_E_DEVICE;
+
+	if (!status && !node->dst->scratch)
+		return weir_stream_launch(stream, &kernel, work, sizeof *work);
+	if (!status && odd)
+		status = launch_beside(context, node, work);
+	if (!status)
+		status = launch_on_scratch(context, node, stream, work);
+	return status || odd ? status : launch_beside(context, node, work);
+}
+
 static weir_status launch_rest(weir_context *context, const struct node *node, weir_stream *stream,
 			       weir_message *message, weir_fence fence)
 {
@@ -205,7 +264,7 @@ static weir_status launch_and_emit_early(weir_context *context, struct node *nod
 					 weir_message *message)
 {
 	weir_stream *stream = dst_stream(node->dst, context, node->way);
-	weir_status status = stream ? weir_stream_launch(stream, &kernel, work, sizeof *work) : WEIR_E_DEVICE;
+	weir_status status = launch_work(context, node, stream, work);
 	weir_fence fence = {0, 0};
 
 	if (!status)
@@ -219,7 +278,7 @@ static weir_status launch_and_emit_early(weir_context *context, struct node *nod
 static weir_status launch(weir_context *context, struct node *node, const struct work *work)
 {
 	weir_stream *stream = dst_stream(node->dst, context, node->way);
-	weir_status status = stream ? weir_stream_launch(stream, &kernel, work, sizeof *work) : WEIR_E_DEVICE;
+	weir_status status = launch_work(context, node, stream, work);
 
 	if (status || !node->notes)
 		return status;

@@ -86,6 +86,14 @@ static void draw_options(struct dst_run *run)
 	options->worker_spin_ns = chance(run, 8) ? 2 * US : 0;
 }
 
+static bool draw_scratch(uint64_t seed, unsigned number)
+{
+	struct wr_random random;
+
+	wr_random_seed(&random, seed, 405 + number);
+	return wr_random_below(&random, 2);
+}
+
 static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed, unsigned number, bool tiny)
 {
 	run->world = world;
@@ -99,6 +107,7 @@ static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed
 	wr_random_seed(&run->dst.random, seed, 5 + number);
 	wr_random_seed(&run->dst.streams, seed, 105 + number);
 	wr_random_seed(&run->dst.gates, seed, 305 + number);
+	run->dst.scratch = draw_scratch(seed, number);
 	dst_use(&run->dst, number);
 	draw_shape(run, tiny);
 	draw_mishaps(run);
