@@ -74,12 +74,17 @@ static void stacks_return_to(weir_entity *entity, const struct wr_replay_stack *
 	entity->streams.scratch_used |= count > 0;
 }
 
-static weir_status stacks_begin(weir_entity *entity, const struct wr_replay_stack *stacks, size_t count)
+/* The launch is work of the current stream: it waits for what the streams of the stacks did before. */
+static weir_status stacks_begin(const struct call *call, const struct wr_replay_stack *stacks, size_t count)
 {
+	const struct wr_entity_stream *items = call->entity->streams.items;
 	weir_status status = WEIR_OK;
 
-	for (size_t i = 0; !status && i < count; i++)
-		status = wr_scratch_begin_tick(entity, stacks[i].index);
+	for (size_t i = 0; !status && i < count; i++) {
+		status = wr_scratch_begin_tick(call->entity, stacks[i].index);
+		if (!status && items[stacks[i].index].last.value)
+			status = weir_stream_wait(call->stream, items[stacks[i].index].last);
+	}
 	return status;
 }
 
@@ -160,7 +165,7 @@ static weir_status capture_work(const struct call *call, struct wr_executable **
 	weir_status status = list_streams(call, &count);
 
 	if (!status)
-		status = stacks_begin(call->entity, call->stacks, call->stack_count);
+		status = stacks_begin(call, call->stacks, call->stack_count);
 	if (!status)
 		status = wr_capture_begin(replays->capture, replays->streams, count);
 	if (status)
@@ -210,7 +215,7 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 
 static weir_status launch_ready(const struct call *call, struct wr_replay *replay)
 {
-	weir_status status = stacks_begin(call->entity, replay->stacks, replay->stack_count);
+	weir_status status = stacks_begin(call, replay->stacks, replay->stack_count);
 
 	if (status)
 		return status;
