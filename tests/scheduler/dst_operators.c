@@ -74,17 +74,13 @@ struct work {
 	uint64_t mark;     /* of the pattern */
 };
 
-static void write_pattern(const struct work *work)
+/* A kernel that got the same memory too early has written its own pattern. */
+static void keep_pattern(const struct work *work, bool begin)
 {
 	for (size_t i = 0; i < work->words; i++)
-		work->scratch[i] = work->mark + i;
-}
-
-/* A kernel that got the same memory too early has written its own. */
-static void check_pattern(const struct work *work)
-{
-	for (size_t i = 0; i < work->words; i++)
-		if (work->scratch[i] != work->mark + i)
+		if (begin)
+			work->scratch[i] = work->mark + i;
+		else if (work->scratch[i] != work->mark + i)
 			dst_break(work->dst, "another kernel wrote the scratch memory of %s", work->reader);
 }
 
@@ -94,9 +90,9 @@ static int run_work(const void *arguments)
 
 	struct dst_payload value = work->in_place ? *work->from : work->value;
 
-	write_pattern(work);
+	keep_pattern(work, true);
 	weir_sleep(work->ns);
-	check_pattern(work);
+	keep_pattern(work, false);
 	if (work->from)
 		dst_check(work->dst, work->from, work->seen, work->reader);
 	if (work->in_place) {
@@ -218,11 +214,12 @@ static weir_status launch_on_scratch(weir_context *context, const struct node *n
 	static _Thread_local uint64_t marks;
 	struct work own = *work;
 	void *memory = NULL;
-	weir_status status;
+	weir_status status = stream ? WEIR_OK : WEIR_E_DEVICE;
 
 	own.words = 1 + (weir_context_tick(context) * 5 + node->id * 3) % 11 * 500;
 	own.mark = ++marks << 16;
-	status = weir_context_scratch(context, stream, own.words * sizeof *own.scratch, &memory);
+	if (!status)
+		status = weir_context_scratch(context, stream, own.words * sizeof *own.scratch, &memory);
 	own.scratch = memory;
 	return status ? status : weir_stream_launch(stream, &kernel, &own, sizeof own);
 }
@@ -231,23 +228,21 @@ static weir_status launch_on_scratch(weir_context *context, const struct node *n
 static weir_status launch_beside(weir_context *context, const struct node *node, const struct work *work)
 {
 	const struct work beside = {.ns = 3 * node->ns, .dst = work->dst, .reader = work->reader};
-	weir_stream *current = weir_context_stream(context);
 
-	return current ? launch_on_scratch(context, node, current, &beside) : WEIR_E_DEVICE;
+	return launch_on_scratch(context, node, weir_context_stream(context), &beside);
 }
 
 static weir_status launch_work(weir_context *context, const struct node *node, weir_stream *stream,
 			       const struct work *work)
 {
 	bool odd = weir_context_tick(context) % 2;
-	weir_status status = stream ? WEIR_OK : WEIR_E_DEVICE;
+	weir_status status = WEIR_OK;
 
-	if (!status && !node->dst->scratch)
-		return weir_stream_launch(stream, &kernel, work, sizeof *work);
-	if (!status && odd)
+	if (!stream || !node->dst->scratch)
+		return stream ? weir_stream_launch(stream, &kernel, work, sizeof *work) : WEIR_E_DEVICE;
+	if (odd)
 		status = launch_beside(context, node, work);
-	if (!status)
-		status = launch_on_scratch(context, node, stream, work);
+	status = status ? status : launch_on_scratch(context, node, stream, work);
 	return status || odd ? status : launch_beside(context, node, work);
 }
 
