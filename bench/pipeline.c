@@ -71,7 +71,8 @@ static bool result_is_right(int frame, const struct pipeline_work *work, const v
 			memcpy(wanted, output, work->output);
 		return wanted;
 	}
-	return !memcmp(wanted + rest, (const uint8_t *)output + rest, frame % 16 ? 4096 : work->output - rest);
+	return !memcmp(wanted + rest, (const uint8_t *)output + rest,
+		       frame % 16 ? 4096 : work->output - rest);
 }
 
 void pipeline_end(struct pipeline_run *run, int frame, const struct pipeline_work *work, const void *output)
@@ -107,8 +108,11 @@ static struct figures figures_of(const struct pipeline_run *run)
 }
 
 static const char *const form_names[FORMS] = {
-	"one stream, a wait after each step", "three streams, events, one thread", "a stream and a graph for each frame",
-	"weir", "weir with replay",
+	"one stream, a wait after each step",
+	"three streams, events, one thread",
+	"a stream and a graph for each frame",
+	"weir",
+	"weir with replay",
 };
 
 static struct figures run_form(int form, const struct pipeline_work *work)
@@ -153,17 +157,18 @@ static void compare(const struct pipeline_work *work, int64_t slowest_ns)
 			half[form][round] = found.half;
 			most[form][round] = found.most;
 		}
-	printf("%s: %d rounds of %d frames, %d in flight, %.1f MB up, %.1f MB down\n", work->name, rounds, frames,
-	       ahead, (double)work->input / 1e6, (double)work->output / 1e6);
+	printf("%s: %d rounds of %d frames, %d in flight, %.1f MB up, %.1f MB down\n", work->name, rounds,
+	       frames, ahead, (double)work->input / 1e6, (double)work->output / 1e6);
 	for (int form = 0; form < FORMS; form++) {
 		rates[form] = median(rate[form]);
 		tails[form] = median(most[form]);
-		printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form], rates[form],
-		       median(half[form]), tails[form]);
+		printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form],
+		       rates[form], median(half[form]), tails[form]);
 		if (slowest_ns)
 			printf(", %.3f of the slowest stage", rates[form] * (double)slowest_ns / 1e9);
 		if (form > 2)
-			printf("; beside three streams %.3f and %.3f", rates[form] / rates[1], tails[form] / tails[1]);
+			printf("; beside three streams %.3f and %.3f", rates[form] / rates[1],
+			       tails[form] / tails[1]);
 		printf("\n");
 		fflush(stdout);
 	}
@@ -203,7 +208,8 @@ static void read_options(int count, char **arguments)
 		else if (!strcmp(arguments[i], "--signal"))
 			signal_name = arguments[i + 1];
 	}
-	if (rounds < 1 || rounds > ROUNDS_MAX || frames <= WARM_UP || frames > PIPELINE_FRAMES_MAX || ahead < 1) {
+	if (rounds < 1 || rounds > ROUNDS_MAX || frames <= WARM_UP || frames > PIPELINE_FRAMES_MAX ||
+	    ahead < 1) {
 		fprintf(stderr, "pipeline: --rounds 1 to %d, --frames %d to %d\n", ROUNDS_MAX, WARM_UP + 1,
 			PIPELINE_FRAMES_MAX);
 		exit(2);

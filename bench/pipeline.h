@@ -1,6 +1,7 @@
 /*
  * bench/pipeline: frames/s and latency of upload -> compute -> download, by weir and by plain CUDA. What its
- * files share. A frame begins when its source writes the input and ends when a host thread has seen its result.
+ * files share. A frame begins when its source writes the input and ends when a host thread has seen its
+ * result.
  */
 #ifndef BENCH_PIPELINE_H
 #define BENCH_PIPELINE_H
@@ -37,7 +38,8 @@ struct pipeline_run {
 };
 
 int64_t pipeline_now(void);
-/* The source's part: the input, with the frame's number in its first word. The end's: the time, and the check of the result. */
+/* The source's part: the input, with the frame's number in its first word. The end's: the time, and the check
+ * of the result. */
 void pipeline_begin(struct pipeline_run *run, int frame, const struct pipeline_work *work, void *input);
 void pipeline_end(struct pipeline_run *run, int frame, const struct pipeline_work *work, const void *output);
 
@@ -56,8 +58,8 @@ int pipeline_three_streams(const struct pipeline_work *work, struct pipeline_run
 int pipeline_graphs(const struct pipeline_work *work, struct pipeline_run *run);
 
 /* --- weir, pipeline_weir.c --- */
-void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal, bool replay,
-		   unsigned workers);
+void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal,
+		   bool replay, unsigned workers);
 
 #ifdef __cplusplus
 }

@@ -48,10 +48,12 @@ int pipeline_open(char *name, size_t room)
 	snprintf(name, room, "%s", device.name);
 	multiprocessors = (unsigned)device.multiProcessorCount;
 	shared_bytes = (unsigned)device.sharedMemPerBlockOptin;
-	return cudaFuncSetAttribute(synthetic, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+	return cudaFuncSetAttribute(synthetic, cudaFuncAttributeMaxDynamicSharedMemorySize,
+				    (int)shared_bytes);
 }
 
-static int upscale(cudaStream_t stream, const struct pipeline_work *work, const struct pipeline_buffers *buffers)
+static int upscale(cudaStream_t stream, const struct pipeline_work *work,
+		   const struct pipeline_buffers *buffers)
 {
 	int8_t *one = (int8_t *)buffers->hidden, *two = one + work->hidden / 2;
 	int8_t *frame = (int8_t *)buffers->device_input;
@@ -69,7 +71,8 @@ int pipeline_compute(void *stream, const struct pipeline_work *work, const struc
 	if (work->height)
 		return upscale((cudaStream_t)stream, work, buffers);
 	synthetic<<<multiprocessors, 1, shared_bytes, (cudaStream_t)stream>>>(
-		work->compute_ns, (const uint32_t *)buffers->device_input, (uint32_t *)buffers->device_output);
+		work->compute_ns, (const uint32_t *)buffers->device_input,
+		(uint32_t *)buffers->device_output);
 	return cudaPeekAtLastError();
 }
 
@@ -93,14 +96,18 @@ static void free_buffers(struct pipeline_buffers *buffers)
 	cudaFree(buffers->hidden);
 }
 
-static int upload(cudaStream_t stream, const struct pipeline_work *work, const struct pipeline_buffers *buffers)
+static int upload(cudaStream_t stream, const struct pipeline_work *work,
+		  const struct pipeline_buffers *buffers)
 {
-	return cudaMemcpyAsync(buffers->device_input, buffers->input, work->input, cudaMemcpyHostToDevice, stream);
+	return cudaMemcpyAsync(buffers->device_input, buffers->input, work->input, cudaMemcpyHostToDevice,
+			       stream);
 }
 
-static int download(cudaStream_t stream, const struct pipeline_work *work, const struct pipeline_buffers *buffers)
+static int download(cudaStream_t stream, const struct pipeline_work *work,
+		    const struct pipeline_buffers *buffers)
 {
-	return cudaMemcpyAsync(buffers->output, buffers->device_output, work->output, cudaMemcpyDeviceToHost, stream);
+	return cudaMemcpyAsync(buffers->output, buffers->device_output, work->output, cudaMemcpyDeviceToHost,
+			       stream);
 }
 
 int pipeline_calibrate(int64_t ns, bool to_host, size_t *out)
@@ -178,7 +185,8 @@ static void free_lane(struct lane *lane)
 		cudaGraphExecDestroy(lane->graph);
 }
 
-static int enqueue_on_three(const struct pipeline_work *work, struct lane *lane, const cudaStream_t streams[3])
+static int enqueue_on_three(const struct pipeline_work *work, struct lane *lane,
+			    const cudaStream_t streams[3])
 {
 	TRY(upload(streams[0], work, &lane->buffers));
 	TRY(cudaEventRecord(lane->uploaded, streams[0]));

@@ -1,7 +1,7 @@
 /*
- * The forms of bench/pipeline by weir: source -> upload -> compute -> download -> end, each step on a stream of
- * its own, gated by nothing but the end's port. Credits that the end returns to the source keep `ahead` frames
- * in flight; each step's memory comes from a pool of as many blocks.
+ * The forms of bench/pipeline by weir: source -> upload -> compute -> download -> end, each step on a stream
+ * of its own, gated by nothing but the end's port. Credits that the end returns to the source keep `ahead`
+ * frames in flight; each step's memory comes from a pool of as many blocks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static bool replay_now;
 static weir_status create(weir_context *context, size_t bytes, bool on_host, weir_message **out)
 {
 	const int64_t count = (int64_t)bytes;
-	const weir_tensor like = {.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 8};
+	const weir_tensor like = {
+		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 8};
 
 	return weir_context_create_tensor(context, &like, on_host, out);
 }
@@ -56,7 +57,8 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg
 
 static weir_status compute_compute(weir_context *context, void *state)
 {
-	struct pipeline_buffers buffers = {.device_input = weir_message_data(weir_context_message(context, 0, 0))};
+	struct pipeline_buffers buffers = {.device_input =
+						   weir_message_data(weir_context_message(context, 0, 0))};
 	weir_stream *stream = weir_context_stream(context);
 	weir_message *out = NULL;
 	weir_status status = stream ? create(context, work_now->output, false, &out) : WEIR_E_DEVICE;
@@ -96,7 +98,11 @@ static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
 
 static const weir_operator operators[] = {
-	{.size = sizeof(weir_operator), .name = "bench_source", .inputs = in, .outputs = out, .compute = source_compute},
+	{.size = sizeof(weir_operator),
+	 .name = "bench_source",
+	 .inputs = in,
+	 .outputs = out,
+	 .compute = source_compute},
 	{.size = sizeof(weir_operator),
 	 .name = "bench_compute",
 	 .flags = WEIR_OPERATOR_STREAM,
@@ -117,7 +123,8 @@ static const char graph_text[] =
 	"{\"weir\": 1, \"name\": \"pipeline\","
 	" \"resources\": {"
 	"  \"inputs\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": %zu, \"blocks\": %d},"
-	"  \"outputs\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": %zu, \"blocks\": %d},"
+	"  \"outputs\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": %zu, \"blocks\": "
+	"%d},"
 	"  \"uploaded\": {\"type\": \"memory_pool\", \"device\": 0, \"block_size\": %zu, \"blocks\": %d},"
 	"  \"computed\": {\"type\": \"memory_pool\", \"device\": 0, \"block_size\": %zu, \"blocks\": %d}},"
 	" \"entities\": ["
@@ -159,8 +166,8 @@ static weir_registry *registry_of_operators(void)
 /* A run that stands still must not hang the program. */
 enum { LONGEST_RUN_S = 120 };
 
-void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal, bool replay,
-		   unsigned workers)
+void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal,
+		   bool replay, unsigned workers)
 {
 	weir_scheduler_options options = {.size = sizeof options,
 					  .backend = "cuda",

@@ -47,7 +47,8 @@ static void hidden_pixel(const struct layer *work, int32_t y, int32_t x, int8_t 
 		convolve(work->from, work->height, work->width, y, x, 5, FRAME_CHANNELS, HIDDEN,
 			 weights_1[0][0], sums);
 	else
-		convolve(work->from, work->height, work->width, y, x, 3, HIDDEN, HIDDEN, weights_2[0][0], sums);
+		convolve(work->from, work->height, work->width, y, x, 3, HIDDEN, HIDDEN, weights_2[0][0],
+			 sums);
 	for (int out = 0; out < HIDDEN; out++)
 		to[out] = (int8_t)clamp(sums[out] >> shift, 0, 127);
 }

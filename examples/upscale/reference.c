@@ -132,7 +132,8 @@ static void upscale(const uint8_t *picture, struct letterbox box, uint8_t *resul
 {
 	const struct layer first = {device_frame, hidden[0], box.frame_height, box.frame_width, 1};
 	const struct layer second = {hidden[0], hidden[1], box.frame_height, box.frame_width, 2};
-	const struct last_layer last = {hidden[1], device_frame, device_result, box.frame_height, box.frame_width};
+	const struct last_layer last = {hidden[1], device_frame, device_result, box.frame_height,
+					box.frame_width};
 
 	copy(device_picture, picture, (size_t)box.height * (size_t)box.width * COLOURS);
 	box.from = device_picture;

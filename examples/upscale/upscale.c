@@ -10,11 +10,14 @@
 enum { UINT = 1, INT = 0, SIDE_MAX = 8192 };
 
 /* Fails unless the message is a dense tensor of 8 bits on this entity's device with `channels` or fewer. */
-static weir_status check_input(weir_context *context, const weir_tensor *tensor, uint8_t code, int64_t channels)
+static weir_status check_input(weir_context *context, const weir_tensor *tensor, uint8_t code,
+			       int64_t channels)
 {
-	if (!tensor || tensor->dimensions != 3 || tensor->code != code || tensor->bits != 8 || tensor->lanes > 1 ||
-	    tensor->shape[2] > channels || tensor->shape[0] > SIDE_MAX || tensor->shape[1] > SIDE_MAX)
-		return weir_context_fail(context, "input 'in' expects %s [height, width, channels], at most %d wide",
+	if (!tensor || tensor->dimensions != 3 || tensor->code != code || tensor->bits != 8 ||
+	    tensor->lanes > 1 || tensor->shape[2] > channels || tensor->shape[0] > SIDE_MAX ||
+	    tensor->shape[1] > SIDE_MAX)
+		return weir_context_fail(context,
+					 "input 'in' expects %s [height, width, channels], at most %d wide",
 					 code == UINT ? "uint8" : "int8", SIDE_MAX);
 	if (tensor->device != weir_context_device(context))
 		return weir_context_fail(context, "input 'in' is not on device %d: put an 'upload' before it",
@@ -24,7 +27,8 @@ static weir_status check_input(weir_context *context, const weir_tensor *tensor,
 
 static weir_status create(weir_context *context, uint8_t code, const int64_t shape[3], weir_message **out)
 {
-	const weir_tensor like = {.size = sizeof like, .dimensions = 3, .shape = shape, .code = code, .bits = 8};
+	const weir_tensor like = {
+		.size = sizeof like, .dimensions = 3, .shape = shape, .code = code, .bits = 8};
 
 	return weir_context_create_tensor(context, &like, false, out);
 }
@@ -82,9 +86,9 @@ static weir_status letterbox_compute(weir_context *context, void *state)
 	work.width = (int32_t)picture->shape[1];
 	work.channels = (int32_t)picture->shape[2];
 	if (work.height > work.frame_height || work.width > work.frame_width)
-		return weir_context_fail(context,
-					 "a picture of %d x %d does not fit into %d x %d: raise 'width' and 'height'",
-					 work.width, work.height, work.frame_width, work.frame_height);
+		return weir_context_fail(
+			context, "a picture of %d x %d does not fit into %d x %d: raise 'width' and 'height'",
+			work.width, work.height, work.frame_width, work.frame_height);
 	status = create(context, INT, shape, &out);
 	if (status)
 		return status;
@@ -117,12 +121,18 @@ static const weir_parameter letterbox_parameters[] = {
 };
 
 static const weir_port letterbox_inputs[] = {
-	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_KIND_TENSOR, .help = "a uint8 picture on the device"},
+	{.size = sizeof(weir_port),
+	 .name = "in",
+	 .kinds = WEIR_KIND_TENSOR,
+	 .help = "a uint8 picture on the device"},
 	{.name = NULL},
 };
 
 static const weir_port letterbox_outputs[] = {
-	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR, .help = "int8 [height, width, 4]"},
+	{.size = sizeof(weir_port),
+	 .name = "out",
+	 .kinds = WEIR_KIND_TENSOR,
+	 .help = "int8 [height, width, 4]"},
 	{.name = NULL},
 };
 
@@ -168,7 +178,8 @@ static weir_status enqueue_network(weir_context *context, weir_stream *stream, v
 	const struct frame *frame = arg;
 	const struct layer first = {frame->from, frame->hidden[0], frame->height, frame->width, 1};
 	const struct layer second = {frame->hidden[0], frame->hidden[1], frame->height, frame->width, 2};
-	const struct last_layer last = {frame->hidden[1], frame->from, frame->to, frame->height, frame->width};
+	const struct last_layer last = {frame->hidden[1], frame->from, frame->to, frame->height,
+					frame->width};
 	weir_status status = weir_stream_launch(stream, &layer_kernel, &first, sizeof first);
 
 	(void)context;
@@ -177,6 +188,30 @@ static weir_status enqueue_network(weir_context *context, weir_stream *stream, v
 	if (!status)
 		status = weir_stream_launch(stream, &last_layer_kernel, &last, sizeof last);
 	return status;
+}
+
+struct upscale_state {
+	bool replay;
+};
+
+static weir_status upscale_start(weir_context *context, void *state, const weir_values *values)
+{
+	struct upscale_state *self = state;
+
+	(void)context;
+	self->replay = weir_values_bool(values, "replay");
+	return WEIR_OK;
+}
+
+static weir_status enqueue_or_replay(weir_context *context, const struct upscale_state *self,
+				     struct frame *frame)
+{
+	weir_stream *stream;
+
+	if (self->replay)
+		return weir_context_replay(context, frame, sizeof *frame, enqueue_network, frame);
+	stream = weir_context_stream(context);
+	return stream ? enqueue_network(context, stream, frame) : WEIR_E_DEVICE;
 }
 
 static weir_status upscale_compute(weir_context *context, void *state)
@@ -189,7 +224,6 @@ static weir_status upscale_compute(weir_context *context, void *state)
 	size_t bytes;
 	weir_status status = check_input(context, tensor, INT, FRAME_CHANNELS);
 
-	(void)state;
 	if (status)
 		return status;
 	frame.height = (int32_t)tensor->shape[0];
@@ -203,9 +237,20 @@ static weir_status upscale_compute(weir_context *context, void *state)
 	frame.to = weir_message_data(out);
 	frame.hidden[0] = hidden;
 	frame.hidden[1] = frame.hidden[0] + bytes;
-	status = weir_context_replay(context, &frame, sizeof frame, enqueue_network, &frame);
+	status = enqueue_or_replay(context, state, &frame);
 	return emit(context, out, status);
 }
+
+static const weir_parameter upscale_parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "replay",
+		.type = WEIR_TYPE_BOOL,
+		.fallback = "true",
+		.help = "launch captured work again (a CUDA graph) where the addresses are the same",
+	},
+	{.name = NULL},
+};
 
 static const weir_port upscale_inputs[] = {
 	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_KIND_TENSOR, .help = "frames from letterbox"},
@@ -227,8 +272,11 @@ static const weir_operator upscale = {
 	.name = "upscale",
 	.help = "doubles frames by a network of three layers, in integers: the same bytes on every backend",
 	.flags = WEIR_OPERATOR_STREAM,
+	.state_size = sizeof(struct upscale_state),
+	.parameters = upscale_parameters,
 	.inputs = upscale_inputs,
 	.outputs = upscale_outputs,
+	.start = upscale_start,
 	.compute = upscale_compute,
 };
 

@@ -23,13 +23,14 @@ static dim3 blocks(int32_t height, int32_t width)
 
 /* A layer without its clamp. WORDS: inputs of a pixel, four to a word. */
 template <int SIDE, int WORDS, int OUTPUTS>
-static __device__ inline void convolve(const int8_t *from, int32_t height, int32_t width, int32_t y, int32_t x,
-				       const int8_t *weights, int32_t *sums)
+static __device__ inline void convolve(const int8_t *from, int32_t height, int32_t width, int32_t y,
+				       int32_t x, const int8_t *weights, int32_t *sums)
 {
 #pragma unroll
 	for (int tap = 0; tap < SIDE * SIDE; tap++) {
-		const int *pixel = (const int *)from + WORDS * nearest_pixel(y + tap / SIDE - SIDE / 2,
-									      x + tap % SIDE - SIDE / 2, height, width);
+		const int *pixel =
+			(const int *)from + WORDS * nearest_pixel(y + tap / SIDE - SIDE / 2,
+								  x + tap % SIDE - SIDE / 2, height, width);
 		const int *row = (const int *)weights + tap * OUTPUTS * WORDS;
 		int words[WORDS];
 
@@ -56,8 +57,8 @@ static __global__ void letterbox(struct letterbox work)
 }
 
 template <int SIDE, int WORDS, int SHIFT>
-static __device__ inline void hidden_pixel(const struct layer &work, int32_t y, int32_t x, const int32_t *bias,
-					   const int8_t *weights)
+static __device__ inline void hidden_pixel(const struct layer &work, int32_t y, int32_t x,
+					   const int32_t *bias, const int8_t *weights)
 {
 	int8_t *to = work.to + HIDDEN * ((int64_t)y * work.width + x);
 	int32_t sums[HIDDEN];
@@ -97,7 +98,8 @@ static __global__ void last(struct last_layer work)
 	for (int part = 0; part < LACKS; part++) {
 		int64_t pixel = (2L * y + part / 2 % 2) * 2 * work.width + 2 * x + part % 2;
 
-		work.to[COLOURS * pixel + part / 4] = upscaled_value(&work, y, x, part, sums[part] >> SHIFT_3);
+		work.to[COLOURS * pixel + part / 4] =
+			upscaled_value(&work, y, x, part, sums[part] >> SHIFT_3);
 	}
 }
 
@@ -105,8 +107,8 @@ extern "C" int letterbox_on_cuda(void *native_stream, const void *arguments)
 {
 	const struct letterbox work = *(const struct letterbox *)arguments;
 
-	letterbox<<<blocks(work.frame_height, work.frame_width), dim3(WIDE, HIGH), 0, (cudaStream_t)native_stream>>>(
-		work);
+	letterbox<<<blocks(work.frame_height, work.frame_width), dim3(WIDE, HIGH), 0,
+		    (cudaStream_t)native_stream>>>(work);
 	return cudaPeekAtLastError();
 }
 

@@ -1,9 +1,9 @@
 /*
  * A small network that doubles a picture's size; shared by the C and the CUDA side.
  *
- * All of it is computed in integers, so every backend gives the same bytes. A frame is int8 [height][width][4]:
- * level - 128 of red, green and blue, and 0. Three convolutions follow; beyond the edge the nearest pixel
- * counts. With w and b from weights.h a layer computes
+ * All of it is computed in integers, so every backend gives the same bytes. A frame is int8
+ * [height][width][4]: level - 128 of red, green and blue, and 0. Three convolutions follow; beyond the edge
+ * the nearest pixel counts. With w and b from weights.h a layer computes
  *
  *     (b[out] + the sum over taps and inputs of w[tap][out][in] * x + half) >> SHIFT
  *
@@ -65,7 +65,8 @@ BOTH int8_t letterbox_value(const struct letterbox *work, int32_t y, int32_t x, 
 
 	if (channel >= COLOURS || from_y < 0 || from_y >= work->height || from_x < 0 || from_x >= work->width)
 		return 0;
-	return (int8_t)(work->from[((int64_t)from_y * work->width + from_x) * work->channels + from_channel] - 128);
+	return (int8_t)(work->from[((int64_t)from_y * work->width + from_x) * work->channels + from_channel] -
+			128);
 }
 
 /* One value of the result: pixel (y, x) of the frame, its row and column of the four, a colour. */
