@@ -63,6 +63,51 @@ static void t09_the_fences_of_a_pack_are_the_union_of_those_of_its_parts(void **
 	rig_in_worlds(20, unions);
 }
 
+/* The output's messages carry "other", which alone writes the part; the current stream works, too. */
+static weir_status pack_on_a_set_stream(struct rig *rig, weir_context *context)
+{
+	weir_stream *other = NULL;
+	weir_part parts[1] = {rig_part("image", NULL)};
+	weir_message *pack = NULL, *aside = NULL;
+
+	HOLDS(rig, !weir_context_allocate_stream(context, "other", &other));
+	HOLDS(rig, !rig_write_part(context, weir_context_stream(context), 1, 5 * MS, &aside));
+	HOLDS(rig, !rig_write_part(context, other, 7, MS, &parts[0].message));
+	weir_message_unref(aside);
+	HOLDS(rig, !weir_context_set_stream(context, 0, other));
+	HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, &pack));
+	return weir_context_emit(context, 0, pack);
+}
+
+static weir_status expect_the_set_stream(struct rig *rig, weir_context *context)
+{
+	const weir_message *pack = weir_context_message(context, 0, 0);
+	weir_fence fences[4];
+
+	HOLDS(rig, weir_message_fences(pack, 4, fences) == 1);
+	HOLDS(rig, rig_carried_fences(weir_message_part(pack, "image"), fences, 4) == 1);
+	return WEIR_OK;
+}
+
+static void set_streams(void)
+{
+	struct rig *rig = rig_of("a:call count=3 -> c:call capacity=2; a -> h:host capacity=2");
+
+	rig_on(rig, "a", pack_on_a_set_stream);
+	rig_on(rig, "c", expect_the_set_stream);
+	rig_on(rig, "h", rig_note_image);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "h"), "7 7 7");
+	rig_destroy(rig);
+}
+
+static void t09_t07_a_part_made_in_the_tick_carries_the_streams_that_were_set(void **state)
+{
+	(void)state;
+	rig_in_worlds(20, set_streams);
+	rig_on_host(set_streams);
+}
+
 /* The sum of both parts, by a kernel that reads them when it begins. */
 static weir_status add_parts(struct rig *rig, weir_context *context)
 {
@@ -373,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t09_c08_a_gate_waits_for_every_part),
 		cmocka_unit_test(t09_the_fences_of_a_pack_are_the_union_of_those_of_its_parts),
+		cmocka_unit_test(t09_t07_a_part_made_in_the_tick_carries_the_streams_that_were_set),
 		cmocka_unit_test(t09_t03_a_stream_waits_for_every_part),
 		cmocka_unit_test(t09_c08_a_part_that_is_taken_out_carries_its_fences),
 		cmocka_unit_test(t09_a_pack_that_is_emitted_later_has_the_fences_of_its_parts),
