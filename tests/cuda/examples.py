@@ -1,6 +1,8 @@
 """The examples of streams, green contexts and libraries: every number is right, and a wrong one is reported."""
 import os
+import pathlib
 import re
+import tempfile
 
 import acceptance
 
@@ -72,6 +74,35 @@ def libraries_work_on_streams(given):
             acceptance.report(f"examples: {name} is right")
 
 
+PHOTOGRAPHS = ("astronaut", "chelsea", "coffee")
+
+
+def upscaled(given, folder, *more):
+    """The pictures that a run writes, after the reference program has agreed to one of each photograph."""
+    more = ("--set", f"write.directory={folder}", "--set", "write.every=1", *more)
+    is_right(run(given, "upscale", "upscale/upscale.json", *more), "")
+    pairs = []
+    for i, name in enumerate(PHOTOGRAPHS):
+        pairs += [EXAMPLES / "images" / f"{name}.png", pathlib.Path(folder) / f"frame{27 + i:06}.png"]
+    reference = [os.path.join(given.examples, "reference"), "--cuda", 608, 512, *pairs]
+    is_right(acceptance.run(reference), "3 pictures agree, 0 differ\n")
+    return [path.read_bytes() for path in sorted(pathlib.Path(folder).iterdir())]
+
+
+def t13_upscaled_pictures_are_the_same_by_replay(given):
+    if given.backend != "cuda":
+        return  # examples/check runs them without a GPU
+    found = {}
+    for replay in "true", "false":
+        for workers in 1, 8:
+            with tempfile.TemporaryDirectory(prefix="weir-upscale-") as folder:
+                more = ("--set", f"upscale.replay={replay}", "--workers", workers)
+                found[replay, workers] = upscaled(given, folder, *more)
+    first = found["false", 1]
+    assert len(first) == 30 and all(pictures == first for pictures in found.values())
+    acceptance.report(f"upscale (cuda, {given.signal}): {len(first)} pictures, {len(found)} runs agree, also with one stream")
+
+
 given = acceptance.arguments(examples=".")
 acceptance.main(
     [
@@ -82,6 +113,7 @@ acceptance.main(
         partitions_share_nothing,
         one_multiprocessor_too_many_is_found,
         libraries_work_on_streams,
+        t13_upscaled_pictures_are_the_same_by_replay,
     ],
     given,
 )

@@ -41,12 +41,16 @@ extern "C" int replay_allocate(void)
 
 	if (memory)
 		cudaFree(memory);
+	cudaGetLastError(); /* or the next launch would return it */
 	return error;
 }
 
 extern "C" int replay_synchronize(void *native)
 {
-	return cudaStreamSynchronize((cudaStream_t)native);
+	int error = cudaStreamSynchronize((cudaStream_t)native);
+
+	cudaGetLastError();
+	return error;
 }
 
 /* --- by hand --- */
