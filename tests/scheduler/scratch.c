@@ -214,7 +214,7 @@ TEST(t11_t13_what_is_launched_again_comes_after_the_other_use_of_its_scratch_mem
 
 /* --- wrong calls --- */
 
-static weir_stream *foreign;
+static _Atomic(weir_stream *) foreign; /* b notes it while a reads it */
 
 static weir_status note_stream(struct rig *rig, weir_context *context)
 {

@@ -133,9 +133,11 @@ static void note_line(weir_log_level level, int64_t at, const char *line, void *
 
 static void keep_busy(struct rig *rig, weir_stream **streams, int count)
 {
+	struct rig_work work = {.ns = 2 * MS};
+
 	for (int i = 0; i < count; i++) {
 		streams[i] = rig_stream(rig, i ? "other" : "first");
-		rig_store(rig, streams[i], 1, 2 * MS);
+		assert_int_equal(weir_stream_launch(streams[i], &rig_sleep, &work, sizeof work), WEIR_OK);
 		rig_record(streams[i]);
 	}
 }

@@ -399,7 +399,7 @@ RIG_BODY(e03_of_many_suspects_the_oldest_are_named_and_the_others_counted)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		weir_stream *stream = rig_stream(rig, names[i]);
 
-		rig_store(rig, stream, 1, 100000000);
+		sleep_on(stream, SECOND / 10);
 		rig_record(stream);
 		wr_thread_sleep(10000);
 	}
