@@ -134,13 +134,11 @@ static size_t grown_room(size_t room, size_t need, size_t size)
 	return next < need ? need : next;
 }
 
-weir_status wr_grow(void *array, size_t *room, size_t need, size_t size)
+weir_status wr_grow_now(void *array, size_t *room, size_t need, size_t size)
 {
 	char *memory = NULL; /* *array has its own type: read and written as bytes */
 	size_t next;
 
-	if (need <= *room)
-		return WEIR_OK;
 	if (!size || need > PTRDIFF_MAX / size)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memcpy(&memory, array, sizeof(memory));
