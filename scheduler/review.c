@@ -170,24 +170,6 @@ void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 
 enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 
-/*
- * Claims for a tick what its resources must give (S3). If one refuses, the entity parks with its fronts
- * closed and nothing armed: the poke that offers it what comes back wakes it.
- */
-__attribute__((noinline)) static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
-{
-	weir_verdict *verdict = &entity->verdict;
-
-	if (wr_claims_take(entity))
-		return true;
-	wr_wait_disarm(scheduler, entity);
-	verdict->answer = WR_WAIT;
-	verdict->why = "too little is free of what it claims";
-	wr_store_relaxed(&entity->why, verdict->why);
-	wr_store_relaxed(&entity->why_of, "memory_available");
-	return false;
-}
-
 /* The condition would be asked again at once, for ever. */
 static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -199,9 +181,9 @@ static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 	return STEP_LEAVE;
 }
 
-static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
+static inline enum step review_entity(struct wr_worker *worker, weir_scheduler *scheduler,
+				      weir_entity *entity)
 {
-	weir_scheduler *scheduler = worker->scheduler;
 	unsigned asked = wr_load_acquire(&scheduler->stop_asked);
 	enum wr_answer answer;
 
@@ -214,9 +196,6 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 	}
 	switch (answer) {
 	case WR_READY:
-		if (entity->claim_count && !claim_for_tick(scheduler, entity))
-			return STEP_PARK;
-		wr_trace_ready(scheduler->trace, entity->id);
 		return STEP_TICK;
 	case WR_WAIT:
 		if (entity->verdict.repeats_past)
@@ -230,6 +209,39 @@ static enum step review_entity(struct wr_worker *worker, weir_entity *entity)
 		break;
 	}
 	return STEP_DONE;
+}
+
+/*
+ * Claims for a tick what its resources must give (S3). If one refuses, the entity parks with its fronts
+ * closed and nothing armed: the poke that offers it what comes back wakes it.
+ */
+static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
+{
+	weir_verdict *verdict = &entity->verdict;
+
+	if (wr_claims_take(entity))
+		return true;
+	wr_wait_disarm(scheduler, entity);
+	verdict->answer = WR_WAIT;
+	verdict->why = "too little is free of what it claims";
+	wr_store_relaxed(&entity->why, verdict->why);
+	wr_store_relaxed(&entity->why_of, "memory_available");
+	return false;
+}
+
+/* Of an entity with claims. Not inlined: the others pay one branch for claims. */
+__attribute__((noinline)) static enum step review_claims(struct wr_worker *worker, weir_scheduler *scheduler,
+							 weir_entity *entity)
+{
+	enum step step;
+
+	wr_claims_note_owed(entity);
+	step = review_entity(worker, scheduler, entity);
+	if (step == STEP_TICK && !claim_for_tick(scheduler, entity))
+		step = STEP_PARK;
+	if (step == STEP_PARK)
+		wr_claims_pass_on(entity);
+	return step;
 }
 
 /* Returns true if the entity is parked now; false if it was poked meanwhile and is RUNNING again. */
@@ -252,32 +264,34 @@ static void requeue_entity(struct wr_worker *worker, weir_entity *entity)
 
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 {
+	weir_scheduler *scheduler = worker->scheduler; /* in a register over all ticks of the row */
+	enum step step;
+
 	wr_exchange(&entity->state, WR_RUNNING);
 	worker->row = 0;
 	worker->row_woke = NULL;
 	worker->row_yields = false;
-	while (!wr_live_closed(&worker->scheduler->live)) {
-		if (entity->claim_count)
-			wr_claims_note_owed(entity);
-		switch (review_entity(worker, entity)) {
+	while (!wr_live_closed(&scheduler->live)) {
+		step = entity->claim_count ? review_claims(worker, scheduler, entity)
+					   : review_entity(worker, scheduler, entity);
+		switch (step) {
 		case STEP_TICK:
+			wr_trace_ready(scheduler->trace, entity->id);
 			if (wait_armed(&entity->wait))
-				wr_wait_disarm(worker->scheduler, entity);
+				wr_wait_disarm(scheduler, entity);
 			if (wr_tick(worker, entity))
 				return; /* the run has failed: this entity is not reviewed again */
-			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(worker->scheduler)) {
+			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(scheduler)) {
 				requeue_entity(worker, entity);
 				return;
 			}
 			break;
 		case STEP_PARK:
-			if (entity->claim_count)
-				wr_claims_pass_on(entity);
 			if (park_entity(worker, entity))
 				return;
 			break;
 		case STEP_DONE:
-			wr_wait_disarm(worker->scheduler, entity);
+			wr_wait_disarm(scheduler, entity);
 			wr_entity_end(worker, entity);
 			return;
 		case STEP_LEAVE:
