@@ -386,10 +386,11 @@ bool weir_message_unique(const weir_message *message)
 	return true;
 }
 
-void wr_message_mark_delivered(weir_message *message)
+bool wr_message_mark_delivered(weir_message *message)
 {
 	if (!wr_message_delivered(message))
 		wr_message_set_delivered(message, true);
+	return wr_message_has_fences(message);
 }
 
 bool wr_message_delivered(const weir_message *message)

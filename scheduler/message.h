@@ -70,8 +70,11 @@ void wr_message_note_outside(weir_message *message);
 void wr_message_ref_many(weir_message *message, uint32_t n);
 uint32_t wr_message_references(const weir_message *message); /* exact if the caller holds all of them */
 struct wr_pool *wr_message_pool(const weir_message *message);
-/* Marks it as delivered: others may hold it. Call before its first push. Thread: holds all references. */
-void wr_message_mark_delivered(weir_message *message);
+/*
+ * Marks it as delivered: others may hold it. Returns wr_message_has_fences. Call before its first push.
+ * Thread: holds all references.
+ */
+bool wr_message_mark_delivered(weir_message *message);
 /* Returns true if it was delivered and weir_message_unique has not returned true since. */
 bool wr_message_delivered(const weir_message *message);
 /* How many references `pack`, which may be of any kind, holds to the message as its part. */

@@ -275,9 +275,8 @@ __attribute__((noinline)) static void announce_fences(const struct wr_output *ou
 static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
 {
 	weir_status status = WEIR_OK;
-	bool fenced = wr_message_has_fences(message);
+	bool fenced = wr_message_mark_delivered(message);
 
-	wr_message_mark_delivered(message);
 	if (fenced)
 		announce_fences(output);
 	if (output->count > 1) /* all before the first push (T4) */
