@@ -297,18 +297,21 @@ static size_t count_by_packs(const weir_entity *entity, const weir_message *part
 	return count;
 }
 
-/* Returns true if the message was delivered before and has references beside those of this tick. */
-static bool has_other_holders(const weir_entity *entity, const weir_message *message)
+/* Not inlined: a message made in this tick is not searched for. */
+__attribute__((noinline)) static bool has_references_beside(const weir_entity *entity,
+							    const weir_message *message)
 {
-	size_t references, held;
+	size_t references = wr_message_references(message), held = count_direct(entity, message);
 
-	if (!wr_message_delivered(message))
-		return false;
-	references = wr_message_references(message);
-	held = count_direct(entity, message);
 	if (references > held && wr_pool_has(entity->graph->pool, WR_POOL_PACKS))
 		held += count_by_packs(entity, message);
 	return references > held;
+}
+
+/* Returns true if the message was delivered before and has references beside those of this tick. */
+static inline bool has_other_holders(const weir_entity *entity, const weir_message *message)
+{
+	return wr_message_delivered(message) && has_references_beside(entity, message);
 }
 
 /* Returns true if the stream at `index` was set for the output; *any: some stream was. */
