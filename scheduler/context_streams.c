@@ -153,8 +153,7 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 	return status;
 }
 
-/* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_status use_first_stream(weir_context *context)
+static inline weir_status use_first_stream(weir_context *context)
 {
 	weir_entity *entity = context->entity;
 	weir_status status = choose_current(entity, 0, true);
@@ -169,9 +168,15 @@ __attribute__((noinline)) static weir_status use_first_stream(weir_context *cont
 	return status;
 }
 
+/* Out of line: every call of a tick but the first is a load. */
+__attribute__((noinline)) static weir_stream *first_stream(weir_context *context)
+{
+	return use_first_stream(context) ? NULL : context->entity->current_stream;
+}
+
 weir_stream *weir_context_stream(weir_context *context)
 {
-	return context->stream_used || !use_first_stream(context) ? context->entity->current_stream : NULL;
+	return context->stream_used ? context->entity->current_stream : first_stream(context);
 }
 
 weir_status wr_context_use_stream(weir_context *context, weir_stream **out)
