@@ -145,15 +145,12 @@ static inline bool queue_holds(struct wr_queue *queue, size_t need)
 	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
 }
 
-/*
- * The first branch is the common case: one queue that needs no lock. A test build may give it a set, and then
- * the front gets only what the set knows of.
- */
+/* The first branch is the common case. */
 static inline bool input_holds_need(const weir_view *view, unsigned i)
 {
 	const struct wr_input *input = &view->entity->inputs[i];
 
-	if (input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue))
+	if (input->lone)
 		return queue_holds(&input->connections[0]->queue, input->need);
 	return wr_view_count_or_least(view, i) >= input->need;
 }

@@ -91,6 +91,7 @@ struct wr_input {
 	size_t next_served; /* connection that the rotation serves first next time (C4) */
 	bool any_size;      /* `take` counts per connection */
 	bool content;       /* a content condition names it */
+	bool lone;          /* one connection, no set, and its queue is read without a lock */
 	bool gate;          /* compute receives only finished messages from it (C8) */
 	bool gate_waits;    /* result of its gate in this review */
 	bool waited;        /* the current stream waits for this input already (T3) */
