@@ -56,7 +56,7 @@ def run(weir, command):
         path = f"{pathlib.Path(weir).parent}:{os.environ['PATH']}"
         ended = subprocess.run(
             ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
-            timeout=process.LIMIT, env={**process.environment(), "PATH": path, "CUDA_VISIBLE_DEVICES": ""},
+            timeout=3 * process.LIMIT, env={**process.environment(), "PATH": path, "CUDA_VISIBLE_DEVICES": ""},
         )
     return ended.stdout.splitlines()
 
