@@ -517,8 +517,11 @@ weir_status wr_entity_fence_tick(weir_entity *entity)
 		again |= one == WEIR_E_NOMEM;
 		status = status ? status : one;
 	}
-	if (again)
+	if (again) {
+		/* The tick fails by this one; a later call fails for want of a fence alone. */
+		entity->streams.failure = WEIR_OK;
 		return WEIR_E_NOMEM;
+	}
 	end_tick(entity);
 	status = status ? status : entity->streams.failure;
 	entity->streams.failure = WEIR_OK;
