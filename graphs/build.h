@@ -73,6 +73,10 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 			   const struct wr_value *ports, const struct wr_at *at);
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *conditions, const struct wr_at *at);
+/* Calls fn for each condition of the text that the entity's plan has, with its index there and its place. */
+typedef void wr_build_condition_fn(struct wr_build *build, size_t entity, size_t condition,
+				   const struct wr_value *value, const struct wr_at *at);
+void wr_build_each_condition(struct wr_build *build, size_t index, wr_build_condition_fn *fn);
 
 /* Parts of "resources". `at` is the resource's place; the resources that it names have been read. */
 weir_status wr_build_stream_pool(struct wr_build *build, struct wr_resource *resource,

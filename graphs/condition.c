@@ -295,3 +295,24 @@ weir_status wr_build_imply_claim(struct wr_build *build, struct wr_plan_entity *
 	return add_default_condition(build, entity, "memory_available", "pool",
 				     build->plan->memory_pools[memory->pool].name, (int64_t)memory->units);
 }
+
+/* The plan has the conditions of the text in their order, without those whose type was an error. */
+void wr_build_each_condition(struct wr_build *build, size_t index, wr_build_condition_fn *fn)
+{
+	const struct wr_plan_entity *entity = &build->plan->entities[index];
+	const struct wr_value *list =
+		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
+		     conditions = {&at, "conditions", 0};
+	size_t next = 0;
+
+	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
+		const struct wr_value *value = &wr_value_at(list, i)->value;
+		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
+		struct wr_at item = {&conditions, NULL, i};
+
+		if (type && type->type == WR_STRING &&
+		    !strcmp(type->string, entity->conditions[next].kind->name))
+			fn(build, index, next++, value, &item);
+	}
+}

@@ -173,33 +173,20 @@ static void check_condition(struct wr_build *build, uint32_t entity,
 	}
 }
 
-/* The plan has the conditions of the text in their order, without those whose type was an error. */
-static void check_entity_conditions(struct wr_build *build, uint32_t index)
+static void check_condition_size(struct wr_build *build, size_t entity, size_t condition,
+				 const struct wr_value *value, const struct wr_at *at)
 {
-	const struct wr_plan_entity *entity = &build->plan->entities[index];
-	const struct wr_value *list =
-		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
-	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
-		     conditions = {&at, "conditions", 0};
-	size_t next = 0;
+	const struct wr_value *size = wr_value_find(value, "min_size");
+	struct wr_at inside = {at, "min_size", 0};
+	struct condition_place where = {size ? &inside : at, size ? size->place : value->place};
 
-	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
-		const struct wr_value *value = &wr_value_at(list, i)->value;
-		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
-		const struct wr_value *size = type ? wr_value_find(value, "min_size") : NULL;
-		struct wr_at item = {&conditions, NULL, i}, inside = {&item, "min_size", 0};
-		struct condition_place where = {size ? &inside : &item, size ? size->place : value->place};
-
-		if (!type || type->type != WR_STRING ||
-		    strcmp(type->string, entity->conditions[next].kind->name))
-			continue;
-		check_condition(build, index, &entity->conditions[next++], &where);
-	}
+	check_condition(build, (uint32_t)entity, &build->plan->entities[entity].conditions[condition],
+			&where);
 }
 
 void wr_build_check_conditions(struct wr_build *build)
 {
 	for (size_t i = 0; i < build->plan->entity_count; i++)
 		if (build->plan->entities[i].kind)
-			check_entity_conditions(build, (uint32_t)i);
+			wr_build_each_condition(build, i, check_condition_size);
 }

@@ -272,29 +272,14 @@ static void read_claim(const struct claim_text *text, const weir_values *values)
 	memory->units = memory->units ? memory->units : 1; /* after an error: one that was reported */
 }
 
-/* The plan has the conditions of the text in their order, without those whose type was an error. */
-static void read_claims(struct wr_build *build, size_t index)
+static void read_claim_at(struct wr_build *build, size_t index, size_t condition,
+			  const struct wr_value *value, const struct wr_at *at)
 {
 	struct wr_plan_entity *entity = &build->plan->entities[index];
-	const struct wr_value *list =
-		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
-	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
-		     conditions = {&at, "conditions", 0};
-	size_t next = 0;
 
-	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
-		const struct wr_value *value = &wr_value_at(list, i)->value;
-		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
-		struct wr_at item = {&conditions, NULL, i};
-
-		if (!type || type->type != WR_STRING ||
-		    strcmp(type->string, entity->conditions[next].kind->name))
-			continue;
-		if (entity->conditions[next].claims)
-			read_claim(&(struct claim_text){build, entity, &item, value->place},
-				   entity->conditions[next].values);
-		next++;
-	}
+	if (entity->conditions[condition].claims)
+		read_claim(&(struct claim_text){build, entity, at, value->place},
+			   entity->conditions[condition].values);
 }
 
 weir_status wr_build_claims(struct wr_build *build)
@@ -306,7 +291,7 @@ weir_status wr_build_claims(struct wr_build *build)
 
 		if (!entity->kind)
 			continue;
-		read_claims(build, i);
+		wr_build_each_condition(build, i, read_claim_at);
 		for (size_t k = 0; !status && k < entity->memory_count; k++) {
 			if (entity->memory[k].units)
 				continue;

@@ -1,8 +1,8 @@
 /*
- * A program beside its graph, and nobody waits for the device. The program uploads frames on its own stream
- * and pushes them before the upload is finished. `model` works on the same stream, behind the upload, and
- * emits its result while a slower kernel of the same tick still runs. `watch` has no input: it ticks when the
- * device has reached a fence that the program tells it, here the last upload.
+ * A program beside its graph, and no thread waits for the device. The program uploads frames on its own
+ * stream and pushes them before the upload is finished. `model` works on the same stream, behind the upload,
+ * and emits its result while a slower kernel of the same tick still runs. `watch` has no input: it ticks when
+ * the device has reached a fence that the program tells it, here the last upload.
  *
  * The kernels have forms for the host only; examples/streams has both. With CUDA the stream could be a
  * cudaStream_t of the program's: weir_stream_wrap.

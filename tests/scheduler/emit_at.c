@@ -332,7 +332,7 @@ static void t12_a_message_that_is_also_emitted_plainly_carries_the_end(void **st
 	rig_everywhere(emit_twice);
 }
 
-/* What is passed on while others hold it was only read: the point protects it, and nobody waits for it. */
+/* What is passed on while others hold it was only read: the point protects it, and nothing waits for it. */
 static weir_status pass_on_early(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0), *sum = NULL;

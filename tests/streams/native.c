@@ -11,15 +11,6 @@
 
 #define MS ((int64_t)1000000)
 
-#define BODY(name)                                                                                           \
-	static void name##_body(struct rig *);                                                               \
-	static void name(void **state)                                                                       \
-	{                                                                                                    \
-		(void)state;                                                                                 \
-		rig_run(name##_body, 7);                                                                     \
-	}                                                                                                    \
-	static void name##_body(struct rig *rig)
-
 static void have_native_streams(struct rig *rig)
 {
 	rig_own_backend(rig)->native_streams = true;
@@ -27,7 +18,7 @@ static void have_native_streams(struct rig *rig)
 
 /* --- waits --- */
 
-BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
+RIG_BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
 {
 	weir_fence fence;
 
@@ -38,7 +29,7 @@ BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
 	assert_int_equal(rig_read(rig, rig->b), 7);
 }
 
-BODY(xb24_a_stream_waits_for_a_native_event)
+RIG_BODY(xb24_a_stream_waits_for_a_native_event)
 {
 	weir_fence fence;
 
@@ -60,7 +51,7 @@ static weir_status count_wait(void *self, int device, void *stream, void *event)
 	return wr_backend_host.wait(self, device, stream, event);
 }
 
-BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
+RIG_BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
 {
 	weir_fence fence = rig_record(rig->a), unknown = {fence.stream, fence.value + 1};
 	void *native;
@@ -76,7 +67,7 @@ BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
 	assert_int_equal(waits, 0);
 }
 
-BODY(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty)
+RIG_BODY(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty)
 {
 	void *native;
 
@@ -98,7 +89,7 @@ static void give_handle(void *arg)
 	wr_store(&rig->waker.poked[9], 1);
 }
 
-BODY(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued)
+RIG_BODY(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued)
 {
 	struct wr_thread thread;
 
@@ -162,7 +153,7 @@ static void close_all(struct rig *rig, weir_stream **streams, int count)
 	}
 }
 
-BODY(e02_more_busy_streams_than_hardware_queues_are_warned_of_once)
+RIG_BODY(e02_more_busy_streams_than_hardware_queues_are_warned_of_once)
 {
 	weir_stream *streams[BUSY];
 
@@ -175,7 +166,7 @@ BODY(e02_more_busy_streams_than_hardware_queues_are_warned_of_once)
 	close_all(rig, streams, BUSY);
 }
 
-BODY(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd)
+RIG_BODY(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd)
 {
 	weir_stream *streams[BUSY - 1];
 
@@ -197,7 +188,7 @@ static weir_status split_all(void *self, const struct wr_partitions_spec *spec, 
 	return status;
 }
 
-BODY(t05_where_nothing_remains_there_is_no_rest)
+RIG_BODY(t05_where_nothing_remains_there_is_no_rest)
 {
 	static const uint32_t sizes[] = {2, 3};
 	const struct wr_partitions_spec spec = {.name = "parts", .sizes = sizes, .count = 2};

@@ -11,15 +11,6 @@
 
 #define MS ((int64_t)1000000)
 
-#define BODY(name)                                                                                           \
-	static void name##_body(struct rig *);                                                               \
-	static void name(void **state)                                                                       \
-	{                                                                                                    \
-		(void)state;                                                                                 \
-		rig_run(name##_body, 7);                                                                     \
-	}                                                                                                    \
-	static void name##_body(struct rig *rig)
-
 /* --- fences --- */
 
 /* A complete fence of a stream whose place another stream has by now. */
@@ -37,7 +28,7 @@ static weir_fence recycled_fence(struct rig *rig)
 	return fence;
 }
 
-BODY(g02_a_fence_of_a_recycled_stream_fires_at_once_by_callback)
+RIG_BODY(g02_a_fence_of_a_recycled_stream_fires_at_once_by_callback)
 {
 	weir_fence fence = recycled_fence(rig);
 
@@ -46,7 +37,7 @@ BODY(g02_a_fence_of_a_recycled_stream_fires_at_once_by_callback)
 	rig_until_none_outstanding(rig);
 }
 
-BODY(g03_a_fence_of_a_recycled_stream_needs_no_callback_of_its_own)
+RIG_BODY(g03_a_fence_of_a_recycled_stream_needs_no_callback_of_its_own)
 {
 	weir_fence fence = recycled_fence(rig);
 
@@ -54,7 +45,7 @@ BODY(g03_a_fence_of_a_recycled_stream_needs_no_callback_of_its_own)
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 0);
 }
 
-BODY(g04_a_fence_of_a_recycled_stream_is_seen_written_at_the_first_poll)
+RIG_BODY(g04_a_fence_of_a_recycled_stream_is_seen_written_at_the_first_poll)
 {
 	weir_fence fence = recycled_fence(rig);
 
@@ -64,7 +55,7 @@ BODY(g04_a_fence_of_a_recycled_stream_is_seen_written_at_the_first_poll)
 	assert_int_equal(wr_flags_armed(rig->system), 0);
 }
 
-BODY(xb24_a_fence_of_a_recycled_stream_is_not_waited_for)
+RIG_BODY(xb24_a_fence_of_a_recycled_stream_is_not_waited_for)
 {
 	weir_fence fence = recycled_fence(rig);
 	void *native;
@@ -75,7 +66,7 @@ BODY(xb24_a_fence_of_a_recycled_stream_is_not_waited_for)
 	assert_int_equal(weir_stream_wait(rig->b, fence), WEIR_OK);
 }
 
-BODY(xb28_a_fence_of_a_stream_that_never_was_is_refused)
+RIG_BODY(xb28_a_fence_of_a_stream_that_never_was_is_refused)
 {
 	weir_fence fence = rig_record(rig->a), none = {fence.stream | 0xffff, 1};
 
@@ -84,7 +75,7 @@ BODY(xb28_a_fence_of_a_stream_that_never_was_is_refused)
 
 /* --- a run's end --- */
 
-BODY(g02_a_detach_drops_the_references_of_the_refused)
+RIG_BODY(g02_a_detach_drops_the_references_of_the_refused)
 {
 	weir_fence fence;
 	wr_token token;
@@ -103,7 +94,7 @@ BODY(g02_a_detach_drops_the_references_of_the_refused)
 	rig_until_poked(rig, 1);
 }
 
-BODY(xb24_a_wrapped_stream_is_not_unwrapped_during_a_run)
+RIG_BODY(xb24_a_wrapped_stream_is_not_unwrapped_during_a_run)
 {
 	wr_system_set_running(rig->system, true);
 	assert_int_equal(weir_stream_unwrap(rig->a), WEIR_E_BUSY);
