@@ -1030,8 +1030,8 @@ WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned
 						 bool sync_to_default, weir_stream **out);
 /*
  * The streams that message i of the input carries, one per queue of the device: returns how many, writes at
- * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If it runs out of
- * memory, the tick fails when it ends.
+ * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If memory or the
+ * device fails it, weir_context_synchronize_streams fails from then on, and so does the tick when it ends.
  */
 WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
 					     weir_stream **out);
@@ -1050,7 +1050,8 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*
  * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
- * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph.
+ * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph; the status of
+ * a weir_context_receive_streams that failed in this tick.
  */
 WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
 						      size_t count, weir_stream *target);

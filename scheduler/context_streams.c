@@ -431,7 +431,10 @@ weir_status weir_context_synchronize_streams(weir_context *context, weir_stream 
 
 	if (context->capture)
 		return order_captured(context, streams, count, target);
-	status = find_or_share(context, target, &after);
+	/* A stream that receive_streams could not give is missing here: target would not wait for it. */
+	status = context->entity->streams.failure;
+	if (!status)
+		status = find_or_share(context, target, &after);
 	for (size_t i = 0; !status && i < count; i++) {
 		if (!streams[i] || streams[i] == target)
 			continue;

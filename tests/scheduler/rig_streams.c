@@ -12,14 +12,18 @@ void rig_refused(struct rig *rig, weir_status status, weir_status expected, cons
 		print_error("got: %s\n", weir_last_error());
 }
 
+_Atomic unsigned rig_read_early;
+
 /* Reads its inputs when it begins: work that does not wait for them reads -1. */
 static int add_up(const void *arguments)
 {
 	const struct rig_sum *sum = arguments;
 	int64_t value = sum->plus;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		value += sum->from[i] ? *sum->from[i] : 0;
+		wr_fetch_add(&rig_read_early, sum->from[i] && *sum->from[i] == -1);
+	}
 	weir_sleep(sum->ns);
 	*sum->to = value;
 	return 0;

@@ -27,6 +27,7 @@ struct rig_sum {
 };
 
 extern const weir_kernel rig_adder;
+extern _Atomic unsigned rig_read_early;  /* inputs that rig_adder read before they were written */
 extern const weir_tensor rig_one_number; /* the shape of one int64_t, for weir_context_create_tensor */
 
 const int64_t *rig_data_of(weir_context *context, unsigned input); /* NULL: no message */
