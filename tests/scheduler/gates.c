@@ -7,11 +7,14 @@
 #include "rig_inside.h"
 
 #ifdef WR_TSAN
-#define SEEDS 5
+#define SEEDS     1
+#define HOST_RUNS 2
 #elif defined WR_ASAN
-#define SEEDS 30
+#define SEEDS     30
+#define HOST_RUNS 5
 #else
-#define SEEDS 300
+#define SEEDS     300
+#define HOST_RUNS 5
 #endif
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
@@ -32,7 +35,7 @@ static void assert_text_of(const char *graph, const char *entity, const char *te
 static void seeds_and_host(void (*body)(void))
 {
 	rig_in_worlds(SEEDS, body);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < HOST_RUNS; i++)
 		rig_on_host(body);
 }
 
