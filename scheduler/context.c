@@ -10,6 +10,7 @@
 #include "scheduler/finisher.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
+#include "scheduler/tick_fences.h"
 
 weir_graph *weir_context_graph(weir_context *context)
 {
@@ -312,6 +313,53 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	*out = message;
 	return WEIR_OK;
 }
+
+/* --- scratch memory --- */
+
+static weir_status find_own_stream(weir_entity *entity, const weir_stream *stream, size_t *out)
+{
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		if (entity->streams.items[i].stream == stream) {
+			*out = i;
+			return WEIR_OK;
+		}
+	}
+	return wr_fail(
+		WEIR_E_INVALID,
+		"%s: scratch memory is for the streams of this entity: pass one of them, or NULL for the "
+		"current one",
+		entity->plan->name);
+}
+
+weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes, void **out)
+{
+	weir_entity *entity = context->entity;
+	weir_stream *used = stream;
+	size_t index = 0;
+	weir_status status = WEIR_OK;
+
+	if (!context->computing && !context->capture)
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: scratch memory is for compute only: a tick's end takes it back",
+			       entity->plan->name);
+	if (!stream && bytes)
+		status = wr_context_use_stream(context, &used);
+	if (!status && used)
+		status = find_own_stream(entity, used, &index);
+	if (status)
+		return status;
+	if (!bytes) {
+		*out = NULL;
+		return WEIR_OK;
+	}
+	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
+	status = wr_scratch_take(entity, index, bytes, out);
+	if (status == WEIR_E_BUSY && context->capture)
+		return wr_capture_postpone(context->capture, weir_last_error());
+	return status;
+}
+
+/* --- the end of the entity, or of the run --- */
 
 weir_status weir_context_finish(weir_context *context)
 {

@@ -1,13 +1,14 @@
 /*
  * The streams of an operator: which stream is the internal one of a tick, what it waits for, and the calls
  * that return other streams. Expensive steps are done at most once in a tick. Every stream that was returned
- * is fenced when the tick ends (entity_streams.c).
+ * is fenced when the tick ends (tick_fences.c).
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/graph.h"
+#include "scheduler/tick_fences.h"
 
 static const char *entity_name(const weir_context *context)
 {

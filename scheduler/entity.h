@@ -7,8 +7,8 @@
  *
  * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions through view.c, explain.c
  * reports why they do not hold, review.c decides what it does next, tick.c ticks it, context.c and
- * context_streams.c have the calls that its operator makes, entity_streams.c fences the work of a tick,
- * flight.c counts its ticks in flight.
+ * context_streams.c have the calls that its operator makes, tick_fences.c fences the work of a tick, flight.c
+ * counts its ticks in flight.
  */
 #ifndef WR_SCHEDULER_ENTITY_H
 #define WR_SCHEDULER_ENTITY_H

@@ -78,24 +78,6 @@ weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out
 /* Makes items[index] the current stream, of this tick or for the run. */
 void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry);
 
-/* --- fencing --- */
-
-/* Records a fence for others to wait for; the end of the tick still fences the same work. */
-weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out);
-/*
- * The end of a tick: records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call
- * it again.
- */
-weir_status wr_entity_fence_tick(weir_entity *entity);
-/* Returns the entity's stream on which the running tick recorded this fence, or NULL. */
-weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence);
-/* Makes room for one more entry in `early`. Fails: WEIR_E_NOMEM. */
-weir_status wr_entity_reserve_early(weir_entity *entity);
-/* Notes that the message emitted last on the output carries the fence. Call after wr_entity_reserve_early. */
-void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence);
-/* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
-weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
-
 /* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_streams_idle(weir_entity *entity);
 void wr_entity_close_streams(weir_entity *entity);

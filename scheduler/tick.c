@@ -21,6 +21,7 @@
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
+#include "scheduler/tick_fences.h"
 #include "sim/simulation.h"
 
 #define SIM_TICK_NS  2000  /* the longest simulated compute */

@@ -19,6 +19,7 @@
 #include "base/stack.h"
 #include "base/status.h"
 #include "streams/device.h"
+#include "streams/signal_stream.h"
 #include "streams/system.h"
 
 const char *wr_signal_text(int kind)
@@ -326,32 +327,6 @@ static void refused_free(struct wr_refused *entry)
 		wr_free(entry);
 		entry = next;
 	}
-}
-
-/* --- lists of signal streams --- */
-
-struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device)
-{
-	for (; *list; list = &(*list)->next) {
-		struct wr_signal_stream *signal_stream = *list;
-
-		if (signal_stream->device != device)
-			continue;
-		*list = signal_stream->next;
-		return signal_stream;
-	}
-	return NULL;
-}
-
-void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
-			   struct wr_signal_stream *signal_stream)
-{
-	if (!signal_stream)
-		return;
-	wr_mutex_lock(&signals->lock);
-	signal_stream->next = *list;
-	*list = signal_stream;
-	wr_mutex_unlock(&signals->lock);
 }
 
 /* --- queries --- */

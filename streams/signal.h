@@ -15,24 +15,6 @@
 #define WR_BOUND 256 /* outstanding tokens per device (G2) */
 
 /*
- * A native stream that carries one signal at a time, so that no signal
- * waits for another's producer. Used by one thread at a time.
- */
-struct wr_signal_stream {
-	struct wr_signal_stream *next;
-	/* the event is recorded when the signal is detached, to see when it is drained */
-	void *native, *event;
-	int device;
-	bool unrecorded; /* detached, but the event is not recorded yet */
-	/*
-	 * The device counts the signals in it, before each callback. NULL if
-	 * the device cannot, or if the stream was created during a run.
-	 */
-	_Atomic uint32_t *word;
-	uint32_t flag_value;
-};
-
-/*
  * One signal. All fields but `next` and `token` are written while it
  * is free, or under signals.lock before the token is armed.
  */
@@ -121,22 +103,9 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 /* Likewise, but the token was detached, and is released by its callback. */
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
-/* Takes a signal stream of the device from a list. Returns NULL if it has none. */
-struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device);
-/* Puts a signal stream, if any, into one of the lists. Thread: any. */
-void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
-			   struct wr_signal_stream *signal_stream);
-
 /* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
 weir_status wr_signal_arm_kick(weir_stream *stream);
-/* For when none is ready: returns one that is drained, or a new one. Thread: any. */
-weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
-/* Records its event behind all that is on it. Thread: any. */
-void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream);
-/* Returns true if nothing is left on the draining list's streams. No thread may arm any more. */
-bool wr_signals_drained(struct wr_system *system);
-void wr_signal_streams_finish(struct wr_system *system);
 
 /* --- signal.c: the FIFO of refused entities. Thread: any --- */
 /* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */

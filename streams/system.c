@@ -18,6 +18,7 @@
 #include "streams/device.h"
 #include "streams/failure.h"
 #include "streams/memory.h"
+#include "streams/signal_stream.h"
 
 #define DRAIN_TIMEOUT  2000000000 /* for work of a run that was cut short */
 #define SHORT_TIMEOUT  200000000  /* if a drain has already waited for it */

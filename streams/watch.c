@@ -26,7 +26,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/device.h"
-#include "streams/signal.h"
+#include "streams/signal_stream.h"
 #include "streams/system.h"
 
 #define MS           1000000

@@ -10,7 +10,7 @@
 #include "streams/host/sim.h"
 #include "streams/memory.h"
 #include "streams/poller.h"
-#include "streams/signal.h"
+#include "streams/signal_stream.h"
 #include "streams/system.h"
 
 enum { RIG_ENTITIES = 1024 };
@@ -42,6 +42,9 @@ struct wr_backend *rig_own_backend(struct rig *rig); /* a copy of its backend, w
 weir_stream *rig_stream(struct rig *rig, const char *owner);
 void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns); /* after ns; a kernel */
 void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns);   /* likewise */
+/* A kernel that adds 1 to the cell and ends when that is the count; after 5 s it gives up and subtracts 1000.
+ */
+void rig_meet(struct rig *rig, weir_stream *stream, int count);
 weir_fence rig_record(weir_stream *stream);
 void rig_wait(struct rig *rig, weir_fence fence);
 int rig_read(struct rig *rig, weir_stream *stream); /* the cell after the work on the stream */
@@ -81,6 +84,7 @@ extern const weir_kernel rig_places; /* cuda: marks the multiprocessors that run
 /* cuda.c: the rig's kernels for CUDA. */
 int rig_cuda_store(void *stream, const void *arguments);
 int rig_cuda_add(void *stream, const void *arguments);
+int rig_cuda_meet(void *stream, const void *arguments);
 int rig_cuda_break(void *stream, const void *arguments);
 int rig_cuda_places(void *stream, const void *arguments);
 bool rig_cuda_capture(void *stream, bool begin); /* in global mode; false: it was invalidated */
