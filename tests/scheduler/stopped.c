@@ -6,9 +6,21 @@
 
 #define TEST(name) static void name(void **state_)
 
+/* A kernel that is in flight until the test releases it, and for so long after that. */
+struct held_work {
+	_Atomic bool *released;
+	int64_t ns;
+};
+
+static _Atomic bool launched, released;
+
 static int work(const void *arguments)
 {
-	weir_sleep(*(const int64_t *)arguments);
+	const struct held_work *held = arguments;
+
+	while (!wr_load(held->released))
+		weir_sleep(MS);
+	weir_sleep(held->ns);
 	return 0;
 }
 
@@ -16,13 +28,23 @@ static const weir_kernel kernel = {sizeof(weir_kernel), "work", work, NULL};
 
 static weir_status launch(struct rig *rig, weir_context *context)
 {
-	return weir_stream_launch(weir_context_stream(context), &kernel, rig->own, sizeof(int64_t));
+	struct held_work held = {.released = &released, .ns = *(const int64_t *)rig->own};
+	weir_status status = weir_stream_launch(weir_context_stream(context), &kernel, &held, sizeof held);
+
+	wr_store(&launched, true);
+	return status;
+}
+
+static void until_launched(void)
+{
+	while (!wr_load(&launched))
+		weir_sleep(MS);
 }
 
 static weir_status fail_later(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	weir_sleep(20 * MS);
+	until_launched();
 	return weir_context_fail(context, "meant");
 }
 
@@ -41,11 +63,18 @@ static weir_status note_start(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
-/* `good` has a kernel of this length in flight when `bad` fails. */
+static void hold(void)
+{
+	wr_store(&launched, false);
+	wr_store(&released, false);
+}
+
+/* `good` has the kernel in flight when `bad` fails, and until it is released. */
 static struct rig *cut_short(int64_t *kernel_ns)
 {
 	struct rig *rig = rig_of("good:call count=1; bad:call count=1");
 
+	hold();
 	rig->own = kernel_ns;
 	rig_on(rig, "good", launch);
 	rig_entity(rig, "good")->start = note_start;
@@ -63,10 +92,11 @@ static void destroy_scheduler(struct rig *rig)
 
 static void stopped_by_destroy(void)
 {
-	int64_t ns = 400 * MS;
+	int64_t ns = 10 * MS;
 	struct rig *rig = cut_short(&ns);
 
 	assert_string_equal(rig_text(rig, "good"), "started");
+	wr_store(&released, true);
 	destroy_scheduler(rig);
 	assert_string_equal(rig_text(rig, "good"), "started stopped");
 	rig_destroy(rig);
@@ -80,11 +110,12 @@ TEST(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_destroy)
 
 static void stopped_by_the_next_start(void)
 {
-	int64_t ns = 400 * MS;
+	int64_t ns = 10 * MS;
 	struct rig *rig = cut_short(&ns);
 
+	assert_string_equal(rig_text(rig, "good"), "started");
 	rig_on(rig, "bad", NULL);
-	ns = MS;
+	wr_store(&released, true);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "good"), "started stopped started stopped");
 	rig_destroy(rig);
@@ -98,17 +129,20 @@ TEST(xb17_an_entity_that_works_on_after_a_failure_is_stopped_by_the_next_start)
 
 static void no_time_to_drain(void)
 {
-	int64_t ns = 400 * MS;
+	int64_t ns = 10 * MS;
 	struct rig *rig = rig_of("good:call count=1");
 
+	hold();
 	rig->own = &ns;
 	rig->options.drain_ns = -1;
 	rig_on(rig, "good", launch);
 	rig_entity(rig, "good")->stop = stop;
 	rig_start(rig);
-	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	until_launched();
 	weir_scheduler_stop(rig->scheduler, true);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+	assert_string_equal(rig_text(rig, "good"), "");
+	wr_store(&released, true);
 	destroy_scheduler(rig);
 	assert_string_equal(rig_text(rig, "good"), "stopped");
 	rig_destroy(rig);
@@ -126,6 +160,7 @@ static void hangs(void)
 	int64_t ns = 10 * SECOND;
 	struct rig *rig = cut_short(&ns);
 
+	wr_store(&released, true);
 	rig->options.drain_ns = SECOND;
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_BUSY);
 	assert_non_null(strstr(weir_last_error(), "good: the device still works for the run before"));

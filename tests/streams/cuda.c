@@ -14,6 +14,14 @@ static const char ptx[] =
 	"again:\n	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n"
 	"	ld.volatile.global.u32 %o, [%p];\n	mul.lo.u32 %o, %o, %k;\n	add.u32 %v, %v, %o;\n"
 	"	st.volatile.global.u32 [%p], %v;\n	ret;\n}\n"
+	".visible .entry meet(.param .u64 met, .param .u64 ns, .param .u32 count)\n{\n"
+	"	.reg .u64 %t, %e, %n, %p;\n	.reg .u32 %o, %k;\n	.reg .pred %q;\n"
+	"	ld.param.u64 %n, [ns];\n	ld.param.u64 %p, [met];\n	ld.param.u32 %k, [count];\n"
+	"	red.global.add.u32 [%p], 1;\n	mov.u64 %t, %globaltimer;\n	add.u64 %e, %t, %n;\n"
+	"again:\n	ld.volatile.global.u32 %o, [%p];\n	setp.ge.u32 %q, %o, %k;\n	@%q bra "
+	"done;\n"
+	"	mov.u64 %t, %globaltimer;\n	setp.lt.u64 %q, %t, %e;\n	@%q bra again;\n"
+	"	red.global.add.u32 [%p], -1000;\ndone:\n	ret;\n}\n"
 	".visible .entry places(.param .u64 to)\n{\n"
 	"	.reg .u64 %t, %e, %p, %d;\n	.reg .u32 %s, %w, %b;\n	.reg .pred %q;\n"
 	"	ld.param.u64 %p, [to];\n	mov.u32 %s, %smid;\n"
@@ -71,6 +79,20 @@ int rig_cuda_add(void *stream, const void *arguments)
 	const struct rig_work *work = arguments;
 
 	return launch(stream, work->cell, work->ns, work->value, 1);
+}
+
+int rig_cuda_meet(void *stream, const void *arguments)
+{
+	const struct rig_work *work = arguments;
+	int *met = work->cell, count = work->value;
+	int64_t ns = work->ns;
+	void *parameters[] = {&met, &ns, &count};
+	cudaKernel_t kernel;
+	cudaError_t error = find_kernel("meet", &kernel);
+
+	if (!error)
+		error = cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, parameters, 0, stream);
+	return error;
 }
 
 bool rig_cuda_capture(void *stream, bool begin)

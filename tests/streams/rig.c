@@ -81,6 +81,20 @@ static int add(const void *arguments)
 	return 0;
 }
 
+static int meet(const void *arguments)
+{
+	const struct rig_work *work = arguments;
+	_Atomic int *met = (_Atomic int *)work->cell;
+	int64_t deadline = wr_now() + work->ns;
+
+	wr_fetch_add(met, 1);
+	while (wr_load(met) < work->value && wr_now() < deadline)
+		weir_sleep(100000);
+	if (wr_load(met) < work->value)
+		wr_fetch_sub(met, 1000);
+	return 0;
+}
+
 static int break_down(const void *arguments)
 {
 	(void)arguments;
@@ -103,6 +117,8 @@ static const weir_kernel store_kernel = {
 	.size = sizeof(weir_kernel), .name = "store", .host = store, CUDA_FORM(rig_cuda_store)};
 static const weir_kernel add_kernel = {
 	.size = sizeof(weir_kernel), .name = "add", .host = add, CUDA_FORM(rig_cuda_add)};
+static const weir_kernel meet_kernel = {
+	.size = sizeof(weir_kernel), .name = "meet", .host = meet, CUDA_FORM(rig_cuda_meet)};
 const weir_kernel rig_sleep = {.size = sizeof(weir_kernel), .name = "sleep", .host = rest};
 const weir_kernel rig_broken = {
 	.size = sizeof(weir_kernel), .name = "broken", .host = break_down, CUDA_FORM(rig_cuda_break)};
@@ -137,6 +153,11 @@ void rig_store(struct rig *rig, weir_stream *stream, int value, int64_t ns)
 void rig_add(struct rig *rig, weir_stream *stream, int value, int64_t ns)
 {
 	launch(rig, stream, &add_kernel, value, ns);
+}
+
+void rig_meet(struct rig *rig, weir_stream *stream, int count)
+{
+	launch(rig, stream, &meet_kernel, count, 5 * (int64_t)SECOND);
 }
 
 weir_fence rig_record(weir_stream *stream)
