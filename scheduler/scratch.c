@@ -156,6 +156,10 @@ __attribute__((noinline)) static weir_status take_more(weir_entity *entity, stru
 	size_t height = next_height(scratch, bytes > scratch->wanted ? bytes : scratch->wanted);
 	bool grown = !scratch->asked && !entity->streams.scratch_fixed && stack_grow(entity, item, height);
 
+	if (!grown && !bytes) { /* there may be no stack at all */
+		*out = NULL;
+		return WEIR_OK;
+	}
 	if (grown || bytes <= height_of(scratch) - scratch->used) {
 		*out = stack_take(scratch, bytes);
 		return WEIR_OK;

@@ -3,7 +3,7 @@
  * of its work; nothing half-built remains, and everything can still be destroyed.
  */
 #include "base/memory.h"
-#include "rig_streams.h"
+#include "rig_scratch.h"
 
 enum { MOST = 4000 };
 
@@ -191,12 +191,61 @@ static void f40_all_allocations_fail_from_one_on_in_a_graphs_life(void **state)
 	fail_each(true);
 }
 
+/* --- work on the device --- */
+
+static const char all_means[] =
+	"c:call count=9 pool=p pool=m pool=h replay=1 -> x:end gate=in; c.out2 -> y:end";
+
+/* Returns true if there were at most n allocations. */
+static bool means_with_failure(int64_t n, bool all)
+{
+	struct rig *rig;
+	int64_t before;
+	weir_status status;
+
+	rig_resources = rig_means_resources;
+	rig = rig_of(all_means);
+	rig_resources = NULL;
+	rig_on(rig, "c", rig_emit_by_all_means);
+	before = wr_memory_count();
+	wr_memory_fail_at(n, all);
+	status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
+	if (!status) {
+		rig_here(rig);
+		status = weir_scheduler_start(rig->scheduler);
+	}
+	if (!status)
+		status = weir_scheduler_wait(rig->scheduler, -1, &rig->outcome);
+	wr_memory_fail_at(-1, false);
+	assert_true(!status || status == WEIR_E_NOMEM || status == WEIR_E_FAILED);
+	if (!status)
+		assert_string_equal(rig_text(rig, "x"), "3 6 9 12 15 18 21 24 27");
+	if (!status)
+		assert_string_equal(rig_text(rig, "y"), "0 1 2 3 4 5 6 7 8");
+	n -= wr_memory_count() - before;
+	rig_destroy(rig);
+	return n >= 0;
+}
+
+static void f40_t11_t13_s03_any_one_allocation_of_work_on_the_device_fails(void **state)
+{
+	int64_t n = 0;
+
+	(void)state;
+	while (n < MOST && !means_with_failure(n, false))
+		n++;
+	assert_in_range(n, 100, MOST - 1);
+	for (n = 0; n < MOST && !means_with_failure(n, true); n++)
+		;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb31_what_was_made_ends_without_memory),
 		cmocka_unit_test(f40_any_one_allocation_of_a_graphs_life_fails),
 		cmocka_unit_test(f40_all_allocations_fail_from_one_on_in_a_graphs_life),
+		cmocka_unit_test(f40_t11_t13_s03_any_one_allocation_of_work_on_the_device_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
