@@ -23,9 +23,9 @@ uint64_t rig_next_value(void); /* for a pattern that no other has */
 weir_status rig_use(weir_context *context, weir_stream *stream, size_t words, int64_t ns, void **out);
 
 /*
- * Function of `call`, which uses pools of `rig_means_resources` ("pool=p pool=m pool=h replay=1"): replays work
- * that uses scratch memory of two streams, with another key each 4 ticks; emits what it adds up, at a point
- * within the tick, and the tick's number from the host's pool at output 1.
+ * Function of `call`, which uses pools of `rig_means_resources` ("pool=p pool=m pool=h replay=1"): replays
+ * work that uses scratch memory of two streams, with another key each 4 ticks; emits what it adds up, at a
+ * point within the tick, and the tick's number from the host's pool at output 1.
  */
 weir_status rig_emit_by_all_means(struct rig *rig, weir_context *context);
 extern const char rig_means_resources[];
