@@ -195,9 +195,10 @@ static void imply_units(struct wr_build *build, const struct wr_plan_entity *ent
 	else if (pool->blocks && units > pool->blocks)
 		wr_words_add(
 			&line,
-			"a tick may emit %llu messages, but pool '%s' has %u blocks: raise \"blocks\", or "
+			"a tick may emit %llu messages, but pool '%s' has %u block%s: raise \"blocks\", or "
 			"say by memory_available that it takes fewer",
-			(unsigned long long)units, wr_shown(pool->name).text, pool->blocks);
+			(unsigned long long)units, wr_shown(pool->name).text, pool->blocks,
+			pool->blocks == 1 ? "" : "s");
 	else
 		return;
 	report_use(build, entity, text);
@@ -382,12 +383,13 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 
 	if (!pool->blocks || !pool->users || pool->blocks >= pool->queued)
 		return;
-	wr_report(&build->reports, WR_W_SMALL_POOL, &(struct wr_at){&at, "blocks", 0},
-		  wr_value_find(&resource->member->value, "blocks")->place,
-		  "pool '%s' has %u blocks, but the queues behind it hold %llu messages: with %llu blocks it "
-		  "cannot stall; raise \"blocks\", or lower their capacities",
-		  wr_shown(pool->name).text, pool->blocks, (unsigned long long)pool->queued,
-		  (unsigned long long)(pool->reached + pool->claimed));
+	wr_report(
+		&build->reports, WR_W_SMALL_POOL, &(struct wr_at){&at, "blocks", 0},
+		wr_value_find(&resource->member->value, "blocks")->place,
+		"pool '%s' has %u block%s, but the queues behind it hold %llu messages: with %llu blocks it "
+		"cannot stall; raise \"blocks\", or lower their capacities",
+		wr_shown(pool->name).text, pool->blocks, pool->blocks == 1 ? "" : "s",
+		(unsigned long long)pool->queued, (unsigned long long)(pool->reached + pool->claimed));
 }
 
 weir_status wr_build_check_memory(struct wr_build *build)

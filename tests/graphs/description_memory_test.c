@@ -74,7 +74,14 @@ static weir_status all_resources(void)
 					 .sms_per_partition = sizes,
 					 .num_partitions = 2,
 					 .default_context = -1};
+	static char bytes[2][8];
+	void *const blocks[] = {bytes[0], bytes[1]};
 	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
+	weir_memory_pool given = {.size = sizeof(given),
+				  .device = WEIR_DEVICE_HOST,
+				  .block_size = sizeof(bytes[0]),
+				  .blocks = 2,
+				  .memory = blocks};
 	weir_description *description = NULL;
 	weir_status status =
 		weir_description_parse(resource_graph, strlen(resource_graph), NULL, NULL, &description);
@@ -86,9 +93,13 @@ static weir_status all_resources(void)
 	if (!status)
 		status = weir_description_add_stream_pool(description, "slow", &pool);
 	if (!status)
+		status = weir_description_add_memory_pool(description, "frames", &given);
+	if (!status)
 		status = weir_description_add_entity(description, "g", "source");
 	if (!status)
 		status = weir_description_use(description, "g", "slow");
+	if (!status)
+		status = weir_description_use(description, "g", "frames");
 	return print_and_destroy(description, status);
 }
 
@@ -122,6 +133,13 @@ static void f90_any_allocation_fails_and_all_after_it(void **state)
 	sweep(good_graph, true, WEIR_OK);
 }
 
+static void f90_also_of_a_graph_with_memory_pools(void **state)
+{
+	(void)state;
+	sweep(memory_graph, false, WEIR_OK);
+	sweep(memory_graph, true, WEIR_OK);
+}
+
 static void f90_also_of_a_graph_that_is_wrong(void **state)
 {
 	static const char wrong[] =
@@ -142,6 +160,7 @@ int main(void)
 		cmocka_unit_test(f90_any_allocation_fails_once),
 		cmocka_unit_test(f90_any_allocation_fails_and_all_after_it),
 		cmocka_unit_test(f90_any_allocation_of_resources_fails),
+		cmocka_unit_test(f90_also_of_a_graph_with_memory_pools),
 		cmocka_unit_test(f90_also_of_a_graph_that_is_wrong),
 	};
 

@@ -58,7 +58,9 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &relay,
+static const weir_operator idle = {OPERATOR, .name = "idle"};
+
+const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &idle, &relay,
 						     &sink,       &source, &spinner, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
@@ -171,6 +173,25 @@ const char resource_graph[] =
 	" \"connections\": [[\"read.out\", \"a.in\"], [\"a.out\", \"b.in\"], [\"b.out\", \"c.in\"], "
 	"[\"c.out\", \"d.in\"],\n"
 	"  [\"d.out\", \"e.in\"], [\"e.out\", \"f.in\"], [\"f.out\", \"write.in\"]]}\n";
+
+const char memory_graph[] =
+	"{\"weir\": 1, \"scheduler\": {\"max_in_flight\": 0},\n"
+	" \"resources\": {\n"
+	"  \"frames\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": \"1MiB\", "
+	"\"blocks\": 1},\n"
+	"  \"near\": {\"type\": \"memory_pool\", \"block_size\": 64, \"blocks\": 12},\n"
+	"  \"bound\": {\"type\": \"memory_pool\", \"max_size\": \"4MiB\"},\n"
+	"  \"spare\": {\"type\": \"memory_pool\", \"device\": 1, \"block_size\": 64, \"blocks\": 2}},\n"
+	" \"inlets\": [\"fed.in\"],\n"
+	" \"outlets\": [\"fed.out\", {\"port\": \"b.out\", \"capacity\": 3}],\n"
+	" \"entities\": [\n"
+	"  {\"name\": \"a\", \"operator\": \"source\", \"resources\": [\"frames\", \"near\"]},\n"
+	"  {\"name\": \"b\", \"operator\": \"relay\", \"resources\": [\"bound\"],\n"
+	"   \"conditions\": [{\"type\": \"memory_available\", \"min_bytes\": \"1k\"}]},\n"
+	"  {\"name\": \"write\", \"operator\": \"sink\", \"effects\": true},\n"
+	"  {\"name\": \"fed\", \"operator\": \"relay\", \"resources\": [\"near\"]},\n"
+	"  {\"name\": \"alone\", \"operator\": \"idle\"}],\n"
+	" \"connections\": [[\"a.out\", \"b.in\"], [\"b.extra\", \"write.in\"]]}\n";
 
 weir_description *kinds_read(const char *text)
 {

@@ -20,6 +20,9 @@ extern const char good_graph[];
 /* Every type of resource, every way to name one, and unnamed ones. */
 extern const char resource_graph[];
 
+/* Memory pools of every form, of one block and unused; an inlet, outlets, an entity without ports. */
+extern const char memory_graph[];
+
 struct wr_plan;
 
 /* All assert success. */

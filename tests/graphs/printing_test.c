@@ -66,6 +66,20 @@ static void every_form_ends_with_a_newline(void **state)
 	weir_description_destroy(description);
 }
 
+static void s03_text_names_the_users_of_a_memory_pool(void **state)
+{
+	char *text = kinds_print_text(memory_graph, WEIR_FORMAT_TEXT);
+
+	(void)state;
+	assert_non_null(strstr(
+		text, "memory pool frames: host, 1 block of 1MiB (with 6 it cannot stall), used by a\n"));
+	assert_non_null(strstr(text, "memory pool bound: device 0, at most 4MiB, used by b\n"));
+	assert_non_null(strstr(
+		text, "memory pool spare: device 1, 2 blocks of 64B (with 0 it cannot stall), not used\n"));
+	assert_non_null(strstr(text, "max_in_flight unbounded"));
+	weir_text_free(text);
+}
+
 static void text_says_defaults_in_words(void **state)
 {
 	weir_description *description = kinds_read(good_graph);
@@ -211,12 +225,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)good_graph),
 		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)resource_graph),
+		cmocka_unit_test_prestate(a_printed_graph_reads_as_the_same_graph, (void *)memory_graph),
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)good_graph),
 		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says,
 					  (void *)resource_graph),
+		cmocka_unit_test_prestate(a_printed_graph_says_all_that_the_text_says, (void *)memory_graph),
 		cmocka_unit_test(text_lists_resources_and_their_users),
 		cmocka_unit_test(a_pool_of_many_users_names_some),
 		cmocka_unit_test(every_form_ends_with_a_newline),
+		cmocka_unit_test(s03_text_names_the_users_of_a_memory_pool),
 		cmocka_unit_test(text_says_defaults_in_words),
 		cmocka_unit_test(dot_names_every_entity_and_connection),
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
