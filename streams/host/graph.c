@@ -117,9 +117,14 @@ void wr_host_graph_destroy(void *self, void *graph)
 
 static bool kernel_differs(const struct wr_task *item, const struct wr_task *other, char *what, size_t room)
 {
-	if (item->kernel.host != other->kernel.host || item->kernel.bytes != other->kernel.bytes) {
+	if (item->kernel.host != other->kernel.host) {
 		snprintf(what, room, "is kernel '%s', then kernel '%s'", item->kernel.name,
 			 other->kernel.name);
+		return true;
+	}
+	if (item->kernel.bytes != other->kernel.bytes) {
+		snprintf(what, room, "kernel '%s' has %zu bytes of arguments, then %zu", item->kernel.name,
+			 item->kernel.bytes, other->kernel.bytes);
 		return true;
 	}
 	for (size_t i = 0; i < item->kernel.bytes; i++) {

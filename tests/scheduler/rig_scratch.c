@@ -117,7 +117,7 @@ const char rig_means_resources[] = "{\"p\": {\"type\": \"stream_pool\"}, \"m\": 
 
 /* --- runs --- */
 
-struct rig *rig_run_scratch(const char *text, rig_fn *compute)
+struct rig *rig_of_scratch(const char *text, rig_fn *compute)
 {
 	struct rig *rig;
 
@@ -126,6 +126,13 @@ struct rig *rig_run_scratch(const char *text, rig_fn *compute)
 	rig = rig_of(text);
 	rig_resources = NULL;
 	rig_on(rig, "a", compute);
+	return rig;
+}
+
+struct rig *rig_run_scratch(const char *text, rig_fn *compute)
+{
+	struct rig *rig = rig_of_scratch(text, compute);
+
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	return rig;
 }

@@ -30,7 +30,8 @@ weir_status rig_use(weir_context *context, weir_stream *stream, size_t words, in
 weir_status rig_emit_by_all_means(struct rig *rig, weir_context *context);
 extern const char rig_means_resources[];
 
-/* A run of the graph, whose entity `a` does that, with a stream pool "p". */
+/* The graph, whose entity `a` does that, with a stream pool "p"; and a run of it. */
+struct rig *rig_of_scratch(const char *text, rig_fn *compute);
 struct rig *rig_run_scratch(const char *text, rig_fn *compute);
 /* Two runs everywhere: `a` ticks that often, and no pattern is overwritten. */
 void rig_scratch_everywhere(const char *text, size_t ticks, rig_fn *compute);

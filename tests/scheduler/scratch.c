@@ -6,7 +6,6 @@
 #include "rig_scratch.h"
 
 #define TEST(name) static void name(void **state_)
-#define POOL       RIG_POOL("")
 
 /* --- one stack --- */
 
@@ -248,14 +247,10 @@ static weir_status request_in_start(struct rig *rig, weir_context *context)
 
 static void run_wrongly(void)
 {
-	struct rig *rig;
+	struct rig *rig =
+		rig_of_scratch("b:call count=1 pool=p -> end; a:call count=5 pool=p", request_wrongly);
 
-	wr_store(&rig_overwritten, 0);
-	rig_resources = POOL;
-	rig = rig_of("b:call count=1 pool=p -> end; a:call count=5 pool=p");
-	rig_resources = NULL;
 	rig_on(rig, "b", note_stream);
-	rig_on(rig, "a", request_wrongly);
 	rig_entity(rig, "a")->start = request_in_start;
 	foreign = (weir_stream *)rig; /* until b has one */
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -293,13 +288,8 @@ static weir_status request_too_much(struct rig *rig, weir_context *context)
 
 static void run_without_memory(void)
 {
-	struct rig *rig;
+	struct rig *rig = rig_of_scratch("a:call count=20 pool=p", request_too_much);
 
-	wr_store(&rig_overwritten, 0);
-	rig_resources = POOL;
-	rig = rig_of("a:call count=20 pool=p");
-	rig_resources = NULL;
-	rig_on(rig, "a", request_too_much);
 	rig_make(rig);
 	rig_own_backend(rig)->alloc = alloc_at_most_a_mebibyte;
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -12,7 +12,6 @@
 #endif
 
 #define TEST(name) static void name(void **state_)
-#define POOL       RIG_POOL("")
 
 /* --- streams --- */
 
@@ -77,13 +76,9 @@ static weir_status on_what_came(struct rig *rig, weir_context *context)
 
 static void run_carried(void)
 {
-	struct rig *rig;
+	struct rig *rig = rig_of_scratch(
+		"b:call count=40 pool=p -> a:call pool=none capacity=4; a in_flight=16", on_what_came);
 
-	wr_store(&rig_overwritten, 0);
-	rig_resources = POOL;
-	rig = rig_of("b:call count=40 pool=p -> a:call pool=none capacity=4; a in_flight=16");
-	rig_resources = NULL;
-	rig_on(rig, "a", on_what_came);
 	rig_on(rig, "b", rig_emit_on_one_of_four);
 	for (int run = 0; run < 2; run++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);

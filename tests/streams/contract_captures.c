@@ -36,6 +36,22 @@ static void launch(struct rig *rig, struct wr_executable *executable)
 	wr_executable_note_fence(executable, rig_record(rig->a));
 }
 
+static void drop(struct wr_capture *capture, struct wr_executable *executable)
+{
+	wr_executable_drop(executable);
+	wr_capture_destroy(capture);
+}
+
+/* Ends the capture and launches once: the cell then has the value. */
+static void launched_gives(struct rig *rig, struct wr_capture *capture, int value)
+{
+	struct wr_executable *executable = end(capture);
+
+	launch(rig, executable);
+	assert_int_equal(rig_read(rig, rig->a), value);
+	drop(capture, executable);
+}
+
 /* Ends with the failure `says`; the streams go on. */
 static void refused(struct rig *rig, struct wr_capture *capture, const char *says)
 {
@@ -81,8 +97,7 @@ RIG_BODY(t13_a_launch_keeps_its_place_on_the_stream)
 	launch(rig, executable);
 	rig_add(rig, rig->a, 100, 0);
 	assert_int_equal(rig_read(rig, rig->a), 143);
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	drop(capture, executable);
 }
 
 RIG_BODY(t13_copies_are_captured)
@@ -98,14 +113,12 @@ RIG_BODY(t13_copies_are_captured)
 	launch(rig, executable);
 	rig_wait(rig, rig_record(rig->a));
 	assert_int_equal(*rig->copy, 9);
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	drop(capture, executable);
 }
 
 RIG_BODY(t13_a_fork_that_is_joined_is_captured)
 {
 	struct wr_capture *capture = capture_of(rig);
-	struct wr_executable *executable;
 
 	begin(rig, capture);
 	rig_store(rig, rig->a, 1, MS);
@@ -113,11 +126,7 @@ RIG_BODY(t13_a_fork_that_is_joined_is_captured)
 	rig_add(rig, rig->b, 10, 2 * MS);
 	assert_int_equal(wr_capture_order(capture, rig->b, rig->a), WEIR_OK);
 	rig_add(rig, rig->a, 100, 0);
-	executable = end(capture);
-	launch(rig, executable);
-	assert_int_equal(rig_read(rig, rig->a), 111);
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	launched_gives(rig, capture, 111);
 }
 
 RIG_BODY(t13_a_stream_that_is_not_joined_is_refused)
@@ -139,7 +148,6 @@ RIG_BODY(t13_a_stream_joined_through_another_is_joined)
 {
 	struct wr_capture *capture = capture_of(rig);
 	weir_stream *streams[] = {rig->a, rig->b, rig->c};
-	struct wr_executable *executable;
 
 	assert_int_equal(wr_capture_begin(capture, streams, 3), WEIR_OK);
 	rig_store(rig, rig->b, 1, MS);
@@ -147,11 +155,7 @@ RIG_BODY(t13_a_stream_joined_through_another_is_joined)
 	rig_add(rig, rig->c, 2, 0);
 	assert_int_equal(wr_capture_order(capture, rig->c, rig->a), WEIR_OK);
 	rig_add(rig, rig->a, 4, 0);
-	executable = end(capture);
-	launch(rig, executable);
-	assert_int_equal(rig_read(rig, rig->a), 7);
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	launched_gives(rig, capture, 7);
 }
 
 RIG_BODY(t13_fences_and_waits_are_refused_in_a_capture)
@@ -220,8 +224,7 @@ RIG_BODY(t13_an_executable_dropped_in_flight_ends_with_the_system)
 	rig_add(rig, rig->a, 1, 20 * MS);
 	executable = end(capture);
 	assert_int_equal(wr_executable_launch(executable, rig->a), WEIR_OK);
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	drop(capture, executable);
 }
 
 static struct wr_executable *captured_store(struct rig *rig, struct wr_capture *capture, int value)
@@ -269,8 +272,7 @@ RIG_BODY(t13_t08_a_launch_is_one_operation)
 	assert_int_equal(wr_executable_launch(executable, rig->a), WEIR_OK);
 	assert_int_equal(wr_stream_take_operations(rig->a), 1);
 	wr_executable_note_fence(executable, rig_record(rig->a));
-	wr_executable_drop(executable);
-	wr_capture_destroy(capture);
+	drop(capture, executable);
 }
 
 static const struct CMUnitTest tests[] = {
