@@ -129,7 +129,7 @@ void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream *
 
 /* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
-weir_status wr_signal_arm_kick(weir_stream *stream);
+weir_status wr_signal_arm_kick(weir_stream *stream, uint64_t value);
 /* For when none is ready: returns one that is drained, or a new one. Thread: any. */
 weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
 /* Records its event behind all that is on it. Thread: any. */
