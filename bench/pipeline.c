@@ -2,7 +2,10 @@
  * Frames/s and latency of upload -> compute -> download: by weir, and by three programs in plain CUDA. Of
  * each, the rounds are interleaved; figures are medians over the rounds.
  *
- * usage: pipeline [--rounds N] [--frames N] [--ahead N] [--workers N] [--signal NAME]
+ * usage: pipeline [--rounds N] [--frames N] [--ahead N] [--workers N] [--signal NAME] [--work NAME]
+ *                 [--forms weir|replay|all]
+ *
+ * work: "long" (2, 3, 2 ms), "short" (200, 300, 200 us), "upscale", or "all".
  */
 #include "pipeline.h"
 
@@ -17,7 +20,7 @@ enum { ROUNDS_MAX = 32, WARM_UP = 50, FORMS = 5 };
 
 static int rounds = 5, frames = 400, ahead = 4;
 static unsigned workers = 2;
-static const char *signal_name = "flag";
+static const char *signal_name = "flag", *work_name = "all", *forms = "all";
 
 int64_t pipeline_now(void)
 {
@@ -137,6 +140,12 @@ static struct figures run_form(int form, const struct pipeline_work *work)
 
 /* --- all forms --- */
 
+static bool is_measured(int form)
+{
+	return !strcmp(forms, "all") || (form == 3 && !strcmp(forms, "weir")) ||
+	       (form == 4 && !strcmp(forms, "replay"));
+}
+
 static double median(double *values)
 {
 	qsort(values, (size_t)rounds, sizeof *values, by_value);
@@ -151,8 +160,10 @@ static void compare(const struct pipeline_work *work, int64_t slowest_ns)
 
 	for (int round = 0; round < rounds; round++)
 		for (int form = 0; form < FORMS; form++) {
-			struct figures found = run_form(form, work);
+			struct figures found = {0};
 
+			if (is_measured(form))
+				found = run_form(form, work);
 			rate[form][round] = found.rate;
 			half[form][round] = found.half;
 			most[form][round] = found.most;
@@ -162,11 +173,13 @@ static void compare(const struct pipeline_work *work, int64_t slowest_ns)
 	for (int form = 0; form < FORMS; form++) {
 		rates[form] = median(rate[form]);
 		tails[form] = median(most[form]);
+		if (!is_measured(form))
+			continue;
 		printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form],
 		       rates[form], median(half[form]), tails[form]);
 		if (slowest_ns)
 			printf(", %.3f of the slowest stage", rates[form] * (double)slowest_ns / 1e9);
-		if (form > 2)
+		if (form > 2 && rates[1] > 0)
 			printf("; beside three streams %.3f and %.3f", rates[form] / rates[1],
 			       tails[form] / tails[1]);
 		printf("\n");
@@ -207,6 +220,10 @@ static void read_options(int count, char **arguments)
 			workers = (unsigned)atoi(arguments[i + 1]);
 		else if (!strcmp(arguments[i], "--signal"))
 			signal_name = arguments[i + 1];
+		else if (!strcmp(arguments[i], "--work"))
+			work_name = arguments[i + 1];
+		else if (!strcmp(arguments[i], "--forms"))
+			forms = arguments[i + 1];
 	}
 	if (rounds < 1 || rounds > ROUNDS_MAX || frames <= WARM_UP || frames > PIPELINE_FRAMES_MAX ||
 	    ahead < 1) {
@@ -216,6 +233,11 @@ static void read_options(int count, char **arguments)
 	}
 }
 
+static bool is_wanted(const char *work)
+{
+	return !strcmp(work_name, "all") || !strcmp(work_name, work);
+}
+
 int main(int count, char **arguments)
 {
 	char name[256];
@@ -223,8 +245,11 @@ int main(int count, char **arguments)
 	read_options(count, arguments);
 	check(pipeline_open(name, sizeof name), "no device");
 	printf("%s; %u workers, signal %s\n", name, workers, signal_name);
-	compare_synthetic("2 ms up, 3 ms compute, 2 ms down", 2000000, 3000000);
-	compare_synthetic("200 us up, 300 us compute, 200 us down", 200000, 300000);
-	compare_upscale();
+	if (is_wanted("long"))
+		compare_synthetic("2 ms up, 3 ms compute, 2 ms down", 2000000, 3000000);
+	if (is_wanted("short"))
+		compare_synthetic("200 us up, 300 us compute, 200 us down", 200000, 300000);
+	if (is_wanted("upscale"))
+		compare_upscale();
 	return 0;
 }

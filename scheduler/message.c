@@ -85,6 +85,7 @@ static bool message_defer(weir_message *message)
 		.fences = message->uses.items,
 		.count = uses,
 		.release = release_deferred,
+		.refused = memory ? &memory->shared.refused : NULL,
 		.destructor = destructor,
 		.foreign = !local || local->pool != message->pool,
 	};

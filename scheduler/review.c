@@ -213,7 +213,8 @@ static inline enum step review_entity(struct wr_worker *worker, weir_scheduler *
 
 /*
  * Claims for a tick what its resources must give (S3). If one refuses, the entity parks with its fronts
- * closed and nothing armed: the poke that offers it what comes back wakes it.
+ * closed and nothing armed: the poke that offers it what comes back wakes it. What the device is done with by
+ * now comes back at once, and the poke finds this entity RUNNING; for the rest the loop is kicked (T4).
  */
 static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -222,6 +223,7 @@ static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
 	if (wr_claims_take(entity))
 		return true;
 	wr_wait_disarm(scheduler, entity);
+	wr_system_run_deferred_frees(scheduler->graph->system, false);
 	verdict->answer = WR_WAIT;
 	verdict->why = "too little is free of what it claims";
 	wr_store_relaxed(&entity->why, verdict->why);

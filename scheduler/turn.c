@@ -120,6 +120,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
 	weir_status status = WEIR_OK;
+	bool only_streams;
 
 	wr_system_collect(system);
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
@@ -132,10 +133,9 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
-	if (!wr_load(&scheduler->not_done) || only_streams_work(scheduler) ||
-	    wr_memory_pools_refuse(
-		    scheduler->graph)) /* memory that the device uses may be all it waits for */
-		status = wr_system_arm_kicks(system);
+	only_streams = !wr_load(&scheduler->not_done) || only_streams_work(scheduler);
+	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
+		status = wr_system_arm_kicks(system, only_streams);
 	if (status) {
 		wr_run_fail(scheduler, NULL, status);
 		return now;

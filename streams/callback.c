@@ -286,12 +286,12 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 
 /* --- for the loop --- */
 
-/* Not counted against the bound: there is at most one for the last fence of each stream. */
-weir_status wr_signal_arm_kick(weir_stream *stream)
+/* Not counted against the bound: there are few for each stream. */
+weir_status wr_signal_arm_kick(weir_stream *stream, uint64_t value)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
-	weir_fence fence = {wr_load(&stream->id), wr_load(&stream->submitted)};
+	weir_fence fence = {wr_load(&stream->id), value};
 	struct wr_signal_request request = {.entity = WR_NO_ENTITY,
 					    .fences = &fence,
 					    .count = 1,
@@ -345,5 +345,5 @@ void wr_system_collect(struct wr_system *system)
 		any_kick |= stream != NULL;
 	}
 	if (any_kick)
-		wr_system_run_deferred_frees(system, false);
+		wr_deferred_frees_process(system);
 }

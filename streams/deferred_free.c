@@ -6,6 +6,13 @@
  * it: the worker holds one itself, while a foreign thread or a worker of another run must not take one. If
  * references are dropped (`ref_drops`) while the entries are off the list, the thread that puts them back
  * sees the changed count and drops theirs.
+ *
+ * Memory that an entity was refused (`refused` of an entry is not 0) comes back at the fence of its last
+ * reader: the loop keeps a signal armed for the next fence of each stream that such entries wait for. It
+ * processes the list, collects these fences, arms the signals, in one turn. An entity is counted as refused
+ * before it processes the list itself. Any thread but the loop that lists an entry, or puts one back, looks
+ * at `refused` after that, and kicks the loop if it is not 0. So either the loop finds the entry and the
+ * refused entity together, or it is kicked (all seq_cst, or under the lock).
  */
 #include "streams/device.h"
 #include "streams/system.h"
@@ -105,22 +112,29 @@ static void entry_drop_ref(struct wr_deferred_free *entry, struct wr_waker *wake
 		waker->drop(waker);
 }
 
-static void entry_put_back(struct wr_system *system, struct wr_deferred_free *entry, bool ready,
+/* An entity waits for its memory. */
+static bool entry_wanted(const struct wr_deferred_free *entry)
+{
+	return entry->refused && wr_load(entry->refused);
+}
+
+/* Returns true if an entity waits for its memory. */
+static bool entry_put_back(struct wr_system *system, struct wr_deferred_free *entry, bool ready,
 			   uint64_t ref_drops, struct wr_waker *waker)
 {
-	bool refs_dropped;
+	bool refs_dropped, wanted;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	refs_dropped = ref_drops != system->deferred_frees.ref_drops;
-	if (!refs_dropped)
-		entry_put_locked(system, entry, ready);
-	wr_mutex_unlock(&system->deferred_frees.lock);
-	if (!refs_dropped)
-		return;
-	entry_drop_ref(entry, waker);
-	wr_mutex_lock(&system->deferred_frees.lock);
+	if (refs_dropped) {
+		wr_mutex_unlock(&system->deferred_frees.lock);
+		entry_drop_ref(entry, waker);
+		wr_mutex_lock(&system->deferred_frees.lock);
+	}
 	entry_put_locked(system, entry, ready);
+	wanted = entry_wanted(entry);
 	wr_mutex_unlock(&system->deferred_frees.lock);
+	return wanted;
 }
 
 /* Frees the payload, which embeds the entry, before it drops the reference (S4). */
@@ -133,11 +147,17 @@ static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker
 		waker->drop(waker);
 }
 
-/* Returns true if some entries are not complete yet. */
-static bool list_process(struct wr_system *system, struct wr_waker *waker, bool ready, bool destructors)
+/* What was put back: entries that are not complete, and some of these for whose memory an entity waits. */
+struct left {
+	bool incomplete, wanted;
+};
+
+static struct left list_process(struct wr_system *system, struct wr_waker *waker, bool ready,
+				bool destructors)
 {
 	uint64_t ref_drops;
-	bool destructors_left = false, incomplete = false;
+	bool destructors_left = false;
+	struct left left = {false, false};
 	struct wr_deferred_free *entry = list_take(system, ready, &ref_drops);
 
 	while (entry) {
@@ -147,38 +167,70 @@ static bool list_process(struct wr_system *system, struct wr_waker *waker, bool 
 		if (done && (destructors || !entry->destructor))
 			entry_release(entry, waker);
 		else
-			entry_put_back(system, entry, done, ref_drops, waker);
+			left.wanted |= entry_put_back(system, entry, done, ref_drops, waker) && !done;
 		destructors_left |= done && !destructors;
-		incomplete |= !done;
+		left.incomplete |= !done;
 		entry = next;
 	}
 	/* The loop makes a worker run the destructors. */
 	if (destructors_left && waker && wr_system_deferred_frees_ready(system))
 		waker->kick(waker);
-	return incomplete;
+	return left;
 }
 
-bool wr_deferred_frees_process(struct wr_system *system, bool destructors)
+static struct left lists_process(struct wr_system *system, bool destructors)
 {
 	struct wr_waker *waker;
-	bool incomplete;
+	struct left left = {false, false};
 
 	if (!wr_load(&system->deferred_frees.count) &&
 	    !(destructors && wr_system_deferred_frees_ready(system)))
-		return false;
+		return left;
 	waker = wr_waker_enter(system);
-	incomplete = list_process(system, waker, false, destructors);
+	left = list_process(system, waker, false, destructors);
 	if (destructors && wr_system_deferred_frees_ready(system))
 		list_process(system, waker, true, true);
 	wr_waker_leave(system);
-	return incomplete;
+	return left;
+}
+
+void wr_deferred_frees_process(struct wr_system *system)
+{
+	(void)lists_process(system, false);
 }
 
 /* The watch may have stopped because it found the list empty while it was taken: restart it. */
 void wr_system_run_deferred_frees(struct wr_system *system, bool destructors)
 {
-	if (wr_deferred_frees_process(system, destructors))
+	struct left left = lists_process(system, destructors);
+
+	if (left.wanted)
+		wr_system_kick(system);
+	else if (left.incomplete)
 		wr_watch_wake(system);
+}
+
+static void entry_note_wanted(struct wr_system *system, const struct wr_deferred_free *entry)
+{
+	for (size_t i = 0; i < entry->count; i++) {
+		weir_fence fence = entry->fences[i];
+		weir_stream *stream;
+
+		if (wr_fence_find(system, fence, &stream) || !stream ||
+		    fence.value <= wr_load(&stream->completed))
+			continue;
+		if (!stream->wanted_value || fence.value < stream->wanted_value)
+			stream->wanted_value = fence.value;
+	}
+}
+
+void wr_deferred_frees_note_wanted(struct wr_system *system)
+{
+	wr_mutex_lock(&system->deferred_frees.lock);
+	for (struct wr_deferred_free *entry = system->deferred_frees.listed; entry; entry = entry->next)
+		if (entry_wanted(entry))
+			entry_note_wanted(system, entry);
+	wr_mutex_unlock(&system->deferred_frees.lock);
 }
 
 static size_t drop_refs_locked(struct wr_deferred_free *entry)

@@ -104,10 +104,12 @@ void wr_system_drain(struct wr_system *system);
  */
 bool wr_system_progressed(struct wr_system *system, bool *left);
 /*
- * Arms a signal that kicks the loop for the last value of every stream that holds a live reference, unless
- * one is armed: nothing else would wake the loop (E2). Releases the payloads whose work is complete.
+ * Releases the payloads whose work is complete, then arms signals that kick the loop, unless one is armed:
+ * `all`: for the last value of every stream that holds a live reference, as nothing else would wake the loop
+ * (E2). In any case for the next value of each stream that memory waits for which an entity was refused (T4).
+ * Thread: the loop.
  */
-weir_status wr_system_arm_kicks(struct wr_system *system);
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all);
 /*
  * Returns true if deferred frees are known to be complete and
  * wait for a worker, which runs their user destructors (B3).
@@ -116,8 +118,8 @@ bool wr_system_deferred_frees_ready(const struct wr_system *system);
 /* Number of payloads on the list; exact while no worker runs. */
 uint64_t wr_system_deferred_frees(const struct wr_system *system);
 /*
- * Releases the deferred frees that are complete. With `destructors`, also
- * those with user destructors: for a worker, or after the last one has left.
+ * Releases the deferred frees that are complete. With `destructors`, also those with user destructors: for a
+ * worker, or after the last one has left. Not for the loop.
  */
 void wr_system_run_deferred_frees(struct wr_system *system, bool destructors);
 
@@ -326,16 +328,19 @@ weir_status wr_system_open_arena(struct wr_system *system, int device);
 struct wr_deferred_free {
 	struct wr_deferred_free *next;
 	weir_fence *fences; /* the use set, borrowed from the payload that embeds this */
-	size_t count;
 	/* frees the memory, runs the destructor; no lock is held */
 	void (*release)(struct wr_deferred_free *);
+	/* the number of entities that were refused and wait for such memory; NULL: none ever does */
+	_Atomic size_t *refused;
+	uint32_t count;  /* of fences */
 	bool destructor; /* release calls a user's function: only on a worker */
 	bool foreign;    /* dropped by a worker of another run, which holds no live reference of this one */
 	bool referenced; /* holds a live reference */
 };
 /*
  * Returns true if the use set is complete: nothing was listed, the caller
- * calls release. False: it was listed, and is released later. Thread: any.
+ * calls release. False: it was listed, and is released later. The caller then looks at what `refused` pointed
+ * to, and kicks the loop if it is not 0. Thread: any.
  */
 bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
 

@@ -94,8 +94,10 @@ void wr_executables_finish(struct wr_system *system); /* no launch runs any more
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);
 void wr_deferred_frees_finish(struct wr_system *system);
-/* For the watch: does not kick. Returns true if some are left. */
-bool wr_deferred_frees_process(struct wr_system *system, bool destructors);
+/* For the loop: does not kick; a turn that calls this arms kicks after it. */
+void wr_deferred_frees_process(struct wr_system *system);
+/* Sets `wanted_value` of the streams that memory waits for which an entity was refused. Thread: the loop. */
+void wr_deferred_frees_note_wanted(struct wr_system *system);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 #endif

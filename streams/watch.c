@@ -306,7 +306,7 @@ static int64_t watch_check_all(struct wr_system *system, int64_t now)
 	int64_t next = check_streams(system, now);
 
 	(void)wr_flags_poll(system, now); /* a safety net under the poller */
-	wr_deferred_frees_process(system, false);
+	wr_deferred_frees_process(system);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))
 		next = earlier_time(next, now + PERIOD);
 	if (!wr_refused_any(system))
@@ -372,26 +372,62 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 	return some;
 }
 
-weir_status wr_system_arm_kicks(struct wr_system *system)
+/* If the value is complete by now, the next turn releases what waits for it; so in the function below. */
+static weir_status kick_at_wanted(weir_stream *stream)
+{
+	struct wr_system *system = stream->system;
+	uint64_t value = stream->wanted_value;
+	weir_status status;
+
+	stream->wanted_value = 0;
+	status = wr_fence_query(system, (weir_fence){wr_load(&stream->id), value});
+	if (status == WEIR_E_BUSY)
+		return wr_signal_arm_kick(stream, value);
+	if (!status)
+		wr_system_kick(system);
+	return status;
+}
+
+static weir_status kick_at_end(weir_stream *stream, bool frees_pending)
+{
+	bool pending = wr_load(&stream->submitted) > wr_load(&stream->completed);
+
+	if (!wr_load(&stream->live_until) && !(frees_pending && has_work(stream)))
+		return WEIR_OK;
+	wr_stream_drop_ref_if_complete(stream);
+	if (!wr_stream_idle(stream))
+		return wr_signal_arm_kick(stream, wr_load(&stream->submitted));
+	if (pending && frees_pending)
+		wr_system_kick(stream->system);
+	return WEIR_OK;
+}
+
+/* After the list was processed: a value that is armed here will fire, however early it completes. */
+static weir_status arm_all_kicks(struct wr_system *system, bool all)
 {
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
+	if (frees_pending)
+		wr_deferred_frees_note_wanted(system);
 	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		if (!wr_load(&stream->live_until) && !(frees_pending && has_work(stream)))
-			continue;
-		wr_stream_drop_ref_if_complete(stream);
-		if (!wr_stream_idle(stream))
-			status = wr_signal_arm_kick(stream);
+		if (stream->wanted_value)
+			status = kick_at_wanted(stream);
+		else if (all)
+			status = kick_at_end(stream, frees_pending);
 	}
-	/*
-	 * After the streams, so that a signal is armed for each stream that a listed payload still waits for.
-	 */
-	if (frees_pending)
-		wr_system_run_deferred_frees(system, false);
+	return status;
+}
+
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all)
+{
+	weir_status status;
+
+	if (wr_system_failed(system))
+		return wr_system_failure_status(system);
+	wr_deferred_frees_process(system);
+	status = arm_all_kicks(system, all);
 	return wr_system_failed(system) ? wr_system_failure_status(system) : status;
 }

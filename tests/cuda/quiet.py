@@ -1,65 +1,20 @@
 """From the first to the last frame of edges: no call that waits, allocates or creates anything, and hardly any
 CPU time of the workers beside compute. recorder.c records the calls, probe.c the CPU time.
 """
-import glob
 import os
-import re
 import tempfile
 from collections import Counter
 
 import acceptance
+import calls as recorded
 
 FRAMES = 60
-FORBIDDEN = re.compile(
-    r"""
-    .*Synchronize                                   # of device, stream, event, context
-    |cuda(Memcpy|Memset)(?!.*Async).*               # synchronous copies
-    |cu(Memcpy|MemsetD)(?!.*Async).*
-    |cuda(Malloc|Free|Host(Alloc|Register|Unregister)).*
-    |cuMem(Alloc|Free|Host(Alloc|Register|Unregister)|Create|Map).*
-    |(cuda|cu)(Event|Stream)Create.*
-    """,
-    re.X,
-)
 RATIO = 1.2
-
-
-def cupti():
-    """libcupti of a toolkit, or of a Python package that contains one."""
-    places = [os.environ.get("CUDA_PATH", ""), os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
-    inside = ["lib64", "lib", "extras/CUPTI/lib64", "targets/x86_64-linux/lib"]
-    patterns = [f"{place}/{folder}/libcupti.so*" for place in places if place for folder in inside]
-    patterns += ["/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcupti.so*"]
-    patterns += ["/usr/l*/python3*/*-packages/nvidia/*/lib/libcupti.so*", "/usr/lib/*-linux-gnu/libcupti.so*"]
-    for pattern in patterns:
-        for path in sorted(glob.glob(pattern)):
-            return os.path.realpath(path)
-    return None
-
-
-def read_events(path):
-    """(ns, thread, kind, name), ordered by time."""
-    with open(path) as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
-    assert not any(row[2] == "lost" for row in rows), "the record is full"
-    return sorted((int(at), int(thread), kind, name) for at, thread, kind, name in rows)
-
-
-def ticks(events):
-    """(entity, begin, end) of every tick: NVTX ranges nest per thread."""
-    found, open_ones = [], {}
-    for at, thread, kind, name in events:
-        if kind == "push":
-            open_ones.setdefault(thread, []).append((name, at))
-        elif kind == "pop" and open_ones.get(thread):
-            name, begin = open_ones[thread].pop()
-            found.append((name, begin, at))
-    return found
 
 
 def window(events):
     """From the first tick of read to the end of the last one of write."""
-    of = ticks(events)
+    of = recorded.ticks(events)
     written = [tick for tick in of if tick[0] == "write"]
     assert len(written) == FRAMES, f"{len(written)} ticks of write were recorded, not {FRAMES}"
     return min(begin for name, begin, _ in of if name == "read"), max(end for *_, end in written), written
@@ -70,7 +25,7 @@ def record(given, folder):
     recorder = given.program("recorder.so")
     env = acceptance.environment(NVTX_INJECTION64_PATH=recorder, WEIR_RECORD=path)
     if given.backend == "cuda":
-        library = cupti()
+        library = recorded.cupti()
         assert library, "no libcupti was found"
         env.update(CUDA_INJECTION64_PATH=recorder, WEIR_CUPTI=library)
     ended = acceptance.run(
@@ -84,7 +39,7 @@ def record(given, folder):
     if keep:
         with open(path) as source, open(f"{keep}/calls-{given.signal}.tsv", "w") as copy:
             copy.write(source.read())
-    return read_events(path)
+    return recorded.read_events(path)
 
 
 def no_call_waits_or_allocates_between_the_first_and_the_last_frame(given):
@@ -93,7 +48,7 @@ def no_call_waits_or_allocates_between_the_first_and_the_last_frame(given):
     begin, end, written = window(events)
     calls = [(at, kind, name) for at, _, kind, name in events if kind in ("runtime", "driver") and begin <= at <= end]
     runtime = Counter(name for _, kind, name in calls if kind == "runtime")
-    bad = [call for call in calls if FORBIDDEN.fullmatch(call[2])]
+    bad = [call for call in calls if recorded.FORBIDDEN.fullmatch(call[2])]
     acceptance.report(
         f"quiet ({given.backend}, {given.signal}): {FRAMES} frames, {sum(runtime.values())} calls of the runtime, "
         f"{len(bad)} forbidden; {', '.join(f'{name} {n}' for name, n in runtime.most_common())}"
@@ -113,16 +68,17 @@ def what_is_forbidden_is_known(_given):
     for name in (
         "cudaStreamSynchronize cuCtxSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cudaMemcpy2D "
         "cuMemcpyHtoD_v2 "
+        "cudaGraphInstantiateWithFlags cuGraphCreate cudaGraphExecDestroy "
         "cudaMalloc cudaFree cudaFreeHost cudaHostAlloc cudaMallocHost cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc "
         "cudaEventCreateWithFlags cuEventCreate cudaStreamCreateWithPriority cuStreamCreate cudaMemset cudaMemcpy_v3020"
     ).split():
-        assert FORBIDDEN.fullmatch(name), name
+        assert recorded.FORBIDDEN.fullmatch(name), name
     for name in (
         "cudaMemcpyAsync cuMemcpyHtoDAsync_v2 cuMemcpyAsync cudaLaunchKernel cudaEventRecord cudaEventQuery "
         "cudaStreamWaitEvent "
-        "cudaLaunchHostFunc cudaMemcpyAsync_v3020 cudaMemsetAsync cuMemsetD8Async cudaStreamIsCapturing"
+        "cudaGraphLaunch cuGraphLaunch cudaLaunchHostFunc cudaMemcpyAsync_v3020 cudaMemsetAsync cuMemsetD8Async cudaStreamIsCapturing"
     ).split():
-        assert not FORBIDDEN.fullmatch(name), name
+        assert not recorded.FORBIDDEN.fullmatch(name), name
 
 
 def workers_use_little_time_beside_compute(given):

@@ -6,6 +6,9 @@
  *   replay captures  --ticks N: N captures on one worker, while others allocate, copy, launch and arm signals
  *   replay refused   allocations and synchronizations in enqueue: the result is right, the key FAILED
  *   replay fault     a replayed kernel stores to NULL: the run ends and names the entity
+ *   replay many      --ticks N: as many replays; memory in use after a tenth of them and at the end
+ *   replay evicted   keys as above, of which 8 are kept: the results are right
+ *   replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun again
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -26,6 +29,7 @@ static struct {
 	const char *part;
 	uint64_t ticks;
 	_Atomic uint64_t wrong, checked, refused;
+	struct replay_memory early, late; /* of `many` */
 	int64_t began[SAMPLES];
 } state;
 
@@ -61,6 +65,10 @@ static weir_status tick_of_nothing(weir_context *context, void *own)
 	(void)own;
 	if (tick < SAMPLES)
 		state.began[tick] = now();
+	if (part_is("many") && tick == state.ticks / 10)
+		replay_memory(&state.early);
+	if (part_is("many") && tick + 1 >= state.ticks)
+		replay_memory(&state.late);
 	if (tick + 1 >= state.ticks)
 		weir_context_finish(context);
 	return weir_context_replay(context, "nothing", 7, enqueue_nothing, NULL);
@@ -228,7 +236,7 @@ static const char *graph_of(bool replays)
 	static char text[1200];
 	const char *key = replays ? "{\"instances\": 64}" : "false";
 
-	if (part_is("cost"))
+	if (part_is("cost") || part_is("many"))
 		snprintf(text, sizeof text,
 			 "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"nothing\", "
 			 "\"replay\": %s}]}",
@@ -236,9 +244,10 @@ static const char *graph_of(bool replays)
 	else
 		snprintf(text, sizeof text,
 			 "{\"weir\": 1, \"entities\": ["
-			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"instances\": 64}},"
+			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"instances\": %d}},"
 			 "{\"name\": \"check\", \"operator\": \"checks\"}%s], \"connections\": [[\"a.out\", "
 			 "\"check.in\"]%s]}",
+			 part_is("evicted") ? 8 : 64,
 			 part_is("captures")
 				 ? ", {\"name\": \"b\", \"operator\": \"disturbs\"}, {\"name\": \"c\", "
 				   "\"operator\": \"takes\"}, {\"name\": \"d\", \"operator\": \"disturbs\"}, "
@@ -274,6 +283,11 @@ static void print_counts(weir_scheduler *scheduler, const weir_outcome *outcome)
 	       outcome->entity ? outcome->entity : "", (double)outcome->duration_ns / 1e9, counts.ticks,
 	       counts.replay_hits, counts.replay_captures, counts.replay_evictions, counts.replay_failures,
 	       (uint64_t)state.checked, (uint64_t)state.wrong, (uint64_t)state.refused);
+	if (part_is("many"))
+		printf("{\"hits\": %" PRIu64 ", \"early_host\": %zu, \"late_host\": %zu, \"early_device\": "
+		       "%zu, \"late_device\": %zu}\n",
+		       counts.replay_hits, state.early.host, state.late.host, state.early.device,
+		       state.late.device);
 }
 
 static weir_status run(const weir_registry *registry, bool replays, bool prints)
@@ -296,6 +310,48 @@ static weir_status run(const weir_registry *registry, bool replays, bool prints)
 	}
 	weir_scheduler_destroy(scheduler);
 	weir_graph_destroy(graph);
+	return status;
+}
+
+/* --- stops --- */
+
+/* Stops at an instant between the first capture and many launches. Each run but the last is cut short. */
+static weir_status run_and_stop(weir_scheduler *scheduler, uint64_t number)
+{
+	const struct timespec while_it_works = {0, (long)(number * 7919 % 20000) * 1000};
+	weir_status status = weir_scheduler_start(scheduler);
+
+	if (status)
+		return status;
+	nanosleep(&while_it_works, NULL);
+	weir_scheduler_stop(scheduler, number % 2 == 0);
+	return weir_scheduler_wait(scheduler, -1, NULL);
+}
+
+static weir_status stop_runs(const weir_registry *registry)
+{
+	weir_scheduler_options options = {.size = sizeof options, .backend = "cuda", .workers = 2};
+	uint64_t runs = state.ticks;
+	weir_status status = WEIR_OK;
+
+	state.ticks = UINT64_MAX;
+	for (uint64_t i = 0; !status && i < runs; i += 2) {
+		weir_scheduler *scheduler = NULL;
+		weir_graph *graph = NULL;
+
+		status = make_graph(registry, true, &graph);
+		if (!status)
+			status = weir_scheduler_create(graph, &options, &scheduler);
+		if (!status)
+			status = run_and_stop(scheduler, i);
+		if (!status)
+			status = run_and_stop(scheduler, i + 1);
+		weir_scheduler_destroy(scheduler);
+		weir_graph_destroy(graph);
+	}
+	printf("{\"part\": \"stops\", \"runs\": %" PRIu64 ", \"checked\": %" PRIu64 ", \"wrong\": %" PRIu64
+	       "}\n",
+	       runs, (uint64_t)state.checked, (uint64_t)state.wrong);
 	return status;
 }
 
@@ -346,7 +402,8 @@ int main(int argc, char **argv)
 	weir_status status;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: replay cost|keys|captures|refused|fault [ticks]\n");
+		fprintf(stderr,
+			"usage: replay cost|keys|captures|refused|fault|many|evicted|stops [ticks]\n");
 		return 2;
 	}
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -356,7 +413,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; !status && i < sizeof operators / sizeof *operators; i++)
 		status = weir_registry_add_operator(registry, &operators[i]);
 	if (!status)
-		status = part_is("cost") ? measure_cost(registry) : run(registry, true, true);
+		status = part_is("cost")    ? measure_cost(registry)
+			 : part_is("stops") ? stop_runs(registry)
+					    : run(registry, true, true);
 	if (status)
 		fprintf(stderr, "replay: %s: %s\n", weir_status_text(status), weir_last_error());
 	weir_registry_destroy(registry);

@@ -25,6 +25,12 @@ int replay_nothing_cuda(void *native, const void *arguments);
 int replay_allocate(void);
 int replay_synchronize(void *native);
 
+/* Bytes in use: resident ones of the process; those of the device. */
+struct replay_memory {
+	size_t host, device;
+};
+void replay_memory(struct replay_memory *out);
+
 /* By hand: ns of one launch of a graph of `kernels` empty kernels and one event record, the median. */
 bool replay_raw(int kernels, double *out);
 

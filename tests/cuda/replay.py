@@ -1,6 +1,6 @@
 """Replay on a GPU: what it costs, alternating keys, captures beside the work of others, what a capture refuses, and
 a fault in a replayed kernel. replay.c describes the parts. The cost is printed; the test fails if a replayed tick
-costs more than twice the launch by hand and 4 us, or is less than 2 times cheaper than enqueueing.
+costs 3 us more than the launch by hand (which itself varies by 2 us), or is less than 5 times cheaper than enqueueing.
 """
 import json
 
@@ -22,13 +22,24 @@ def t13_a_replayed_tick_costs_little_more_than_a_launch_by_hand(given):
         f"replay of 10 empty kernels: {replayed / 1e3:.2f} us a tick, cudaGraphLaunch and cudaEventRecord by hand "
         f"{raw / 1e3:.2f} us, enqueued {enqueued / 1e3:.2f} us ({enqueued / replayed:.1f} x)"
     )
-    assert replayed < 2 * raw + 4000 and enqueued > 2 * replayed, came
+    assert replayed < raw + 3000 and enqueued > 5 * replayed, came
 
 
 def t13_alternating_keys_are_captured_once(given):
     came = part(given, "keys", 20000)
     assert came["captures"] == KEYS and came["hits"] == 20000 - 2 * KEYS, came
     assert came["failures"] == came["evictions"] == came["wrong"] == 0 and came["checked"] == 20000, came
+
+
+def t13_keys_that_are_evicted_are_captured_again(given):
+    came = part(given, "evicted", 2000)
+    assert came["evictions"] > 0 and came["captures"] > 8, came
+    assert came["failures"] == came["wrong"] == 0 and came["checked"] == 2000, came
+
+
+def t13_runs_with_captures_and_launches_in_flight_may_be_stopped(given):
+    came = part(given, "stops", 20)
+    assert came["wrong"] == 0 and came["checked"] > 0, came
 
 
 def t13_captures_and_other_threads_do_not_disturb_each_other(given):
@@ -47,13 +58,15 @@ def t13_what_a_capture_refuses_is_enqueued(given):
 def f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity(given):
     came = part(given, "fault", 100000, fails=True)
     acceptance.report(f"a fault in a replayed kernel ended the run after {came['seconds']:.2f} s: {came['text']}")
-    assert came["status"] == "device failed" and came["seconds"] < 10 and "'a'" in came["text"], came
+    assert came["status"] == "device failed" and came["seconds"] < 2 and "'a'" in came["text"], came
 
 
 acceptance.main(
     [
         t13_a_replayed_tick_costs_little_more_than_a_launch_by_hand,
         t13_alternating_keys_are_captured_once,
+        t13_keys_that_are_evicted_are_captured_again,
+        t13_runs_with_captures_and_launches_in_flight_may_be_stopped,
         t13_captures_and_other_threads_do_not_disturb_each_other,
         t13_what_a_capture_refuses_is_enqueued,
         f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity,
