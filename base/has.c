@@ -62,6 +62,7 @@ static const char *const functions[] = {
 	"weir_entity_tell_fence",
 	"weir_entity_use_stream",
 	"weir_entity_values",
+	"weir_entity_watch",
 	"weir_fence_enqueue",
 	"weir_fence_query",
 	"weir_fence_wait",
@@ -155,6 +156,7 @@ static const char *const functions[] = {
 	"weir_verdict_ready",
 	"weir_verdict_until",
 	"weir_verdict_wait",
+	"weir_verdict_watched",
 	"weir_version",
 	"weir_view_add_lost",
 	"weir_view_any_size",
@@ -181,6 +183,7 @@ static const char *const functions[] = {
 	"weir_view_take",
 	"weir_view_tick_pending",
 	"weir_view_told",
+	"weir_view_watched",
 };
 
 static int compare(const void *name, const void *entry)

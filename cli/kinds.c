@@ -200,6 +200,21 @@ static void print_title(const char *name, const char *help)
 	putchar('\n');
 }
 
+/* A table that was built with an older header is too small for them. */
+static void print_brought(const weir_operator *kind)
+{
+	bool has = kind->size > offsetof(weir_operator, conditions) && kind->conditions;
+
+	if (!has || !kind->conditions[0])
+		return;
+	puts("\nconditions that it brings");
+	for (size_t i = 0; kind->conditions[i]; i++) {
+		fputs("  ", stdout);
+		cli_print_escaped(stdout, kind->conditions[i]);
+		putchar('\n');
+	}
+}
+
 static void print_operator(const weir_registry *registry, size_t i)
 {
 	const weir_operator *kind = weir_registry_operator(registry, i);
@@ -212,6 +227,7 @@ static void print_operator(const weir_registry *registry, size_t i)
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
+	print_brought(kind);
 }
 
 /* The keys beside the parameters belong to the scheduler, not to the condition's table. */

@@ -7,6 +7,7 @@ const weir_condition *const wr_builtin_conditions[] = {
 	&wr_cuda_stream,
 	&wr_downstream_message_affordable,
 	&wr_fence,
+	&wr_file_descriptor,
 	&wr_in_flight,
 	&wr_memory_available,
 	&wr_message_available,

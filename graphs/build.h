@@ -73,6 +73,12 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 			   const struct wr_value *ports, const struct wr_at *at);
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *conditions, const struct wr_at *at);
+/* Adds one condition, or reports its error. The entity's list has room for it. */
+weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
+			       const struct wr_value *value, const struct wr_at *at);
+/* Those that its operator brings: brought.c. */
+size_t wr_brought_count(const weir_operator *kind);
+weir_status wr_build_brought(struct wr_build *build, struct wr_plan_entity *entity);
 /* Calls fn for each condition of the text that the entity's plan has, with its index there and its place. */
 typedef void wr_build_condition_fn(struct wr_build *build, size_t entity, size_t condition,
 				   const struct wr_value *value, const struct wr_at *at);

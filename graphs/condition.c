@@ -154,32 +154,35 @@ static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *
 	return WEIR_OK;
 }
 
+weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
+			       const struct wr_value *value, const struct wr_at *at)
+{
+	const struct wr_value *type;
+	const weir_condition *kind;
+
+	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
+		return WEIR_OK;
+	type = required_type(build, value, at);
+	kind = type ? find_condition(build, type, at) : NULL;
+	return kind ? add_condition(build, entity, kind, value, at) : WEIR_OK;
+}
+
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *conditions, const struct wr_at *up)
 {
-	size_t count = wr_value_count(conditions);
+	size_t count = conditions ? wr_value_count(conditions) : 0;
+	size_t defaults = entity->input_count + entity->output_count + WR_PLACES;
 	struct wr_at all = {up, "conditions", 0};
 	weir_status status = WEIR_OK;
 
-	/* Room for the default conditions, too. */
-	entity->conditions = wr_alloc(count + entity->input_count + entity->output_count + WR_PLACES,
-				      sizeof(*entity->conditions));
+	entity->conditions =
+		wr_alloc(count + wr_brought_count(entity->kind) + defaults, sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
-	for (size_t i = 0; i < count && !status; i++) {
-		const struct wr_value *value = &wr_value_at(conditions, i)->value;
-		struct wr_at at = {&all, NULL, i};
-		const struct wr_value *type;
-		const weir_condition *kind;
-
-		if (!wr_type_check(&build->reports, &at, value, WR_OBJECT))
-			continue;
-		type = required_type(build, value, &at);
-		kind = type ? find_condition(build, type, &at) : NULL;
-		if (kind)
-			status = add_condition(build, entity, kind, value, &at);
-	}
-	return status;
+	for (size_t i = 0; i < count && !status; i++)
+		status = wr_build_condition(build, entity, &wr_value_at(conditions, i)->value,
+					    &(struct wr_at){&all, NULL, i});
+	return status ? status : wr_build_brought(build, entity);
 }
 
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input)
@@ -243,11 +246,6 @@ static weir_status add_default_conditions(struct wr_build *build, struct wr_plan
 {
 	weir_status status = WEIR_OK;
 
-	if (!entity->conditions)
-		entity->conditions = wr_alloc(entity->input_count + entity->output_count + WR_PLACES,
-					      sizeof(*entity->conditions));
-	if (!entity->conditions)
-		return WEIR_E_NOMEM;
 	for (unsigned i = 0; i < entity->input_count && !status; i++)
 		if (wants_default(entity->inputs[i].connections + entity->inputs[i].inlet,
 				  entity->inputs[i].port) &&

@@ -168,7 +168,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 	status = wr_build_ports(build, entity, found[PORTS], at);
 	if (!status)
 		status = build_parameters(build, entity, found[PARAMETERS], at, value->place);
-	if (!status && found[CONDITIONS])
+	if (!status)
 		status = wr_build_conditions(build, entity, found[CONDITIONS], at);
 	return status;
 }

@@ -54,6 +54,7 @@ struct wr_plan_condition {
 	char *name; /* "name" in the description, else the kind's */
 	weir_values *values;
 	bool implied; /* a default, not in the description */
+	bool brought; /* by the operator, not in the description */
 	bool claims;  /* memory_available: the scheduler does not ask it, but claims memory (S3) */
 	int signal;   /* cuda_stream: enum wr_signal_kind; -1: the scheduler's */
 };
@@ -108,7 +109,8 @@ struct wr_plan_entity {
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
-	struct wr_plan_condition *conditions; /* as in the text, then the implied ones: inputs, outputs */
+	struct wr_plan_condition *conditions; /* as in the text, then those that the operator
+						 brings, then the implied ones: inputs, outputs */
 	size_t condition_count;
 };
 

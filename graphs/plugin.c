@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "base/text.h"
 #include "graphs/registry.h"
+#include "graphs/table.h"
 
 struct fd_path {
 	char path[32];
@@ -197,7 +198,7 @@ static weir_status check_info(const char *path, const weir_plugin_info *info)
 		return wr_fail(WEIR_E_INVALID,
 			       "plugin '%s' was built for ABI %u of weir, this is %u: rebuild it", file.text,
 			       info->abi, WEIR_ABI);
-	if (info->operator_size != sizeof(weir_operator) || info->condition_size != sizeof(weir_condition) ||
+	if (info->operator_size < WR_OPERATOR_FIRST || info->condition_size != sizeof(weir_condition) ||
 	    info->port_size != sizeof(weir_port) || info->parameter_size != sizeof(weir_parameter))
 		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built with tables of other sizes: rebuild it",
 			       file.text);

@@ -99,6 +99,8 @@ weir_status weir_registry_add_operator(weir_registry *registry, const weir_opera
 {
 	weir_status status = wr_operator_check(table);
 
+	if (!status)
+		status = wr_brought_check(registry, table);
 	return status ? status
 		      : registry_add(registry, &registry->operators, "an operator", table->name, table);
 }

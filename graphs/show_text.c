@@ -89,7 +89,10 @@ static void text_condition(struct wr_text *text, const struct wr_plan_entity *en
 	text_values(text, entity, condition->values);
 	if (condition->signal >= 0)
 		wr_text_add(text, " signal=%s", wr_signal_text(condition->signal));
-	wr_text_add(text, "%s\n", condition->implied ? " (default)" : "");
+	wr_text_add(text, "%s\n",
+		    condition->implied   ? " (default)"
+		    : condition->brought ? " (of the operator)"
+					 : "");
 }
 
 #define USERS_SHOWN 8 /* of a pool, at most */

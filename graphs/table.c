@@ -179,11 +179,20 @@ static weir_status table_check_parameters(const struct subject *subject, const w
 
 /* A larger size can only be a mistake, such as a negative number. */
 #define STATE_MAX (UINT64_C(1) << 40)
+#define TABLE_MAX 4096
 
 static weir_status table_check_state(const struct subject *subject, size_t bytes)
 {
 	return bytes > STATE_MAX ? table_error(subject, subject->name, "has a state_size of more than a TiB")
 				 : WEIR_OK;
+}
+
+static weir_status table_check_name(const struct subject *subject)
+{
+	if (!subject->name || !wr_name_ok(subject->name))
+		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is not a valid name", subject->kind,
+			       wr_shown(subject->name ? subject->name : "").text);
+	return WEIR_OK;
 }
 
 static weir_status table_check_head(const struct subject *subject, size_t size, size_t expected)
@@ -192,16 +201,35 @@ static weir_status table_check_head(const struct subject *subject, size_t size, 
 		return wr_fail(WEIR_E_INVALID,
 			       "table of %s: size is %zu, must be %zu: set it to sizeof the type",
 			       subject->kind, size, expected);
-	if (!subject->name || !wr_name_ok(subject->name))
-		return wr_fail(WEIR_E_INVALID, "table of %s: '%s' is not a valid name", subject->kind,
-			       wr_shown(subject->name ? subject->name : "").text);
+	return table_check_name(subject);
+}
+
+/* A table may be smaller than ours, or larger with zeros at its end: it was built with another header. */
+static weir_status operator_check_size(const weir_operator *table)
+{
+	const unsigned char *bytes = (const unsigned char *)table;
+	size_t size = table ? table->size : 0;
+
+	if (size < WR_OPERATOR_FIRST || size > TABLE_MAX)
+		return wr_fail(WEIR_E_INVALID,
+			       "table of an operator: size is %zu, must be %zu: set it to sizeof the type",
+			       size, sizeof(*table));
+	for (size_t i = sizeof(*table); i < size; i++)
+		if (bytes[i])
+			return wr_fail(WEIR_E_UNSUPPORTED,
+				       "table of an operator: a field is set that this library (%s) does not "
+				       "know: update it",
+				       WEIR_VERSION);
 	return WEIR_OK;
 }
 
 weir_status wr_operator_check(const weir_operator *table)
 {
 	struct subject subject = {"an operator", table ? table->name : NULL};
-	weir_status status = table_check_head(&subject, table ? table->size : 0, sizeof(*table));
+	weir_status status = operator_check_size(table);
+
+	if (!status)
+		status = table_check_name(&subject);
 
 	subject.kind = "operator";
 	if (!status)

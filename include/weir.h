@@ -42,8 +42,8 @@
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
  * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
- * outcomes, counts and pools may grow at their ends: a caller with an older, smaller struct stays valid. The
- * other structs change only with WEIR_ABI.
+ * outcomes, counts, pools and operators may grow at their ends: a caller with an older, smaller struct stays
+ * valid. The other structs change only with WEIR_ABI.
  *
  * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
  * makes the next call fail with the same error.
@@ -85,7 +85,7 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
- * and fields at the ends of options, outcomes, counts and pools.
+ * and fields at the ends of options, outcomes, counts, pools and operators.
  */
 #define WEIR_ABI 3u
 
@@ -769,6 +769,11 @@ enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
  * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
  * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
  * of the three runs at a time. NULL: nothing to do.
+ *
+ * An operator may *bring conditions*: texts as in "conditions" of a graph file, for example
+ * {"type": "file_descriptor"}. Each of its entities has them, unless the graph file gives the entity a
+ * condition of that name (without a name: of that type). They are checked when the operator is added, so the
+ * conditions of a plugin are added before its operators.
  */
 struct weir_operator {
 	size_t size;
@@ -780,6 +785,7 @@ struct weir_operator {
 	weir_status (*start)(weir_context *context, void *state, const weir_values *values);
 	weir_status (*compute)(weir_context *context, void *state);
 	void (*stop)(weir_context *context, void *state);
+	const char *const *conditions; /* JSON objects; ends with NULL; NULL = none */
 };
 
 /* --------------------------------------------------------------------- context: what an operator calls -- */
@@ -1147,7 +1153,8 @@ typedef struct {
 } weir_condition;
 
 /*
- * A program tells a condition (`asynchronous`, `boolean`, `fence`, its own) what happened outside.
+ * A program, or an operator, tells a condition (`asynchronous`, `boolean`, `fence`, `file_descriptor`, its
+ * own) what happened or what to wait for outside.
  *
  * Default. Thread: any. Fails: WEIR_E_INVALID: no such condition.
  */
@@ -1168,6 +1175,20 @@ WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition
 WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
 /* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
 WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
+
+/* For weir_entity_watch. An end of file, a closed other end and an error count as readable and writable. */
+enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
+/*
+ * Lets a condition of the entity (`file_descriptor`, or one of the program's own) wait for a descriptor: a
+ * pipe, a socket, a timerfd, an eventfd, a device. The entity is not READY until one of `events` holds; no
+ * thread waits meanwhile. A regular file is always ready. fd -1: none; events is then 0. One descriptor a
+ * condition: a later call replaces the one before. The caller keeps the descriptor and calls this with -1, or
+ * with another one, before it closes it; a closed one fails the run. It may be blocking or not: weir does not
+ * read or write it. It is watched until the end of the run; outside a run it is kept for the next one.
+ * Thread: any, also in start and compute, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no such
+ * condition, fd is not open, unknown events.
+ */
+WEIR_API weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events);
 
 /* -------------------------------------------------------------------------------- conditions: the view -- */
 
@@ -1205,6 +1226,12 @@ WEIR_API void weir_view_fence_use(const weir_view *view);
  * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
  */
 WEIR_API bool weir_view_fence_complete(const weir_view *view, weir_fence fence);
+/*
+ * What the descriptor is that weir_entity_watch let this condition wait for. Asks the system once (poll), and
+ * does not wait. If it is WAITING, say so by weir_verdict_watched.
+ */
+typedef enum { WEIR_WATCHED_NOTHING, WEIR_WATCHED_WAITING, WEIR_WATCHED_READY } weir_watched;
+WEIR_API weir_watched weir_view_watched(const weir_view *view);
 /* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
 WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
 /* Messages in all queues of the port: inbox + front. */
@@ -1281,6 +1308,8 @@ WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
 WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
 /* Wait for something outside weir; keeps the run open. */
 WEIR_API void weir_verdict_external(weir_verdict *verdict);
+/* Wait; ask again when the watched descriptor (weir_entity_watch) is ready; keeps the run open. */
+WEIR_API void weir_verdict_watched(weir_verdict *verdict);
 
 /* ----------------------------------------------------------------------------------- registry, plugins -- */
 

@@ -37,7 +37,7 @@ static enum rank verdict_rank(const weir_verdict *verdict)
 struct sum {
 	enum rank rank;
 	int64_t at;
-	bool external;
+	uint8_t external;
 	size_t fences;
 	int signal; /* of the conditions that named the fences */
 	const char *why, *of;
@@ -359,6 +359,12 @@ static bool inputs_closed_and_empty(const weir_view *view)
 	return true;
 }
 
+/* What the entity waits for may come again and again, for ever. */
+static bool drain_ends_wait(const struct sum *sum)
+{
+	return sum->rank == RANK_TIME || sum->external & WR_DESCRIPTOR;
+}
+
 static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answer, const struct sum *sum)
 {
 	weir_entity *entity = view->entity;
@@ -459,7 +465,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return publish_verdict(&view, WR_NEVER, &sum);
 	if (entity->output_unwatched)
 		ask_output_room(entity, &sum);
-	if (draining && sum.rank == RANK_TIME && inputs_closed_and_empty(&view)) {
+	if (draining && drain_ends_wait(&sum) && inputs_closed_and_empty(&view)) {
 		entity->verdict.why = "draining";
 		return publish_verdict(&view, WR_NEVER, &sum);
 	}

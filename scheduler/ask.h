@@ -9,7 +9,7 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 {
 	verdict->answer = WR_SILENT;
 	verdict->why = NULL;
-	verdict->external = false;
+	verdict->external = 0;
 	verdict->at = INT64_MAX;
 	verdict->fences_from = verdict->fence_count;
 }

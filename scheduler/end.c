@@ -340,6 +340,7 @@ void wr_operators_stop_started(weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
 
+	wr_descriptors_forget(scheduler);
 	for (size_t i = graph->entity_count; i--;) {
 		if (graph->entities[i].started && graph->entities[i].plan->kind->stop)
 			wait_for_streams(&graph->entities[i], until);
@@ -430,6 +431,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
 		wr_system_shorten_timeout(graph->system);
+	wr_descriptors_forget(scheduler);
 	stop_operators(scheduler);
 	wr_graph_close_streams(graph);
 	wr_system_run_deferred_frees(graph->system, true);

@@ -38,10 +38,13 @@ enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2 };
 
 struct wr_claim;
 
+/* Bits of weir_verdict.external. */
+enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2 };
+
 struct weir_verdict {
 	enum wr_answer answer;
 	const char *why;
-	bool external;
+	uint8_t external;   /* waits for something outside; DESCRIPTOR: for a watched descriptor */
 	int64_t at;         /* INT64_MAX: no time was named */
 	weir_fence *fences; /* grows; kept with the entity */
 	size_t fence_count, fence_room;
@@ -69,6 +72,22 @@ struct wr_told_fences {
 	uint64_t seen;
 };
 
+/*
+ * The descriptor that a condition waits for: descriptor.c. Made by the first watch, freed with the graph. The
+ * lock guards what follows it, and is held for a few stores and one system call.
+ */
+struct wr_descriptor {
+	weir_entity *entity;
+	const char *condition;      /* its name */
+	struct wr_descriptor *next; /* of the graph's list */
+	_Atomic uint32_t lock;
+	int fd;          /* -1: none is watched */
+	unsigned events; /* WEIR_WATCH_... */
+	int in_set;      /* fd, or a duplicate of it, in the loop's epoll set; -1: none */
+	bool armed;      /* it will be reported once */
+	int64_t since;   /* when a review first found it not ready; 0: it was ready */
+};
+
 struct wr_condition {
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
 	void *state;
@@ -76,6 +95,7 @@ struct wr_condition {
 	int signal;       /* enum wr_signal_kind: how its fences wake the entity */
 	_Atomic int told; /* any thread: weir_told */
 	struct wr_told_fences fences;
+	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
 };
 
 struct wr_input {
@@ -247,6 +267,8 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
  * graph. Thread: owner.
  */
 weir_status wr_entity_refuse_fence(weir_entity *entity);
+/* The condition of that name. Fails: WEIR_E_INVALID: there is none. Thread: any. */
+weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out);
 /* When the program told the condition this fence; 0: it did not. Thread: any. */
 int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);
 size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */

@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/memory_pool.h"
+#include "scheduler/run.h"
 
 /* "1 fence pending, oldest 1.2 ms, producer blur" */
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
@@ -86,7 +87,8 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
-	else
+	else if (!(verdict->external & WR_DESCRIPTOR) || !unmet->asked ||
+		 !wr_descriptor_describe(unmet->asked, detail, sizeof detail))
 		wr_shown_cut(detail, sizeof detail, verdict_reason(verdict));
 	fn(unmet, arg);
 }

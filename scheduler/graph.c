@@ -139,6 +139,15 @@ static void free_kept_memory(weir_graph *graph)
 	}
 }
 
+static void free_descriptors(weir_graph *graph)
+{
+	for (struct wr_descriptor *descriptor = wr_load(&graph->descriptors), *next; descriptor;
+	     descriptor = next) {
+		next = descriptor->next;
+		wr_free(descriptor);
+	}
+}
+
 weir_status weir_graph_destroy(weir_graph *graph)
 {
 	weir_status status;
@@ -152,6 +161,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return status;
 	status = wr_graph_destroy_system(graph);
 	destroy_connections(graph);
+	free_descriptors(graph);
 	free_kept_memory(graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_finish(&graph->entities[i]);

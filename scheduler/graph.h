@@ -35,8 +35,9 @@ struct weir_graph {
 	size_t connection_count, connection_room;
 	weir_inlet *inlets;
 	weir_outlet *outlets;
-	weir_scheduler *scheduler; /* the one that uses this graph, or NULL */
-	struct wr_kept *kept;      /* destroyed schedulers: a late poke may still read one */
+	struct wr_descriptor *_Atomic descriptors; /* of all conditions that ever watched one: a stack */
+	weir_scheduler *scheduler;                 /* the one that uses this graph, or NULL */
+	struct wr_kept *kept;                      /* destroyed schedulers: a late poke may still read one */
 };
 
 /* All entities that the scheduler runs: those of the plan, then the finishers. */

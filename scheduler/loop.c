@@ -167,6 +167,30 @@ void wr_loop_arm(struct wr_loop *loop, int64_t until)
 	timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *data, bool add)
+{
+	struct epoll_event event = {.events = events | EPOLLONESHOT, .data.ptr = data};
+
+	return epoll_ctl(loop->set, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) ? errno : 0;
+}
+
+void wr_loop_remove_descriptor(struct wr_loop *loop, int fd)
+{
+	epoll_ctl(loop->set, EPOLL_CTL_DEL, fd, NULL);
+}
+
+size_t wr_loop_reported(struct wr_loop *loop, size_t room, void **out)
+{
+	struct epoll_event events[64];
+	int count = epoll_wait(loop->set, events, sizeof events / sizeof *events, 0);
+	size_t reported = 0;
+
+	for (int i = 0; i < count && reported < room; i++)
+		if (events[i].data.ptr) /* those of the loop itself have none */
+			out[reported++] = events[i].data.ptr;
+	return reported;
+}
+
 void wr_loop_listen(struct wr_loop *loop, bool on)
 {
 	struct epoll_event event = {.events = on ? EPOLLIN : 0};

@@ -1,8 +1,8 @@
 /*
- * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM. All of it is behind
- * one descriptor: an epoll set of an eventfd, a timerfd and a signalfd. A libevent base watches that
- * descriptor, the caller's or one that weir's own thread runs, or the caller polls it (B1). A simulated loop
- * has no descriptor: it waits on a parker, in virtual time.
+ * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM, and descriptors of
+ * the program. All of it is behind one descriptor: an epoll set of an eventfd, a timerfd, a signalfd and
+ * those. A libevent base watches that descriptor, the caller's or one that weir's own thread runs, or the
+ * caller polls it (B1). A simulated loop has no descriptor: it waits on a parker, in virtual time.
  *
  * The deadline and the POSIX signals are in the set, not events of the base: libevent has no descriptor that
  * a caller could poll, and its handling of POSIX signals is global to the process, with one base at a time.
@@ -38,6 +38,15 @@ void wr_loop_kick(struct wr_loop *loop); /* Thread: any; device callbacks, signa
 void wr_loop_arm(struct wr_loop *loop, int64_t until);
 /* Clears the kicks. The caller must look at its lists after this. */
 void wr_loop_clear(struct wr_loop *loop);
+/*
+ * A program's descriptor in the epoll set (descriptor.c): reported once per arming (EPOLLONESHOT), so that
+ * one which stays ready ends only one wait. `add`: it is not in the set yet. `data` is what the report
+ * brings; not NULL. Returns 0 or an errno: EEXIST, ENOENT, EBADF, ... Thread: any. Not of a simulated loop.
+ */
+int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *data, bool add);
+void wr_loop_remove_descriptor(struct wr_loop *loop, int fd); /* it may be closed already; Thread: any */
+/* Writes the data of at most `room` descriptors that were reported since; returns how many. Thread: loop. */
+size_t wr_loop_reported(struct wr_loop *loop, size_t room, void **out);
 /*
  * Sets whether a pending SIGINT or SIGTERM ends the wait. Off at first: a pending signal that is not read
  * would end every wait at once.

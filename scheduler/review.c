@@ -148,6 +148,8 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(scheduler, entity, verdict->at);
+	if (!status && verdict->external & WR_DESCRIPTOR)
+		status = wr_descriptors_arm(scheduler, entity);
 	if (status)
 		wr_run_fail(scheduler, entity, status);
 }

@@ -56,6 +56,20 @@ static inline bool wr_world_may_wake(const weir_scheduler *scheduler)
 	return !scheduler->graph->owns_world || wr_sim_current() == scheduler->sim;
 }
 
+/* --- descriptor.c --- */
+/* Arms the descriptors that the entity waits for. Fails: WEIR_E_INVALID, WEIR_E_IO. Thread: owner. */
+weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity);
+/* "has waited 1.2 s for descriptor 7 (readable)"; false: it waits for none. Thread: the entity's owner. */
+bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t room);
+void wr_descriptors_poke(weir_scheduler *scheduler); /* loop thread: the entities of those that are ready */
+/*
+ * Loop thread: fails the run if an armed descriptor was closed. On `sim` also pokes the entities of ready
+ * ones. Returns when to look again.
+ */
+int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now);
+/* Ends all watches, before the operators' stop functions close their descriptors. No worker runs. */
+void wr_descriptors_forget(weir_scheduler *scheduler);
+
 /* --- timers.c, loop thread --- */
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
 void wr_timers_take(weir_scheduler *scheduler);                 /* moves the listed requests into the heap */

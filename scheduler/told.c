@@ -15,16 +15,13 @@
 #include "scheduler/graph.h"
 #include "scheduler/ready.h"
 
-static struct wr_condition *find_condition(weir_entity *entity, const char *name)
+weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)
-		if (!strcmp(entity->conditions[i].plan->name, name))
-			return &entity->conditions[i];
-	return NULL;
-}
-
-static weir_status refuse_condition(const weir_entity *entity, const char *name)
-{
+		if (!strcmp(entity->conditions[i].plan->name, name)) {
+			*out = &entity->conditions[i];
+			return WEIR_OK;
+		}
 	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s'", entity->plan->name, name);
 }
 
@@ -32,10 +29,11 @@ static weir_status refuse_condition(const weir_entity *entity, const char *name)
 
 weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told)
 {
-	struct wr_condition *found = find_condition(entity, condition);
+	struct wr_condition *found = NULL;
+	weir_status status = wr_condition_find(entity, condition, &found);
 
-	if (!found)
-		return refuse_condition(entity, condition);
+	if (status)
+		return status;
 	wr_store(&found->told, told);
 	wr_poke(entity); /* refused between runs: the value stays for the next run */
 	return WEIR_OK;
@@ -84,10 +82,12 @@ static weir_status check_fence(const weir_entity *entity, weir_fence fence)
 
 weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence)
 {
-	struct wr_condition *found = find_condition(entity, condition);
-	weir_status status = found ? check_fence(entity, fence) : refuse_condition(entity, condition);
+	struct wr_condition *found = NULL;
+	weir_status status = wr_condition_find(entity, condition, &found);
 	struct wr_told_fences *fences;
 
+	if (!status)
+		status = check_fence(entity, fence);
 	if (status)
 		return status;
 	fences = &found->fences;

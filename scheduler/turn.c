@@ -174,15 +174,17 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t next, watch_at, close_at;
+	int64_t next, watch_at, close_at, descriptors_at;
 
 	wr_timers_take(scheduler);
 	if (obey_stops(scheduler, now))
 		return now;
 	next = wr_timers_fire(scheduler, now);
 	watch_at = watch_streams(scheduler, now);
+	descriptors_at = wr_descriptors_check(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
+	next = descriptors_at < next ? descriptors_at : next;
 	next = close_at < next ? close_at : next;
 	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
 	if (scheduler->draining && scheduler->drain_at < next)
@@ -252,6 +254,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 	int64_t now = wr_now(), next = INT64_MAX;
 
 	wr_loop_clear(&scheduler->loop);
+	wr_descriptors_poke(scheduler);
 	if (wr_load(&scheduler->phase) != WR_ENDED)
 		take_signals(scheduler, now); /* between two runs they stay pending */
 	if (wr_load(&scheduler->phase) == WR_OPEN)

@@ -316,5 +316,11 @@ void weir_verdict_fence(weir_verdict *verdict, weir_fence fence)
 void weir_verdict_external(weir_verdict *verdict)
 {
 	verdict_add_wait(verdict);
-	verdict->external = true;
+	verdict->external |= WR_OUTSIDE;
+}
+
+void weir_verdict_watched(weir_verdict *verdict)
+{
+	verdict_add_wait(verdict);
+	verdict->external |= WR_DESCRIPTOR;
 }

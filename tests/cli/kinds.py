@@ -4,7 +4,7 @@ import process
 OPERATORS = {"png_read", "upload", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin", "sink"}
 CONDITIONS = {
     "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
-    "cuda_stream", "fence",
+    "cuda_stream", "fence", "file_descriptor",
 }
 
 

@@ -332,6 +332,25 @@ TEST(c06_not_once_waits_for_the_last_fence_and_uses_none)
 	assert_int_equal(rig_ask(&rig), NEVER);
 }
 
+/* ---- file_descriptor ---- */
+
+TEST(c09_a_watched_descriptor_is_waited_for)
+{
+	GIVEN(wr_file_descriptor, "");
+
+	assert_int_equal(rig_ask(&rig), WAIT); /* nothing is watched: the program is awaited */
+	assert_true(rig.verdict.external);
+	assert_false(rig.verdict.watched);
+	rig.view.watched = WEIR_WATCHED_WAITING;
+	assert_int_equal(rig_ask(&rig), WAIT);
+	assert_true(rig.verdict.watched);
+	assert_false(rig.verdict.external);
+	rig.view.watched = WEIR_WATCHED_READY;
+	assert_int_equal(rig_ask(&rig), READY);
+	rig.view.told = WEIR_TOLD_NEVER;
+	assert_int_equal(rig_ask(&rig), NEVER);
+}
+
 /* ---- cuda_stream ---- */
 
 TEST(g03_no_fence_pending_is_ready_at_once)
@@ -411,7 +430,7 @@ TEST(c01_every_kind_has_a_name_a_help_a_size_and_an_answer)
 		if (count)
 			assert_true(strcmp(wr_builtin_conditions[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 10);
+	assert_int_equal(count, 11);
 }
 
 int main(void)
@@ -441,6 +460,7 @@ int main(void)
 		cmocka_unit_test(c06_boolean_follows_the_last_word_and_can_be_set_again),
 		cmocka_unit_test(c06_boolean_that_begins_disabled_can_be_enabled),
 		cmocka_unit_test(c06_asynchronous_holds_the_run_open_for_an_event_alone),
+		cmocka_unit_test(c09_a_watched_descriptor_is_waited_for),
 		cmocka_unit_test(g03_no_fence_pending_is_ready_at_once),
 		cmocka_unit_test(f70_waits_for_all_fences_of_every_port_named_and_of_no_other),
 		cmocka_unit_test(g03_ready_only_when_the_last_port_is_done_too),

@@ -150,6 +150,11 @@ void weir_view_fence_use(const weir_view *view)
 	((weir_view *)(uintptr_t)view)->used++;
 }
 
+weir_watched weir_view_watched(const weir_view *view)
+{
+	return view->watched;
+}
+
 bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
 {
 	(void)fence;
@@ -211,6 +216,12 @@ void weir_verdict_external(weir_verdict *verdict)
 {
 	answer(verdict, WAIT);
 	verdict->external = true;
+}
+
+void weir_verdict_watched(weir_verdict *verdict)
+{
+	answer(verdict, WAIT);
+	verdict->watched = true;
 }
 
 struct rig rig_of(const weir_condition *kind, const char *parameters)

@@ -23,6 +23,7 @@ struct weir_view {
 	weir_fence told_fence, next_fence; /* value 0: none */
 	bool incomplete;                   /* all fences */
 	unsigned used;                     /* calls of weir_view_fence_use */
+	weir_watched watched;
 	struct rig_port ports[RIG_PORTS];
 	unsigned clock_reads;
 };
@@ -35,7 +36,7 @@ struct weir_verdict {
 	int64_t at; /* 0: no time */
 	size_t fences;
 	weir_fence last;
-	bool external;
+	bool external, watched;
 };
 
 /* Parameters as text, "period=100 policy=no_catch_up_missed_ticks port=0,2"; ports by index. */

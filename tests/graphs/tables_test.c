@@ -115,6 +115,115 @@ static void a_table_that_is_not_there_is_refused(void **state)
 	weir_registry_destroy(registry);
 }
 
+/* --- conditions that an operator brings --- */
+
+static weir_registry *bring(const char *const *conditions, weir_status *status)
+{
+	static const weir_port inputs[] = {PORT(.name = "in", .flags = WEIR_PORT_OPTIONAL), {.name = NULL}};
+	static weir_operator table = {.size = sizeof table, .name = "mine", .inputs = inputs};
+	weir_registry *registry;
+
+	table.conditions = conditions;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	*status = weir_registry_add_operator(registry, &table);
+	return registry;
+}
+
+static void assert_not_brought(const char *text, const char *why)
+{
+	const char *const conditions[] = {"{\"type\": \"count\"}", text, NULL};
+	weir_status status;
+	weir_registry *registry = bring(conditions, &status);
+
+	assert_said(status, "table of operator 'mine': condition '");
+	assert_said(status, why);
+	weir_registry_destroy(registry);
+}
+
+static void what_an_operator_cannot_bring_is_refused_with_its_text(void **state)
+{
+	(void)state;
+	assert_not_brought("{\"type\": \"periodic\"", "condition '{\"type\": \"periodic\"': ");
+	assert_not_brought("[1]", "condition '[1]': is a list, must be an object");
+	assert_not_brought("{\"name\": \"a\"}", "needs the key 'type'");
+	assert_not_brought("{\"type\": \"perioidc\"}", "there is no condition 'perioidc'");
+	assert_not_brought("{\"type\": \"periodic\"}", "'period'");
+	assert_not_brought("{\"type\": \"cuda_stream\", \"port\": \"inn\"}",
+			   "operator 'mine' has no input 'inn'");
+	assert_not_brought("{\"type\": \"count\", \"count\": 7}", "an earlier one has this name");
+	assert_not_brought("{\"type\": \"memory_available\"}", "memory pools are named in the graph file");
+}
+
+static char *shown(const weir_registry *registry, const char *conditions, weir_format format)
+{
+	weir_description *description = NULL;
+	char *text = NULL;
+
+	assert_int_equal(weir_description_create(&description), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(description, "a", "mine"), WEIR_OK);
+	if (conditions)
+		assert_int_equal(weir_description_put(description, "/entities/0/conditions", conditions),
+				 WEIR_OK);
+	assert_int_equal(weir_description_print(description, registry, format, &text), WEIR_OK);
+	weir_description_destroy(description);
+	return text;
+}
+
+static void assert_shows(const weir_registry *registry, const char *conditions, weir_format format,
+			 const char *part, bool has)
+{
+	char *text = shown(registry, conditions, format);
+
+	if (!strstr(text, part) == has)
+		fail_msg("'%s' %s '%s'", text, has ? "does not say" : "says", part);
+	weir_text_free(text);
+}
+
+static void an_entity_has_what_its_operator_brings_unless_its_file_names_it(void **state)
+{
+	static const char *const conditions[] = {"{\"type\": \"count\", \"count\": 7}",
+						 "{\"type\": \"count\", \"name\": \"more\", \"count\": 9}",
+						 NULL};
+	weir_status status;
+	weir_registry *registry = bring(conditions, &status);
+
+	(void)state;
+	assert_int_equal(status, WEIR_OK);
+	assert_shows(registry, NULL, WEIR_FORMAT_TEXT, "  when count count=7 (of the operator)\n", true);
+	assert_shows(registry, NULL, WEIR_FORMAT_JSON, "{\"type\": \"count\", \"count\": 7}", true);
+	assert_shows(registry, "[{\"type\": \"count\"}]", WEIR_FORMAT_TEXT, "count=7", false);
+	assert_shows(registry, "[{\"type\": \"count\"}]", WEIR_FORMAT_TEXT,
+		     "  when count 'more' count=9 (of the operator)\n", true);
+	assert_shows(registry, "[{\"type\": \"periodic\", \"name\": \"more\", \"period\": \"1s\"}]",
+		     WEIR_FORMAT_TEXT, "count=9", false);
+	weir_registry_destroy(registry);
+}
+
+/* The size that a table had before it could bring conditions; and one that will be larger. */
+static void a_table_of_another_size_is_taken_as_far_as_it_is_known(void **state)
+{
+	struct {
+		weir_operator known;
+		size_t later;
+	} table = {.known = {.size = offsetof(weir_operator, conditions), .name = "mine"}};
+	static const char *const unread[] = {"no JSON", NULL};
+	weir_registry *registry;
+
+	(void)state;
+	table.known.conditions = unread;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table.known), WEIR_OK);
+	assert_shows(registry, NULL, WEIR_FORMAT_TEXT, "(of the operator)", false);
+	table.known = (weir_operator){.size = sizeof table, .name = "mine_too"};
+	assert_int_equal(weir_registry_add_operator(registry, &table.known), WEIR_OK);
+	table.known.name = "third";
+	table.later = 1;
+	assert_int_equal(weir_registry_add_operator(registry, &table.known), WEIR_E_UNSUPPORTED);
+	table.known.size = offsetof(weir_operator, conditions) - 1;
+	assert_said(weir_registry_add_operator(registry, &table.known), "table of an operator: size is ");
+	weir_registry_destroy(registry);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +231,9 @@ int main(void)
 		cmocka_unit_test(a_port_that_takes_all_needs_no_capacity_for_it),
 		cmocka_unit_test(a_parameter_of_a_condition_that_cannot_work_is_refused),
 		cmocka_unit_test(a_table_that_is_not_there_is_refused),
+		cmocka_unit_test(what_an_operator_cannot_bring_is_refused_with_its_text),
+		cmocka_unit_test(an_entity_has_what_its_operator_brings_unless_its_file_names_it),
+		cmocka_unit_test(a_table_of_another_size_is_taken_as_far_as_it_is_known),
 	};
 
 	return cmocka_run_group_tests_name("graphs/tables", tests, NULL, NULL);

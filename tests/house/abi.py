@@ -22,7 +22,8 @@ import xml.etree.ElementTree
 import source
 
 KEPT = "tests/house/weir.abi"
-MAY_GROW = ["scheduler_options", "outcome", "entity_counts", "queue_counts", "stream_pool", "green_context_pool"]
+MAY_GROW = ["scheduler_options", "outcome", "entity_counts", "queue_counts", "stream_pool", "green_context_pool",
+            "operator"]
 SUPPRESSION = """[suppress_type]
 name_regexp = ^({})$
 type_kind = struct
