@@ -32,6 +32,8 @@ static const char *type_of(weir_parameter_type type)
 		return "input ports";
 	case WEIR_TYPE_OUTPUTS:
 		return "output ports";
+	case WEIR_TYPE_NUMBERS:
+		return "numbers";
 	}
 	return "?";
 }
