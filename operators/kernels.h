@@ -25,6 +25,25 @@ struct wr_sobel_arguments {
 	struct wr_image image; /* of `from` */
 };
 
+struct wr_normalize_arguments {
+	const uint8_t *from;
+	void *to; /* float32, or float16 as its bits: [1, channels, height, width] */
+	struct wr_image image;
+	int32_t half; /* not 0: float16 */
+	double range, mean[4], std[4];
+	const void *table; /* of the host form */
+};
+
+/* The picture fills a rectangle of `to`; the rest is filled. */
+struct wr_resize_arguments {
+	const uint8_t *from;
+	uint8_t *to;
+	struct wr_image image; /* of `from` */
+	int32_t height, width; /* of `to` */
+	int32_t left, top, inner_height, inner_width;
+	uint8_t fill[4];
+};
+
 struct wr_spin_arguments {
 	uint64_t *to; /* 16 bytes: the tick, the duration */
 	uint64_t tick;
@@ -37,6 +56,8 @@ struct wr_spin_arguments {
 extern "C" {
 #endif
 int wr_blur_cuda(void *stream, const void *arguments);
+int wr_normalize_cuda(void *stream, const void *arguments);
+int wr_resize_cuda(void *stream, const void *arguments);
 int wr_sobel_cuda(void *stream, const void *arguments);
 int wr_spin_cuda(void *stream, const void *arguments);
 #ifdef __cplusplus

@@ -95,6 +95,38 @@ weir_status wr_image_on_device(weir_context *context, const weir_message *messag
 	return status ? status : check_on_device(context, tensor);
 }
 
+struct wr_per_channel wr_per_channel_read(const weir_values *values, const char *name)
+{
+	size_t count = weir_values_count(values, name);
+	struct wr_per_channel numbers = {.name = name};
+
+	for (size_t i = 0; i < count && i < WR_CHANNELS_MAX; i++)
+		numbers.values[numbers.count++] = weir_values_number_at(values, name, i);
+	return numbers;
+}
+
+double wr_per_channel_at(const struct wr_per_channel *numbers, int32_t channel)
+{
+	if (numbers->count == 1)
+		return numbers->values[0];
+	return channel < numbers->count ? numbers->values[channel] : 0;
+}
+
+weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channel *numbers,
+			       const weir_tensor *tensor, struct wr_image image, double out[WR_CHANNELS_MAX])
+{
+	char text[WR_TENSOR_TEXT];
+
+	if (numbers->count != 1 && numbers->count != image.channels)
+		return weir_context_fail(
+			context,
+			"%s has %d numbers, but input 'in' is %s: give one number, or one per channel",
+			numbers->name, numbers->count, wr_tensor_text(tensor, text));
+	for (int32_t i = 0; i < WR_CHANNELS_MAX; i++)
+		out[i] = wr_per_channel_at(numbers, i);
+	return WEIR_OK;
+}
+
 weir_status wr_message_finished(weir_context *context, const weir_message *message)
 {
 	enum { ROOM = 16 };

@@ -28,7 +28,7 @@ static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
 		if (count)
 			assert_true(strcmp(wr_builtin_operators[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 11);
+	assert_int_equal(count, 13);
 }
 
 static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)
@@ -236,6 +236,8 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 		{&wr_blur, strided(), "expects a dense uint8"},
 		{&wr_sobel, rig_bytes(1), "got a message without a tensor"},
 		{&wr_sobel, of_type(0, 8), "got int8"},
+		{&wr_normalize, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "put an 'upload' before it"},
+		{&wr_normalize, of_type(2, 32), "1 to 4 channels], got float32 [2, 2, 3]"},
 	};
 
 	(void)state;

@@ -45,6 +45,45 @@ int64_t weir_values_int(const weir_values *values, const char *name)
 	return strtoll(value_of(values, name), NULL, 10);
 }
 
+double weir_values_number(const weir_values *values, const char *name)
+{
+	return strtod(value_of(values, name), NULL);
+}
+
+/* A list is written without spaces: "mean=[1,2.5]". Returns its length; writes the i-th number if it exists.
+ */
+static size_t list_of(const weir_values *values, const char *name, size_t wanted, double *out)
+{
+	const char *at = value_of(values, name);
+	size_t count = 0;
+	char *end;
+
+	at += *at == '[';
+	for (;; at = end + 1) {
+		double number = strtod(at, &end);
+
+		if (end == at)
+			return count;
+		if (count++ == wanted)
+			*out = number;
+		if (*end != ',')
+			return count;
+	}
+}
+
+size_t weir_values_count(const weir_values *values, const char *name)
+{
+	return list_of(values, name, SIZE_MAX, NULL);
+}
+
+double weir_values_number_at(const weir_values *values, const char *name, size_t i)
+{
+	double number = 0;
+
+	list_of(values, name, i, &number);
+	return number;
+}
+
 const char *weir_values_string(const weir_values *values, const char *name)
 {
 	static char texts[4][512]; /* borrowed while the graph lives */
