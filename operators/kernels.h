@@ -25,6 +25,22 @@ struct wr_sobel_arguments {
 	struct wr_image image; /* of `from` */
 };
 
+/* Weights of a matrix, in 65536ths. */
+struct wr_convert_matrix {
+	int32_t r_to_y, g_to_y, b_to_y;
+	int32_t to_u[3], to_v[3];
+	int32_t y_scale, v_to_r, u_to_g, v_to_g, u_to_b;
+	int32_t gray[3]; /* 256ths */
+};
+
+struct wr_convert_arguments {
+	const uint8_t *from;
+	uint8_t *to;
+	int32_t height, width;
+	int32_t from_format, to_format; /* enum wr_pixel_format */
+	struct wr_convert_matrix matrix;
+};
+
 struct wr_normalize_arguments {
 	const uint8_t *from;
 	void *to; /* float32, or float16 as its bits: [1, channels, height, width] */
@@ -56,6 +72,7 @@ struct wr_spin_arguments {
 extern "C" {
 #endif
 int wr_blur_cuda(void *stream, const void *arguments);
+int wr_convert_cuda(void *stream, const void *arguments);
 int wr_normalize_cuda(void *stream, const void *arguments);
 int wr_resize_cuda(void *stream, const void *arguments);
 int wr_sobel_cuda(void *stream, const void *arguments);

@@ -7,6 +7,7 @@
 #include "weir.h"
 
 extern const weir_operator wr_blur;
+extern const weir_operator wr_convert;
 extern const weir_operator wr_delay;
 extern const weir_operator wr_download;
 extern const weir_operator wr_normalize;

@@ -25,12 +25,29 @@ def normalizes():
         yield "normalize", {"type": kind, "range": 3e6, "mean": 1e-6}
 
 
+def conversions():
+    """Lists of conversions that begin with rgb: through each format, for nv12 with both matrices."""
+    for to in ("bgr", "rgba", "bgra", "gray"):
+        yield [("convert", {"to": to}), ("convert", {"from": to, "to": "rgb"})]
+    yield [("convert", {"to": "gray", "matrix": "bt709"})]
+    for matrix in ("bt601", "bt709"):
+        nv12 = ("convert", {"to": "nv12", "matrix": matrix})
+        yield [nv12]
+        for to in ("rgb", "bgra", "gray"):
+            yield [nv12, ("convert", {"from": "nv12", "to": to, "matrix": matrix})]
+
+
 def chains():
     """Lists of (operator, parameters) between upload and download."""
     for number, resize in enumerate(resizes()):
         yield [resize]
         if number % 5 == 0:
             yield from ([resize, normalize] for normalize in normalizes())
+    for conversion in conversions():
+        yield [("resize", {"width": 258, "height": 130}), *conversion]
+        if conversion[0][1]["to"] != "nv12":  # that needs even sizes
+            yield conversion
+            yield [("resize", {"width": 129, "height": 67}), *conversion]
 
 
 def graph():
@@ -51,7 +68,7 @@ def graph():
 
 def lines(given, path, backend):
     ended = acceptance.run([given.weir, "run", path, "--backend", backend, "--signal", given.signal])
-    assert ended.returncode == 0 and not re.search("error|warning", ended.stderr), (backend, ended)
+    assert ended.returncode == 0 and not re.search("error|warning", ended.stderr), (backend, ended.stderr)
     return sorted(re.sub(r", time .*", "", line) for line in ended.stdout.splitlines() if ": tick " in line)
 
 
