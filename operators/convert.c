@@ -50,7 +50,8 @@ static const struct wr_convert_matrix bt709 = {
 
 static inline void convert_rows(const struct wr_convert_arguments *arguments, int32_t from, int32_t to)
 {
-	const struct wr_convert_arguments job = *arguments; /* a copy: no byte that is written belongs to it */
+	const struct wr_convert_arguments job =
+		*arguments; /* a copy: no byte that is written belongs to it */
 
 	for (int32_t y = 0; y < job.height; y += 2)
 		for (int32_t x = 0; x < job.width; x += 2)
