@@ -106,7 +106,7 @@ static void print_parameters(const weir_parameter *parameters)
 
 static void print_kinds_of_messages(unsigned mask)
 {
-	static const char *const names[] = {"empty", "bytes", "tensor", "user"};
+	static const char *const names[] = {"empty", "bytes", "tensor", "user", "parts"};
 	const char *between = "";
 
 	if (!mask) {

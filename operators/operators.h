@@ -19,6 +19,7 @@ extern const weir_operator wr_resize;
 extern const weir_operator wr_sink;
 extern const weir_operator wr_sobel;
 extern const weir_operator wr_spin;
+extern const weir_operator wr_top;
 extern const weir_operator wr_upload;
 
 extern const weir_operator *const wr_builtin_operators[]; /* by name; ends with NULL */

@@ -24,7 +24,7 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 	return text;
 }
 
-static bool is_dense(const weir_tensor *tensor)
+bool wr_tensor_is_dense(const weir_tensor *tensor)
 {
 	int64_t step = 1;
 
@@ -36,7 +36,7 @@ static bool is_dense(const weir_tensor *tensor)
 
 static bool is_image(const weir_tensor *tensor)
 {
-	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !is_dense(tensor))
+	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !wr_tensor_is_dense(tensor))
 		return false;
 	if (tensor->dimensions < 2 || tensor->dimensions > 3)
 		return false;

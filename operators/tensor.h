@@ -13,6 +13,9 @@ enum { WR_TENSOR_TEXT = 160, WR_CHANNELS_MAX = 4, WR_IMAGE_SIDE_MAX = 1 << 20 };
 /* "uint8 [512, 512, 3] in host memory". Returns text. */
 const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT]);
 
+/* Returns true if the elements lie one after another, in the order of rows. */
+bool wr_tensor_is_dense(const weir_tensor *tensor);
+
 /* Fails unless the tensor is a dense uint8 image: [height, width] or [height, width, 1..4]. */
 weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, struct wr_image *out);
 
