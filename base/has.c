@@ -149,6 +149,7 @@ static const char *const functions[] = {
 	"weir_values_count",
 	"weir_values_int",
 	"weir_values_number",
+	"weir_values_number_at",
 	"weir_values_string",
 	"weir_verdict_external",
 	"weir_verdict_fence",

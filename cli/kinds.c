@@ -32,6 +32,8 @@ static const char *type_of(weir_parameter_type type)
 		return "input ports";
 	case WEIR_TYPE_OUTPUTS:
 		return "output ports";
+	case WEIR_TYPE_NUMBERS:
+		return "numbers";
 	}
 	return "?";
 }
@@ -104,7 +106,7 @@ static void print_parameters(const weir_parameter *parameters)
 
 static void print_kinds_of_messages(unsigned mask)
 {
-	static const char *const names[] = {"empty", "bytes", "tensor", "user"};
+	static const char *const names[] = {"empty", "bytes", "tensor", "user", "parts"};
 	const char *between = "";
 
 	if (!mask) {

@@ -50,6 +50,8 @@ static unsigned json_types(weir_parameter_type type)
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
 		return WR_STRING | WR_ARRAY;
+	case WEIR_TYPE_NUMBERS:
+		return WR_INTEGER | WR_REAL | WR_ARRAY;
 	}
 	return 0;
 }
@@ -160,6 +162,48 @@ static weir_status setting_read_ports(const struct reading *reading, const struc
 	return WEIR_OK;
 }
 
+static double value_number(const struct wr_value *value)
+{
+	return value->type == WR_REAL ? value->real : (double)value->integer;
+}
+
+static void setting_check_length(const struct reading *reading, struct wr_place place, size_t count)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+	const char *s = count == 1 ? "" : "s";
+
+	if ((!parameter->min && !parameter->max) ||
+	    ((int64_t)count >= parameter->min && (int64_t)count <= parameter->max))
+		return;
+	if (parameter->min == parameter->max)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "has %zu number%s: must have %lld", count, s, (long long)parameter->min);
+	else
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "has %zu number%s: must have %lld to %lld", count, s, (long long)parameter->min,
+			  (long long)parameter->max);
+}
+
+static weir_status setting_read_numbers(const struct reading *reading, const struct wr_value *value)
+{
+	bool list = value->type == WR_ARRAY;
+	size_t count = list ? wr_value_count(value) : 1;
+	struct wr_setting *setting = reading->setting;
+
+	setting_check_length(reading, value->place, count);
+	setting->numbers = wr_alloc(count, sizeof(double));
+	if (!setting->numbers)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct wr_value *item = list ? &wr_value_at(value, i)->value : value;
+
+		if (wr_type_check(reading->reports, &(struct wr_at){reading->at, NULL, i}, item,
+				  WR_INTEGER | WR_REAL))
+			setting->numbers[setting->number_count++] = value_number(item);
+	}
+	return WEIR_OK;
+}
+
 static weir_status setting_read_value(const struct reading *reading, const struct wr_value *value)
 {
 	struct wr_setting *setting = reading->setting;
@@ -171,7 +215,7 @@ static weir_status setting_read_value(const struct reading *reading, const struc
 		setting->integer = value->boolean;
 		return WEIR_OK;
 	case WEIR_TYPE_NUMBER:
-		setting->number = value->type == WR_REAL ? value->real : (double)value->integer;
+		setting->number = value_number(value);
 		return WEIR_OK;
 	case WEIR_TYPE_DURATION:
 		setting_read_duration(reading, value);
@@ -188,6 +232,8 @@ static weir_status setting_read_value(const struct reading *reading, const struc
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
 		return setting_read_ports(reading, value);
+	case WEIR_TYPE_NUMBERS:
+		return setting_read_numbers(reading, value);
 	}
 	return WEIR_OK;
 }
@@ -288,6 +334,7 @@ void wr_values_destroy(weir_values *values)
 	for (size_t i = 0; values && i < values->count; i++) {
 		wr_free(values->settings[i].string);
 		wr_free(values->settings[i].ports);
+		wr_free(values->settings[i].numbers);
 	}
 	wr_free(values);
 }
@@ -314,6 +361,7 @@ static const char *const getters[] = {
 	[WEIR_TYPE_OUTPUT] = "weir_values_int",
 	[WEIR_TYPE_INPUTS] = "weir_values_count and weir_values_at",
 	[WEIR_TYPE_OUTPUTS] = "weir_values_count and weir_values_at",
+	[WEIR_TYPE_NUMBERS] = "weir_values_count and weir_values_number_at",
 };
 
 /* An error in the kind's code: wr_values_check fails its start. Only the first request is recorded. */
@@ -384,7 +432,10 @@ const char *weir_values_string(const weir_values *values, const char *name)
 
 size_t weir_values_count(const weir_values *values, const char *name)
 {
-	return declared_setting(values, name, 1u << WEIR_TYPE_INPUTS | 1u << WEIR_TYPE_OUTPUTS)->port_count;
+	const struct wr_setting *setting = declared_setting(
+		values, name, 1u << WEIR_TYPE_INPUTS | 1u << WEIR_TYPE_OUTPUTS | 1u << WEIR_TYPE_NUMBERS);
+
+	return setting->numbers ? setting->number_count : setting->port_count;
 }
 
 unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
@@ -393,6 +444,13 @@ unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 		declared_setting(values, name, 1u << WEIR_TYPE_INPUTS | 1u << WEIR_TYPE_OUTPUTS);
 
 	return i < setting->port_count ? setting->ports[i] : 0;
+}
+
+double weir_values_number_at(const weir_values *values, const char *name, size_t i)
+{
+	const struct wr_setting *setting = declared_setting(values, name, 1u << WEIR_TYPE_NUMBERS);
+
+	return i < setting->number_count ? setting->numbers[i] : 0;
 }
 
 weir_status weir_duration_parse(const char *text, int64_t *out)

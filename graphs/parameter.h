@@ -12,6 +12,8 @@ struct wr_setting {
 	char *string;    /* strings and choices */
 	unsigned *ports; /* indices */
 	size_t port_count;
+	double *numbers; /* a list */
+	size_t number_count;
 };
 
 struct weir_values {

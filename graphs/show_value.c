@@ -72,6 +72,16 @@ static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 		wr_text_add(text, "]");
 }
 
+static void add_numbers(struct wr_text *text, const struct wr_setting *setting)
+{
+	wr_text_add(text, "[");
+	for (size_t i = 0; i < setting->number_count; i++) {
+		wr_text_add(text, "%s", i ? ", " : "");
+		wr_text_real(text, setting->numbers[i]);
+	}
+	wr_text_add(text, "]");
+}
+
 void wr_show_duration(struct wr_text *text, int64_t ns)
 {
 	if (ns > 0)
@@ -99,6 +109,9 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
 		add_ports(text, entity, setting);
+		break;
+	case WEIR_TYPE_NUMBERS:
+		add_numbers(text, setting);
 		break;
 	case WEIR_TYPE_DURATION:
 		if (people)

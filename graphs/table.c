@@ -130,7 +130,7 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 		return "is not a valid parameter name";
 	if (is_twice(parameters, parameter))
 		return "appears twice";
-	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_OUTPUTS)
+	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_NUMBERS)
 		return "has an unknown type";
 	if (parameter->type == WEIR_TYPE_CHOICE && (!parameter->choices || !*parameter->choices))
 		return "has no choices";
@@ -151,7 +151,7 @@ static weir_status table_check_fallback(const struct subject *subject, const wei
 	weir_values *values = NULL;
 	weir_status status;
 
-	if (!parameter->fallback || parameter->type >= WEIR_TYPE_INPUT)
+	if (!parameter->fallback || wr_parameter_is_input(parameter) || wr_parameter_is_output(parameter))
 		return WEIR_OK;
 	status = wr_values_create(&values, &source, &reports);
 	wr_values_destroy(values);

@@ -679,6 +679,7 @@ typedef enum {
 	WEIR_TYPE_OUTPUT,   /* the name of an output port */
 	WEIR_TYPE_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
 	WEIR_TYPE_OUTPUTS,
+	WEIR_TYPE_NUMBERS, /* a number or a list of numbers: weir_values_count, weir_values_number_at */
 } weir_parameter_type;
 
 /* One parameter of an operator or a condition. */
@@ -690,7 +691,8 @@ typedef struct {
 				 `true`); NULL: the parameter is required */
 	const char *help;     /* one line: what it means, its unit */
 	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
-				 that is not negative, or for WEIR_TYPE_INT any */
+				 that is not negative, or for WEIR_TYPE_INT any.
+				 WEIR_TYPE_NUMBERS: bounds of the list's length */
 	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault" */
 } weir_parameter;
 
@@ -700,10 +702,12 @@ WEIR_API int64_t weir_values_int(const weir_values *values, const char *name);
 WEIR_API double weir_values_number(const weir_values *values, const char *name);
 /* Borrowed while the graph lives. */
 WEIR_API const char *weir_values_string(const weir_values *values, const char *name);
-/* WEIR_TYPE_INPUTS, WEIR_TYPE_OUTPUTS: the number of ports. */
+/* WEIR_TYPE_INPUTS, WEIR_TYPE_OUTPUTS: the number of ports. WEIR_TYPE_NUMBERS: the length of the list. */
 WEIR_API size_t weir_values_count(const weir_values *values, const char *name);
 /* Index of the i-th port. */
 WEIR_API unsigned weir_values_at(const weir_values *values, const char *name, size_t i);
+/* The i-th number of WEIR_TYPE_NUMBERS; 0 after the last. */
+WEIR_API double weir_values_number_at(const weir_values *values, const char *name, size_t i);
 
 /*
  * Parses a duration as graph files write it ("10ms", "1.5s", "5min"): gives ns. Thread: any. Fails:

@@ -162,6 +162,42 @@ static void print_payload_kind(weir_context *context, char line[LINE], const wei
 	add_stamp(line, weir_message_stamp(message));
 }
 
+/*
+ * The lines of a part `text`, as `top` emits them, each on a line of its own; what is too long is cut.
+ * Returns false if stdout fails.
+ */
+static bool print_text(weir_context *context, const weir_message *message)
+{
+	const weir_message *part = weir_message_parts(message) ? weir_message_part(message, "text") : NULL;
+	size_t size = part && weir_message_kind(part) == WEIR_KIND_BYTES ? weir_message_size(part) : 0;
+	char text[LINE], shown[FIRST * 32], *rest = text;
+	bool cut = size >= LINE, written = true;
+
+	if (!size || is_unfinished(context, part))
+		return true;
+	memcpy(text, weir_message_data(part), cut ? LINE - 1 : size);
+	text[cut ? LINE - 1 : size] = 0;
+	for (const char *line; written && (line = strsep(&rest, "\n")) && (*line || rest);) {
+		written = printf("  ") >= 0;
+		while (*line && written) {
+			weir_text_escape(&line, sizeof shown, shown);
+			written = printf("%s", shown) >= 0;
+		}
+		written = written && printf("\n") >= 0;
+	}
+	return written && (!cut || printf("  ...\n") >= 0);
+}
+
+static bool print_lines(weir_context *context, const char *line, const weir_message *message)
+{
+	bool written;
+
+	flockfile(stdout);
+	written = printf("%s\n", line) >= 0 && print_text(context, message) && !fflush(stdout);
+	funlockfile(stdout);
+	return written;
+}
+
 static weir_status print_message(weir_context *context, void *state, weir_message *message)
 {
 	struct print *self = state;
@@ -170,7 +206,7 @@ static weir_status print_message(weir_context *context, void *state, weir_messag
 	if (self->received++ % self->every || self->quiet)
 		return WEIR_OK;
 	print_payload_kind(context, line, message);
-	if (printf("%s\n", line) >= 0 && !fflush(stdout))
+	if (print_lines(context, line, message))
 		return WEIR_OK;
 	if (errno != EPIPE)
 		return weir_context_fail(context, "stdout: %s", strerror(errno));
@@ -187,7 +223,8 @@ static weir_status print_compute(weir_context *context, void *state)
 const weir_operator wr_print = {
 	.size = sizeof(weir_operator),
 	.name = "print",
-	.help = "prints a line for each message: its kind, shape and first bytes, its parts and its stamp",
+	.help = "prints a line for each message: its kind, shape and first bytes, its parts and its stamp; "
+		"lines of a part `text` follow",
 	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct print),
 	.parameters = parameters,

@@ -24,7 +24,7 @@ const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 	return text;
 }
 
-static bool is_dense(const weir_tensor *tensor)
+bool wr_tensor_is_dense(const weir_tensor *tensor)
 {
 	int64_t step = 1;
 
@@ -36,7 +36,7 @@ static bool is_dense(const weir_tensor *tensor)
 
 static bool is_image(const weir_tensor *tensor)
 {
-	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !is_dense(tensor))
+	if (tensor->code != 1 || tensor->bits != 8 || tensor->lanes > 1 || !wr_tensor_is_dense(tensor))
 		return false;
 	if (tensor->dimensions < 2 || tensor->dimensions > 3)
 		return false;
@@ -93,6 +93,38 @@ weir_status wr_image_on_device(weir_context *context, const weir_message *messag
 	weir_status status = wr_tensor_image(context, tensor, out);
 
 	return status ? status : check_on_device(context, tensor);
+}
+
+struct wr_per_channel wr_per_channel_read(const weir_values *values, const char *name)
+{
+	size_t count = weir_values_count(values, name);
+	struct wr_per_channel numbers = {.name = name};
+
+	for (size_t i = 0; i < count && i < WR_CHANNELS_MAX; i++)
+		numbers.values[numbers.count++] = weir_values_number_at(values, name, i);
+	return numbers;
+}
+
+double wr_per_channel_at(const struct wr_per_channel *numbers, int32_t channel)
+{
+	if (numbers->count == 1)
+		return numbers->values[0];
+	return channel < numbers->count ? numbers->values[channel] : 0;
+}
+
+weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channel *numbers,
+			       const weir_tensor *tensor, struct wr_image image, double out[WR_CHANNELS_MAX])
+{
+	char text[WR_TENSOR_TEXT];
+
+	if (numbers->count != 1 && numbers->count != image.channels)
+		return weir_context_fail(
+			context,
+			"%s has %d numbers, but input 'in' is %s: give one number, or one per channel",
+			numbers->name, numbers->count, wr_tensor_text(tensor, text));
+	for (int32_t i = 0; i < WR_CHANNELS_MAX; i++)
+		out[i] = wr_per_channel_at(numbers, i);
+	return WEIR_OK;
 }
 
 weir_status wr_message_finished(weir_context *context, const weir_message *message)

@@ -13,6 +13,9 @@ enum { WR_TENSOR_TEXT = 160, WR_CHANNELS_MAX = 4, WR_IMAGE_SIDE_MAX = 1 << 20 };
 /* "uint8 [512, 512, 3] in host memory". Returns text. */
 const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT]);
 
+/* Returns true if the elements lie one after another, in the order of rows. */
+bool wr_tensor_is_dense(const weir_tensor *tensor);
+
 /* Fails unless the tensor is a dense uint8 image: [height, width] or [height, width, 1..4]. */
 weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, struct wr_image *out);
 
@@ -21,6 +24,23 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
 
 /* Both: fails unless the message holds an image that the entity's stream can read. */
 weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out);
+
+/* A parameter of one number for all channels, or one for each. */
+struct wr_per_channel {
+	const char *name;
+	int32_t count;
+	double values[WR_CHANNELS_MAX];
+};
+
+/* The parameter, of WEIR_TYPE_NUMBERS with 1 to WR_CHANNELS_MAX numbers; `name` is borrowed. */
+struct wr_per_channel wr_per_channel_read(const weir_values *values, const char *name);
+
+/* The number of a channel; 0 beyond the last of several. */
+double wr_per_channel_at(const struct wr_per_channel *numbers, int32_t channel);
+
+/* Gives one number for each channel of the image. Fails if there are several, but not as many. */
+weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channel *numbers,
+			       const weir_tensor *tensor, struct wr_image image, double out[WR_CHANNELS_MAX]);
 
 /*
  * Fails if device work may still write the message, so that the host must not read it yet. Other failures

@@ -28,6 +28,7 @@ static const weir_parameter filter_parameters[] = {
 	{PARAMETER, .name = "memory", .type = WEIR_TYPE_SIZE, .fallback = "\"16MiB\""},
 	{PARAMETER, .name = "edge", .type = WEIR_TYPE_CHOICE, .fallback = "\"clamp\"",
 	 .choices = "clamp|wrap|zero"},
+	{PARAMETER, .name = "weights", .type = WEIR_TYPE_NUMBERS, .fallback = "[1, 0.5]", .min = 1, .max = 4},
 	{.name = NULL},
 };
 static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};

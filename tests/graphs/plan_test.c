@@ -90,6 +90,10 @@ static void values_are_typed_and_defaults_filled_in(void **state)
 	assert_int_equal(weir_values_int(blur, "delay"), 10000000);
 	assert_int_equal(weir_values_int(blur, "memory"), 4096);
 	assert_string_equal(weir_values_string(blur, "edge"), "clamp");
+	assert_int_equal(weir_values_count(blur, "weights"), 2);
+	assert_true(weir_values_number_at(blur, "weights", 0) == 1);
+	assert_true(weir_values_number_at(blur, "weights", 1) == 0.5);
+	assert_true(weir_values_number_at(blur, "weights", 2) == 0);
 }
 
 static void a_condition_that_names_a_port_replaces_its_default(void **state)

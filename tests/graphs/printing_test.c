@@ -86,8 +86,8 @@ static void text_says_defaults_in_words(void **state)
 	char *text = kinds_print(description, WEIR_FORMAT_TEXT);
 
 	(void)state;
-	assert_non_null(
-		strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\"\n"));
+	assert_non_null(strstr(text, "blur: filter radius=3 gain=0.001 delay=10ms memory=4KiB edge=\"clamp\" "
+				     "weights=[1.0, 0.5]\n"));
 	assert_non_null(strstr(text, "  input in: capacity 4, take 2, pop, device\n"));
 	assert_non_null(strstr(text, "  when message_available port=\"in\" min_size=0 (default)\n"));
 	assert_non_null(strstr(text, "  when periodic period=16666667ns\n"));

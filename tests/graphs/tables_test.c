@@ -92,6 +92,9 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 		PARAMETER(.name = "a", .type = WEIR_TYPE_CHOICE, .choices = ""), {.name = NULL}};
 	static const weir_parameter range[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_INT, .min = 5, .max = 4), {.name = NULL}};
+	static const weir_parameter too_long[] = {
+		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBERS, .fallback = "[1, 2]", .min = 1, .max = 1),
+		{.name = NULL}};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -100,6 +103,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 		assert_parameter_refused(named, "is not a valid parameter name");
 	}
 	assert_parameter_refused(no_type, "'a' has an unknown type");
+	assert_parameter_refused(too_long, "'a' has a default that does not fit it");
 	assert_parameter_refused(empty, "'a' has no choices");
 	assert_parameter_refused(range, "'a' has a minimum above its maximum");
 }

@@ -28,7 +28,7 @@ static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
 		if (count)
 			assert_true(strcmp(wr_builtin_operators[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 11);
+	assert_int_equal(count, 15);
 }
 
 static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)
@@ -236,6 +236,8 @@ static void e06_a_wrong_input_gets_a_line_that_names_what_came_and_what_to_do(vo
 		{&wr_blur, strided(), "expects a dense uint8"},
 		{&wr_sobel, rig_bytes(1), "got a message without a tensor"},
 		{&wr_sobel, of_type(0, 8), "got int8"},
+		{&wr_normalize, rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "put an 'upload' before it"},
+		{&wr_normalize, of_type(2, 32), "1 to 4 channels], got float32 [2, 2, 3]"},
 	};
 
 	(void)state;
@@ -486,6 +488,28 @@ static void print_says_how_many_parts_do_not_fit_in_its_line(void **state)
 	weir_message_unref(raw);
 }
 
+/* What a terminal must not get is escaped; a line that is too long for the buffer is cut. */
+static void print_prints_the_lines_of_a_text(void **state)
+{
+	static const char lines[] = "tabby cat 0.5\n\n\x1b[2J\nlast";
+	static char expected[8192];
+	weir_message *text = rig_bytes(sizeof lines - 1), *longer = rig_bytes(5000);
+	const weir_part parts[] = {{sizeof(weir_part), "text", text}};
+	const weir_part others[] = {{sizeof(weir_part), "text", longer}};
+	weir_message *messages[] = {rig_parts(parts, 1), rig_parts(others, 1)};
+
+	(void)state;
+	memcpy(weir_message_data(text), lines, sizeof lines - 1);
+	memset(weir_message_data(longer), 'x', 5000);
+	assert_string_equal(printed("", messages, 1),
+			    "me: tick 0: parts: text bytes\n  tabby cat 0.5\n  \n  \\u001b[2J\n  last\n");
+	snprintf(expected, sizeof expected, "me: tick 0: parts: text bytes\n  %.*s\n  ...\n", 4095,
+		 (char *)weir_message_data(longer));
+	assert_string_equal(printed("", messages + 1, 1), expected);
+	weir_message_unref(text);
+	weir_message_unref(longer);
+}
+
 static void print_says_the_stamp(void **state)
 {
 	weir_message *messages[] = {rig_bytes(1), rig_bytes(1)};
@@ -581,6 +605,7 @@ int main(void)
 		cmocka_unit_test(print_says_kind_shape_tick_and_first_bytes),
 		cmocka_unit_test(print_says_names_shapes_and_devices_of_parts),
 		cmocka_unit_test(print_says_how_many_parts_do_not_fit_in_its_line),
+		cmocka_unit_test(print_prints_the_lines_of_a_text),
 		cmocka_unit_test(print_says_the_stamp),
 		cmocka_unit_test(print_prints_every_nth_or_nothing),
 		cmocka_unit_test(xb13_print_fails_where_it_cannot_write),

@@ -45,6 +45,45 @@ int64_t weir_values_int(const weir_values *values, const char *name)
 	return strtoll(value_of(values, name), NULL, 10);
 }
 
+double weir_values_number(const weir_values *values, const char *name)
+{
+	return strtod(value_of(values, name), NULL);
+}
+
+/* A list is written without spaces: "mean=[1,2.5]". Returns its length; writes the i-th number if it exists.
+ */
+static size_t list_of(const weir_values *values, const char *name, size_t wanted, double *out)
+{
+	const char *at = value_of(values, name);
+	size_t count = 0;
+	char *end;
+
+	at += *at == '[';
+	for (;; at = end + 1) {
+		double number = strtod(at, &end);
+
+		if (end == at)
+			return count;
+		if (count++ == wanted)
+			*out = number;
+		if (*end != ',')
+			return count;
+	}
+}
+
+size_t weir_values_count(const weir_values *values, const char *name)
+{
+	return list_of(values, name, SIZE_MAX, NULL);
+}
+
+double weir_values_number_at(const weir_values *values, const char *name, size_t i)
+{
+	double number = 0;
+
+	list_of(values, name, i, &number);
+	return number;
+}
+
 const char *weir_values_string(const weir_values *values, const char *name)
 {
 	static char texts[4][512]; /* borrowed while the graph lives */
@@ -97,9 +136,24 @@ void weir_message_unref(weir_message *message)
 {
 	if (!message || --message->references)
 		return;
+	for (size_t i = 0; message->packed[i].message; i++)
+		weir_message_unref(message->packed[i].message);
 	free(message->data);
 	free(message);
 	alive--;
+}
+
+weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t count, weir_message **out)
+{
+	(void)graph;
+	if (running->fails_to_pack)
+		return WEIR_E_NOMEM;
+	*out = message_new(WEIR_KIND_PARTS, 0);
+	assert_in_range(count, 1, 7);
+	memcpy((*out)->packed, parts, count * sizeof *parts);
+	(*out)->parts = (*out)->packed;
+	(*out)->part_count = count;
+	return WEIR_OK;
 }
 
 unsigned weir_message_kind(const weir_message *message)
@@ -148,6 +202,14 @@ weir_message *weir_message_part_at(const weir_message *message, size_t i)
 const char *weir_message_part_name(const weir_message *message, size_t i)
 {
 	return i < message->part_count ? message->parts[i].name : NULL;
+}
+
+weir_message *weir_message_part(const weir_message *message, const char *name)
+{
+	for (size_t i = 0; i < message->part_count; i++)
+		if (!strcmp(message->parts[i].name, name))
+			return message->parts[i].message;
+	return NULL;
 }
 
 size_t weir_text_escape(const char **text, size_t room, char *out)
@@ -289,6 +351,12 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	message->tensor.device = on_host ? WEIR_DEVICE_HOST : RIG_DEVICE;
 	*out = message;
 	return WEIR_OK;
+}
+
+weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
+{
+	(void)graph;
+	return weir_context_create_tensor(running, like, like->device == WEIR_DEVICE_HOST, out);
 }
 
 int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)

@@ -20,6 +20,7 @@ struct weir_message {
 	weir_stamp stamp;
 	const weir_part *parts; /* of WEIR_KIND_PARTS; borrowed, with the messages in it */
 	size_t part_count;
+	weir_part packed[8]; /* by weir_message_pack: these are owned */
 };
 
 struct weir_context {
@@ -28,7 +29,7 @@ struct weir_context {
 	weir_message *in[RIG_MESSAGES], *out[RIG_MESSAGES];
 	size_t in_count, out_count;
 	uint64_t tick;
-	bool finished, fails_to_allocate, fails_to_launch, has_no_stream;
+	bool finished, fails_to_allocate, fails_to_launch, fails_to_pack, has_no_stream;
 	size_t copies;       /* of its streams so far */
 	unsigned copy_flags; /* of the last ones */
 	bool drained;

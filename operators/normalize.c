@@ -1,0 +1,209 @@
+/*
+ * Bytes as floats, channel by channel, as networks want them. There are 256 levels: a table of their values
+ * is made at the start, and again by each block on CUDA, by the same arithmetic (normalize.h).
+ */
+#include "operators/normalize.h"
+
+#include "operators/operators.h"
+#include "operators/tensor.h"
+
+enum { LEVELS = 256 };
+
+struct normalize {
+	struct wr_per_channel mean, std;
+	double range;
+	bool half;
+	union {
+		float floats[WR_CHANNELS_MAX][LEVELS];
+		uint16_t halves[WR_CHANNELS_MAX][LEVELS];
+	} table;
+};
+
+static void write_floats(const struct wr_normalize_arguments *job, int32_t channel, const float *table)
+{
+	int64_t count = (int64_t)job->image.height * job->image.width;
+	const uint8_t *from = job->from + channel;
+	float *to = (float *)job->to + channel * count;
+
+	for (int64_t i = 0; i < count; i++)
+		to[i] = table[from[i * job->image.channels]];
+}
+
+static void write_halves(const struct wr_normalize_arguments *job, int32_t channel, const uint16_t *table)
+{
+	int64_t count = (int64_t)job->image.height * job->image.width;
+	const uint8_t *from = job->from + channel;
+	uint16_t *to = (uint16_t *)job->to + channel * count;
+
+	for (int64_t i = 0; i < count; i++)
+		to[i] = table[from[i * job->image.channels]];
+}
+
+static int normalize_on_host(const void *arguments)
+{
+	const struct wr_normalize_arguments *job = arguments;
+
+	for (int32_t channel = 0; channel < job->image.channels; channel++)
+		if (job->half)
+			write_halves(job, channel, (const uint16_t *)job->table + channel * LEVELS);
+		else
+			write_floats(job, channel, (const float *)job->table + channel * LEVELS);
+	return 0;
+}
+
+static const weir_kernel kernel = {
+	.size = sizeof(weir_kernel),
+	.name = "normalize",
+	.host = normalize_on_host,
+	.cuda = WR_CUDA_FORM(wr_normalize_cuda),
+};
+
+/* --- the operator --- */
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "range",
+		.type = WEIR_TYPE_NUMBER,
+		.fallback = "255",
+		.help = "the level that becomes 1 before mean and std are applied",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "mean",
+		.type = WEIR_TYPE_NUMBERS,
+		.fallback = "[0]",
+		.min = 1,
+		.max = WR_CHANNELS_MAX,
+		.help = "subtracted: a number for all channels, or one per channel",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "std",
+		.type = WEIR_TYPE_NUMBERS,
+		.fallback = "[1]",
+		.min = 1,
+		.max = WR_CHANNELS_MAX,
+		.help = "divides the difference: a number for all channels, or one per channel; not 0",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "type",
+		.type = WEIR_TYPE_CHOICE,
+		.fallback = "\"float32\"",
+		.choices = "float32|float16",
+		.help = "type of the result",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_KIND_TENSOR,
+		.help = "a uint8 image on the device",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_KIND_TENSOR,
+		.help = "floats [1, channels, height, width]: (level / range - mean) / std",
+	},
+	{.name = NULL},
+};
+
+static void table_fill(struct normalize *self)
+{
+	struct wr_normalize_arguments job = {.range = self->range};
+
+	for (int32_t c = 0; c < WR_CHANNELS_MAX; c++) {
+		job.mean[c] = wr_per_channel_at(&self->mean, c);
+		job.std[c] = wr_per_channel_at(&self->std, c);
+		for (int32_t level = 0; level < LEVELS; level++) {
+			double value = wr_normalize_level(&job, level, c);
+
+			if (self->half)
+				self->table.halves[c][level] = wr_normalize_half(value);
+			else
+				self->table.floats[c][level] = (float)value;
+		}
+	}
+}
+
+static weir_status normalize_start(weir_context *context, void *state, const weir_values *values)
+{
+	struct normalize *self = state;
+
+	self->mean = wr_per_channel_read(values, "mean");
+	self->std = wr_per_channel_read(values, "std");
+	self->range = weir_values_number(values, "range");
+	self->half = !strcmp(weir_values_string(values, "type"), "float16");
+	if (self->range == 0)
+		return weir_context_fail(context, "range is 0: it divides, so it must be another number");
+	for (int32_t i = 0; i < self->std.count; i++)
+		if (self->std.values[i] == 0)
+			return weir_context_fail(context,
+						 "std has a 0: it divides, so it must be another number");
+	table_fill(self);
+	return WEIR_OK;
+}
+
+static weir_status create_floats(weir_context *context, struct wr_image image, bool half, weir_message **out)
+{
+	const int64_t shape[] = {1, image.channels, image.height, image.width};
+	const weir_tensor like = {
+		.size = sizeof(weir_tensor),
+		.dimensions = 4,
+		.shape = shape,
+		.code = 2,
+		.bits = half ? 16 : 32,
+	};
+
+	return weir_context_create_tensor(context, &like, false, out);
+}
+
+static weir_status normalize_message(weir_context *context, void *state, weir_message *message)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	const struct normalize *self = state;
+	struct wr_normalize_arguments job = {.range = self->range, .table = &self->table, .half = self->half};
+	weir_message *out = NULL;
+	weir_status status = wr_image_on_device(context, message, &job.image);
+
+	if (!status)
+		status = wr_per_channel_fit(context, &self->mean, tensor, job.image, job.mean);
+	if (!status)
+		status = wr_per_channel_fit(context, &self->std, tensor, job.image, job.std);
+	if (!status)
+		status = create_floats(context, job.image, self->half, &out);
+	if (status)
+		return status;
+	job.from = weir_message_data(message);
+	job.to = weir_message_data(out);
+	status = weir_stream_launch(weir_context_stream(context), &kernel, &job, sizeof job);
+	return wr_message_written(context, out, status);
+}
+
+static weir_status normalize_compute(weir_context *context, void *state)
+{
+	return wr_messages_each(context, state, normalize_message);
+}
+
+const weir_operator wr_normalize = {
+	.size = sizeof(weir_operator),
+	.name = "normalize",
+	.help = "makes floats of a uint8 image for a network, channel by channel: the same bits on every "
+		"backend",
+	.flags = WEIR_OPERATOR_STREAM,
+	.state_size = sizeof(struct normalize),
+	.parameters = parameters,
+	.inputs = inputs,
+	.outputs = outputs,
+	.start = normalize_start,
+	.compute = normalize_compute,
+};
