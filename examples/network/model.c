@@ -23,18 +23,19 @@ static bool names_source(const char *line)
 
 const char *model_error(ov_status_e status, char text[OPENVINO_TEXT])
 {
-	const char *from = ov_get_last_err_msg(), *end;
+	const char *lines = ov_get_last_err_msg(), *from, *end;
 	size_t at = 0;
 
-	for (text[0] = 0; from && *from; from = *end ? end + 1 : end) {
-		int length;
+	text[0] = 0;
+	for (from = lines; from && *from; from = *end ? end + 1 : end) {
 		from += strspn(from, " \t\n");
 		end = from + strcspn(from, "\n");
-		length = (int)(end - from);
-		if (!length || (names_source(from) && *end && end[1]) || at >= OPENVINO_TEXT - 3)
+		if (from == end || (names_source(from) && *end && end[1]) || at >= OPENVINO_TEXT - 3)
 			continue;
-		at += (size_t)snprintf(text + at, OPENVINO_TEXT - at, "%s%.*s", at ? "; " : "", length, from);
+		at += (size_t)snprintf(text + at, OPENVINO_TEXT - at, "%s%.*s", at ? "; " : "",
+				       (int)(end - from), from);
 	}
+	ov_free(lines);
 	if (!text[0])
 		snprintf(text, OPENVINO_TEXT, "%s", ov_get_error_info(status));
 	return text;
