@@ -134,8 +134,12 @@ def no_worker_waits_for_an_inference(weir):
 
 def a_drain_finishes_what_is_in_flight(weir):
     read = write_frames("frames", frames((1, 256, 64, 64), 2))
+    (FOLDER / "results").unlink(missing_ok=True)
     child = process.start(weir, "run", *written(describe({**read, "count": 0}, FOLDER / "slow.onnx", requests=2)))
-    time.sleep(0.5)
+    deadline = time.monotonic() + 20
+    while not (FOLDER / "results").exists() or not (FOLDER / "results").stat().st_size:
+        assert time.monotonic() < deadline and child.poll() is None, "no result comes"
+        time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=20)
     assert child.returncode == 130, (child.returncode, err)
