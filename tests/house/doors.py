@@ -5,6 +5,7 @@ import sys
 import source
 
 DOORS = [
+    (re.compile(r"nanobind|Python\.h$"), "nanobind", re.compile(re.escape(source.MODULE) + "$")),
     (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"scheduler/loop\.c$")),
     (re.compile(r"jansson"), "jansson", re.compile(r"graphs/json\.c$")),
     (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
@@ -13,17 +14,20 @@ DOORS = [
     (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda/\w+\.[ch]|operators/\w+\.cuh?)$")),
 ]
 STANDARD = re.compile(r"^(sys|netinet|arpa|linux|bits)/\w+\.h$|^\w+\.h$")
+OF_CPP = re.compile(r"^[a-z]+$")  # <vector>
 
 
 def faults(root):
-    for room in list(source.LIBRARY) + ["cli"]:
+    for room in [*source.LIBRARY, "cli", "python"]:
         for path in source.files(root, room):
             for line, kind, name in source.includes(path):
                 place = path.relative_to(root)
                 door = next((d for d in DOORS if d[0].search(name)), None) if kind == "<" else None
                 if door and not door[2].search(place.as_posix()):
                     yield f"{place}:{line}: <{name}>: {door[1]} enters by {door[2].pattern.rstrip('$')} alone"
-                elif kind == "<" and not door and not STANDARD.match(name):
+                elif place.suffix == ".cpp" and place.as_posix() != source.MODULE:
+                    yield f"{place}: C++ enters by {source.MODULE} alone"
+                elif kind == "<" and not door and not STANDARD.match(name) and not (room == "python" and OF_CPP.match(name)):
                     yield f"{place}:{line}: <{name}>: a package without a door in tests/house/doors.py"
 
 

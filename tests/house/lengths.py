@@ -3,12 +3,14 @@ No function of the library is longer than 60 lines, no file of the tests than 60
 
 A model is one program with its states, steps and mutants, and is read as a whole: it may be longer.
 """
+import ast
 import pathlib
 import sys
 
 import source
 
 LONGEST = 60
+LONGEST_PYTHON = 40  # in python/weir
 LONGEST_TEST = 600
 WHOLE = ("tests/models/", "tests/package/abi/")  # a model; kept copies of weir.h
 
@@ -24,6 +26,15 @@ def functions(path):
             start = None
 
 
+def long_python(root):
+    for path in sorted((pathlib.Path(root) / "python").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = node.end_lineno - node.lineno + 1
+                if length > LONGEST_PYTHON:
+                    yield f"{path.relative_to(root)}:{node.lineno}: {node.name} has {length} lines; {LONGEST_PYTHON} are the most"
+
+
 def long_tests(root):
     for path in sorted((pathlib.Path(root) / "tests").rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -35,7 +46,7 @@ def long_tests(root):
 
 
 def main(root):
-    faults, lengths = list(long_tests(root)), []
+    faults, lengths = [*long_tests(root), *long_python(root)], []
     for room in source.MAY_USE:
         for path in source.files(root, room):
             for line, length in functions(path):

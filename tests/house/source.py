@@ -16,11 +16,13 @@ MAY_USE = {
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "cli": ["base/nearest.h", "base/units.h", "base/words.h"],
+    "python": [],
     "examples": [],
     "bench": [],
 }
 LIBRARY = ["base", "sim", "trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
+MODULE = "python/module.cpp"  # the library's only C++: nanobind's door
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)
 STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
@@ -32,8 +34,9 @@ def room_of(name):
 
 
 def files(root, room):
-    """The C, header and CUDA files of a room, without those of rooms inside it, sorted."""
-    found = (p for p in (pathlib.Path(root) / room).rglob("*") if p.suffix in SUFFIXES)
+    """The C, header and CUDA files of a room, without those of rooms inside it, sorted; of python the C++ file."""
+    suffixes = {".cpp", ".cc", ".h"} if room == "python" else SUFFIXES
+    found = (p for p in (pathlib.Path(root) / room).rglob("*") if p.suffix in suffixes)
     return sorted(p for p in found if room_of(p.relative_to(root).as_posix()) == room)
 
 

@@ -1,0 +1,2629 @@
+/*
+ * The extension module weir._weir: graphs, operators and messages of weir for CPython. It is the only C++ of
+ * the package; what needs no C is in python/weir.
+ *
+ * Who owns what: a `Core` is one weir_graph with its scheduler. It is counted: by the Python object of the
+ * graph, by each Message, Inlet and Outlet, and by each array that was exported. The scheduler ends with the
+ * Python object, the weir_graph with the last count, since no message may outlive its graph.
+ *
+ * The GIL is taken around start, compute and stop of a Python operator (`Hold`) and nowhere else: what weir
+ * calls on its threads besides, the destructors of payloads, only puts its argument on a list (`let_go`). The
+ * list is emptied (`settle`) where Python calls the module anyway, so it never holds more than what was in
+ * flight at the last emit or push. A call that may block, or in which weir calls an operator, releases the
+ * GIL.
+ *
+ * A worker keeps one thread state from its first compute to its end. At the exit of the interpreter
+ * `shut_down` ends all runs, so no worker lives when the interpreter finalizes; what is destroyed later is
+ * leaked.
+ *
+ * After a fork the child has the objects, but neither threads nor locks of the parent's graphs: each call
+ * compares the generation and is refused, destructors leak.
+ */
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <weir.h>
+
+namespace nb = nanobind;
+
+namespace
+{
+
+constexpr int64_t SLICE_NS = 50000000;               /* how soon Ctrl-C is seen */
+constexpr int64_t SLICE_SIM_NS = 1000000 * SLICE_NS; /* of virtual time, in which nothing else happens */
+
+std::atomic<unsigned> generation{0}; /* counts forks */
+std::atomic<bool> finished{false};   /* the interpreter exits; nothing is called any more */
+std::atomic<uint64_t> takes{0};      /* of the GIL, by operators; for tests */
+thread_local int depth = 0;          /* calls of operators that this thread is in */
+
+struct Core;
+bool is_inside(const Core *core);
+
+/* ------------------------------------------------------------------------------------------- errors -- */
+
+nb::object text_of(const char *text)
+{
+	return nb::steal(PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
+}
+
+nb::object text_or_none(const char *text)
+{
+	return text ? text_of(text) : nb::none();
+}
+
+/* Raises weir.Error, or its subclass for the status. diagnostics: a list of tuples, or none. */
+[[noreturn]] void raise(weir_status status, const char *text, const char *entity = nullptr,
+			nb::object diagnostics = nb::none())
+{
+	nb::object error =
+		nb::module_::import_("weir.errors")
+			.attr("make")((int)status, text_of(text), text_or_none(entity), diagnostics);
+
+	PyErr_SetObject((PyObject *)Py_TYPE(error.ptr()), error.ptr());
+	throw nb::python_error();
+}
+
+void check(weir_status status, const char *entity = nullptr)
+{
+	if (status)
+		raise(status, weir_last_error(), entity);
+}
+
+/* The exception that is being raised, with its traceback. */
+nb::object take_exception()
+{
+#if PY_VERSION_HEX >= 0x030C0000
+	return nb::steal(PyErr_GetRaisedException());
+#else
+	PyObject *type, *value, *trace;
+
+	PyErr_Fetch(&type, &value, &trace);
+	PyErr_NormalizeException(&type, &value, &trace);
+	if (trace)
+		PyException_SetTraceback(value, trace);
+	Py_XDECREF(type);
+	Py_XDECREF(trace);
+	return nb::steal(value);
+#endif
+}
+
+/* ---------------------------------------------------------------------------------------- the GIL -- */
+
+/* A worker's thread state. It dies with the thread; weir joins its threads while no thread waits with the
+ * GIL. */
+struct Kept {
+	PyThreadState *state = nullptr;
+
+	~Kept()
+	{
+		if (!state || finished)
+			return;
+		PyEval_RestoreThread(state);
+		PyGILState_Release(PyGILState_UNLOCKED);
+	}
+};
+thread_local Kept kept;
+
+/* Holds the GIL on a thread of weir's, or on a Python thread that released it. */
+class Hold
+{
+      public:
+	Hold()
+	{
+		mine = kept.state || !PyGILState_GetThisThreadState();
+		if (kept.state)
+			PyEval_RestoreThread(kept.state);
+		else
+			gil = PyGILState_Ensure();
+		if (mine)
+			kept.state = PyThreadState_Get();
+		takes.store(takes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+		depth++;
+	}
+
+	~Hold()
+	{
+		depth--;
+		if (mine)
+			PyEval_SaveThread();
+		else
+			PyGILState_Release(gil);
+	}
+
+      private:
+	bool mine;
+	PyGILState_STATE gil = PyGILState_UNLOCKED;
+};
+
+/* --------------------------------------------------------------------------- what messages hold on to -- */
+
+struct DLDevice {
+	int32_t type, id;
+};
+struct DLDataType {
+	uint8_t code, bits;
+	uint16_t lanes;
+};
+struct DLTensor {
+	void *data;
+	DLDevice device;
+	int32_t dimensions;
+	DLDataType type;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
+struct DLManaged {
+	DLTensor tensor;
+	void *context;
+	void (*deleter)(DLManaged *);
+};
+struct DLManagedVersioned {
+	uint32_t major, minor;
+	void *context;
+	void (*deleter)(DLManagedVersioned *);
+	uint64_t flags;
+	DLTensor tensor;
+};
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
+enum { DL_READ_ONLY = 1 };
+
+enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED };
+
+/* What a payload of Python's keeps alive. */
+struct Holder {
+	Holder *next;
+	Keeps keeps;
+	union {
+		PyObject *object;
+		Py_buffer buffer;
+		DLManaged *managed;
+		DLManagedVersioned *versioned;
+	};
+};
+
+/*
+ * Holders come from one range of addresses, so that the pointer of a user's message tells whether it is one.
+ * Pages are touched when they are needed, and recycled.
+ */
+constexpr size_t HOLDERS = 1u << 21;
+Holder *range = nullptr;
+size_t used = 0; /* guarded by holders_lock, as is free_holders */
+Holder *free_holders = nullptr;
+nb::ft_mutex holders_lock; /* with a GIL, that is the lock */
+std::atomic<Holder *> let_go_of{nullptr};
+
+bool is_holder(const void *pointer)
+{
+	return pointer >= range && pointer < range + HOLDERS;
+}
+
+Holder *take_holder()
+{
+	nb::ft_lock_guard guard(holders_lock);
+	Holder *holder = free_holders;
+
+	if (holder)
+		free_holders = holder->next;
+	else if (used < HOLDERS)
+		holder = &range[used++];
+	if (!holder)
+		raise(WEIR_E_NOMEM, "too many objects of Python are in messages");
+	holder->keeps = Keeps::NOTHING;
+	return holder;
+}
+
+void drop_holder(Holder *holder)
+{
+	switch (holder->keeps) {
+	case Keeps::NOTHING:
+		break;
+	case Keeps::OBJECT:
+		Py_DECREF(holder->object);
+		break;
+	case Keeps::BUFFER:
+		PyBuffer_Release(&holder->buffer);
+		break;
+	case Keeps::DLPACK:
+		if (holder->managed->deleter)
+			holder->managed->deleter(holder->managed);
+		break;
+	case Keeps::VERSIONED:
+		if (holder->versioned->deleter)
+			holder->versioned->deleter(holder->versioned);
+		break;
+	}
+	nb::ft_lock_guard guard(holders_lock);
+	holder->next = free_holders;
+	free_holders = holder;
+}
+
+/* Destructor of payloads: any thread of weir's, without the GIL. */
+void let_go(void *arg)
+{
+	Holder *holder = (Holder *)arg;
+
+	holder->next = let_go_of.load(std::memory_order_relaxed);
+	while (!let_go_of.compare_exchange_weak(holder->next, holder, std::memory_order_release,
+						std::memory_order_relaxed))
+		;
+}
+
+/* ------------------------------------------------------------------------------------------- the core -- */
+
+struct Graph;
+
+/* A stream of another library, to which an array was exported. Its record is one thread's at a time. */
+struct Consumer {
+	int device;
+	void *native;
+	weir_stream *stream;
+};
+
+struct Core {
+	std::atomic<long> references{1};
+	unsigned born = generation;
+	weir_registry *registry = nullptr;
+	weir_graph *graph = nullptr;
+	weir_scheduler *scheduler = nullptr;
+	Graph *owner = nullptr;     /* guarded by the GIL */
+	std::atomic<int> inside{0}; /* threads in a call that blocks */
+	int ended = -1;             /* eventfd: readable when a run has ended */
+	bool simulated = false;     /* the backend is sim */
+	bool on_cuda = false;       /* else a device's memory is the host's */
+	bool leaked = false;        /* a hung device may touch its memory */
+	std::mutex consumers_lock;  /* guards the list, and `scheduler` against arrays that die elsewhere */
+	std::vector<Consumer> consumers;
+	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
+	Core *next_retired = nullptr;
+	Core *next = nullptr; /* of all; guarded by cores_lock */
+};
+
+std::mutex cores_lock;
+Core *cores = nullptr;
+std::atomic<Core *> retired{nullptr};
+
+bool is_ours(const Core *core)
+{
+	return core->born == generation && !finished;
+}
+
+void retire(Core *core)
+{
+	core->next_retired = retired.load(std::memory_order_relaxed);
+	while (!retired.compare_exchange_weak(core->next_retired, core, std::memory_order_release,
+					      std::memory_order_relaxed))
+		;
+}
+
+void forget(Core *core)
+{
+	std::lock_guard<std::mutex> guard(cores_lock);
+	Core **link = &cores;
+
+	while (*link && *link != core)
+		link = &(*link)->next;
+	if (*link)
+		*link = core->next;
+}
+
+/* Ends the run and its scheduler. Not inside an operator; the GIL is released. Returns false if it is
+ * refused. */
+bool end_scheduler(Core *core)
+{
+	weir_scheduler *scheduler = core->scheduler;
+	nb::gil_scoped_release released;
+
+	if (!scheduler)
+		return true;
+	weir_scheduler_stop(scheduler, false);
+	for (int i = 0; core->inside && i < 200; i++)
+		usleep(5000);
+	if (core->inside)
+		return false;
+	{
+		std::lock_guard<std::mutex> guard(core->consumers_lock);
+		core->scheduler = nullptr;
+		core->consumers.clear();
+		core->streams.clear();
+	}
+	core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
+	return true;
+}
+
+void bury(Core *core)
+{
+	weir_status status;
+
+	if (!is_ours(core) || !end_scheduler(core))
+		return; /* another thread is inside: it is leaked */
+	forget(core);
+	status = weir_graph_destroy(core->graph);
+	if (core->leaked || status)
+		return;
+	weir_registry_destroy(core->registry);
+	if (core->ended >= 0)
+		close(core->ended);
+	delete core;
+}
+
+void drop_holders()
+{
+	Holder *holder = let_go_of.exchange(nullptr, std::memory_order_acquire);
+
+	while (holder) {
+		Holder *next = holder->next;
+
+		drop_holder(holder);
+		holder = next;
+	}
+}
+
+void bury_retired()
+{
+	Core *core = retired.exchange(nullptr, std::memory_order_acquire);
+
+	while (core) {
+		Core *next = core->next_retired;
+
+		if (is_inside(core))
+			retire(core);
+		else
+			bury(core);
+		core = next;
+	}
+}
+
+/* Ends graphs without references, and drops what messages kept. With the GIL. */
+void settle()
+{
+	if (retired.load(std::memory_order_relaxed))
+		bury_retired();
+	if (let_go_of.load(std::memory_order_relaxed))
+		drop_holders();
+}
+
+/* A counted reference to a core; may be dropped on any thread. */
+class Ref
+{
+      public:
+	explicit Ref(Core *of) : core(of)
+	{
+		core->references.fetch_add(1, std::memory_order_relaxed);
+	}
+	Ref(const Ref &other) : Ref(other.core)
+	{
+	}
+	Ref(Ref &&other) noexcept : core(other.core)
+	{
+		other.core = nullptr;
+	}
+	Ref &operator=(const Ref &) = delete;
+	~Ref()
+	{
+		if (core && core->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			retire(core);
+	}
+	Core *operator->() const
+	{
+		return core;
+	}
+	Core *get() const
+	{
+		return core;
+	}
+
+      private:
+	Core *core;
+};
+
+void check_core(const Core *core)
+{
+	if (core->born != generation)
+		raise(WEIR_E_INVALID,
+		      "this graph belongs to the parent process: after a fork, make a new one");
+	if (!core->graph || finished)
+		raise(WEIR_E_INVALID, "the graph is closed");
+}
+
+/* ------------------------------------------------------------------------------------------ the kinds -- */
+
+/* What an array on a port must be, beside its kind of message. */
+struct Demand {
+	int code = -1, bits = 0; /* -1: any type */
+	int place = 0;           /* 0: any; 1: host; 2: device */
+	bool dense = false;
+	bool any() const
+	{
+		return code >= 0 || place || dense;
+	}
+};
+
+/* An operator's table and all that it points to. Never freed: graphs borrow it, and classes seldom go. */
+struct Kind {
+	weir_operator table = {};
+	PyObject *type = nullptr;
+	std::deque<std::string> texts;
+	std::vector<weir_port> ports[2]; /* inputs, outputs */
+	std::vector<Demand> demands[2];
+	std::vector<PyObject *> names[2]; /* interned */
+	std::vector<weir_parameter> parameters;
+
+	const char *keep(const std::string &text)
+	{
+		texts.push_back(text);
+		return texts.back().c_str();
+	}
+};
+
+struct KindHandle {
+	Kind *kind;
+};
+
+const struct {
+	const char *name;
+	uint8_t code, bits;
+	char format; /* of the buffer protocol; 0: none */
+} dtypes[] = {
+	{"int8", 0, 8, 'b'},     {"int16", 0, 16, 'h'},   {"int32", 0, 32, 'i'},   {"int64", 0, 64, 'q'},
+	{"uint8", 1, 8, 'B'},    {"uint16", 1, 16, 'H'},  {"uint32", 1, 32, 'I'},  {"uint64", 1, 64, 'Q'},
+	{"float16", 2, 16, 'e'}, {"float32", 2, 32, 'f'}, {"float64", 2, 64, 'd'}, {"bfloat16", 4, 16, 0},
+};
+
+const auto *dtype_of(int code, int bits)
+{
+	for (const auto &dtype : dtypes)
+		if (dtype.code == code && dtype.bits == bits)
+			return &dtype;
+	return (decltype(&dtypes[0]))nullptr;
+}
+
+const auto *dtype_named(const char *name)
+{
+	for (const auto &dtype : dtypes)
+		if (!strcmp(dtype.name, name))
+			return &dtype;
+	return (decltype(&dtypes[0]))nullptr;
+}
+
+bool is_dense(const weir_tensor *tensor)
+{
+	int64_t expected = 1;
+
+	for (int i = tensor->dimensions; tensor->strides && i--;) {
+		if (tensor->shape[i] != 1 && tensor->strides[i] != expected)
+			return false;
+		expected *= tensor->shape[i];
+	}
+	return true;
+}
+
+/* "uint8 on the host" */
+std::string described(const weir_tensor *tensor)
+{
+	const auto *dtype = dtype_of(tensor->code, tensor->bits);
+	std::string text = dtype ? dtype->name : "another type";
+
+	text += tensor->device < 0 ? " on the host" : " on device " + std::to_string(tensor->device);
+	return text + (is_dense(tensor) ? "" : ", not contiguous");
+}
+
+/* Raises unless the message is what the port demands. */
+void check_demand(const Kind *kind, int direction, unsigned port, const weir_message *message,
+		  const Core *core, const char *entity)
+{
+	const Demand &demand = kind->demands[direction][port];
+	const weir_tensor *tensor;
+	std::string text;
+
+	if (!demand.any())
+		return;
+	tensor = weir_message_tensor(message);
+	text = std::string(direction ? "output '" : "input '") + kind->ports[direction][port].name + "'";
+	if (!tensor)
+		raise(WEIR_E_INVALID, (text + " expects an array").c_str(), entity);
+	text += " refuses an array of " + described(tensor) + ": it expects ";
+	if (demand.code >= 0 && (tensor->code != demand.code || tensor->bits != demand.bits))
+		raise(WEIR_E_INVALID, (text + dtype_of(demand.code, demand.bits)->name).c_str(), entity);
+	if (demand.place && core->on_cuda && (tensor->device >= 0) != (demand.place == 2))
+		raise(WEIR_E_INVALID,
+		      (text + (demand.place == 2 ? "a device's memory" : "the host's memory")).c_str(),
+		      entity);
+	if (demand.dense && !is_dense(tensor))
+		raise(WEIR_E_INVALID, (text + "a contiguous one").c_str(), entity);
+}
+
+/* ----------------------------------------------------------------------------------- messages: objects -- */
+
+struct Message {
+	weir_message *message;
+	Ref core;
+	bool writable = false;
+	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
+
+	Message(weir_message *taken, Core *of) : message(taken), core(of)
+	{
+	}
+	Message(Message &&other) noexcept
+	    : message(other.message), core(std::move(other.core)), writable(other.writable),
+	      borrowed(other.borrowed)
+	{
+		other.message = nullptr;
+	}
+	~Message()
+	{
+		if (message && !borrowed && is_ours(core.get()))
+			weir_message_unref(message);
+	}
+};
+
+/* A message that is being made: dropped unless it is taken. */
+struct Draft {
+	weir_message *message = nullptr;
+
+	~Draft()
+	{
+		weir_message_unref(message);
+	}
+	weir_message *take()
+	{
+		weir_message *taken = message;
+
+		message = nullptr;
+		return taken;
+	}
+};
+
+/* ------------------------------------------------------------------------------------ arrays, coming in --
+ */
+
+/* Where an array comes to: the graph, and the tick that emits it, if it is one. */
+struct Destination {
+	Core *core;
+	weir_context *context = nullptr; /* NULL: a program pushes */
+	weir_stream *stream = nullptr;   /* of the tick, if the output has one of its own */
+};
+
+/* The strides in elements of a buffer; false if it is dense, so that none are needed. */
+bool strides_of(const Py_buffer *view, int64_t *strides)
+{
+	if (PyBuffer_IsContiguous(view, 'C'))
+		return false;
+	for (int i = 0; i < view->ndim; i++) {
+		if (view->strides[i] % view->itemsize)
+			raise(WEIR_E_INVALID, "the array's strides are no multiples of its element");
+		strides[i] = view->strides[i] / view->itemsize;
+	}
+	return true;
+}
+
+/* The type of a buffer's elements: "B", "<f4" of NumPy is "f". */
+const auto *dtype_of_buffer(const Py_buffer *view)
+{
+	const char *format = view->format ? view->format : "B";
+	std::string text = "arrays of the type '" + std::string(format) + "' are not messages of weir";
+	const char *found;
+
+	format += strchr("@=<", *format) && *format;
+	found = *format && !format[1] ? strchr("bhilqnBHILQNefdc", *format) : nullptr;
+	if (!found)
+		raise(WEIR_E_INVALID, text.c_str());
+	return dtype_of(strchr("bhilqn", *found)    ? 0
+			: strchr("BHILQNc", *found) ? 1
+						    : 2,
+			(int)view->itemsize * 8);
+}
+
+/* A receiver that is alone may write in place, so what is read-only is copied. */
+void copy_buffer(Draft &draft, Core *core, const weir_tensor *like, Py_buffer *view)
+{
+	check(weir_message_create_tensor(core->graph, like, &draft.message));
+	if (PyBuffer_ToContiguous(weir_message_data(draft.message), view, view->len, 'C'))
+		throw nb::python_error();
+}
+
+void from_buffer(Draft &draft, const Destination &to, nb::handle value)
+{
+	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
+	Holder *holder = take_holder();
+	Py_buffer *view = &holder->buffer;
+	weir_tensor tensor = {};
+	weir_status status;
+
+	if (PyObject_GetBuffer(value.ptr(), view, PyBUF_FULL_RO)) {
+		drop_holder(holder);
+		throw nb::python_error();
+	}
+	std::unique_ptr<Holder, void (*)(Holder *)> guard(holder, drop_holder);
+	holder->keeps = Keeps::BUFFER;
+	const auto *dtype = dtype_of_buffer(view);
+	if (view->ndim > WEIR_DIMENSIONS_MAX)
+		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
+	for (int i = 0; i < view->ndim; i++)
+		shape[i] = view->shape[i];
+	tensor = {sizeof tensor, view->buf,   WEIR_DEVICE_HOST,
+		  view->ndim,    shape,       strides_of(view, strides) ? strides : nullptr,
+		  dtype->code,   dtype->bits, 1};
+	if (view->readonly) {
+		tensor.strides = nullptr;
+		return copy_buffer(draft, to.core, &tensor, view);
+	}
+	status = weir_message_wrap_tensor(to.core->graph, &tensor, let_go, holder, &draft.message);
+	check(status);
+	guard.release();
+}
+
+/* A stream of weir's on which the program's arrays of a device are finished: one per device. */
+weir_stream *program_stream(Core *core, int device)
+{
+	weir_stream *stream = nullptr;
+
+	for (const auto &known : core->streams)
+		if (known.first == device)
+			return known.second;
+	check(weir_graph_add_stream(core->graph, device, &stream));
+	core->streams.emplace_back(device, stream);
+	return stream;
+}
+
+/* The stream after which the exporter of a device's array has to put its work. */
+weir_stream *stream_for(const Destination &to, int device)
+{
+	weir_stream *stream;
+
+	if (!to.context)
+		return program_stream(to.core, device);
+	stream = to.stream ? to.stream : weir_context_stream(to.context);
+	if (!stream)
+		check(WEIR_E_DEVICE);
+	if (weir_stream_device(stream) != device)
+		raise(WEIR_E_INVALID, ("the array is on device " + std::to_string(device) +
+				       ", the stream on device " + std::to_string(weir_stream_device(stream)))
+					      .c_str());
+	return stream;
+}
+
+/* cudaStreamLegacy is 1 in DLPack; other handles are the address. */
+nb::object stream_number(const weir_stream *stream)
+{
+	void *native = weir_stream_native(stream);
+
+	return nb::int_(native ? (uintptr_t)native : 1);
+}
+
+/* Calls __dlpack__; older exporters do not know max_version. */
+nb::object export_of(nb::handle value, nb::object stream)
+{
+	nb::object exporter = value.attr("__dlpack__");
+	nb::dict arguments;
+
+	if (!stream.is_none())
+		arguments["stream"] = stream;
+	arguments["max_version"] = nb::make_tuple(1, 0);
+	try {
+		return exporter(**arguments);
+	} catch (nb::python_error &error) {
+		if (!error.matches(PyExc_TypeError))
+			throw;
+	}
+	nb::del(arguments["max_version"]);
+	return exporter(**arguments);
+}
+
+/* Takes the capsule's tensor over into the holder. Returns the tensor. */
+const DLTensor *open_capsule(nb::handle capsule, Holder *holder)
+{
+	void *pointer;
+
+	if ((pointer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"))) {
+		holder->versioned = (DLManagedVersioned *)pointer;
+		if (holder->versioned->major != 1)
+			raise(WEIR_E_INVALID, "the array's DLPack version is not 1");
+		if (holder->versioned->flags & DL_READ_ONLY)
+			raise(WEIR_E_INVALID,
+			      "the array is read-only, but a receiver may write in place: emit a copy");
+		PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+		holder->keeps = Keeps::VERSIONED;
+		return &holder->versioned->tensor;
+	}
+	PyErr_Clear();
+	if (!(pointer = PyCapsule_GetPointer(capsule.ptr(), "dltensor")))
+		throw nb::python_error();
+	holder->managed = (DLManaged *)pointer;
+	PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+	holder->keeps = Keeps::DLPACK;
+	return &holder->managed->tensor;
+}
+
+void check_dltensor(const DLTensor *from)
+{
+	if (from->dimensions > WEIR_DIMENSIONS_MAX)
+		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
+	if (from->type.lanes > 1 || !dtype_of(from->type.code, from->type.bits))
+		raise(WEIR_E_INVALID,
+		      ("arrays of DLPack's type " + std::to_string(from->type.code) + " with " +
+		       std::to_string(from->type.bits) + " bits are not messages of weir")
+			      .c_str());
+}
+
+void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
+{
+	nb::tuple place = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
+	int type = nb::cast<int>(nb::int_(place[0])), id = nb::cast<int>(nb::int_(place[1]));
+	bool on_device = type == DL_CUDA || type == DL_CUDA_MANAGED;
+	weir_stream *stream = on_device ? stream_for(to, id) : nullptr;
+	nb::object capsule;
+	weir_tensor tensor = {};
+	weir_fence fence;
+
+	if (!on_device && type != DL_CPU && type != DL_CUDA_HOST)
+		raise(WEIR_E_UNSUPPORTED, "the array is neither on the host nor on a CUDA device");
+	capsule = export_of(value, stream ? stream_number(stream) : nb::none());
+	std::unique_ptr<Holder, void (*)(Holder *)> holder(take_holder(), drop_holder);
+	const DLTensor *from = open_capsule(capsule, holder.get());
+	check_dltensor(from);
+	tensor = {sizeof tensor,
+		  (char *)from->data + from->byte_offset,
+		  on_device ? id : WEIR_DEVICE_HOST,
+		  from->dimensions,
+		  from->shape,
+		  from->strides,
+		  from->type.code,
+		  from->type.bits,
+		  1};
+	check(weir_message_wrap_tensor(to.core->graph, &tensor, let_go, holder.get(), &draft.message));
+	holder.release();
+	if (!stream || to.context)
+		return; /* the end of the tick records */
+	check(weir_stream_record(stream, &fence));
+	check(weir_message_add_producer(draft.message, fence));
+}
+
+void from_bytes(Draft &draft, Core *core, const char *from, size_t bytes)
+{
+	check(weir_message_create_bytes(core->graph, bytes, &draft.message));
+	if (bytes)
+		memcpy(weir_message_data(draft.message), from, bytes);
+}
+
+void from_object(Draft &draft, Core *core, nb::handle value)
+{
+	Holder *holder = take_holder();
+	weir_status status;
+
+	holder->object = value.inc_ref().ptr();
+	holder->keeps = Keeps::OBJECT;
+	status = weir_message_wrap_user(core->graph, holder, let_go, &draft.message);
+	if (status)
+		drop_holder(holder);
+	check(status);
+}
+
+/* An object that is passed as it is, whatever it exports. */
+struct Object {
+	nb::object value;
+};
+
+void make_message(Draft &draft, const Destination &to, nb::handle value);
+
+void from_parts(Draft &draft, const Destination &to, nb::dict parts)
+{
+	std::vector<Draft> drafts(parts.size());
+	std::vector<std::string> names;
+	std::vector<weir_part> list;
+
+	for (auto [name, value] : parts) {
+		if (!nb::isinstance<nb::str>(name))
+			raise(WEIR_E_INVALID,
+			      "the names of parts are strings; weir.Object(value) passes a dict as it is");
+		make_message(drafts[names.size()], to, value);
+		names.push_back(nb::cast<std::string>(name));
+	}
+	for (size_t i = 0; i < names.size(); i++)
+		list.push_back({sizeof(weir_part), names[i].c_str(), drafts[i].message});
+	check(weir_message_pack(to.core->graph, list.data(), list.size(), &draft.message));
+	for (Draft &part : drafts)
+		part.take();
+}
+
+PyObject *word_dlpack, *word_array, *word_cuda_array; /* interned names */
+
+/* Puts one reference to the message for a value of Python's into the draft. */
+void make_message(Draft &draft, const Destination &to, nb::handle value)
+{
+	PyObject *object = value.ptr();
+	Message *message;
+	Object *wrapped;
+
+	if (nb::try_cast<Message *>(value, message) && message) {
+		if (message->core.get() != to.core)
+			raise(WEIR_E_INVALID, "the message belongs to another graph");
+		message->writable = false;
+		draft.message = weir_message_ref(message->message);
+	} else if (PyLong_Check(object) || PyUnicode_Check(object) || PyTuple_Check(object)) {
+		from_object(draft, to.core, value);
+	} else if (nb::try_cast<Object *>(value, wrapped) && wrapped) {
+		from_object(draft, to.core, wrapped->value);
+	} else if (value.is_none()) {
+		check(weir_message_create_empty(to.core->graph, &draft.message));
+	} else if (PyBytes_Check(object)) {
+		from_bytes(draft, to.core, PyBytes_AsString(object), (size_t)PyBytes_Size(object));
+	} else if (PyByteArray_Check(object)) {
+		from_bytes(draft, to.core, PyByteArray_AsString(object), (size_t)PyByteArray_Size(object));
+	} else if (PyDict_Check(object)) {
+		from_parts(draft, to, nb::borrow<nb::dict>(value));
+	} else if (PyObject_CheckBuffer(object)) {
+		from_buffer(draft, to, value);
+	} else if (PyObject_HasAttr(object, word_dlpack)) {
+		from_dlpack(draft, to, value);
+	} else if (PyObject_HasAttr(object, word_array) || PyObject_HasAttr(object, word_cuda_array)) {
+		raise(WEIR_E_INVALID, "the array exports neither DLPack nor a buffer; weir.Object(array) "
+				      "passes it as an object");
+	} else {
+		from_object(draft, to.core, value);
+	}
+}
+
+/* ----------------------------------------------------------------------------------- arrays, going out -- */
+
+struct Context;
+thread_local Context *current = nullptr; /* of the compute that this thread is in */
+bool is_own_stream(const Context *context, const void *native);
+
+/* The host may read only what is finished. Inside compute a worker cannot wait for it. */
+void check_finished(const Message &self)
+{
+	weir_fence fences[WEIR_PARTS_MAX];
+	size_t count = weir_message_fences(self.message, WEIR_PARTS_MAX, fences);
+	weir_graph *graph = self.core->graph;
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX && !status; i++) {
+		status = weir_fence_query(graph, fences[i]);
+		if (status == WEIR_E_BUSY && !depth) {
+			nb::gil_scoped_release released;
+			status = weir_fence_wait(graph, fences[i], -1);
+		}
+	}
+	if (status == WEIR_E_BUSY)
+		raise(status,
+		      "the device still works on the message: a port that the host reads needs its gate "
+		      "(a Port without device=True, or \"gate\": true)");
+	check(status);
+}
+
+const weir_tensor *tensor_of(const Message &self)
+{
+	const weir_tensor *tensor;
+
+	check_core(self.core.get());
+	tensor = weir_message_tensor(self.message);
+	if (!tensor)
+		raise(WEIR_E_INVALID, "the message is not an array");
+	return tensor;
+}
+
+bool is_on_host(const Message &self, const weir_tensor *tensor)
+{
+	return tensor->device < 0 || !self.core->on_cuda;
+}
+
+/* Shape and strides of a buffer, which dies with the view. */
+struct View {
+	Py_ssize_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
+	char format[2];
+};
+
+void fill_strides(const weir_tensor *tensor, int64_t unit, int64_t *strides)
+{
+	int64_t dense = unit;
+
+	for (int i = tensor->dimensions; i--;) {
+		strides[i] = tensor->strides ? tensor->strides[i] * unit : dense;
+		dense *= tensor->shape[i];
+	}
+}
+
+void view_tensor(const Message &self, Py_buffer *view)
+{
+	const weir_tensor *tensor = tensor_of(self);
+	const auto *dtype = dtype_of(tensor->code, tensor->bits);
+	View *own;
+
+	if (!is_on_host(self, tensor))
+		raise(WEIR_E_INVALID, "the array is on the device: CuPy or torch read it, by DLPack");
+	if (!dtype || !dtype->format || tensor->lanes > 1)
+		raise(WEIR_E_UNSUPPORTED, "the array's type has no buffer format; read it by DLPack");
+	check_finished(self);
+	own = new View();
+	own->format[0] = dtype->format;
+	for (int i = 0; i < tensor->dimensions; i++)
+		own->shape[i] = tensor->shape[i];
+	fill_strides(tensor, tensor->bits / 8, own->strides);
+	view->buf = tensor->data;
+	view->len = (Py_ssize_t)weir_message_size(self.message);
+	view->itemsize = tensor->bits / 8;
+	view->ndim = tensor->dimensions;
+	view->format = own->format;
+	view->shape = own->shape;
+	view->strides = own->strides;
+	view->suboffsets = nullptr;
+	view->internal = own;
+}
+
+int get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+	Message &self = *nb::inst_ptr<Message>(object);
+
+	view->obj = nullptr;
+	try {
+		check_core(self.core.get());
+		if (weir_message_kind(self.message) == WEIR_KIND_BYTES) {
+			check_finished(self);
+			return PyBuffer_FillInfo(view, object, weir_message_data(self.message),
+						 (Py_ssize_t)weir_message_size(self.message), !self.writable,
+						 flags);
+		}
+		if (!self.writable && flags & PyBUF_WRITABLE)
+			raise(WEIR_E_INVALID,
+			      "messages are read-only; message.unique() tells whether it may be written");
+		view_tensor(self, view);
+	} catch (nb::python_error &error) {
+		/* The protocol wants a BufferError. */
+		nb::object text = nb::str(error.value());
+		PyErr_SetObject(PyExc_BufferError, text.ptr());
+		return -1;
+	}
+	view->readonly = !self.writable;
+	view->obj = Py_NewRef(object);
+	return 0;
+}
+
+void release_buffer(PyObject *, Py_buffer *view)
+{
+	delete (View *)view->internal;
+	view->internal = nullptr;
+}
+
+/* An array that was exported: the capsule's tensor and what it keeps. */
+struct Export {
+	DLManaged plain = {};
+	DLManagedVersioned versioned = {};
+	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
+	Message message;
+	bool foreign = false; /* a stream that weir does not see reads it */
+	int device = 0;
+	void *native = nullptr;
+
+	explicit Export(Message &&from) : message(std::move(from))
+	{
+	}
+};
+
+weir_stream *consumer_stream_locked(Core *core, int device, void *native)
+{
+	weir_stream *stream = nullptr;
+
+	for (const Consumer &known : core->consumers)
+		if (known.device == device && known.native == native)
+			return known.stream;
+	if (weir_stream_wrap(core->graph, device, native, &stream))
+		return nullptr;
+	core->consumers.push_back({device, native, stream});
+	return stream;
+}
+
+/* The payload outlives what the consumer has enqueued by now. */
+void note_reader(Export *self)
+{
+	Core *core = self->message.core.get();
+	std::lock_guard<std::mutex> guard(core->consumers_lock);
+	weir_stream *stream;
+	weir_fence fence;
+
+	if (!core->scheduler)
+		return;
+	stream = consumer_stream_locked(core, self->device, self->native);
+	if (stream && !weir_stream_record(stream, &fence))
+		(void)weir_message_add_reader(self->message.message, fence);
+}
+
+/* Runs on any thread, with or without the GIL. */
+void end_export(Export *self)
+{
+	if (self->foreign && is_ours(self->message.core.get()))
+		note_reader(self);
+	delete self;
+}
+
+void end_plain(DLManaged *managed)
+{
+	end_export((Export *)managed->context);
+}
+
+void end_versioned(DLManagedVersioned *managed)
+{
+	end_export((Export *)managed->context);
+}
+
+void end_capsule(PyObject *capsule)
+{
+	const char *name = PyCapsule_GetName(capsule);
+
+	if (name && !strncmp(name, "dltensor", 8)) /* nothing took it */
+		end_export((Export *)PyCapsule_GetContext(capsule));
+}
+
+/* DLPack's numbers: 0 and 1 are the legacy stream, 2 the thread's, which CUDA has as handles, too. */
+void *native_of(nb::handle stream)
+{
+	uintptr_t number = stream.is_none() ? 1 : nb::cast<uintptr_t>(stream);
+
+	return number <= 1 ? nullptr : (void *)number;
+}
+
+/* Puts the consumer's stream behind the work that produces the message, without a wait on the host. */
+void order_consumer(Export *self, const weir_tensor *tensor, nb::handle stream)
+{
+	weir_fence fences[WEIR_PARTS_MAX];
+	size_t count = weir_message_fences(self->message.message, WEIR_PARTS_MAX, fences);
+
+	if (!stream.is_none() && nb::cast<int64_t>(stream) == -1)
+		return;
+	self->device = tensor->device;
+	self->native = native_of(stream);
+	self->foreign = !is_own_stream(current, self->native);
+	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX; i++)
+		check(weir_fence_enqueue(self->message.core->graph, fences[i], tensor->device, self->native));
+}
+
+DLTensor dltensor_of(Export *self, const weir_tensor *tensor, bool on_host)
+{
+	for (int i = 0; i < tensor->dimensions; i++)
+		self->shape[i] = tensor->shape[i];
+	fill_strides(tensor, 1, self->strides);
+	return {tensor->data,
+		{on_host ? DL_CPU : DL_CUDA, on_host ? 0 : tensor->device},
+		tensor->dimensions,
+		{tensor->code, tensor->bits, (uint16_t)(tensor->lanes ? tensor->lanes : 1)},
+		self->shape,
+		self->strides,
+		0};
+}
+
+nb::object capsule_of(Export *self, const DLTensor &tensor, bool with_version)
+{
+	PyObject *capsule;
+
+	self->plain = {tensor, self, end_plain};
+	self->versioned = {1, 0, self, end_versioned, self->message.writable ? 0u : DL_READ_ONLY, tensor};
+	if (with_version)
+		capsule = PyCapsule_New(&self->versioned, "dltensor_versioned", end_capsule);
+	else
+		capsule = PyCapsule_New(&self->plain, "dltensor", end_capsule);
+	if (!capsule || PyCapsule_SetContext(capsule, self))
+		throw nb::python_error();
+	return nb::steal(capsule);
+}
+
+nb::object message_dlpack(Message &self, nb::object stream, nb::object max_version, nb::object dl_device,
+			  nb::object copy)
+{
+	const weir_tensor *tensor = tensor_of(self);
+	bool on_host = is_on_host(self, tensor);
+	bool with_version = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+	Message held(weir_message_ref(self.message), self.core.get());
+
+	held.writable = self.writable;
+	if (!dl_device.is_none() && nb::cast<int>(nb::int_(dl_device[0])) != (on_host ? DL_CPU : DL_CUDA))
+		throw nb::buffer_error("weir copies no arrays between devices: use 'upload' or 'download'");
+	if (!copy.is_none() && nb::cast<bool>(copy))
+		throw nb::buffer_error("weir makes no copies: copy the array that refers to the message");
+	if (on_host)
+		check_finished(self);
+	std::unique_ptr<Export> exported(new Export(std::move(held)));
+	if (!on_host)
+		order_consumer(exported.get(), tensor, stream);
+	nb::object capsule =
+		capsule_of(exported.get(), dltensor_of(exported.get(), tensor, on_host), with_version);
+	exported.release();
+	return capsule;
+}
+
+nb::object message_dlpack_device(Message &self)
+{
+	const weir_tensor *tensor = tensor_of(self);
+
+	if (is_on_host(self, tensor))
+		return nb::make_tuple((int)DL_CPU, 0);
+	return nb::make_tuple((int)DL_CUDA, tensor->device);
+}
+
+/* "<f4" */
+std::string array_type(const weir_tensor *tensor)
+{
+	return std::string(tensor->bits == 8 ? "|" : "<") + "iufxx"[tensor->code] +
+	       std::to_string(tensor->bits / 8);
+}
+
+nb::object numbers(const int64_t *list, int count)
+{
+	nb::list out;
+
+	for (int i = 0; i < count; i++)
+		out.append(list[i]);
+	return nb::tuple(out);
+}
+
+/*
+ * The interface names no consumer. Inside compute the tick's stream is behind the inputs, and a consumer on
+ * it needs no wait; outside, what is unfinished is put before the legacy stream.
+ */
+nb::object cuda_array_interface(Message &self)
+{
+	const weir_tensor *tensor = weir_message_tensor(self.message);
+	int64_t strides[WEIR_DIMENSIONS_MAX];
+	weir_fence fences[WEIR_PARTS_MAX];
+	nb::dict out;
+
+	if (!tensor || is_on_host(self, tensor) || tensor->code > 2)
+		throw nb::attribute_error("__cuda_array_interface__: the array is not on a CUDA device");
+	check_core(self.core.get());
+	out["version"] = 3;
+	out["shape"] = numbers(tensor->shape, tensor->dimensions);
+	out["typestr"] = array_type(tensor);
+	out["data"] = nb::make_tuple((uintptr_t)tensor->data, !self.writable);
+	fill_strides(tensor, tensor->bits / 8, strides);
+	out["strides"] = is_dense(tensor) ? nb::none() : numbers(strides, tensor->dimensions);
+	out["stream"] = nb::none();
+	for (size_t i = weir_message_fences(self.message, WEIR_PARTS_MAX, fences); !current && i--;) {
+		check(weir_fence_enqueue(self.core->graph, fences[i], tensor->device, nullptr));
+		out["stream"] = 1;
+	}
+	return out;
+}
+
+/* ------------------------------------------------------------------------------------ messages: the rest --
+ */
+
+nb::object message_of(weir_message *message, Core *core)
+{
+	return nb::cast(Message(message, core), nb::rv_policy::move);
+}
+
+const char *message_kind(const Message &self)
+{
+	switch (weir_message_kind(self.message)) {
+	case WEIR_KIND_EMPTY:
+		return "empty";
+	case WEIR_KIND_BYTES:
+		return "bytes";
+	case WEIR_KIND_TENSOR:
+		return "tensor";
+	case WEIR_KIND_PARTS:
+		return "parts";
+	}
+	return is_holder(weir_message_data(self.message)) ? "object" : "user";
+}
+
+nb::object message_object(const Message &self)
+{
+	Holder *holder = (Holder *)weir_message_data(self.message);
+
+	if (weir_message_kind(self.message) != WEIR_KIND_USER || !is_holder(holder))
+		raise(WEIR_E_INVALID, ("the message is not an object of Python: its kind is " +
+				       std::string(message_kind(self)))
+					      .c_str());
+	return nb::borrow(holder->object);
+}
+
+nb::object message_part(const Message &self, const char *name)
+{
+	weir_message *part = weir_message_part(self.message, name);
+
+	if (!part)
+		throw nb::key_error(name);
+	return message_of(weir_message_ref(part), self.core.get());
+}
+
+nb::object message_parts(const Message &self)
+{
+	nb::dict out;
+
+	for (size_t i = 0; i < weir_message_parts(self.message); i++)
+		out[text_of(weir_message_part_name(self.message, i))] =
+			message_of(weir_message_ref(weir_message_part_at(self.message, i)), self.core.get());
+	return out;
+}
+
+nb::object message_dtype(const Message &self)
+{
+	const weir_tensor *tensor = tensor_of(self);
+	const auto *dtype = dtype_of(tensor->code, tensor->bits);
+
+	return dtype ? text_of(dtype->name) : nb::none();
+}
+
+nb::object message_stamp(const Message &self)
+{
+	weir_stamp stamp = weir_message_stamp(self.message);
+
+	return nb::make_tuple(stamp.time, stamp.tag);
+}
+
+weir_stamp stamp_of(nb::handle stamp)
+{
+	return {nb::cast<int64_t>(stamp[0]), nb::cast<uint64_t>(stamp[1])};
+}
+
+bool message_unique(Message &self)
+{
+	check_core(self.core.get());
+	return self.writable = weir_message_unique(self.message);
+}
+
+/* ------------------------------------------------------------------------------------------- operators -- */
+
+struct Stream;
+
+/* What the operator of one entity may call; valid inside start, compute and stop, on their thread. */
+struct Context {
+	weir_context *context = nullptr; /* NULL: outside */
+	const Kind *kind = nullptr;
+	Core *core = nullptr;
+	std::string entity;
+	pthread_t thread = 0;
+	uint64_t run = 0;
+	std::vector<void *> natives;       /* streams given out in this call */
+	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
+	std::vector<nb::object> lent;      /* messages received in this call */
+
+	weir_context *inside() const
+	{
+		if (!context)
+			raise(WEIR_E_INVALID, "ctx is used outside of start, compute and stop",
+			      entity.c_str());
+		if (!pthread_equal(thread, pthread_self()))
+			raise(WEIR_E_INVALID, "ctx is used on another thread than that of the operator",
+			      entity.c_str());
+		return context;
+	}
+	const char *name() const
+	{
+		return entity.c_str();
+	}
+	/*
+	 * A reference of Python's own would end weir_message_unique, so what compute receives is borrowed,
+	 * and only what Python keeps is referenced at the end.
+	 */
+	void end_loans()
+	{
+		for (nb::object &object : lent) {
+			Message *message = nb::inst_ptr<Message>(object);
+
+			message->borrowed = false;
+			if (Py_REFCNT(object.ptr()) > 1)
+				weir_message_ref(message->message);
+			else
+				message->message = nullptr;
+		}
+		lent.clear();
+	}
+};
+
+bool is_own_stream(const Context *context, const void *native)
+{
+	if (context)
+		for (const void *known : context->natives)
+			if (known == native)
+				return true;
+	return false;
+}
+
+/* weir's memory of one entity, zeroed before each run. */
+struct State {
+	PyObject *instance, *compute, *context;
+	Context *own;
+};
+
+/* One call of an operator's function. */
+class Inside
+{
+      public:
+	Inside(Context *of, weir_context *context) : own(of), outer(innermost)
+	{
+		own->context = context;
+		own->thread = pthread_self();
+		own->natives.clear();
+		own->chosen.assign(own->chosen.size(), nullptr);
+		innermost = this;
+		current = own;
+	}
+	~Inside()
+	{
+		own->end_loans();
+		own->context = nullptr;
+		innermost = outer;
+		current = outer ? outer->own : nullptr;
+	}
+	Context *own;
+	Inside *outer;
+	static thread_local Inside *innermost;
+};
+thread_local Inside *Inside::innermost = nullptr;
+
+/* Returns true if this thread is in a call of an operator of the graph: it cannot end the run. */
+bool is_inside(const Core *core)
+{
+	for (const Inside *call = Inside::innermost; call; call = call->outer)
+		if (call->own->core == core)
+			return true;
+	return false;
+}
+
+struct Graph {
+	Ref core;
+	nb::object instances, failures; /* dicts: by entity */
+	nb::object warnings;
+	uint64_t runs = 0;
+
+	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict())
+	{
+		of->owner = this;
+	}
+	Graph(const Graph &) = delete;
+	~Graph();
+};
+
+/* Keeps the exception for weir.Error, and ends the run with one line: "ValueError: no such file
+ * (operators.py:12)". */
+weir_status fail(weir_context *context, Context *own)
+{
+	nb::object error = take_exception();
+	nb::object line;
+
+	if (own->core->owner)
+		own->core->owner->failures[own->name()] = error;
+	line = nb::steal(
+		PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "O", error.ptr()));
+	if (!line.is_valid()) {
+		PyErr_Clear();
+		return weir_context_fail(context, "an exception without a text");
+	}
+	return weir_context_fail(context, "%s", nb::cast<std::string>(line).c_str());
+}
+
+Core *core_of(weir_graph *graph)
+{
+	std::lock_guard<std::mutex> guard(cores_lock);
+
+	for (Core *core = cores; core; core = core->next)
+		if (core->graph == graph)
+			return core;
+	return nullptr;
+}
+
+nb::object value_of(const weir_values *values, const weir_parameter *parameter)
+{
+	const char *name = parameter->name;
+	nb::list out;
+
+	switch (parameter->type) {
+	case WEIR_TYPE_BOOL:
+		return nb::bool_(weir_values_bool(values, name));
+	case WEIR_TYPE_NUMBER:
+		return nb::float_(weir_values_number(values, name));
+	case WEIR_TYPE_STRING:
+	case WEIR_TYPE_CHOICE:
+		return text_of(weir_values_string(values, name));
+	case WEIR_TYPE_INPUTS:
+	case WEIR_TYPE_OUTPUTS:
+		for (size_t i = 0; i < weir_values_count(values, name); i++)
+			out.append(weir_values_at(values, name, i));
+		return out;
+	case WEIR_TYPE_INT:
+	case WEIR_TYPE_DURATION:
+	case WEIR_TYPE_SIZE:
+	case WEIR_TYPE_INPUT:
+	case WEIR_TYPE_OUTPUT:
+		break;
+	}
+	return nb::int_(weir_values_int(values, name));
+}
+
+const Kind *kind_of(weir_context *context)
+{
+	return (const Kind *)weir_entity_operator(
+		weir_context_entity(context)); /* table is its first member */
+}
+
+void make_instance(State *state, weir_context *context, const weir_values *values)
+{
+	const Kind *kind = kind_of(context);
+	nb::object instance = nb::steal(PyObject_CallNoArgs(kind->type));
+
+	if (!instance.is_valid())
+		throw nb::python_error();
+	for (const weir_parameter &parameter : kind->parameters)
+		if (parameter.name)
+			instance.attr(parameter.name) = value_of(values, &parameter);
+	state->compute = nb::object(instance.attr("compute")).release().ptr();
+	if (state->own->core->owner)
+		state->own->core->owner->instances[state->own->name()] = instance;
+	state->instance = instance.release().ptr();
+}
+
+void make_context(State *state, weir_context *context)
+{
+	nb::object own = nb::cast(new Context(), nb::rv_policy::take_ownership);
+
+	state->own = nb::cast<Context *>(own);
+	state->own->kind = kind_of(context);
+	state->own->core = core_of(weir_context_graph(context));
+	state->own->entity = weir_entity_name(weir_context_entity(context));
+	state->own->chosen.resize(state->own->kind->ports[1].size());
+	state->own->run = state->own->core->owner ? state->own->core->owner->runs : 0;
+	state->context = own.release().ptr();
+}
+
+void drop_state(State *state)
+{
+	Py_CLEAR(state->compute);
+	Py_CLEAR(state->instance);
+	Py_CLEAR(state->context);
+}
+
+/* Calls instance.NAME(ctx), if there is one. */
+bool call_if_there(State *state, const char *name)
+{
+	nb::object method, result;
+
+	if (!PyObject_HasAttrString(state->instance, name))
+		return true;
+	method = nb::steal(PyObject_GetAttrString(state->instance, name));
+	if (method.is_valid())
+		result = nb::steal(PyObject_CallFunctionObjArgs(method.ptr(), state->context, nullptr));
+	return result.is_valid();
+}
+
+weir_status operator_start(weir_context *context, void *memory, const weir_values *values)
+{
+	State *state = (State *)memory;
+	Hold hold;
+	weir_status status = WEIR_OK;
+
+	try {
+		make_context(state, context);
+		Inside inside(state->own, context);
+		make_instance(state, context, values);
+		if (!call_if_there(state, "start"))
+			status = fail(context, state->own);
+	} catch (nb::python_error &error) {
+		error.restore();
+		status = fail(context, state->own);
+	}
+	if (status)
+		drop_state(state);
+	return status;
+}
+
+weir_status operator_compute(weir_context *context, void *memory)
+{
+	State *state = (State *)memory;
+	Hold hold;
+	Inside inside(state->own, context);
+	PyObject *arguments[] = {nullptr, state->context};
+	PyObject *result = PyObject_Vectorcall(state->compute, arguments + 1,
+					       1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+	weir_status status = WEIR_OK;
+
+	if (result)
+		Py_DECREF(result);
+	else
+		status = fail(context, state->own);
+	settle();
+	return status;
+}
+
+/* The run is over: an exception here is reported as Python reports those of destructors. */
+void operator_stop(weir_context *context, void *memory)
+{
+	State *state = (State *)memory;
+	Hold hold;
+
+	if (!state->instance)
+		return;
+	{
+		Inside inside(state->own, context);
+		if (!call_if_there(state, "stop")) {
+			nb::object error = take_exception();
+			if (state->own->core->owner)
+				state->own->core->owner->failures[state->own->name()] = error;
+		}
+		settle();
+	}
+	drop_state(state);
+}
+
+/* -------------------------------------------------------------------------------------------- the context --
+ */
+
+unsigned port_of(const Context &self, int direction, nb::handle port)
+{
+	const std::vector<PyObject *> &names = self.kind->names[direction];
+	std::string text;
+
+	for (size_t i = 0; i < names.size(); i++)
+		if (names[i] == port.ptr())
+			return (unsigned)i;
+	for (size_t i = 0; PyUnicode_Check(port.ptr()) && i < names.size(); i++)
+		if (!PyUnicode_Compare(names[i], port.ptr()))
+			return (unsigned)i;
+	if (PyLong_Check(port.ptr()) && nb::cast<uint64_t>(port) < names.size())
+		return nb::cast<unsigned>(port);
+	text = "operator '" + std::string(self.kind->table.name) + "' has no " +
+	       (direction ? "output " : "input ");
+	raise(WEIR_E_INVALID, (text + nb::cast<std::string>(nb::repr(port))).c_str(), self.name());
+}
+
+nb::object receive_at(Context &self, unsigned input, size_t i)
+{
+	weir_message *message = weir_context_message(self.context, input, i);
+
+	check_demand(self.kind, 0, input, message, self.core, self.name());
+	nb::object object = message_of(message, self.core);
+	nb::inst_ptr<Message>(object)->borrowed = true;
+	self.lent.push_back(object);
+	return object;
+}
+
+nb::object context_receive(Context &self, nb::handle port)
+{
+	weir_context *context = self.inside();
+	unsigned input = port_of(self, 0, port);
+
+	return weir_context_count(context, input) ? receive_at(self, input, 0) : nb::none();
+}
+
+nb::object context_receive_all(Context &self, nb::handle port)
+{
+	weir_context *context = self.inside();
+	unsigned input = port_of(self, 0, port);
+	nb::list out;
+
+	for (size_t i = 0; i < weir_context_count(context, input); i++)
+		out.append(receive_at(self, input, i));
+	return out;
+}
+
+nb::object context_sender(Context &self, nb::handle port, size_t k)
+{
+	const char *sender = weir_context_sender(self.inside(), port_of(self, 0, port), k);
+
+	return text_or_none(sender);
+}
+
+/* A stream of the entity; used in this entity's calls only, in the run that gave it. */
+struct Stream {
+	weir_stream *stream;
+	const Context *of;
+	uint64_t run;
+	nb::object context; /* keeps `of` */
+	uintptr_t handle;
+	int device;
+	uint64_t id;
+};
+
+nb::object stream_of(Context &self, weir_stream *stream)
+{
+	void *native = weir_stream_native(stream);
+
+	self.natives.push_back(native);
+	return nb::cast(Stream{stream, &self, self.run, nb::find(self), (uintptr_t)native,
+			       weir_stream_device(stream), weir_stream_id(stream)},
+			nb::rv_policy::move);
+}
+
+weir_stream *usable(const Context &self, const Stream &stream)
+{
+	if (stream.of != &self || stream.run != self.run)
+		raise(WEIR_E_INVALID, "the stream was given to another entity or in another run",
+		      self.name());
+	return stream.stream;
+}
+
+nb::object context_stream(Context &self)
+{
+	weir_stream *stream = weir_context_stream(self.inside());
+
+	if (!stream)
+		check(WEIR_E_DEVICE, self.name());
+	return stream_of(self, stream);
+}
+
+nb::object context_default_stream(Context &self)
+{
+	weir_stream *stream = weir_context_default_stream(self.inside());
+
+	if (!stream)
+		check(WEIR_E_DEVICE, self.name());
+	return stream_of(self, stream);
+}
+
+nb::object context_receive_stream(Context &self, nb::handle port, bool allocate, bool sync_to_default)
+{
+	weir_context *context = self.inside();
+	weir_stream *stream;
+
+	check(weir_context_receive_stream(context, port_of(self, 0, port), allocate, sync_to_default,
+					  &stream),
+	      self.name());
+	return stream_of(self, stream);
+}
+
+nb::object context_receive_streams(Context &self, nb::handle port, size_t i)
+{
+	weir_stream *streams[WEIR_PARTS_MAX];
+	weir_context *context = self.inside();
+	size_t count =
+		weir_context_receive_streams(context, port_of(self, 0, port), i, WEIR_PARTS_MAX, streams);
+	nb::list out;
+
+	for (size_t k = 0; k < count && k < WEIR_PARTS_MAX; k++)
+		out.append(stream_of(self, streams[k]));
+	return out;
+}
+
+nb::object context_allocate_stream(Context &self, const char *name)
+{
+	weir_stream *stream;
+
+	check(weir_context_allocate_stream(self.inside(), name, &stream), self.name());
+	return stream_of(self, stream);
+}
+
+void context_set_stream(Context &self, nb::handle port, const Stream &stream)
+{
+	weir_context *context = self.inside();
+	unsigned output = port_of(self, 1, port);
+
+	check(weir_context_set_stream(context, output, usable(self, stream)), self.name());
+	self.chosen[output] = stream.stream;
+}
+
+void context_synchronize_streams(Context &self, std::vector<Stream *> streams, const Stream &target)
+{
+	std::vector<weir_stream *> list;
+
+	for (const Stream *stream : streams)
+		list.push_back(usable(self, *stream));
+	check(weir_context_synchronize_streams(self.inside(), list.data(), list.size(), usable(self, target)),
+	      self.name());
+}
+
+void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp)
+{
+	weir_context *context = self.inside();
+	unsigned output = port_of(self, 1, port);
+	Draft draft;
+
+	make_message(draft, {self.core, context, self.chosen[output]}, value);
+	check_demand(self.kind, 1, output, draft.message, self.core, self.name());
+	if (!stamp.is_none())
+		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
+	check(weir_context_emit(context, output, draft.take()), self.name());
+}
+
+/* A new tensor in pooled memory: of the device, or of the host. */
+nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *dtype, bool on_host)
+{
+	const auto *type = dtype_named(dtype);
+	weir_tensor like = {};
+	weir_message *message;
+
+	if (!type)
+		raise(WEIR_E_INVALID, ("there is no dtype '" + std::string(dtype) + "'").c_str(),
+		      self.name());
+	like = {sizeof like, nullptr,    0, (int32_t)shape.size(), shape.data(), nullptr,
+		type->code,  type->bits, 1};
+	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
+	nb::object out = message_of(message, self.core);
+	nb::cast<Message *>(out)->writable = true;
+	return out;
+}
+
+/* ----------------------------------------------------------------------------------------- building a graph
+ * -- */
+
+void add_ports(Kind *kind, int direction, nb::list ports)
+{
+	for (nb::handle port : ports) {
+		weir_port own = {sizeof own};
+		Demand demand;
+
+		own.name = kind->keep(nb::cast<std::string>(port["name"]));
+		own.flags = nb::cast<unsigned>(port["flags"]);
+		own.kinds = nb::cast<unsigned>(port["kinds"]);
+		own.capacity = nb::cast<uint32_t>(port["capacity"]);
+		own.take = nb::cast<uint32_t>(port["take"]);
+		own.max_emits = nb::cast<uint32_t>(port["max_emits"]);
+		own.policy = (weir_policy)nb::cast<int>(port["policy"]);
+		own.help = kind->keep(nb::cast<std::string>(port["help"]));
+		if (!port["dtype"].is_none()) {
+			const auto *dtype = dtype_named(nb::cast<std::string>(port["dtype"]).c_str());
+			demand.code = dtype ? dtype->code : -1;
+			demand.bits = dtype ? dtype->bits : 0;
+		}
+		demand.place = nb::cast<int>(port["place"]);
+		demand.dense = nb::cast<bool>(port["dense"]);
+		kind->ports[direction].push_back(own);
+		kind->demands[direction].push_back(demand);
+		kind->names[direction].push_back(PyUnicode_InternFromString(own.name));
+	}
+	kind->ports[direction].push_back({});
+}
+
+void add_parameters(Kind *kind, nb::list parameters)
+{
+	for (nb::handle parameter : parameters) {
+		weir_parameter own = {sizeof own};
+
+		own.name = kind->keep(nb::cast<std::string>(parameter["name"]));
+		own.type = (weir_parameter_type)nb::cast<int>(parameter["type"]);
+		if (!parameter["fallback"].is_none())
+			own.fallback = kind->keep(nb::cast<std::string>(parameter["fallback"]));
+		own.help = kind->keep(nb::cast<std::string>(parameter["help"]));
+		own.min = nb::cast<int64_t>(parameter["min"]);
+		own.max = nb::cast<int64_t>(parameter["max"]);
+		own.choices = kind->keep(nb::cast<std::string>(parameter["choices"]));
+		kind->parameters.push_back(own);
+	}
+	kind->parameters.push_back({});
+}
+
+/* weir checks the table, so a wrong one is refused where the class is written. */
+void check_table(const Kind *kind)
+{
+	weir_registry *registry = nullptr;
+	weir_status status = weir_registry_create(&registry);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, &kind->table);
+	weir_registry_destroy(registry);
+	check(status);
+}
+
+KindHandle make_kind(nb::handle type, std::string name, std::string help, unsigned flags, nb::list inputs,
+		     nb::list outputs, nb::list parameters)
+{
+	std::unique_ptr<Kind> kind(new Kind());
+
+	add_ports(kind.get(), 0, inputs);
+	add_ports(kind.get(), 1, outputs);
+	add_parameters(kind.get(), parameters);
+	kind->table.size = sizeof kind->table;
+	kind->table.name = kind->keep(name);
+	kind->table.help = kind->keep(help);
+	kind->table.flags = flags;
+	kind->table.state_size = sizeof(State);
+	kind->table.parameters = kind->parameters.data();
+	kind->table.inputs = kind->ports[0].data();
+	kind->table.outputs = kind->ports[1].data();
+	kind->table.start = operator_start;
+	kind->table.compute = operator_compute;
+	kind->table.stop = operator_stop;
+	check_table(kind.get());
+	kind->type = type.inc_ref().ptr();
+	return {kind.release()};
+}
+
+void add_diagnostic(const weir_diagnostic *from, void *arg)
+{
+	nb::list *list = (nb::list *)arg;
+
+	list->append(nb::make_tuple(from->number, text_or_none(from->file), text_or_none(from->pointer),
+				    from->line, from->column, text_of(from->text), from->warning));
+}
+
+/* A description that is being made, with the registry that it is checked against. */
+struct Plan {
+	weir_registry *registry = nullptr;
+	weir_description *description = nullptr;
+	nb::list diagnostics;
+
+	~Plan()
+	{
+		weir_description_destroy(description);
+		weir_registry_destroy(registry);
+	}
+	void check(weir_status status)
+	{
+		if (status)
+			raise(status, weir_last_error(), nullptr, diagnostics);
+	}
+};
+
+void read_plan(Plan &plan, const std::string &source, bool is_path, const std::vector<std::string> &sets,
+	       const std::vector<std::string> &plugins, const std::vector<KindHandle *> &kinds)
+{
+	void *list = &plan.diagnostics;
+
+	plan.check(weir_registry_create(&plan.registry));
+	for (const KindHandle *handle : kinds)
+		plan.check(weir_registry_add_operator(plan.registry, &handle->kind->table));
+	for (const std::string &plugin : plugins)
+		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
+	if (is_path)
+		plan.check(weir_description_read(source.c_str(), add_diagnostic, list, &plan.description));
+	else
+		plan.check(weir_description_parse(source.data(), source.size(), add_diagnostic, list,
+						  &plan.description));
+	for (const std::string &set : sets)
+		plan.check(weir_description_set(plan.description, set.c_str()));
+	/* A port without a connection may get an inlet: whether the graph can be made, its creation tells. */
+	(void)weir_description_check(plan.description, plan.registry, add_diagnostic, list);
+}
+
+/* All that is wrong with a graph. A failure that has no diagnostic is raised. */
+nb::object check_graph(std::string source, bool is_path, std::vector<std::string> sets,
+		       std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+{
+	Plan plan;
+
+	read_plan(plan, source, is_path, sets, plugins, kinds);
+	return plan.diagnostics;
+}
+
+Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
+		  std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+{
+	std::unique_ptr<Core> core(new Core());
+	Plan plan;
+
+	settle();
+	read_plan(plan, source, is_path, sets, plugins, kinds);
+	plan.check(weir_graph_create(plan.registry, plan.description, &core->graph));
+	core->registry = plan.registry;
+	plan.registry = nullptr;
+	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	{
+		std::lock_guard<std::mutex> guard(cores_lock);
+		core->next = cores;
+		cores = core.get();
+	}
+	Graph *graph = new Graph(core.get());
+	core->references.fetch_sub(1); /* the first count is the object's */
+	core.release();
+	graph->warnings = plan.diagnostics;
+	return graph;
+}
+
+std::string show_graph(std::string source, bool is_path, int format, std::vector<std::string> sets,
+		       std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+{
+	Plan plan;
+	char *text;
+
+	read_plan(plan, source, is_path, sets, plugins, kinds);
+	plan.check(weir_description_print(plan.description, plan.registry, (weir_format)format, &text));
+	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
+	return text;
+}
+
+Graph::~Graph()
+{
+	if (!is_ours(core.get()))
+		return;
+	if (!is_inside(core.get()))
+		end_scheduler(core.get()); /* else `bury` does */
+	core->owner = nullptr;
+}
+
+/* ------------------------------------------------------------------------------------------------ running --
+ */
+
+Core *open_core(const Graph &self)
+{
+	check_core(self.core.get());
+	return self.core.get();
+}
+
+Core *running_core(const Graph &self)
+{
+	if (!open_core(self)->scheduler)
+		raise(WEIR_E_INVALID, "the graph was not started");
+	return self.core.get();
+}
+
+bool is_of_python(const weir_entity *entity)
+{
+	return entity && weir_entity_operator(entity)->compute == operator_compute;
+}
+
+/*
+ * On sim the workers are fibers of one thread, which weir may switch inside compute; an interpreter's frames
+ * are the thread's.
+ */
+void refuse_sim(Core *core)
+{
+	weir_entity_counts counts = {sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_entity_counts(core->scheduler, i, &counts); i++) {
+		if (!is_of_python(weir_graph_entity(core->graph, counts.entity)))
+			continue;
+		std::string entity = counts.entity;
+		end_scheduler(core);
+		raise(WEIR_E_UNSUPPORTED, "operators in Python do not run on the backend 'sim': use 'host'",
+		      entity.c_str());
+	}
+}
+
+void on_ended(weir_scheduler *, void *arg)
+{
+	uint64_t one = 1;
+
+	if (write(((Core *)arg)->ended, &one, sizeof one) < 0)
+		return; /* it is readable already */
+}
+
+template <typename Field>
+void give(nb::dict options, const char *name, Field &field, unsigned *given, unsigned bit)
+{
+	if (!options.contains(name))
+		return;
+	field = nb::cast<Field>(options[name]);
+	*given |= bit;
+}
+
+/* Ends the scheduler of the run before, if there is one. */
+void make_scheduler(Graph &self, nb::dict from)
+{
+	Core *core = open_core(self);
+	weir_scheduler_options options = {sizeof options};
+	std::string texts[3];
+	const char *names[3] = {"backend", "signal", "root"};
+	const char **fields[3] = {&options.backend, &options.signal, &options.root};
+	unsigned none = 0;
+	weir_status status;
+
+	for (int i = 0; i < 3; i++) {
+		give(from, names[i], texts[i], &none, 0);
+		*fields[i] = texts[i].empty() ? nullptr : texts[i].c_str();
+	}
+	give(from, "workers", options.workers, &none, 0);
+	give(from, "seed", options.seed, &options.given, WEIR_GIVEN_SEED);
+	give(from, "drain", options.drain_ns, &options.given, WEIR_GIVEN_DRAIN);
+	give(from, "deadlock_grace", options.deadlock_grace_ns, &options.given, WEIR_GIVEN_DEADLOCK_GRACE);
+	give(from, "max_duration", options.max_duration_ns, &options.given, WEIR_GIVEN_MAX_DURATION);
+	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
+	give(from, "max_in_flight", options.max_in_flight, &none, 0);
+	give(from, "measure", options.measure, &none, 0);
+	options.ended = on_ended;
+	options.ended_arg = core;
+	if (is_inside(core) || !end_scheduler(core))
+		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
+	{
+		nb::gil_scoped_release released;
+		status = weir_scheduler_create(core->graph, &options, &core->scheduler);
+	}
+	check(status);
+	core->simulated = !strncmp(weir_scheduler_where(core->scheduler), "sim", 3);
+	core->on_cuda = !strncmp(weir_scheduler_where(core->scheduler), "cuda", 4);
+	if (core->simulated)
+		refuse_sim(core);
+}
+
+/* Returns the status and the text of a failure. */
+nb::tuple start_run(Graph &self)
+{
+	Core *core = running_core(self);
+	uint64_t count;
+	weir_status status;
+
+	settle();
+	if (!weir_scheduler_running(core->scheduler) && read(core->ended, &count, sizeof count) >= 0)
+		count = 0; /* the end of the run before */
+	self.runs++;
+	{
+		nb::gil_scoped_release released;
+		status = weir_scheduler_start(core->scheduler);
+	}
+	return nb::make_tuple((int)status, status ? text_of(weir_last_error()) : nb::none());
+}
+
+/* A thread inside a call that blocks, without the GIL. */
+class Blocking
+{
+      public:
+	explicit Blocking(Core *of) : core(of)
+	{
+		core->inside++;
+	}
+	~Blocking()
+	{
+		core->inside--;
+	}
+
+      private:
+	Core *core;
+	nb::gil_scoped_release released;
+};
+
+int64_t slice_of(const Core *core)
+{
+	return core->simulated ? SLICE_SIM_NS : SLICE_NS;
+}
+
+/* Nanoseconds of a timeout in seconds; None: -1, no limit. */
+int64_t limit_of(nb::handle timeout)
+{
+	double seconds;
+
+	if (timeout.is_none())
+		return -1;
+	seconds = nb::cast<double>(timeout);
+	if (!(seconds >= 0) || seconds > 1e9)
+		raise(WEIR_E_INVALID, "a timeout is a number of seconds, or None");
+	return (int64_t)(seconds * 1e9);
+}
+
+/*
+ * call(ns) waits at most that long. Python's signal handlers run between the slices, so that Ctrl-C ends the
+ * wait.
+ */
+template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call call)
+{
+	int64_t slice = slice_of(core), left = limit;
+	weir_status status;
+
+	do {
+		int64_t now = limit < 0 || left > slice ? slice : left;
+		{
+			Blocking blocking(core);
+			status = call(now);
+		}
+		settle();
+		if (status != WEIR_E_TIMEOUT)
+			return status;
+		if (PyErr_CheckSignals())
+			throw nb::python_error();
+		left -= now;
+	} while (limit < 0 || left > 0);
+	return status;
+}
+
+nb::dict outcome_of(const weir_outcome *outcome)
+{
+	nb::dict out;
+
+	out["status"] = (int)outcome->status;
+	out["entity"] = text_or_none(outcome->entity);
+	out["text"] = text_or_none(outcome->text);
+	out["ticks"] = outcome->ticks;
+	out["leftover"] = outcome->leftover;
+	out["abandoned"] = outcome->abandoned;
+	out["duration"] = (double)outcome->duration_ns / 1e9;
+	out["discarded"] = outcome->discarded;
+	out["waiting"] = text_or_none(outcome->waiting);
+	return out;
+}
+
+/*
+ * Waits for the end of the run. An exception of a signal handler (KeyboardInterrupt) drains the run, a second
+ * one cuts it short; it is raised when the run has ended. Returns None after the timeout.
+ */
+nb::object wait_run(Graph &self, nb::object timeout)
+{
+	Core *core = running_core(self);
+	weir_outcome outcome = {sizeof outcome};
+	int64_t limit = limit_of(timeout);
+	nb::object interrupt;
+	weir_status status = WEIR_E_TIMEOUT;
+	auto wait = [&](int64_t ns) { return weir_scheduler_wait(core->scheduler, ns, &outcome); };
+
+	for (;;) {
+		try {
+			status = in_slices(core, limit, wait);
+			break;
+		} catch (nb::python_error &error) {
+			weir_scheduler_stop(core->scheduler, !interrupt.is_valid());
+			interrupt = nb::borrow(error.value());
+			limit = -1;
+		}
+	}
+	if (interrupt.is_valid()) {
+		PyErr_SetObject((PyObject *)Py_TYPE(interrupt.ptr()), interrupt.ptr());
+		throw nb::python_error();
+	}
+	if (status == WEIR_E_TIMEOUT && weir_scheduler_running(core->scheduler))
+		return nb::none();
+	if (status && !outcome.status)
+		check(status);
+	return outcome_of(&outcome);
+}
+
+void stop_run(Graph &self, bool drain)
+{
+	if (open_core(self)->scheduler)
+		weir_scheduler_stop(self.core->scheduler, drain);
+}
+
+void close_graph(Graph &self)
+{
+	Core *core = self.core.get();
+
+	if (!is_ours(core))
+		return;
+	if (is_inside(core))
+		raise(WEIR_E_BUSY, "a graph is not closed by an operator: finish or drain instead");
+	if (!end_scheduler(core))
+		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
+	settle();
+}
+
+bool is_running(const Graph &self)
+{
+	return open_core(self)->scheduler && weir_scheduler_running(self.core->scheduler);
+}
+
+void add_explanation(const char *entity, const char *condition, const char *verdict, const char *detail,
+		     void *arg)
+{
+	((nb::list *)arg)
+		->append(nb::make_tuple(text_of(entity), text_of(condition), text_of(verdict),
+					text_of(detail)));
+}
+
+nb::object explain_run(Graph &self)
+{
+	nb::list out;
+
+	weir_scheduler_explain(running_core(self)->scheduler, add_explanation, &out);
+	return out;
+}
+
+std::string explain_line(Graph &self)
+{
+	char *text;
+
+	check(weir_scheduler_explain_line(running_core(self)->scheduler, &text));
+	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
+	return text;
+}
+
+nb::object entity_counts(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_entity_counts counts = {sizeof counts};
+	nb::dict all;
+
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		nb::dict out;
+		out["ticks"] = counts.ticks;
+		out["received"] = counts.received;
+		out["emitted"] = counts.emitted;
+		out["unconnected"] = counts.unconnected;
+		out["compute_ns"] = counts.compute_ns;
+		out["done"] = counts.done;
+		out["lost"] = counts.lost;
+		out["most_in_flight"] = counts.most_in_flight;
+		out["stamped"] = counts.stamped;
+		out["latency_ns"] = counts.latency_ns;
+		out["max_latency_ns"] = counts.max_latency_ns;
+		all[text_of(counts.entity)] = out;
+	}
+	return all;
+}
+
+nb::object queue_counts(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_queue_counts counts = {sizeof counts};
+	nb::list all;
+
+	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+		nb::dict out;
+		out["from"] = text_of(counts.from);
+		out["to"] = text_of(counts.to);
+		out["pushed"] = counts.pushed;
+		out["delivered"] = counts.delivered;
+		out["dropped"] = counts.dropped;
+		out["closed"] = counts.closed;
+		out["queued"] = counts.queued;
+		out["abandoned"] = counts.abandoned;
+		out["capacity"] = counts.capacity;
+		all.append(out);
+	}
+	return all;
+}
+
+nb::object pool_counts(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_pool_counts counts = {sizeof counts};
+	nb::dict all;
+
+	for (size_t i = 0; weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
+		nb::dict out;
+		out["device"] = counts.device;
+		out["block_size"] = counts.block_size;
+		out["capacity"] = counts.capacity;
+		out["used"] = counts.used;
+		out["most_used"] = counts.most_used;
+		out["outside"] = counts.outside;
+		out["allocations"] = counts.allocations;
+		out["refused"] = counts.refused;
+		out["busy"] = counts.busy;
+		all[text_of(counts.pool)] = out;
+	}
+	return all;
+}
+
+weir_entity *entity_of(Graph &self, const char *name)
+{
+	weir_entity *entity = weir_graph_entity(open_core(self)->graph, name);
+
+	if (!entity)
+		throw nb::key_error(name);
+	return entity;
+}
+
+/* ------------------------------------------------------------------------------------- inlets and outlets --
+ */
+
+struct Inlet {
+	weir_inlet *inlet;
+	Ref core;
+};
+
+struct Outlet {
+	weir_outlet *outlet;
+	Ref core;
+};
+
+Inlet add_inlet(Graph &self, const char *port)
+{
+	weir_inlet *inlet;
+
+	check(weir_graph_add_inlet(open_core(self)->graph, port, &inlet));
+	return {inlet, self.core};
+}
+
+Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
+{
+	weir_outlet *outlet;
+
+	check(weir_graph_add_outlet(open_core(self)->graph, port, capacity, early ? WEIR_OUTLET_EARLY : 0,
+				    &outlet));
+	return {outlet, self.core};
+}
+
+void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp)
+{
+	Core *core = self.core.get();
+	int64_t limit = limit_of(timeout);
+	weir_status status;
+	Draft draft;
+
+	check_core(core);
+	make_message(draft, {core}, value);
+	if (!stamp.is_none())
+		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
+	status = weir_inlet_push(self.inlet, draft.message, 0);
+	if (status == WEIR_E_BUSY && limit)
+		status = in_slices(core, limit, [&](int64_t ns) {
+			return weir_inlet_push(self.inlet, draft.message, ns);
+		});
+	check(status);
+	draft.take();
+	settle();
+}
+
+void inlet_close(Inlet &self)
+{
+	check_core(self.core.get());
+	weir_inlet_close(self.inlet);
+}
+
+nb::object outlet_take(Outlet &self, nb::object timeout)
+{
+	Core *core = self.core.get();
+	int64_t limit = limit_of(timeout);
+	weir_message *message;
+	weir_status status;
+
+	check_core(core);
+	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT && limit)
+		status = in_slices(core, limit,
+				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
+	check(status);
+	settle();
+	return message_of(message, core);
+}
+
+/* The next message, or None when no more will come. */
+nb::object outlet_next(Outlet &self)
+{
+	Core *core = self.core.get();
+	weir_message *message;
+	weir_status status;
+
+	check_core(core);
+	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT)
+		status = in_slices(core, -1,
+				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
+	if (status == WEIR_E_CLOSED)
+		return nb::none();
+	check(status);
+	return message_of(message, core);
+}
+
+int outlet_fd(Outlet &self)
+{
+	int fd;
+
+	check_core(self.core.get());
+	fd = weir_outlet_fd(self.outlet);
+	if (fd < 0)
+		check(WEIR_E_IO);
+	return fd;
+}
+
+/* ------------------------------------------------------------------------------------------- the module --
+ */
+
+/* At the exit of the interpreter, before it finalizes: ends all runs, so that no worker needs the GIL later.
+ */
+void shut_down()
+{
+	std::vector<Core *> all;
+
+	settle();
+	{
+		std::lock_guard<std::mutex> guard(cores_lock);
+		for (Core *core = cores; core; core = core->next)
+			if (core->born == generation)
+				all.push_back(core);
+	}
+	for (Core *core : all)
+		end_scheduler(core);
+	settle();
+	finished = true;
+}
+
+void log_line(weir_log_level level, int64_t, const char *line, void *arg)
+{
+	if (level <= (weir_log_level)(intptr_t)arg)
+		fprintf(stderr, "weir: %s\n", line);
+}
+
+void log_to_stderr(int level)
+{
+	nb::gil_scoped_release released;
+
+	(void)weir_log_set(level ? log_line : nullptr, (void *)(intptr_t)level);
+}
+
+void in_child()
+{
+	generation++;
+}
+
+/* Plugins resolve weir's functions in the process, but Python loads extensions and what they need locally. */
+void publish_library()
+{
+	Dl_info info;
+
+	if (dladdr((void *)weir_version, &info))
+		(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+void prepare()
+{
+	range = (Holder *)mmap(nullptr, HOLDERS * sizeof(Holder), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (range == MAP_FAILED)
+		throw std::bad_alloc();
+	word_dlpack = PyUnicode_InternFromString("__dlpack__");
+	word_array = PyUnicode_InternFromString("__array_interface__");
+	word_cuda_array = PyUnicode_InternFromString("__cuda_array_interface__");
+	pthread_atfork(nullptr, nullptr, in_child);
+	publish_library();
+}
+
+PyType_Slot message_slots[] = {
+	{Py_bf_getbuffer, (void *)get_buffer},
+	{Py_bf_releasebuffer, (void *)release_buffer},
+	{0, nullptr},
+};
+
+int graph_traverse(PyObject *object, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(object));
+	if (!nb::inst_ready(object))
+		return 0;
+	Graph *self = nb::inst_ptr<Graph>(object);
+	Py_VISIT(self->instances.ptr());
+	Py_VISIT(self->failures.ptr());
+	return 0;
+}
+
+int graph_clear(PyObject *object)
+{
+	Graph *self = nb::inst_ptr<Graph>(object);
+
+	self->instances = nb::dict();
+	self->failures = nb::dict();
+	return 0;
+}
+
+PyType_Slot graph_slots[] = {
+	{Py_tp_traverse, (void *)graph_traverse},
+	{Py_tp_clear, (void *)graph_clear},
+	{0, nullptr},
+};
+
+void bind_message(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Message>(module, "Message", nb::type_slots(message_slots))
+		.def_prop_ro("kind", message_kind)
+		.def_prop_ro("object", message_object)
+		.def_prop_ro("parts", message_parts)
+		.def("__getitem__", message_part)
+		.def_prop_ro("dtype", message_dtype)
+		.def_prop_ro("shape",
+			     [](Message &self) {
+				     return numbers(tensor_of(self)->shape, tensor_of(self)->dimensions);
+			     })
+		.def_prop_ro("device", [](Message &self) { return tensor_of(self)->device; })
+		.def_prop_ro("nbytes", [](Message &self) { return weir_message_size(self.message); })
+		.def_prop_ro("stamp", message_stamp)
+		.def("unique", message_unique)
+		.def_prop_ro("__cuda_array_interface__", cuda_array_interface)
+		.def("__dlpack_device__", message_dlpack_device)
+		.def("__dlpack__", message_dlpack, nb::kw_only(), arg("stream") = nb::none(),
+		     arg("max_version") = nb::none(), arg("dl_device") = nb::none(),
+		     arg("copy") = nb::none());
+	nb::class_<Object>(module, "Object").def("__init__", [](Object *self, nb::object value) {
+		new (self) Object{value};
+	});
+}
+
+void bind_context(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Stream>(module, "Stream", nb::dynamic_attr())
+		.def_ro("handle", &Stream::handle)
+		.def_ro("device", &Stream::device)
+		.def_ro("id", &Stream::id)
+		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, self.handle); });
+	nb::class_<Context>(module, "Context")
+		.def("receive", context_receive, arg("port"))
+		.def("receive_all", context_receive_all, arg("port"))
+		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none())
+		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
+		.def("sender", context_sender, arg("port"), arg("connection") = 0)
+		.def("count",
+		     [](Context &self, nb::handle port) {
+			     return weir_context_count(self.inside(), port_of(self, 0, port));
+		     })
+		.def("finish", [](Context &self) { check(weir_context_finish(self.inside()), self.name()); })
+		.def("drain", [](Context &self) { weir_context_drain(self.inside()); })
+		.def(
+			"set_stamp",
+			[](Context &self, int64_t time, uint64_t tag) {
+				check(weir_context_set_stamp(self.inside(), {time, tag}), self.name());
+			},
+			arg("time"), arg("tag"))
+		.def_prop_ro("entity", [](Context &self) { return self.entity; })
+		.def_prop_ro("tick", [](Context &self) { return weir_context_tick(self.inside()); })
+		.def_prop_ro("now", [](Context &self) { return weir_context_now(self.inside()); })
+		.def_prop_ro("stopping", [](Context &self) { return weir_context_stopping(self.inside()); })
+		.def_prop_ro("device", [](Context &self) { return weir_context_device(self.inside()); })
+		.def_prop_ro("on_cuda", [](Context &self) { return self.core->on_cuda; })
+		.def_prop_ro("stream", context_stream)
+		.def_prop_ro("default_stream", context_default_stream)
+		.def("receive_stream", context_receive_stream, arg("port"), arg("allocate") = true,
+		     arg("sync_to_default") = false)
+		.def("receive_streams", context_receive_streams, arg("port"), arg("i") = 0)
+		.def("allocate_stream", context_allocate_stream, arg("name"))
+		.def("set_stream", context_set_stream, arg("port"), arg("stream"))
+		.def("synchronize_streams", context_synchronize_streams, arg("streams"), arg("target"));
+}
+
+void bind_graph(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<KindHandle>(module, "Kind");
+	module.def("make_kind", make_kind);
+	nb::class_<Graph>(module, "Graph", nb::type_slots(graph_slots))
+		.def_ro("instances", &Graph::instances)
+		.def_ro("failures", &Graph::failures)
+		.def_ro("warnings", &Graph::warnings)
+		.def("create", make_scheduler)
+		.def("has_scheduler", [](Graph &self) { return open_core(self)->scheduler != nullptr; })
+		.def("start", start_run)
+		.def("wait", wait_run, arg("timeout").none())
+		.def("stop", stop_run)
+		.def("close", close_graph)
+		.def("running", is_running)
+		.def("stopping",
+		     [](Graph &self) {
+			     return open_core(self)->scheduler &&
+				    weir_scheduler_stopping(self.core->scheduler);
+		     })
+		.def("where",
+		     [](Graph &self) { return text_of(weir_scheduler_where(running_core(self)->scheduler)); })
+		.def("now", [](Graph &self) { return weir_scheduler_now(running_core(self)->scheduler); })
+		.def("explain", explain_run)
+		.def("explain_line", explain_line)
+		.def("entity_counts", entity_counts)
+		.def("queue_counts", queue_counts)
+		.def("pool_counts", pool_counts)
+		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
+		.def("poke", [](Graph &self,
+				const char *entity) { check(weir_entity_poke(entity_of(self, entity))); })
+		.def("enable", [](Graph &self, const char *entity,
+				  bool on) { check(weir_entity_enable(entity_of(self, entity), on)); })
+		.def("tell",
+		     [](Graph &self, const char *entity, const char *condition, int told) {
+			     check(weir_entity_tell(entity_of(self, entity), condition, (weir_told)told));
+		     })
+		.def("inlet", add_inlet)
+		.def("outlet", add_outlet);
+	module.def("make_graph", make_graph, nb::rv_policy::take_ownership);
+	module.def("show_graph", show_graph);
+	module.def("check_graph", check_graph);
+}
+
+void bind_ends(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Inlet>(module, "Inlet")
+		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
+		     arg("stamp") = nb::none())
+		.def("close", inlet_close);
+	nb::class_<Outlet>(module, "Outlet")
+		.def("take", outlet_take, arg("timeout") = nb::none())
+		.def("next_or_none", outlet_next)
+		.def("fileno", outlet_fd);
+}
+
+} // namespace
+
+NB_MODULE(_weir, module)
+{
+	nb::set_leak_warnings(false); /* globals of the main module live longer than the interpreter */
+	prepare();
+	bind_message(module);
+	bind_context(module);
+	bind_graph(module);
+	bind_ends(module);
+	module.def("version", weir_version);
+	module.def("log_to_stderr", log_to_stderr);
+	module.def("settle", settle);
+	module.def("gil_takes", [] { return takes.load(); });
+	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));
+}

@@ -1,0 +1,35 @@
+"""weir: an event-driven scheduler for GPU pipelines. docs/python.md is the manual."""
+
+from weir import streams as _streams  # gives Stream its context manager
+from weir._weir import Context, Message, Object, Stream, log_to_stderr
+from weir._weir import version as _version
+from weir.errors import Closed, Diagnostic, Error, Status, Timeout
+from weir.graph import Graph, Inlet, Outlet, Outcome, check, show
+from weir.operators import Parameter, Port, duration, operator, operators, size
+
+__version__ = _version()
+__all__ = [
+    "Closed",
+    "Context",
+    "Diagnostic",
+    "Error",
+    "Graph",
+    "Inlet",
+    "Message",
+    "Object",
+    "Outcome",
+    "Outlet",
+    "Parameter",
+    "Port",
+    "Status",
+    "Stream",
+    "Timeout",
+    "check",
+    "duration",
+    "log_to_stderr",
+    "operator",
+    "operators",
+    "show",
+    "size",
+]
+del _streams, _version

@@ -1,0 +1,100 @@
+"""weir.Error: what failed, in which entity, and where."""
+
+import enum
+import os
+import traceback
+from dataclasses import dataclass
+
+
+class Status(enum.IntEnum):
+    """weir_status of weir.h."""
+
+    OK = 0
+    INVALID = -1
+    NOMEM = -2
+    DEVICE = -3
+    DEADLOCK = -4
+    ABANDONED = -5
+    CLOSED = -6
+    TIMEOUT = -7
+    BUSY = -8
+    UNSUPPORTED = -9
+    IO = -10
+    FAILED = -11
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """An error or a warning about a graph file; docs/errors.md explains the numbers."""
+
+    number: int
+    file: str | None
+    pointer: str | None
+    line: int
+    column: int
+    text: str
+    warning: bool
+
+    def __str__(self):
+        place = f"{self.file or 'graph'}:{self.line}:{self.column}: " if self.line else ""
+        kind = "warning" if self.warning else "error"
+        pointer = f"{self.pointer}: " if self.pointer else ""
+        return f"{place}{kind} W{self.number:03d}: {pointer}{self.text}"
+
+
+class Error(Exception):
+    """A call of weir, or a run, that failed.
+
+    status       a Status
+    entity       the entity that failed, or None
+    diagnostics  of a graph that was refused: everything that is wrong with it
+    file, line, column   of the first of them; None or 0: not read from a file
+    traceback    of an exception in an operator: its traceback as text; the exception is __cause__
+    outcome      of a run that failed: its Outcome
+    """
+
+    def __init__(self, status, text, entity=None, diagnostics=()):
+        super().__init__(text)
+        self.status = status
+        self.entity = entity
+        self.diagnostics = tuple(diagnostics)
+        self.traceback = None
+        self.outcome = None
+        first = next((d for d in self.diagnostics if not d.warning), None)
+        self.file = first.file if first else None
+        self.line = first.line if first else 0
+        self.column = first.column if first else 0
+
+    def caused_by(self, exception):
+        """Attaches the exception of an operator. Returns self."""
+        self.__cause__ = exception
+        self.traceback = "".join(traceback.format_exception(exception))
+        return self
+
+
+class Closed(Error):
+    """No more messages: the run has ended, or the other end is done."""
+
+
+class Timeout(Error, TimeoutError):
+    """Not in the time given: WEIR_E_TIMEOUT, or WEIR_E_BUSY of a call that was not to wait."""
+
+
+KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
+
+
+def make(status, text, entity=None, diagnostics=None):
+    """The exception for a status: called by the module."""
+    status = Status(status)
+    found = [Diagnostic(*row) for row in diagnostics or ()]
+    first = next((d for d in found if not d.warning), None)
+    return KINDS.get(status, Error)(status, str(first) if first else text, entity, found)
+
+
+def line_of(exception):
+    """An exception as one line, with the place where it was raised: called by the module."""
+    text = f"{type(exception).__name__}: {exception}" if str(exception) else type(exception).__name__
+    frames = traceback.extract_tb(exception.__traceback__)
+    if not frames:
+        return text
+    return f"{text} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"

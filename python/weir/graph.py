@@ -1,0 +1,315 @@
+"""Graphs: reading, running, waiting, and the inlets and outlets by which a program feeds them."""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+
+from weir import _weir
+from weir.errors import Diagnostic, Error, Status, Timeout, make
+from weir.operators import handles
+
+TOLD = ["nothing", "ready", "wait", "event_waiting", "event_done", "never"]
+FORMATS = ["text", "json", "dot"]
+SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
+OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", *SECONDS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: weir_outcome of weir.h. duration is in seconds."""
+
+    status: Status
+    entity: str | None
+    text: str | None
+    ticks: int
+    leftover: int
+    abandoned: int
+    duration: float
+    discarded: int
+    waiting: str | None
+
+
+def _source(graph, path):
+    """What the module reads: a text or path, and whether it is a path."""
+    if path is not None:
+        return os.fspath(path), True
+    return (graph if isinstance(graph, str) else json.dumps(graph)), False
+
+
+def _options(options):
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise TypeError(f"there is no option '{unknown[0]}'; there are {', '.join(OPTIONS)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in SECONDS:
+        if name in given:
+            given[name] = -1 if given[name] < 0 else int(given[name] * 1e9)
+    return given
+
+
+def _named(entity, text):
+    return text if entity is None or text.startswith((f"{entity}:", f"'{entity}'")) else f"'{entity}': {text}"
+
+
+class Graph:
+    """A graph, and its runs.
+
+    Graph.read(path) reads a file, Graph(...) takes a dict or a text in the same format. All operators that are
+    registered by then can be named. Close it, or use it in `with`, when the program goes on without it.
+    """
+
+    def __init__(self, graph=None, *, path=None, set=(), plugins=()):
+        text, is_path = _source(graph, path)
+        self._core = _weir.make_graph(text, is_path, list(set), [os.fspath(p) for p in plugins], handles())
+        self._made = None
+        self._inlets, self._outlets = {}, {}
+        self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
+
+    @classmethod
+    def read(cls, path, *, set=(), plugins=()):
+        """Reads a graph file. set: ["entity.parameter=value", ...]; plugins: files of operators in C."""
+        return cls(path=path, set=set, plugins=plugins)
+
+    # ---- running
+
+    def run(self, **options):
+        """Runs the graph to its end and returns the Outcome; raises weir.Error if it failed."""
+        return self.start(**options).wait()
+
+    def start(self, **options):
+        """Starts a run. The options are those of weir_scheduler_options, times in seconds; without any,
+        those of the run before. Returns the graph, so that `with graph.start():` waits at the end.
+        """
+        given = _options(options)
+        if not self._core.has_scheduler() or (options and given != self._made):
+            self._core.create(given)
+            self._made = given
+        self._core.failures.clear()
+        status, text = self._core.start()
+        if status:
+            entity = next(iter(self._core.failures), None)
+            raise self._failure(make(status, _named(entity, text), entity))
+        return self
+
+    def wait(self, timeout=None):
+        """Waits for the end of the run and returns its Outcome; raises weir.Error if it failed, and
+        weir.Timeout after the timeout, in seconds. Ctrl-C drains the run; then KeyboardInterrupt is raised.
+        """
+        found = self._core.wait(timeout)
+        if found is None:
+            raise Timeout(Status.TIMEOUT, "the run goes on")
+        return self._ended(Outcome(**{**found, "status": Status(found["status"])}))
+
+    def _ended(self, outcome):
+        failures = self._core.failures
+        if outcome.status == Status.OK and not failures:
+            return outcome
+        entity = outcome.entity or next(iter(failures), None)
+        status = outcome.status or Status.FAILED
+        text = outcome.text if outcome.status else f"stop of '{entity}' failed: {failures[entity]!r}"
+        error = make(status, _named(entity, text or status.name), entity)
+        error.outcome = outcome
+        raise self._failure(error)
+
+    def _failure(self, error):
+        """Attaches the exception of the operator that ended the run."""
+        exception = self._core.failures.get(error.entity)
+        return error.caused_by(exception) if exception is not None else error
+
+    def stop(self, drain=True):
+        """Stops the run: sources stop, the rest is worked off; without drain it is cut short. Any thread."""
+        self._core.stop(drain)
+
+    async def wait_async(self):
+        """Waits as wait() does, in asyncio."""
+        while self.running:
+            await _readable(self._core.fileno())
+        return self.wait()
+
+    @property
+    def running(self):
+        return self._core.running()
+
+    @property
+    def stopping(self):
+        return self._core.stopping()
+
+    @property
+    def where(self):
+        """The backend: "cuda: NVIDIA H100", "host"."""
+        return self._core.where()
+
+    @property
+    def now(self):
+        """The clock of the runs in nanoseconds, for stamps."""
+        return self._core.now()
+
+    def explain(self):
+        """Why nothing happens: a list of (entity, condition, verdict, detail), root causes first."""
+        return self._core.explain()
+
+    def explain_line(self):
+        """The same in one line; "" if no entity waits."""
+        return self._core.explain_line()
+
+    def counts(self):
+        """Counters of the current or last run: {"entities": {name: ...}, "queues": [...], "pools": {...}}."""
+        core = self._core
+        return {"entities": core.entity_counts(), "queues": core.queue_counts(), "pools": core.pool_counts()}
+
+    def fileno(self):
+        """A descriptor that is readable once the run has ended. Do not read it."""
+        return self._core.fileno()
+
+    # ---- entities
+
+    def __getitem__(self, entity):
+        """The instance of a Python operator in the current or last run."""
+        return self._core.instances[entity]
+
+    def enable(self, entity, on=True):
+        """Tells the entity's condition `boolean` READY or WAIT."""
+        self._core.enable(entity, on)
+
+    def tell(self, entity, condition, told):
+        """Tells a condition "ready", "wait", "event_waiting", "event_done" or "never"."""
+        if told not in TOLD[1:]:
+            raise ValueError(f"told is one of {', '.join(TOLD[1:])}, not {told!r}")
+        self._core.tell(entity, condition, TOLD.index(told))
+
+    def poke(self, entity):
+        """Asks the entity's conditions again."""
+        self._core.poke(entity)
+
+    # ---- inlets and outlets
+
+    def inlet(self, port):
+        """An inlet into an input port, "blur.in"; made at the first call, which comes before the first start."""
+        if port not in self._inlets:
+            self._inlets[port] = Inlet(self, self._core.inlet(port))
+        return self._inlets[port]
+
+    def outlet(self, port, capacity=0, early=False):
+        """An outlet of an output port, "blur.out"; made at the first call, which comes before the first start.
+
+        capacity: messages that wait for the program. early: messages are given before the device has
+        finished them.
+        """
+        if port not in self._outlets:
+            self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early))
+        return self._outlets[port]
+
+    # ---- the end
+
+    def close(self):
+        """Cuts a run short and frees what the runs needed. Arrays and messages stay valid."""
+        self._core.close()
+        self._made = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        """Of `with graph.start():`: closes the inlets and waits; after an exception the run is cut short."""
+        if kind is None and self.running:
+            for inlet in self._inlets.values():
+                inlet.close()
+            self.wait()
+        self.close()
+
+
+class Inlet:
+    """One more connection into an input port, which the program feeds."""
+
+    def __init__(self, graph, inlet):
+        self._graph, self._inlet = graph, inlet
+
+    def push(self, value, timeout=None, stamp=None):
+        """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
+
+        timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
+        stamp: (time, tag). Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        """
+        self._inlet.push(value, timeout, stamp)
+
+    async def push_async(self, value, stamp=None):
+        """The same in asyncio: waits for room without blocking the loop."""
+        delay = 0.0005
+        while True:
+            try:
+                return self._inlet.push(value, 0, stamp)
+            except Error as error:
+                if error.status != Status.BUSY:
+                    raise
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, 0.02)
+
+    def close(self):
+        """No more messages in this run. Without it the run does not end."""
+        self._inlet.close()
+
+
+class Outlet:
+    """Gives the program what an output port emits; iterable, also by `async for`."""
+
+    def __init__(self, graph, outlet):
+        self._graph, self._outlet = graph, outlet
+
+    def take(self, timeout=None):
+        """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
+        no more will come.
+        """
+        return self._outlet.take(timeout)
+
+    def fileno(self):
+        """A descriptor that is readable while a take returns at once. Watch it, but do not read it."""
+        return self._outlet.fileno()
+
+    def __iter__(self):
+        return iter(self._outlet.next_or_none, None)
+
+    async def __aiter__(self):
+        while True:
+            try:
+                message = self._outlet.take(0)
+            except Timeout:
+                await _readable(self._outlet.fileno())
+                continue
+            except Error as error:
+                if error.status == Status.CLOSED:
+                    return
+                raise
+            yield message
+
+
+async def _readable(fd):
+    """Waits until a descriptor is readable. Each waiter has its own: a loop knows a descriptor once."""
+    loop = asyncio.get_running_loop()
+    own = os.dup(fd)
+    ready = loop.create_future()
+    loop.add_reader(own, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(own)
+        os.close(own)
+
+
+def check(graph=None, *, path=None, set=(), plugins=()):
+    """All errors and warnings of a graph, as weir check finds them: a list of Diagnostic."""
+    text, is_path = _source(graph, path)
+    try:
+        found = _weir.check_graph(text, is_path, list(set), [os.fspath(p) for p in plugins], handles())
+    except Error as error:
+        if not error.diagnostics:
+            raise
+        return list(error.diagnostics)
+    return [Diagnostic(*row) for row in found]
+
+
+def show(graph=None, *, path=None, format="text", set=(), plugins=()):
+    """The graph with all defaults filled in, as weir show prints it. format: "text", "json" or "dot"."""
+    text, is_path = _source(graph, path)
+    kind = FORMATS.index(format)
+    return _weir.show_graph(text, is_path, kind, list(set), [os.fspath(p) for p in plugins], handles())

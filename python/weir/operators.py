@@ -1,0 +1,268 @@
+"""Operators in Python: the decorator, ports and parameters, and the checks of a class.
+
+A class is checked where it is registered; an error names the class and the attribute.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+
+from weir import _weir
+
+KINDS = {"empty": 1, "bytes": 2, "tensor": 4, "user": 8, "object": 8, "parts": 16}
+DTYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16".split()
+POLICIES = ["block", "pop", "reject", "fault"]
+OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
+STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
+TAKE_ALL = 2**32 - 1
+TYPES = "bool int number string duration size choice input output inputs outputs".split()
+OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string"}
+VALUES = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str}
+
+registered = {}  # by name: (class, its handle in the module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """A port of an operator: weir_port of weir.h, and what an array there must be.
+
+    kinds       "tensor", "bytes", "empty", "object", "parts": one or several in a list; None: any
+    optional    may stay unconnected
+    any_size    inputs: any number of connections
+    device      inputs: compute orders its work on the device and reads nothing on the host, so there is no gate
+    host        inputs of operators with uses_stream: read on the host; outputs: the device writes host memory
+    capacity, take, policy   inputs: messages that wait; that a tick receives (-1: all); when a queue is full
+    max_emits   outputs: messages that a tick may emit
+    dtype       "uint8", "float32", ...: others are refused
+    place       "host" or "device": arrays elsewhere are refused
+    dense       arrays must be contiguous, in C's order
+    """
+
+    name: str
+    kinds: object = None
+    optional: bool = False
+    any_size: bool = False
+    device: bool = False
+    host: bool = False
+    capacity: int = 0
+    take: int = 0
+    max_emits: int = 0
+    policy: str = "block"
+    dtype: str | None = None
+    place: str | None = None
+    dense: bool = False
+    help: str = ""
+
+    def __init__(self, name, **others):
+        fields = {f: type(self).__dataclass_fields__[f].default for f in type(self).__dataclass_fields__}
+        unknown = set(others) - set(fields)
+        if unknown:
+            raise TypeError(f"Port '{name}': there is no '{sorted(unknown)[0]}'; there are {', '.join(fields)}")
+        for field, value in {**fields, **others, "name": name}.items():
+            object.__setattr__(self, field, value)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an operator: weir_parameter of weir.h. Without a default it is required.
+
+    type  bool, int, float, str, or "duration" (ns), "size" (bytes), "choice", "input", "output", "inputs", "outputs"
+    """
+
+    type: object
+    default: object = None
+    help: str = ""
+    min: int = 0
+    max: int = 0
+    choices: tuple = ()
+
+
+def duration(default, help=""):
+    """A parameter that is a time, "10ms" or "60Hz"; the attribute is in nanoseconds."""
+    return Parameter("duration", default, help)
+
+
+def size(default, help=""):
+    """A parameter that is a number of bytes, "16MiB"; the attribute is in bytes."""
+    return Parameter("size", default, help)
+
+
+def operator(cls=None, *, name=None):
+    """Registers a class as an operator, under its name or another one.
+
+    @weir.operator
+    class Brighten:
+        inputs = ["in"]
+        outputs = ["out"]
+        parameters = {"by": 10}
+
+        def compute(self, ctx): ...
+    """
+    if cls is None:
+        return lambda wanted: operator(wanted, name=name)
+    name = name or cls.__name__
+    _check_class(cls, name)
+    known = registered.get(name)
+    if known and (known[0].__module__, known[0].__qualname__) != (cls.__module__, cls.__qualname__):
+        raise TypeError(f"class {cls.__name__}: operator '{name}' is class {known[0].__module__}.{known[0].__qualname__}")
+    registered[name] = (cls, _make(cls, name))
+    return cls
+
+
+def operators():
+    """The registered operators in Python: a dict of classes by name."""
+    return {name: cls for name, (cls, _) in registered.items()}
+
+
+def handles():
+    return [handle for _, handle in registered.values()]
+
+
+def _wrong(cls, attribute, why):
+    return TypeError(f"class {cls.__name__}: {attribute}: {why}")
+
+
+def _check_class(cls, name):
+    if not isinstance(cls, type):
+        raise TypeError(f"weir.operator decorates classes, not {cls!r}")
+    if not callable(getattr(cls, "compute", None)):
+        raise TypeError(f"class {cls.__name__}: it has no method compute(self, ctx)")
+    for method in ("start", "stop"):
+        if not callable(getattr(cls, method, cls)):
+            raise _wrong(cls, method, "it is not a method")
+    for flag in ("uses_stream", "effects"):
+        if not isinstance(getattr(cls, flag, False), bool):
+            raise _wrong(cls, flag, "it is True or False")
+
+
+def _make(cls, name):
+    flags = STREAM * getattr(cls, "uses_stream", False) | EFFECTS * getattr(cls, "effects", False)
+    text = (cls.__doc__ or "").strip().splitlines()
+    inputs = _ports(cls, "inputs")
+    outputs = _ports(cls, "outputs")
+    parameters = _parameters(cls)
+    try:
+        return _weir.make_kind(cls, name, text[0] if text else "", flags, inputs, outputs, parameters)
+    except Exception as error:
+        raise TypeError(f"class {cls.__name__}: {error}") from None
+
+
+def _ports(cls, attribute):
+    listed = getattr(cls, attribute, ())
+    if not isinstance(listed, (list, tuple)):
+        raise _wrong(cls, attribute, "it is a list of names or weir.Port")
+    return [_port(cls, f"{attribute}[{i}]", port, attribute == "inputs") for i, port in enumerate(listed)]
+
+
+def _port(cls, place, port, is_input):
+    if isinstance(port, str):
+        port = Port(port)
+    if not isinstance(port, Port) or not isinstance(port.name, str):
+        raise _wrong(cls, place, f"{port!r} is neither a name nor a weir.Port")
+    place = f"{place} '{port.name}'"
+    _check_flags(cls, place, port)
+    for flag in ("any_size", "take", "capacity", "device"):
+        if not is_input and getattr(port, flag):
+            raise _wrong(cls, place, f"{flag} is for inputs")
+    if is_input and port.max_emits:
+        raise _wrong(cls, place, "max_emits is for outputs")
+    if not is_input and port.policy != "block":
+        raise _wrong(cls, place, "policy is for inputs")
+    if port.device and port.host:
+        raise _wrong(cls, place, "a port is device or host, not both")
+    return _row(cls, place, port)
+
+
+def _check_flags(cls, place, port):
+    for flag in ("optional", "any_size", "device", "host", "dense"):
+        if not isinstance(getattr(port, flag), bool):
+            raise _wrong(cls, place, f"{flag} is True or False")
+    for count in ("capacity", "take", "max_emits"):
+        value = getattr(port, count)
+        if type(value) is not int or not -(count == "take") <= value <= 65536:
+            raise _wrong(cls, place, f"{count} is a number from 1 to 65536{', or -1' * (count == 'take')}")
+    if port.policy not in POLICIES:
+        raise _wrong(cls, place, f"policy is one of {', '.join(POLICIES)}")
+    if port.dtype not in (None, *DTYPES):
+        raise _wrong(cls, place, f"there is no dtype {port.dtype!r}; there are {', '.join(DTYPES)}")
+    if port.place not in (None, "host", "device"):
+        raise _wrong(cls, place, "place is 'host' or 'device'")
+
+
+def _row(cls, place, port):
+    kinds = [port.kinds] if isinstance(port.kinds, str) else list(port.kinds or ())
+    for kind in kinds:
+        if kind not in KINDS:
+            raise _wrong(cls, place, f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
+    mask = 0
+    for kind in kinds:
+        mask |= KINDS[kind]
+    flags = OPTIONAL * port.optional | ANY_SIZE * port.any_size | DEVICE * port.device | HOST * port.host
+    return {
+        "name": port.name,
+        "flags": flags,
+        "kinds": mask,
+        "capacity": port.capacity,
+        "take": TAKE_ALL if port.take == -1 else port.take,
+        "max_emits": port.max_emits,
+        "policy": POLICIES.index(port.policy),
+        "help": port.help,
+        "dtype": port.dtype,
+        "place": {None: 0, "host": 1, "device": 2}[port.place],
+        "dense": port.dense,
+    }
+
+
+def _parameters(cls):
+    listed = getattr(cls, "parameters", {})
+    if not isinstance(listed, dict):
+        raise _wrong(cls, "parameters", "it is a dict of defaults or weir.Parameter, by name")
+    return [_parameter(cls, name, value) for name, value in listed.items()]
+
+
+def _parameter(cls, name, value):
+    place = f"parameters[{name!r}]"
+    if not isinstance(name, str):
+        raise _wrong(cls, place, "the name is not a string")
+    if callable(getattr(cls, name, None)):
+        raise _wrong(cls, place, f"the class has a method {name}")
+    if isinstance(value, type):
+        value = Parameter(value)
+    if not isinstance(value, Parameter):
+        value = Parameter(type(value), value)
+    kind = OF_PYTHON.get(value.type, value.type)
+    if kind not in TYPES:
+        raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, {', '.join(TYPES[4:])}")
+    _check_default(cls, place, kind, value)
+    return {
+        "name": name,
+        "type": TYPES.index(kind) + 1,
+        "fallback": None if value.default is None else json.dumps(value.default),
+        "help": value.help,
+        "min": value.min,
+        "max": value.max,
+        "choices": "|".join(value.choices),
+    }
+
+
+def _check_default(cls, place, kind, value):
+    wanted = VALUES.get(kind)
+    if value.default is None or not wanted:
+        return
+    if not isinstance(value.default, wanted) or (isinstance(value.default, bool) and kind != "bool"):
+        raise _wrong(cls, place, f"the default {value.default!r} is not of type {kind}")
+    if kind == "choice" and value.default not in value.choices:
+        raise _wrong(cls, place, f"the default {value.default!r} is none of {', '.join(value.choices)}")
+
+
+def load_file(path):
+    """Runs a Python file that registers operators, as `weir run --python FILE` does."""
+    import importlib.util
+
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(f"weir_file_{name}", path)
+    if spec is None or not os.path.isfile(path):
+        raise FileNotFoundError(f"{path}: no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,97 @@
+"""Builds the Python package against a built libweir and runs its tests.
+
+    run.py LIBWEIR FOLDER [--long] [--keep] [pytest arguments]
+
+FOLDER gets a virtual environment with pytest, NumPy and nanobind, the module, and the package. Exit code 77,
+which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PACKAGES = ["pytest", "numpy", "nanobind>=3.1,<4"]
+SKIPPED = 77
+OLDEST = (3, 11)
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def find_python():
+    """The interpreter for the environment: this one, or a newer one beside it."""
+    if sys.version_info >= OLDEST:
+        return sys.executable
+    return next((path for minor in (13, 12, 11) if (path := shutil.which(f"python3.{minor}"))), None)
+
+
+def environment(folder):
+    """The environment's python; its packages are installed once."""
+    python, made = folder / "venv/bin/python", folder / "venv/packages.txt"
+    wanted = "\n".join(PACKAGES)
+    if made.exists() and made.read_text() == wanted:
+        return python
+    base = find_python()
+    if not base:
+        skip(f"no Python of {'.'.join(map(str, OLDEST))} or newer")
+    result = subprocess.run([base, "-m", "venv", "--clear", folder / "venv"], capture_output=True, text=True)
+    if result.returncode:
+        skip(f"no virtual environment (Debian: python3-venv): {last_line(result)}")
+    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", *PACKAGES]
+    result = subprocess.run(install, capture_output=True, text=True)
+    if result.returncode:
+        skip(f"pip cannot install {', '.join(PACKAGES)}: {last_line(result)}")
+    made.write_text(wanted)
+    return python
+
+
+def last_line(result):
+    lines = (result.stdout + result.stderr).strip().splitlines()
+    return lines[-1] if lines else f"exit code {result.returncode}"
+
+
+def build(python, folder, library, flags):
+    """Configures and builds the module; the package then lies in FOLDER/package/weir."""
+    module, package = folder / "module", folder / "package/weir"
+    headers = subprocess.run(
+        [python, "-c", "import sysconfig, os; print(os.path.exists(sysconfig.get_path('include') + '/Python.h'))"],
+        capture_output=True, text=True).stdout
+    if headers.strip() != "True":
+        skip("no headers of Python (Debian: python3-dev)")
+    configure = ["cmake", "-S", ROOT / "python", "-B", module, f"-DWEIR_LIBRARY={library}",
+                 f"-DPython_EXECUTABLE={python}", *flags, "--log-level=WARNING"]
+    for command in (configure, ["cmake", "--build", module, "--parallel", "2"]):
+        result = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if result.returncode:
+            sys.exit(f"{result.stdout}{result.stderr}")
+    package.mkdir(parents=True, exist_ok=True)
+    for path in [*(ROOT / "python/weir").glob("*.py"), *module.glob("_weir*.so")]:
+        shutil.copy2(path, package)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--command", default="", help="the command weir, for `weir run --python`")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
+    own, others = parser.parse_known_args()
+    folder = own.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    python = environment(folder)
+    build(python, folder, own.library.resolve(), own.cmake)
+    settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command, "WEIR_LONG": "1" * own.long,
+                "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}/venv/bin:{os.environ['PATH']}"}
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
+    sys.exit(subprocess.run(list(map(str, command)), env={**os.environ, **settings}, cwd=ROOT).returncode)
+
+
+main()

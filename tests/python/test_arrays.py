@@ -1,0 +1,216 @@
+"""Arrays: what comes in, what goes out, who holds it, what is refused."""
+
+import array
+import gc
+import io
+import weakref
+
+import numpy as np
+import pytest
+from test_operators import run_compute
+
+import weir
+
+TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+
+
+def through(value):
+    """The message that a value becomes, taken from an outlet."""
+    return run_compute(lambda self, ctx: ctx.emit("out", value), outputs=["out"])["out"][0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numpy_in_and_out(dtype):
+    value = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    message = through(value)
+    assert (message.kind, message.dtype, message.shape, message.device) == ("tensor", dtype, (2, 3, 4), -1)
+    for found in (np.asarray(message), np.from_dlpack(message), np.asarray(memoryview(message))):
+        assert found.dtype == value.dtype and (found == value).all()
+
+
+@pytest.mark.parametrize("value", [np.arange(24).reshape(4, 6)[::2, ::3], np.arange(6).reshape(2, 3).T,
+                                   np.zeros((0, 3)), np.float32(2.5), np.array(7)],
+                         ids=["strided", "transposed", "empty", "scalar", "no dimensions"])
+def test_shapes_and_strides_survive(value):
+    assert (np.asarray(through(value)) == value).all() and np.asarray(through(value)).shape == value.shape
+
+
+def test_nothing_is_copied():
+    value = np.arange(1000.0)
+    message = through(value)
+    assert np.asarray(message).ctypes.data == value.ctypes.data == np.from_dlpack(message).ctypes.data
+
+
+def test_what_is_read_only_is_copied():
+    value = np.arange(6).reshape(2, 3)[:, ::2]
+    value.flags.writeable = False
+    found = np.asarray(through(value))
+    assert (found == value).all() and found.ctypes.data != value.ctypes.data
+
+
+def test_the_array_lives_as_long_as_its_message_and_no_longer():
+    box = [np.arange(10.0).view(type("Own", (np.ndarray,), {}))]
+    gone = weakref.ref(box[0])
+    message = run_compute(lambda self, ctx: ctx.emit("out", box.pop()), outputs=["out"])["out"][0]
+    gc.collect()
+    view = np.from_dlpack(message)
+    del message
+    alive = gone() is not None
+    assert alive and view.sum() == 45
+    del view
+    weir._weir.settle()
+    gc.collect()
+    assert gone() is None
+
+
+def test_messages_are_read_only():
+    message = through(np.zeros(3))
+    with pytest.raises(ValueError):
+        np.asarray(message)[0] = 1
+    assert memoryview(message).readonly
+    with pytest.raises(TypeError):
+        io.BytesIO(bytes(24)).readinto(message)
+
+
+def test_unique_messages_may_be_written():
+    def compute(self, ctx):
+        message = ctx.receive("in")
+        unique = message.unique()
+        np.asarray(message)[:] += 1
+        ctx.emit("out", message)
+        return unique
+
+    found = run_compute(compute, ["in"], ["out"], feed=np.arange(3.0))
+    assert found["is"] and np.asarray(found["out"][0]).tolist() == [1, 2, 3]
+
+
+def test_what_compute_received_may_be_kept():
+    kept = run_compute(lambda self, ctx: ctx.receive("in"), inputs=["in"], feed=np.arange(3.0))["is"]
+    assert np.asarray(kept).tolist() == [0, 1, 2]
+
+
+def test_new_memory_is_filled_in_place():
+    def compute(self, ctx):
+        message = ctx.empty((2, 2), "float32", on_host=True)
+        np.asarray(message)[:] = [[1, 2], [3, 4]]
+        ctx.emit("out", message)
+
+    assert np.asarray(run_compute(compute, outputs=["out"])["out"][0]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_bytes_travel_as_bytes():
+    message = through(b"some bytes")
+    assert message.kind == "bytes" and bytes(message) == b"some bytes" and message.nbytes == 10
+    assert bytes(through(bytearray(b"x"))) == b"x" and bytes(through(b"")) == b""
+
+
+def test_other_buffers_are_arrays():
+    assert np.asarray(through(array.array("i", [1, 2]))).tolist() == [1, 2]
+
+
+def test_any_object_travels():
+    value = {"a": [1]}
+    for given in ("text", 7, (1, 2), weir.Object(value), weir.Status.OK):
+        message = through(given)
+        assert message.kind == "object"
+    assert through(weir.Object(value)).object is value
+    with pytest.raises(weir.Error, match="not an array"):
+        through("text").shape
+    with pytest.raises(weir.Error, match="not an object of Python: its kind is tensor"):
+        through(np.zeros(1)).object
+
+
+def test_a_dict_is_a_message_of_parts():
+    image = np.zeros((2, 2), np.uint8)
+    message = through({"image": image, "boxes": np.ones((1, 4)), "name": "cat"})
+    assert message.kind == "parts" and list(message.parts) == ["image", "boxes", "name"]
+    assert np.asarray(message["image"]).ctypes.data == image.ctypes.data
+    assert message["name"].object == "cat"
+    with pytest.raises(KeyError):
+        message["scores"]
+
+
+def test_a_part_is_emitted_alone():
+    def compute(self, ctx):
+        ctx.emit("out", ctx.receive("in")["boxes"])
+
+    found = run_compute(compute, ["in"], ["out"], feed={"image": np.zeros(1), "boxes": np.ones(4)})
+    assert np.asarray(found["out"][0]).tolist() == [1] * 4
+
+
+# ---- what is refused
+
+
+class Legacy:
+    """An array without DLPack."""
+
+    __array_interface__ = {"version": 3}
+
+
+class Elsewhere:
+    """An array on an accelerator that is not CUDA."""
+
+    def __dlpack_device__(self):
+        return (10, 0)
+
+    def __dlpack__(self, **_):
+        raise AssertionError("never called")
+
+
+@pytest.mark.parametrize("value, text", [
+    (np.zeros(3, bool), "type '\\?'"), (np.zeros(3, complex), "type 'Zd'"), (np.zeros(3, ">f4"), "type '>f'"),
+    (np.zeros((1,) * 9), "at most 8 dimensions"), (Legacy(), "neither DLPack nor a buffer"),
+    (Elsewhere(), "neither on the host nor on a CUDA device"), ({1: 2}, "names of parts are strings"),
+    ({}, "parts"), (np.arange(5)[::-1], "strides"),
+], ids=["bool", "complex", "big-endian", "dimensions", "no DLPack", "device", "names", "empty dict", "backwards"])
+def test_what_cannot_be_a_message_is_refused(value, text):
+    with pytest.raises(weir.Error, match=text):
+        through(value)
+
+
+@pytest.mark.parametrize("demand, value, text", [
+    ({"dtype": "uint8"}, np.zeros(3, np.float32), "refuses an array of float32 on the host: it expects uint8"),
+    ({"dense": True}, np.zeros((4, 4))[::2, ::2], "not contiguous: it expects a contiguous one"),
+    ({"dtype": "uint8"}, "text", "expects an array"),
+])
+def test_a_port_refuses_what_it_does_not_expect(demand, value, text):
+    with pytest.raises(weir.Error, match=f"output 'out' {text}|{text}"):
+        run_compute(lambda self, ctx: ctx.emit("out", value), outputs=[weir.Port("out", **demand)])
+    with pytest.raises(weir.Error, match=text) as caught:
+        run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", **demand)], feed=value)
+    assert caught.value.entity == "once"
+
+
+def test_a_kind_that_the_port_refuses():
+    with pytest.raises(weir.Error, match="kind|accept"):
+        run_compute(lambda self, ctx: ctx.emit("out", "text"), outputs=[weir.Port("out", kinds="tensor")])
+
+
+def test_a_message_of_another_graph_is_refused():
+    kept = through(np.zeros(3))
+    with pytest.raises(weir.Error, match="another graph"):
+        through(kept)
+
+
+def test_dlpack_refuses_copies_and_other_devices():
+    message = through(np.zeros(3))
+    with pytest.raises(BufferError, match="copies"):
+        message.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="copies"):
+        message.__dlpack__(copy=True)
+    assert message.__dlpack_device__() == (1, 0)
+    assert not hasattr(message, "__cuda_array_interface__")
+
+
+def test_a_capsule_that_is_not_taken_frees_the_array():
+    message = through(np.zeros(3))
+    for version in (None, (1, 0)):
+        capsule = message.__dlpack__(max_version=version)
+        assert ("versioned" in repr(capsule)) == (version is not None)
+        del capsule
+
+
+def test_a_message_outlives_its_graph():
+    message = through(np.arange(4.0))
+    gc.collect()
+    assert np.asarray(message).sum() == 6

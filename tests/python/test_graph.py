@@ -1,0 +1,193 @@
+"""Graphs: reading, running, errors, inlets and outlets."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import graph_of
+
+import weir
+
+CHAIN = graph_of(("a", "Count", {"count": 3}), ("b", "Collect"))
+
+
+def test_a_graph_is_read_from_a_file_a_text_and_a_dict(tmp_path):
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(CHAIN))
+    for graph in (weir.Graph.read(path), weir.Graph(json.dumps(CHAIN)), weir.Graph(CHAIN)):
+        with graph:
+            assert graph.run(backend="host").ticks == 6
+            assert [list(a) for a in graph["b"].seen] == [[0] * 4, [1] * 4, [2] * 4]
+
+
+def test_a_run_may_be_repeated_and_begins_anew(chain):
+    graph = chain(("a", "Count", {"count": 3}), ("b", "Collect"))
+    first = graph.run(backend="host") and graph["b"]
+    second = graph.run() and graph["b"]
+    assert first is not second and len(first.seen) == len(second.seen) == 3
+
+
+def test_set_changes_a_parameter(tmp_path):
+    with weir.Graph(CHAIN, set=["a.count=7"]) as graph:
+        graph.run(backend="host")
+        assert len(graph["b"].seen) == 7
+
+
+def test_counts_and_where(chain):
+    graph = chain(("a", "Count", {"count": 5}), ("b", "Collect"))
+    graph.run(backend="host", workers=1)
+    counts = graph.counts()
+    assert graph.where == "host"
+    assert counts["entities"]["b"]["received"] == 5
+    assert counts["queues"][0]["from"] == "a.out" and counts["queues"][0]["delivered"] == 5
+
+
+def test_an_error_in_a_file_has_its_place(tmp_path):
+    path = tmp_path / "wrong.json"
+    path.write_text('{"weir": 1,\n "entities": [\n  {"name": "a", "operator": "Cuont"}]}')
+    with pytest.raises(weir.Error, match="did you mean 'Count'") as caught:
+        weir.Graph.read(path)
+    error = caught.value
+    assert error.status == weir.Status.INVALID
+    assert (error.file, error.line) == (str(path), 3)
+    assert error.diagnostics[0].number == 16
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(weir.Error, match="nowhere.json") as caught:
+        weir.Graph.read("nowhere.json")
+    assert caught.value.status == weir.Status.IO
+
+
+def test_check_lists_all_errors_and_show_fills_in_defaults():
+    wrong = graph_of(("a", "Cuont"), ("b", "Colect"))
+    assert [d.number for d in weir.check(wrong) if not d.warning] == [16, 16]
+    assert weir.check(CHAIN) == []
+    assert json.loads(weir.show(CHAIN, format="json"))["entities"][0]["operator"] == "Count"
+
+
+def test_an_unknown_option_is_named(chain):
+    with pytest.raises(TypeError, match="no option 'worker'.*workers"):
+        chain(("a", "Count"), ("b", "Collect")).run(worker=1)
+
+
+def test_an_unknown_backend_is_refused(chain):
+    with pytest.raises(weir.Error, match="backend"):
+        chain(("a", "Count"), ("b", "Collect")).run(backend="tpu")
+
+
+def test_operators_in_python_are_refused_on_sim(chain):
+    with pytest.raises(weir.Error, match="sim") as caught:
+        chain(("a", "Count"), ("b", "Collect")).run(backend="sim")
+    assert caught.value.status == weir.Status.UNSUPPORTED and caught.value.entity == "a"
+
+
+def test_operators_in_c_run_on_sim():
+    ping = {"name": "a", "operator": "ping", "conditions": [{"type": "count", "count": 4}]}
+    text = {"weir": 1, "entities": [ping, {"name": "b", "operator": "sink"}], "connections": [["a.out", "b.in"]]}
+    with weir.Graph(text) as graph:
+        assert graph.run(backend="sim", seed=3).ticks == 8
+
+
+def test_operators_in_c_and_python_mix():
+    ping = {"name": "a", "operator": "ping", "parameters": {"bytes": 8}, "conditions": [{"type": "count", "count": 4}]}
+    text = {"weir": 1, "entities": [ping, {"name": "b", "operator": "Collect"}], "connections": [["a.out", "b.in"]]}
+    with weir.Graph(text) as graph:
+        graph.run(backend="host")
+        assert len(graph["b"].seen) == 4 and len(graph["b"].seen[0]) == 8
+
+
+def test_a_run_that_waits_is_explained(chain):
+    graph = chain(("a", "Pass"))
+    inlet, _ = graph.inlet("a.in"), graph.outlet("a.out")
+    graph.start(backend="host")
+    with pytest.raises(weir.Timeout):
+        graph.wait(0.05)
+    assert graph.running and "a" in graph.explain_line() and graph.explain()[0][0] == "a"
+    inlet.close()
+    assert graph.wait(5).ticks == 0 and not graph.running
+
+
+def test_a_disabled_entity_is_named_by_the_outcome():
+    text = graph_of(("a", "Count"), ("b", "Collect"))
+    text["entities"][0]["conditions"] = [{"type": "boolean"}]
+    with weir.Graph(text) as graph:
+        graph.enable("a", False)
+        assert "a" in graph.run(backend="host").waiting
+
+
+# ---- inlets and outlets
+
+
+def test_messages_go_in_and_come_out(chain):
+    graph = chain(("a", "Pass"))
+    inlet, outlet = graph.inlet("a.in"), graph.outlet("a.out", capacity=4)
+    with graph.start(backend="host"):
+        for value in (np.arange(3.0), b"bytes", "text", {"x": np.zeros(2, np.uint8)}, None):
+            inlet.push(value)
+            message = outlet.take(5)
+            assert message.kind == {bytes: "bytes", str: "object", dict: "parts", type(None): "empty"}.get(
+                type(value), "tensor")
+        inlet.close()
+        assert list(outlet) == []
+
+
+def test_an_outlet_is_iterable_and_names_its_end(chain):
+    graph = chain(("a", "Count", {"count": 6}))
+    outlet = graph.outlet("a.out")
+    with graph.start(backend="host"):
+        assert [np.asarray(m)[0] for m in outlet] == [0, 1, 2, 3, 4, 5]
+        with pytest.raises(weir.Closed):
+            outlet.take(0)
+
+
+def test_timeouts_of_push_and_take(chain):
+    graph = chain(("a", "Pass"))
+    inlet, outlet = graph.inlet("a.in"), graph.outlet("a.out")
+    with graph.start(backend="host"):
+        with pytest.raises(weir.Timeout):
+            outlet.take(0.02)
+        with pytest.raises(TimeoutError):
+            for _ in range(10):
+                inlet.push(1, timeout=0.02)
+        with pytest.raises(weir.Error) as caught:
+            inlet.push(1, timeout=0)
+        assert caught.value.status == weir.Status.BUSY
+        graph.stop(drain=False)
+
+
+def test_a_push_outside_of_a_run_is_refused(chain):
+    graph = chain(("a", "Pass"))
+    inlet, _ = graph.inlet("a.in"), graph.outlet("a.out")
+    with pytest.raises(weir.Closed):
+        inlet.push(1)
+
+
+def test_stamps_travel_to_the_outlet(chain):
+    graph = chain(("a", "Pass"))
+    inlet, outlet = graph.inlet("a.in"), graph.outlet("a.out")
+    with graph.start(backend="host"):
+        now = graph.now
+        inlet.push(np.zeros(1), stamp=(now, 42))
+        assert outlet.take(5).stamp == (now, 42)
+
+
+def test_an_unknown_port_is_refused(chain):
+    graph = chain(("a", "Pass"))
+    with pytest.raises(weir.Error, match="a.inn"):
+        graph.inlet("a.inn")
+
+
+def test_a_start_without_a_named_outlet_is_refused():
+    with weir.Graph(graph_of(("a", "Count"), outlets=["a.out"])) as graph:
+        with pytest.raises(weir.Error, match="a.out"):
+            graph.start(backend="host")
+
+
+@weir.operator
+class Pass:
+    inputs = ["in"]
+    outputs = ["out"]
+
+    def compute(self, ctx):
+        ctx.emit("out", ctx.receive("in"))

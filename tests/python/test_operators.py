@@ -1,0 +1,341 @@
+"""Operators in Python: registration and its errors, parameters, exceptions, the context."""
+
+import threading
+
+import numpy as np
+import pytest
+from conftest import graph_of
+
+import weir
+
+
+def refused(cls, *texts):
+    """Registration fails with all of the texts in one line."""
+    with pytest.raises(TypeError) as caught:
+        weir.operator(cls)
+    for text in (f"class {cls.__name__}", *texts):
+        assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert cls.__name__ not in weir.operators()
+
+
+def new(**body):
+    return type("Wrong", (), {"compute": lambda self, ctx: None, **body})
+
+
+# ---- registration
+
+
+def test_a_class_without_compute_is_refused():
+    refused(new(compute=None), "compute(self, ctx)")
+
+
+def test_no_class_is_refused():
+    with pytest.raises(TypeError, match="decorates classes"):
+        weir.operator(lambda ctx: None)
+
+
+@pytest.mark.parametrize("ports, text", [
+    ({"outputs": [weir.Port("out", any_size=True)]}, "outputs[0] 'out': any_size is for inputs"),
+    ({"outputs": [weir.Port("out", take=2)]}, "outputs[0] 'out': take is for inputs"),
+    ({"outputs": [weir.Port("out", device=True)]}, "outputs[0] 'out': device is for inputs"),
+    ({"outputs": [weir.Port("out", policy="pop")]}, "outputs[0] 'out': policy is for inputs"),
+    ({"inputs": [weir.Port("in", max_emits=2)]}, "inputs[0] 'in': max_emits is for outputs"),
+    ({"inputs": [weir.Port("in", device=True, host=True)]}, "device or host"),
+    ({"inputs": [weir.Port("in", optional=1)]}, "optional is True or False"),
+    ({"inputs": [weir.Port("in", take=70000)]}, "take is a number"),
+    ({"inputs": [weir.Port("in", policy="drop")]}, "policy is one of block, pop, reject, fault"),
+    ({"inputs": [weir.Port("in", kinds="picture")]}, "no kind 'picture'"),
+    ({"inputs": [weir.Port("in", dtype="float31")]}, "no dtype 'float31'"),
+    ({"inputs": [weir.Port("in", place="gpu")]}, "place is 'host' or 'device'"),
+    ({"inputs": [weir.Port("in", take=3)]}, "'in' has a take larger than its capacity"),
+    ({"inputs": ["in", "in"]}, "'in' appears twice"),
+    ({"inputs": ["in put"]}, "'in put' is not a valid port name"),
+    ({"inputs": "in"}, "inputs: it is a list"),
+    ({"inputs": [7]}, "inputs[0]: 7 is neither"),
+])
+def test_ports_with_wrong_flags_are_refused(ports, text):
+    refused(new(**ports), text)
+
+
+@pytest.mark.parametrize("parameters, text", [
+    ({"radius": weir.Parameter(int, "three")}, "parameters['radius']: the default 'three' is not of type int"),
+    ({"radius": weir.Parameter(int, True)}, "not of type int"),
+    ({"gain": weir.Parameter(float, "1")}, "not of type number"),
+    ({"path": weir.Parameter(str, 1)}, "not of type string"),
+    ({"mode": weir.Parameter("choice", "c", choices=("a", "b"))}, "'c' is none of a, b"),
+    ({"list": [1, 2]}, "parameters['list']: <class 'list'> is no type"),
+    ({"period": weir.duration("10 miles")}, "'period'"),
+    ({"compute": 1}, "the class has a method compute"),
+    ({"radius": weir.Parameter(int, 30, max=20)}, "radius"),
+    (["radius"], "parameters: it is a dict"),
+])
+def test_wrong_parameters_are_refused(parameters, text):
+    refused(new(parameters=parameters), text)
+
+
+def test_a_name_of_a_built_in_operator_is_refused():
+    refused(type("ping", (), {"compute": lambda self, ctx: None}), "ping")
+
+
+def test_a_name_in_use_is_refused_and_a_class_may_be_registered_again():
+    first = type("Again", (), {"compute": lambda self, ctx: None})
+    weir.operator(first)
+    weir.operator(type("Again", (), {"compute": lambda self, ctx: None}))
+    with pytest.raises(TypeError, match="operator 'Again' is class"):
+        weir.operator(new(), name="Again")
+
+
+def test_an_unknown_field_of_a_port_is_named():
+    with pytest.raises(TypeError, match="Port 'in': there is no 'optinal'"):
+        weir.Port("in", optinal=True)
+
+
+# ---- parameters
+
+
+@weir.operator
+class Everything:
+    """Has a parameter of each type."""
+
+    outputs = ["out"]
+    parameters = {"flag": True, "number": 3, "share": 0.5, "text": "a", "period": weir.duration("10ms"),
+                  "room": weir.size("2KiB"), "mode": weir.Parameter("choice", "b", choices=("a", "b")),
+                  "needed": int, "bounded": weir.Parameter(int, 5, min=1, max=9)}
+
+    def compute(self, ctx):
+        ctx.finish()
+
+
+def test_parameters_are_attributes_with_defaults_filled_in():
+    with weir.Graph(graph_of(("a", "Everything", {"needed": 8, "share": 2}), ("b", "Collect"))) as graph:
+        graph.run(backend="host")
+        a = graph["a"]
+        found = (a.flag, a.number, a.share, a.text, a.period, a.room, a.mode, a.needed, a.bounded)
+        assert found == (True, 3, 2.0, "a", 10_000_000, 2048, "b", 8, 5)
+
+
+@pytest.mark.parametrize("parameters, text", [
+    ({}, "needed"), ({"needed": "x"}, "needed"), ({"needed": 1, "bounded": 10}, "bounded"),
+    ({"needed": 1, "mode": "c"}, "mode"), ({"needed": 1, "other": 1}, "other"),
+])
+def test_wrong_values_in_a_graph_are_refused(parameters, text):
+    with pytest.raises(weir.Error, match=text):
+        weir.Graph(graph_of(("a", "Everything", parameters), ("b", "Collect")))
+
+
+# ---- exceptions
+
+
+@weir.operator
+class Fails:
+    inputs = [weir.Port("in", optional=True)]
+    outputs = [weir.Port("out", optional=True)]
+    parameters = {"where": "compute"}
+
+    def fail(self, where):
+        if self.where == where:
+            raise ValueError("no such thing\nat all")
+
+    def __init__(self):
+        if getattr(Fails, "broken", False):
+            raise RuntimeError("not made")
+
+    def start(self, ctx):
+        self.fail("start")
+
+    def compute(self, ctx):
+        self.fail("compute")
+        ctx.finish()
+
+    def stop(self, ctx):
+        self.fail("stop")
+
+    def __del__(self):
+        if hasattr(self, "where"):
+            self.fail("del")
+
+
+@pytest.mark.parametrize("where", ["start", "compute", "stop"])
+def test_an_exception_ends_the_run_with_entity_type_message_and_traceback(where):
+    with weir.Graph(graph_of(("wrong", "Fails", {"where": where}))) as graph:
+        with pytest.raises(weir.Error, match="ValueError") as caught:
+            graph.run(backend="host")
+        error = caught.value
+        assert error.entity == "wrong" and error.status == weir.Status.FAILED
+        assert "no such thing" in str(error) and "\n" not in str(error)
+        assert isinstance(error.__cause__, ValueError) and "in fail" in error.traceback
+
+
+def test_an_exception_of_init_ends_the_start():
+    Fails.broken = True
+    try:
+        with weir.Graph(graph_of(("wrong", "Fails"))) as graph:
+            with pytest.raises(weir.Error, match="RuntimeError: not made"):
+                graph.start(backend="host")
+    finally:
+        Fails.broken = False
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_of_a_destructor_ends_nothing():
+    graph = weir.Graph(graph_of(("wrong", "Fails", {"where": "del"})))
+    assert graph.run(backend="host").status == weir.Status.OK
+    graph.run()
+    graph.close()
+
+
+def test_a_graph_runs_again_after_a_failure():
+    with weir.Graph(graph_of(("wrong", "Fails"))) as graph:
+        for _ in range(3):
+            with pytest.raises(weir.Error):
+                graph.run(backend="host")
+
+
+# ---- the context
+
+
+def run_compute(compute, inputs=(), outputs=(), feed=None, start=None):
+    """Runs one tick of compute(self, ctx), fed with one value, and returns what it returned."""
+    found = {}
+
+    def once(self, ctx):
+        found["is"] = compute(self, ctx)
+        ctx.finish()
+
+    cls = type("Once", (), {"inputs": list(inputs), "outputs": list(outputs), "compute": once,
+                            **({"start": start} if start else {})})
+    cls.__module__ = "once"
+    weir.operator(cls)
+    with weir.Graph(graph_of(("once", "Once"))) as graph:
+        ends = [graph.inlet("once.in")] if inputs else []
+        outs = [graph.outlet(f"once.{getattr(o, 'name', o)}", capacity=8) for o in outputs]
+        with graph.start(backend="host"):
+            for inlet in ends:
+                inlet.push(feed)
+            found["out"] = [message for outlet in outs for message in outlet]
+            graph.wait(10)
+    kept = dict(found)
+    found.clear()  # the registered class keeps it
+    return kept
+
+
+def test_ctx_is_refused_outside_of_its_calls():
+    kept = run_compute(lambda self, ctx: ctx)["is"]
+    for use in (lambda: kept.emit(0, 1), lambda: kept.tick, lambda: kept.stream, lambda: kept.receive("in")):
+        with pytest.raises(weir.Error, match="outside of start, compute and stop") as caught:
+            use()
+        assert caught.value.entity == "once"
+
+
+def test_emitting_in_start_is_refused():
+    with pytest.raises(weir.Error, match="once"):
+        run_compute(lambda self, ctx: None, outputs=["out"], start=lambda self, ctx: ctx.emit("out", 1))
+
+
+def test_ctx_is_refused_on_another_thread():
+    def compute(self, ctx):
+        errors = []
+
+        def use():
+            try:
+                ctx.emit("out", 1)
+            except weir.Error as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        return errors
+
+    assert "another thread" in str(run_compute(compute, outputs=["out"])["is"][0])
+
+
+def test_an_unknown_port_is_named():
+    with pytest.raises(weir.Error, match="has no output 'aut'"):
+        run_compute(lambda self, ctx: ctx.emit("aut", 1), outputs=["out"])
+
+
+def test_more_than_max_emits_is_refused():
+    def compute(self, ctx):
+        ctx.emit("out", 1)
+        ctx.emit("out", 2)
+
+    with pytest.raises(weir.Error, match="max_emits"):
+        run_compute(compute, outputs=["out"])
+
+
+def test_receive_all_gives_the_messages_of_a_batch():
+    values = {}
+
+    @weir.operator
+    class Batch:
+        inputs = [weir.Port("in", capacity=8, take=-1)]
+
+        def compute(self, ctx):
+            assert ctx.count("in") == len(ctx.receive_all("in")) and ctx.sender("in") == "a.out"
+            for message in ctx.receive_all("in"):
+                values[int(np.asarray(message)[0])] = True
+
+    with weir.Graph(graph_of(("a", "Count", {"count": 40}), ("b", "Batch"))) as graph:
+        graph.run(backend="host")
+    assert sorted(values) == list(range(40))
+
+
+def test_the_small_things_of_a_context():
+    def compute(self, ctx):
+        return ctx.entity, ctx.tick, ctx.now > 0, ctx.stopping, ctx.device, ctx.on_cuda
+
+    assert run_compute(compute)["is"] == ("once", 0, True, False, 0, False)
+
+
+def test_streams_on_the_host_have_no_handle():
+    def compute(self, ctx):
+        side = ctx.allocate_stream("side")
+        ctx.synchronize_streams([side], ctx.stream)
+        ctx.set_stream("out", side)
+        with ctx.stream as stream:
+            ctx.emit("out", np.ones(3))
+        return stream.handle, stream.__cuda_stream__(), ctx.receive_stream("in").id == stream.id, \
+            ctx.receive_streams("in"), ctx.default_stream.handle
+
+    assert run_compute(compute, ["in"], ["out"], feed=1)["is"] == (0, (0, 0), True, [], 0)
+
+
+def test_a_stream_of_another_run_is_refused():
+    kept = run_compute(lambda self, ctx: ctx.stream)["is"]
+    with pytest.raises(weir.Error, match="another entity or in another run"):
+        run_compute(lambda self, ctx: ctx.set_stream("out", kept), outputs=["out"])
+
+
+def test_the_gil_is_taken_once_for_each_call():
+    from weir import _weir
+
+    with weir.Graph(graph_of(("a", "Count", {"count": 1000}), ("b", "Collect"))) as graph:
+        before = _weir.gil_takes()
+        graph.run(backend="host")
+        assert _weir.gil_takes() - before == 2000 + 2 + 2  # computes, starts, stops
+
+
+def test_two_graphs_run_in_two_threads():
+    def run(results, i):
+        with weir.Graph(graph_of(("a", "Count", {"count": 500}), ("b", "Collect"))) as graph:
+            graph.run(backend="host", workers=2)
+            results[i] = len(graph["b"].seen)
+
+    results = [0, 0]
+    threads = [threading.Thread(target=run, args=(results, i)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [500, 500]
+
+
+def test_a_graph_runs_inside_an_operator_of_another():
+    def compute(self, ctx):
+        with weir.Graph(graph_of(("a", "Count", {"count": 5}), ("b", "Collect"))) as inner:
+            inner.run(backend="host", workers=1)
+            return len(inner["b"].seen)
+
+    assert run_compute(compute)["is"] == 5
