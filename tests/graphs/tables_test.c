@@ -92,6 +92,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 		PARAMETER(.name = "a", .type = WEIR_TYPE_CHOICE, .choices = ""), {.name = NULL}};
 	static const weir_parameter range[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_INT, .min = 5, .max = 4), {.name = NULL}};
+	const weir_parameter spaced[] = {PARAMETER(.name = "a b", .type = WEIR_TYPE_INT), {.name = NULL}};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -99,6 +100,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 						{.name = NULL}};
 		assert_parameter_refused(named, "is not a valid parameter name");
 	}
+	assert_parameter_refused(spaced, "is not a valid parameter name");
 	assert_parameter_refused(no_type, "'a' has an unknown type");
 	assert_parameter_refused(empty, "'a' has no choices");
 	assert_parameter_refused(range, "'a' has a minimum above its maximum");
