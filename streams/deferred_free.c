@@ -252,8 +252,8 @@ static void entry_note_wanted(struct wr_system *system, const struct wr_deferred
 		if (wr_fence_find(system, fence, &stream) || !stream ||
 		    fence.value <= wr_load(&stream->completed))
 			continue;
-		if (!stream->wanted_value || fence.value < stream->wanted_value)
-			stream->wanted_value = fence.value;
+		if (!stream->wanted.value || fence.value < stream->wanted.value)
+			stream->wanted = fence;
 	}
 }
 
