@@ -43,11 +43,18 @@ weir_message *weir_message_ref(weir_message *message)
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
 static void message_recycle(weir_message *message)
 {
+	bool own = message->payload == WR_PAYLOAD_DESTROY;
+	void (*destroy)(void *arg) = message->destroy;
+	void *arg = message->arg;
+
 	wr_payload_free(message);
 	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
 	wr_pool_put(message->pool, message);
+	if (own)
+		destroy(arg); /* last: a user's function may end its thread, and the message must not be lost
+			       */
 }
 
 static void release_deferred(struct wr_deferred_free *deferred)

@@ -128,7 +128,7 @@ static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 	wr_store_relaxed(&message->references, 1); /* no other thread has it yet */
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
-	message->stamped = false;
+	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
 	wr_store_relaxed(&message->delivered, false);
 	message->data = NULL;
 	return message;
@@ -172,6 +172,7 @@ void wr_payload_free(weir_message *message)
 	switch ((enum wr_payload)message->payload) {
 	case WR_PAYLOAD_NONE:
 	case WR_PAYLOAD_INLINE:
+	case WR_PAYLOAD_DESTROY: /* message.c calls the user's function */
 		break;
 	case WR_PAYLOAD_OWN:
 		wr_free(message->data);
@@ -181,9 +182,6 @@ void wr_payload_free(weir_message *message)
 		break;
 	case WR_PAYLOAD_POOL:
 		free_to_memory_pool(message->arg, message);
-		break;
-	case WR_PAYLOAD_DESTROY:
-		message->destroy(message->arg);
 		break;
 	case WR_PAYLOAD_PARTS:
 		wr_pack_free(message);

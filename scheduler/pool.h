@@ -42,16 +42,19 @@ struct wr_fences {
 	weir_fence *items; /* WR_FEW inside the message; more: an allocation that the message keeps */
 };
 
+/* A part may be in two messages that two threads push: the one that sets WRITES gives it its stamp. */
+enum wr_stamped { WR_STAMPED_NOT, WR_STAMPED_WRITES, WR_STAMPED };
+
 /* An empty message uses its first cache line only. */
 struct weir_message {
 	_Alignas(WR_LINE) _Atomic uint32_t references;
 	_Atomic uint32_t lock;
 	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
 	struct wr_pool *pool;
-	uint8_t kind, payload;  /* WEIR_KIND_EMPTY, ...; enum wr_payload */
-	bool stamped;           /* has a stamp; written before it is delivered only, as the stamp is */
-	_Atomic bool delivered; /* and weir_message_unique has not returned true since */
-	bool outside;           /* WR_PAYLOAD_POOL, under the pool's lock: a program took it from an outlet */
+	uint8_t kind, payload;   /* WEIR_KIND_EMPTY, ...; enum wr_payload */
+	_Atomic uint8_t stamped; /* enum wr_stamped; written before it is delivered only, as the stamp is */
+	_Atomic bool delivered;  /* and weir_message_unique has not returned true since */
+	bool outside; /* WR_PAYLOAD_POOL, under the pool's lock: a program took it from an outlet */
 	void *data;
 
 	size_t size;

@@ -317,12 +317,33 @@ static weir_status replay_key(const struct call *call, const void *key, size_t b
 {
 	unsigned char full[WR_REPLAY_KEY_ROOM];
 	struct wr_replay *replay = NULL;
-	weir_status status = wr_replay_take(call->entity, full, key_make(call, key, bytes, full), &replay);
+	weir_status status =
+		wr_replay_take(call->entity, full, key_make(call, key, bytes, full), bytes, &replay);
 
 	if (status)
 		return status;
 	call->context->replaying = true;
 	status = replay_run(call, replay);
+	call->context->replaying = false;
+	return status;
+}
+
+/* Said and counted once a run: the work is never captured. */
+static weir_status enqueue_crowded(const struct call *call)
+{
+	weir_entity *entity = call->entity;
+	weir_status status;
+
+	if (!entity->replays->crowded) {
+		entity->replays->crowded = true;
+		wr_count(&entity->counters.replay_failures, 1);
+		wr_log(WEIR_LOG_WARN,
+		       "%s: replay FAILED: it has scratch memory on more than %d streams: its work is "
+		       "enqueued in each tick",
+		       entity->plan->name, WR_REPLAY_STACKS);
+	}
+	call->context->replaying = true;
+	status = call->enqueue(call->context, call->stream, call->arg);
 	call->context->replaying = false;
 	return status;
 }
@@ -340,6 +361,6 @@ weir_status weir_context_replay(weir_context *context, const void *key, size_t b
 	if (status)
 		return status;
 	if (!stacks_list(call.entity, call.stacks, &call.stack_count))
-		return enqueue(context, call.stream, arg);
+		return enqueue_crowded(&call);
 	return replay_key(&call, key, bytes);
 }

@@ -194,7 +194,16 @@ static struct wr_replay *replay_evict(weir_entity *entity)
 	return oldest;
 }
 
-static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *key, size_t bytes,
+/* Those of this tick come first. */
+static bool taken_in_tick(const struct wr_replays *replays, uint64_t tick, const void *key, size_t own)
+{
+	for (const struct wr_replay *at = replays->newest; at && at->tick == tick; at = at->older)
+		if (at->own == own && !memcmp(at->key, key, own))
+			return true;
+	return false;
+}
+
+static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *key, size_t bytes, size_t own,
 			      struct wr_replay **out)
 {
 	struct wr_replays *replays = entity->replays;
@@ -206,6 +215,7 @@ static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *ke
 	memset(replay, 0, sizeof *replay);
 	replay->hash = hash;
 	replay->bytes = bytes;
+	replay->own = own;
 	memcpy(replay->key, key, bytes);
 	replay->next = *bucket_of(replays, hash);
 	*bucket_of(replays, hash) = replay;
@@ -215,23 +225,23 @@ static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *ke
 	return WEIR_OK;
 }
 
-/* The key, which is from now on the most recently used one. Fails: WEIR_E_INVALID: it was in this tick. */
-weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, struct wr_replay **out)
+weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, size_t own,
+			   struct wr_replay **out)
 {
 	uint64_t hash = key_hash(key, bytes), tick = entity->context.tick + 1;
 	struct wr_replay *replay = replay_find(entity->replays, hash, key, bytes);
 	weir_status status = WEIR_OK;
 
-	if (!replay)
-		status = replay_add(entity, hash, key, bytes, &replay);
-	if (status)
-		return status;
-	if (replay->tick == tick)
+	if (taken_in_tick(entity->replays, tick, key, own))
 		return wr_fail(
 			WEIR_E_INVALID,
 			"%s: replay: this key was replayed in this tick already: put what differs into "
 			"the key",
 			entity->plan->name);
+	if (!replay)
+		status = replay_add(entity, hash, key, bytes, own, &replay);
+	if (status)
+		return status;
 	replay->tick = tick;
 	if (replay != entity->replays->newest) {
 		unlink_by_use(entity->replays, replay);

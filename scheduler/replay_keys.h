@@ -29,7 +29,7 @@ struct wr_replay {
 	uint64_t ticks; /* since it is READY */
 	struct wr_executable *executable;
 	uint64_t hash;
-	size_t bytes;
+	size_t bytes, own; /* of the key; of what the operator passed */
 	size_t stack_count;
 	struct wr_replay_stack stacks[WR_REPLAY_STACKS]; /* after its requests */
 	unsigned char key[WR_REPLAY_KEY_ROOM];
@@ -45,6 +45,7 @@ struct wr_replays {
 	weir_stream **streams; /* of a capture */
 	size_t stream_room;
 	bool off;       /* the work is always enqueued as usual */
+	bool crowded;   /* it was said that there are too many stacks of scratch memory */
 	bool checked;   /* WEIR_DEBUG_REPLAY */
 	char said[160]; /* the last reason that was logged */
 };
@@ -52,10 +53,12 @@ struct wr_replays {
 /* At the first replay of a run: entity->replays. Fails: WEIR_E_NOMEM. */
 weir_status wr_replays_make(weir_entity *entity);
 /*
- * The key, which is from now on the most recently used one; a new one is COLD and may evict the oldest.
- * Fails: WEIR_E_INVALID: it was taken in this tick already; WEIR_E_NOMEM.
+ * The key, which is from now on the most recently used one; a new one is COLD and may evict the oldest. Its
+ * first `own` bytes are the operator's. Fails: WEIR_E_INVALID: these were taken in this tick already;
+ * WEIR_E_NOMEM.
  */
-weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, struct wr_replay **out);
+weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, size_t own,
+			   struct wr_replay **out);
 /* Destroys the executable once a fence behind its launches is complete. */
 void wr_replays_retire(struct wr_replays *replays, struct wr_executable *executable);
 

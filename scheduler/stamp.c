@@ -4,14 +4,20 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "scheduler/graph.h"
 #include "scheduler/pool.h"
+
+static inline bool is_stamped(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->stamped) == WR_STAMPED;
+}
 
 static void message_stamp(weir_message *message, weir_stamp stamp)
 {
 	message->stamp_time = stamp.time;
 	message->stamp_tag = stamp.tag;
-	message->stamped = true;
+	wr_store_release(&message->stamped, WR_STAMPED);
 	wr_pool_mark(message->pool, WR_POOL_STAMPS);
 }
 
@@ -26,7 +32,8 @@ weir_status weir_message_set_stamp(weir_message *message, weir_stamp stamp)
 
 weir_stamp weir_message_stamp(const weir_message *message)
 {
-	return message->stamped ? (weir_stamp){message->stamp_time, message->stamp_tag} : (weir_stamp){0, 0};
+	return is_stamped(message) ? (weir_stamp){message->stamp_time, message->stamp_tag}
+				   : (weir_stamp){0, 0};
 }
 
 weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
@@ -58,7 +65,7 @@ static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 
 	if (entity->context.stamp_set)
 		*out = entity->context.stamp;
-	else if (first && first->stamped)
+	else if (first && is_stamped(first))
 		*out = weir_message_stamp(first);
 	else
 		return false;
@@ -67,19 +74,31 @@ static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 
 static void stamp_if_new(weir_message *message, weir_stamp stamp)
 {
-	if (!message->stamped && !wr_message_delivered(message))
+	if (!is_stamped(message) && !wr_message_delivered(message))
 		message_stamp(message, stamp);
+}
+
+/* Another thread may push another message with this part: whichever comes first, it has a stamp after this.
+ */
+static void part_stamp_if_new(weir_message *part, weir_stamp stamp)
+{
+	uint8_t none = WR_STAMPED_NOT;
+
+	if (!wr_message_delivered(part) && wr_cas(&part->stamped, &none, WR_STAMPED_WRITES))
+		message_stamp(part, stamp);
+	while (wr_load_acquire(&part->stamped) == WR_STAMPED_WRITES)
+		wr_thread_yield();
 }
 
 static void stamp_parts(weir_message *message, weir_stamp stamp)
 {
 	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		stamp_if_new(weir_message_part_at(message, i), stamp);
+		part_stamp_if_new(weir_message_part_at(message, i), stamp);
 }
 
 void wr_message_stamp_parts(weir_message *message)
 {
-	if (message->stamped && !wr_message_delivered(message))
+	if (is_stamped(message) && !wr_message_delivered(message))
 		stamp_parts(message, weir_message_stamp(message));
 }
 
@@ -108,7 +127,7 @@ void wr_latencies_add(struct wr_latencies *latencies, const weir_message *messag
 {
 	int64_t age;
 
-	if (!message->stamped || !message->stamp_time)
+	if (!is_stamped(message) || !message->stamp_time)
 		return;
 	*now = *now ? *now : wr_now();
 	age = *now > message->stamp_time ? *now - message->stamp_time : 0;

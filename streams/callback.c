@@ -287,11 +287,10 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 /* --- for the loop --- */
 
 /* Not counted against the bound: there are few for each stream. */
-weir_status wr_signal_arm_kick(weir_stream *stream, uint64_t value)
+weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
-	weir_fence fence = {wr_load(&stream->id), value};
 	struct wr_signal_request request = {.entity = WR_NO_ENTITY,
 					    .fences = &fence,
 					    .count = 1,

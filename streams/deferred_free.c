@@ -2,10 +2,10 @@
  * The deferred-free list (T4): payloads without references that the device may still use.
  *
  * To process the list a thread takes all of it, queries the device without a lock, releases the entries that
- * are complete and puts the others back. An entry holds a live reference only if a worker of the run added
- * it: the worker holds one itself, while a foreign thread or a worker of another run must not take one. If
- * references are dropped (`ref_drops`) while the entries are off the list, the thread that puts them back
- * sees the changed count and drops theirs.
+ * are complete and puts the others back, those with user destructors into the list of ready ones. An entry
+ * holds a live reference only if a worker of the run added it: the worker holds one itself, while a foreign
+ * thread or a worker of another run must not take one. If references are dropped (`ref_drops`) while the
+ * entries are off the list, the thread that puts them back sees the changed count and drops theirs.
  *
  * Memory that an entity was refused (`refused` of an entry is not 0) comes back at the fence of its last
  * reader: the loop keeps a signal armed for the next fence of each stream that such entries wait for. It
@@ -84,23 +84,31 @@ bool wr_system_deferred_frees_ready(const struct wr_system *system)
 }
 
 /* Takes the whole list; *ref_drops is the count at that moment. */
-static struct wr_deferred_free *list_take(struct wr_system *system, bool ready, uint64_t *ref_drops)
+static struct wr_deferred_free *list_take(struct wr_system *system, uint64_t *ref_drops)
 {
-	struct wr_deferred_free *list = NULL;
+	struct wr_deferred_free *list;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	*ref_drops = system->deferred_frees.ref_drops;
-	if (ready) {
-		list = system->deferred_frees.ready;
-		system->deferred_frees.ready = NULL;
-		wr_store(&system->deferred_frees.ready_count, 0);
-	} else {
-		list = system->deferred_frees.listed;
-		system->deferred_frees.listed = NULL;
-		wr_store(&system->deferred_frees.count, 0);
-	}
+	list = system->deferred_frees.listed;
+	system->deferred_frees.listed = NULL;
+	wr_store(&system->deferred_frees.count, 0);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	return list;
+}
+
+static struct wr_deferred_free *ready_pop(struct wr_system *system)
+{
+	struct wr_deferred_free *entry;
+
+	wr_mutex_lock(&system->deferred_frees.lock);
+	entry = system->deferred_frees.ready;
+	if (entry) {
+		system->deferred_frees.ready = entry->next;
+		wr_fetch_sub(&system->deferred_frees.ready_count, 1);
+	}
+	wr_mutex_unlock(&system->deferred_frees.lock);
+	return entry;
 }
 
 static void entry_drop_ref(struct wr_deferred_free *entry, struct wr_waker *waker)
@@ -149,48 +157,73 @@ static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker
 
 /* What was put back: entries that are not complete, and some of these for whose memory an entity waits. */
 struct left {
-	bool incomplete, wanted;
+	bool incomplete, wanted, destructors;
 };
 
-static struct left list_process(struct wr_system *system, struct wr_waker *waker, bool ready,
-				bool destructors)
+static struct left list_process(struct wr_system *system, struct wr_waker *waker)
 {
 	uint64_t ref_drops;
-	bool destructors_left = false;
-	struct left left = {false, false};
-	struct wr_deferred_free *entry = list_take(system, ready, &ref_drops);
+	struct left left = {false, false, false};
+	struct wr_deferred_free *entry = list_take(system, &ref_drops);
 
 	while (entry) {
 		struct wr_deferred_free *next = entry->next;
-		bool done = ready || entry_complete(system, entry);
+		bool done = entry_complete(system, entry);
 
-		if (done && (destructors || !entry->destructor))
+		if (done && !entry->destructor)
 			entry_release(entry, waker);
 		else
 			left.wanted |= entry_put_back(system, entry, done, ref_drops, waker) && !done;
-		destructors_left |= done && !destructors;
+		left.destructors |= done;
 		left.incomplete |= !done;
 		entry = next;
 	}
-	/* The loop makes a worker run the destructors. */
-	if (destructors_left && waker && wr_system_deferred_frees_ready(system))
-		waker->kick(waker);
 	return left;
+}
+
+static void ref_drop(struct wr_system *system)
+{
+	struct wr_waker *waker = wr_waker_enter(system);
+
+	if (waker)
+		waker->drop(waker);
+	wr_waker_leave(system);
+}
+
+/*
+ * One at a time, with nothing held: a user's destructor may end its thread, and then the others stay listed.
+ * For the same reason a worker drops the entry's reference first; it has one of its own until it sleeps.
+ */
+static void destructors_run(struct wr_system *system)
+{
+	struct wr_deferred_free *entry;
+
+	while ((entry = ready_pop(system))) {
+		bool referenced = entry->referenced, is_worker = wr_thread_local() != NULL;
+
+		if (referenced && is_worker)
+			ref_drop(system);
+		entry->release(entry);
+		if (referenced && !is_worker)
+			ref_drop(system);
+	}
 }
 
 static struct left lists_process(struct wr_system *system, bool destructors)
 {
 	struct wr_waker *waker;
-	struct left left = {false, false};
+	struct left left = {false, false, false};
 
-	if (!wr_load(&system->deferred_frees.count) &&
-	    !(destructors && wr_system_deferred_frees_ready(system)))
-		return left;
-	waker = wr_waker_enter(system);
-	left = list_process(system, waker, false, destructors);
+	if (wr_load(&system->deferred_frees.count)) {
+		waker = wr_waker_enter(system);
+		left = list_process(system, waker);
+		/* The loop makes a worker run the destructors. */
+		if (left.destructors && !destructors && waker && wr_system_deferred_frees_ready(system))
+			waker->kick(waker);
+		wr_waker_leave(system);
+	}
 	if (destructors && wr_system_deferred_frees_ready(system))
-		list_process(system, waker, true, true);
-	wr_waker_leave(system);
+		destructors_run(system);
 	return left;
 }
 
@@ -219,8 +252,8 @@ static void entry_note_wanted(struct wr_system *system, const struct wr_deferred
 		if (wr_fence_find(system, fence, &stream) || !stream ||
 		    fence.value <= wr_load(&stream->completed))
 			continue;
-		if (!stream->wanted_value || fence.value < stream->wanted_value)
-			stream->wanted_value = fence.value;
+		if (!stream->wanted.value || fence.value < stream->wanted.value)
+			stream->wanted = fence;
 	}
 }
 

@@ -105,7 +105,7 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
 /* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
-weir_status wr_signal_arm_kick(weir_stream *stream, uint64_t value);
+weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence);
 
 /* --- signal.c: the FIFO of refused entities. Thread: any --- */
 /* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */

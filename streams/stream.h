@@ -95,8 +95,9 @@ struct weir_stream {
 	_Atomic bool native_given; /* of a root: the native handle was given out, so it may be captured */
 	/* the last value when a drain began; the last one seen since. Loop thread */
 	uint64_t drain_until, drained;
-	uint64_t kick_value;               /* the loop's signal was armed for this value. Loop thread */
-	uint64_t wanted_value;             /* the next one that refused memory waits for, or 0. Loop thread */
+	uint64_t kick_value; /* the loop's signal was armed for this value. Loop thread */
+	weir_fence
+		wanted; /* the next one that refused memory waits for, or {0}; within a turn. Loop thread */
 	_Atomic uint32_t inline_callbacks; /* outstanding inline callbacks enqueued through this stream */
 	_Atomic uint32_t arming_inline;    /* of a root: threads about to enqueue an inline callback */
 

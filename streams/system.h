@@ -96,7 +96,7 @@ weir_status wr_deferred_frees_init(struct wr_system *system);
 void wr_deferred_frees_finish(struct wr_system *system);
 /* For the loop: does not kick; a turn that calls this arms kicks after it. */
 void wr_deferred_frees_process(struct wr_system *system);
-/* Sets `wanted_value` of the streams that memory waits for which an entity was refused. Thread: the loop. */
+/* Sets `wanted` of the streams that memory waits for which an entity was refused. Thread: the loop. */
 void wr_deferred_frees_note_wanted(struct wr_system *system);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 

@@ -48,7 +48,7 @@ static void stream_set_id_locked(weir_stream *stream, const char *owner)
 	for (int i = 0; i < WR_WAITED; i++)
 		stream->waited[i] = (weir_fence){0, 0};
 	stream->in_tick = false;
-	stream->kick_value = stream->wanted_value = 0;
+	stream->kick_value = 0;
 	wr_store(&stream->owner, owner ? owner : "?");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);

@@ -372,19 +372,18 @@ bool wr_system_progressed(struct wr_system *system, bool *left)
 	return some;
 }
 
-/* If the value is complete by now, the next turn releases what waits for it; so in the function below. */
-static weir_status kick_at_wanted(weir_stream *stream)
+/*
+ * If the fence is complete by now, the next turn releases what waits for it; so in the function below. The
+ * stream may have been recycled meanwhile: then its fence is complete, too.
+ */
+static weir_status kick_at_fence(weir_stream *stream, weir_fence fence)
 {
-	struct wr_system *system = stream->system;
-	uint64_t value = stream->wanted_value;
-	weir_status status;
+	weir_status status = wr_fence_query(stream->system, fence);
 
-	stream->wanted_value = 0;
-	status = wr_fence_query(system, (weir_fence){wr_load(&stream->id), value});
 	if (status == WEIR_E_BUSY)
-		return wr_signal_arm_kick(stream, value);
+		return wr_signal_arm_kick(stream, fence);
 	if (!status)
-		wr_system_kick(system);
+		wr_system_kick(stream->system);
 	return status;
 }
 
@@ -396,7 +395,8 @@ static weir_status kick_at_end(weir_stream *stream, bool frees_pending)
 		return WEIR_OK;
 	wr_stream_drop_ref_if_complete(stream);
 	if (!wr_stream_idle(stream))
-		return wr_signal_arm_kick(stream, wr_load(&stream->submitted));
+		return wr_signal_arm_kick(stream,
+					  (weir_fence){wr_load(&stream->id), wr_load(&stream->submitted)});
 	if (pending && frees_pending)
 		wr_system_kick(stream->system);
 	return WEIR_OK;
@@ -410,12 +410,15 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all)
 
 	if (frees_pending)
 		wr_deferred_frees_note_wanted(system);
-	for (uint32_t i = 0; i < wr_load(&system->count) && !status; i++) {
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
+		weir_fence wanted = stream->wanted;
 
-		if (stream->wanted_value)
-			status = kick_at_wanted(stream);
-		else if (all)
+		if (wanted.value)
+			stream->wanted = (weir_fence){0, 0};
+		if (wanted.value && !status)
+			status = kick_at_fence(stream, wanted);
+		else if (all && !status)
 			status = kick_at_end(stream, frees_pending);
 	}
 	return status;

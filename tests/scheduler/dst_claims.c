@@ -2,11 +2,15 @@
  * Claims of memory pools under seeded schedules (S3): two pools of 1 to 3 blocks, 2 to 6 entities that claim
  * one or both, on `sim`, in the build whose atomics are switching points.
  *
- *	dst_claims [--bug NAME] [--seeds N] [--start S] [--rate]
+ *	dst_claims [--bug NAME] [--seeds N] [--start S] [--rate] [--shape any|drained|wide]
  *
  * Each tick takes some of what it claimed, now and then more, and emits, drops or gives to the device what it
  * took; an outlet's taker holds messages for a while; computes fail, runs are stopped. A run must end as it
  * has to. A deadlock is right only if every refused entity lacks blocks: then they are in full queues.
+ *
+ * Shapes: `drained` worlds have few blocks, and sources that are drained while they are refused. In `wide`
+ * ones an entity claims all blocks of three and uses few of them, the others wait for one each. In both no
+ * outsider repairs a lost wake-up, and there is a bound on how often entities are refused between two ticks.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,11 +24,21 @@
 #define MS    (1000 * US)
 #define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
 
-enum { ENTITIES = 6, POOLS = 2, RUNS = 4, POKES = 12, KEPT = 3, TELLS = 20, OUTSIDERS = 4 };
+enum shape { ANY, DRAINED, WIDE };
+enum {
+	ENTITIES = 6,
+	POOLS = 2,
+	REFUSALS_MOST = 8 * 6,
+	RUNS = 4,
+	POKES = 12,
+	KEPT = 3,
+	TELLS = 20,
+	OUTSIDERS = 4
+};
 
 struct world {
 	struct wr_random shape;
-	uint64_t seed;
+	uint64_t seed, refusals; /* when the last tick began */
 	unsigned entities, blocks[POOLS];
 	bool greedy; /* the first entity claims whole pools, the others one block each */
 	bool source[ENTITIES], device[ENTITIES];
@@ -41,6 +55,7 @@ struct world {
 };
 
 static struct world world;
+static enum shape shape;
 
 static void fails(const char *format, ...) WEIR_PRINTF(1, 2);
 static void fails(const char *format, ...)
@@ -134,6 +149,18 @@ static weir_status take_some(weir_context *context, struct node *node, const str
 	return WEIR_OK;
 }
 
+/* Claims in different orders are refused again and again, each by the other's. */
+static void count_refusals(void)
+{
+	uint64_t refusals = 0;
+
+	for (size_t i = 0; i < world.graph->memory_pool_count; i++)
+		refusals += world.graph->memory_pools[i].shared.refusals;
+	if (shape != ANY && refusals > world.refusals + REFUSALS_MOST)
+		fails("%llu refusals between two ticks", (unsigned long long)(refusals - world.refusals));
+	world.refusals = refusals;
+}
+
 static weir_status node_compute(weir_context *context, void *state)
 {
 	struct node *node = state;
@@ -141,6 +168,7 @@ static weir_status node_compute(weir_context *context, void *state)
 	weir_message *message = NULL;
 	weir_status status = WEIR_OK;
 
+	count_refusals();
 	for (size_t i = 0; !status && i < entity->claim_count; i++)
 		if (wr_random_below(&node->random, 3))
 			status = take_some(context, node, &entity->claims[i], &message);
@@ -215,19 +243,20 @@ static void put_memory(unsigned id)
 
 static void put_entity(unsigned id)
 {
-	world.source[id] = !id || !draw(3);
+	world.source[id] = !id || shape == WIDE || !draw(3);
 	world.device[id] = !draw(3);
-	world.fails_at[id] = draw(24) ? 0 : 1 + (uint32_t)draw(4);
+	world.fails_at[id] = shape != ANY || draw(24) ? 0 : 1 + (uint32_t)draw(4);
 	put("%s{\"name\":\"e%u\",\"operator\":\"node\",\"parameters\":{\"id\":%u},", id ? "," : "", id, id);
 	put("\"ports\":{\"in\":{\"capacity\":%u}},", 1 + (unsigned)draw(2));
 	put_memory(id);
 	if (world.source[id] || !draw(3)) {
 		put("%s{\"type\":\"count\",\"count\":%u}",
-		    world.json[strlen(world.json) - 1] == '[' ? "" : ",", 1 + (unsigned)draw(5));
+		    world.json[strlen(world.json) - 1] == '[' ? "" : ",",
+		    shape == ANY ? 1 + (unsigned)draw(5) : 30);
 		if (!draw(3))
 			put(",{\"type\":\"periodic\",\"period\":\"%uns\"}", 300 + (unsigned)draw(2000));
 	}
-	world.told[id] = !draw(3);
+	world.told[id] = shape == ANY && !draw(3);
 	if (world.told[id])
 		put("%s{\"type\":\"boolean\"}", world.json[strlen(world.json) - 1] == '[' ? "" : ",");
 	put("]}");
@@ -243,7 +272,9 @@ static void draw_world(uint64_t seed)
 	world.entities = 2 + (unsigned)draw(ENTITIES - 1);
 	world.greedy = draw(2);
 	for (unsigned p = 0; p < POOLS; p++)
-		world.blocks[p] = 1 + (unsigned)draw(3);
+		world.blocks[p] = shape == WIDE ? 3 : 1 + (unsigned)draw(shape == DRAINED ? 2 : 3);
+	if (shape != ANY)
+		world.greedy = shape == WIDE;
 	put("{\"weir\":1,\"resources\":{"
 	    "\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
 	    "\"m1\":{\"type\":\"memory_pool\",\"block_size\":64,\"blocks\":%u}},\"entities\":[",
@@ -257,9 +288,13 @@ static void draw_world(uint64_t seed)
 			before = ",";
 		}
 	put("]}");
-	world.outlet = !draw(3);
+	world.outlet = shape == ANY && !draw(3);
 	world.stop_after = draw(2) ? 0 : 1 + (int64_t)draw(5 * (uint64_t)US);
 	world.drain = draw(4);
+	if (shape == DRAINED) {
+		world.stop_after = 1 + (int64_t)draw(60 * (uint64_t)US);
+		world.drain = true;
+	}
 }
 
 /* --- outsiders --- */
@@ -271,7 +306,7 @@ static void poke_about(void *arg)
 
 	(void)arg;
 	wr_random_seed(&random, world.seed, 71);
-	if (wr_random_below(&random, 4))
+	if (shape != ANY || wr_random_below(&random, 4))
 		return;
 	for (int i = 0; i < POKES && !wr_load(&world.over); i++) {
 		weir_sleep((int64_t)wr_random_below(&random, 900));
@@ -444,6 +479,7 @@ static void run_once(void)
 	weir_status status;
 
 	world.failed = false;
+	world.refusals = 0;
 	wr_store(&world.over, false);
 	wr_store(&world.opened, false);
 	for (int i = 0; i < OUTSIDERS; i++)
@@ -554,6 +590,13 @@ static enum wr_bug bug_named(const char *name)
 	exit(2);
 }
 
+static enum shape shape_named(const char *name)
+{
+	if (!strcmp(name, "drained"))
+		return DRAINED;
+	return strcmp(name, "wide") ? ANY : WIDE;
+}
+
 static void crashed(int number)
 {
 	(void)number;
@@ -577,6 +620,8 @@ int main(int argc, char **argv)
 			start = strtoull(value, NULL, 0), i++;
 		else if (!strcmp(argv[i], "--bug"))
 			bug = bug_named(value), i++;
+		else if (!strcmp(argv[i], "--shape"))
+			shape = shape_named(value), i++;
 	}
 	world_holds(0); /* what a process does once must not change a schedule */
 	wr_bug_active = bug;

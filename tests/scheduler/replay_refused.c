@@ -157,6 +157,81 @@ TEST(t13_bad_keys_and_calls_outside_of_compute_are_refused)
 	rig_everywhere(misuse_all);
 }
 
+/* The key is the operator's; that the second call finds other scratch memory in use does not matter. */
+static weir_status repeat_key(struct rig *rig, weir_context *context)
+{
+	void *memory = NULL;
+
+	HOLDS(rig, !weir_context_replay(context, "a", 1, enqueue_nothing, NULL));
+	HOLDS(rig, !weir_context_scratch(context, NULL, 512, &memory));
+	rig_refused(rig, weir_context_replay(context, "a", 1, enqueue_nothing, NULL), WEIR_E_INVALID,
+		    "in this tick already");
+	HOLDS(rig, !weir_context_replay(context, "b", 1, enqueue_nothing, NULL));
+	HOLDS(rig, !weir_context_scratch(context, NULL, 512, &memory));
+	rig_refused(rig, weir_context_replay(context, "a", 1, enqueue_nothing, NULL), WEIR_E_INVALID,
+		    "in this tick already");
+	return WEIR_OK;
+}
+
+static void repeat_keys(void)
+{
+	struct rig *rig = rig_for("a:call count=6");
+
+	rig_on(rig, "a", repeat_key);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+TEST(t13_t11_a_key_is_refused_twice_in_a_tick_also_with_scratch_memory_in_between)
+{
+	(void)state_;
+	rig_everywhere(repeat_keys);
+}
+
+/* Scratch memory on as many streams as `told` says, then a replay. */
+static weir_status use_many_stacks(struct rig *rig, weir_context *context)
+{
+	struct rig_sum sum = {&blocks[1][0], {NULL, NULL}, rig_tick(context), 0};
+	weir_status status = WEIR_OK;
+
+	for (unsigned i = 0; !status && i < wr_load(&rig->told); i++) {
+		char name[8];
+		weir_stream *stream = NULL;
+		void *memory = NULL;
+
+		snprintf(name, sizeof name, "s%u", i);
+		status = weir_context_allocate_stream(context, name, &stream);
+		if (!status)
+			status = weir_context_scratch(context, stream, 64, &memory);
+	}
+	work.calls = 0;
+	return status ? status : weir_context_replay(context, "key", 3, enqueue_block, &sum);
+}
+
+static void stacks_beyond_the_most(void)
+{
+	for (unsigned stacks = 8; stacks <= 9; stacks++) {
+		struct rig *rig = rig_for("a:call count=10");
+
+		wr_store(&rig->told, stacks);
+		rig_on(rig, "a", use_many_stacks);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_counts(rig, "a").replay_failures, stacks - 8);
+		assert_int_equal(rig_counts(rig, "a").replay_hits > 0, stacks == 8);
+		assert_int_equal(said.lines, stacks - 8);
+		if (stacks > 8)
+			assert_says(said.text,
+				    "a: replay FAILED: it has scratch memory on more than 8 streams");
+		rig_destroy(rig);
+	}
+}
+
+TEST(t13_t11_scratch_memory_on_too_many_streams_is_said_and_counted_once)
+{
+	(void)state_;
+	rig_everywhere(stacks_beyond_the_most);
+}
+
 static bool captured(void *self, int device, void *stream)
 {
 	(void)self;
@@ -223,6 +298,9 @@ int main(void)
 		cmocka_unit_test(t13_the_status_of_enqueue_is_returned_and_the_stream_stays_usable),
 		cmocka_unit_test(t13_an_enqueue_of_nothing_is_said_and_called_once_a_tick),
 		cmocka_unit_test(t13_bad_keys_and_calls_outside_of_compute_are_refused),
+		cmocka_unit_test(
+			t13_t11_a_key_is_refused_twice_in_a_tick_also_with_scratch_memory_in_between),
+		cmocka_unit_test(t13_t11_scratch_memory_on_too_many_streams_is_said_and_counted_once),
 		cmocka_unit_test(t13_a_stream_that_the_program_captures_is_refused),
 		cmocka_unit_test(t13_a_device_without_graphs_is_said_once),
 	};

@@ -2,8 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
+
+enum { SHARED = 40 };
 
 static weir_stamp stamp_of(int64_t time, uint64_t tag)
 {
@@ -271,6 +274,67 @@ static void t10_t09_an_inlet_stamps_the_parts_of_what_is_pushed(void **state)
 	rig_destroy(rig);
 }
 
+/* Two threads push a message each, with a part that both messages have. */
+struct sharer {
+	weir_inlet *inlet;
+	weir_message *messages[SHARED];
+};
+
+static void push_shared(void *arg)
+{
+	struct sharer *sharer = arg;
+
+	for (int i = 0; i < SHARED; i++)
+		weir_inlet_push(sharer->inlet, sharer->messages[i], SECOND);
+	weir_inlet_close(sharer->inlet);
+}
+
+/* Time and tag of the part are of one message, as those of the message are. */
+static weir_status check_shared(struct rig *rig, weir_context *context)
+{
+	const weir_message *message = weir_context_message(context, 0, 0);
+	weir_stamp whole = weir_message_stamp(message),
+		   part = weir_message_stamp(weir_message_part(message, "a"));
+
+	HOLDS(rig, whole.tag == (uint64_t)whole.time);
+	HOLDS(rig, part.tag == (uint64_t)part.time && part.time / 2 == rig_tick(context) + 1);
+	return WEIR_OK;
+}
+
+static void share_parts(void)
+{
+	struct rig *rig = rig_of("b:call; c:call");
+	struct sharer sharers[2] = {{.inlet = inlet_of(rig, "b.in")}, {.inlet = inlet_of(rig, "c.in")}};
+	struct wr_thread threads[2];
+
+	rig_on(rig, "b", check_shared);
+	rig_on(rig, "c", check_shared);
+	for (int i = 0; i < SHARED; i++) {
+		weir_part first = {sizeof first, "a", rig_message(rig, i)}, second = first;
+
+		weir_message_ref(first.message);
+		assert_int_equal(weir_message_pack(rig->graph, &first, 1, &sharers[0].messages[i]), WEIR_OK);
+		assert_int_equal(weir_message_pack(rig->graph, &second, 1, &sharers[1].messages[i]), WEIR_OK);
+		for (int k = 0; k < 2; k++)
+			weir_message_set_stamp(sharers[k].messages[i],
+					       stamp_of(2 * i + k + 2, (uint64_t)(2 * i + k + 2)));
+	}
+	rig_start(rig);
+	for (int k = 0; k < 2; k++)
+		wr_thread_start(&threads[k], "pusher", push_shared, &sharers[k]);
+	for (int k = 0; k < 2; k++)
+		wr_thread_join(&threads[k]);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b") + rig_ticks(rig, "c"), 2 * SHARED);
+	rig_destroy(rig);
+}
+
+static void t10_t09_two_threads_that_push_messages_with_a_common_part_stamp_it_once(void **state)
+{
+	(void)state;
+	rig_everywhere(share_parts);
+}
+
 /* --- how old messages are --- */
 
 /* Tick k: born (k + 1) * 10 ms ago; tick 2 has no time. */
@@ -439,6 +503,7 @@ int main(void)
 		cmocka_unit_test(t10_a_stamp_is_of_one_tick),
 		cmocka_unit_test(t10_t09_a_new_part_gets_the_stamp_of_its_pack),
 		cmocka_unit_test(t10_t09_an_inlet_stamps_the_parts_of_what_is_pushed),
+		cmocka_unit_test(t10_t09_two_threads_that_push_messages_with_a_common_part_stamp_it_once),
 		cmocka_unit_test(t10_the_age_of_messages_is_counted_where_they_end),
 		cmocka_unit_test(t10_the_age_of_messages_is_counted_at_outlets),
 		cmocka_unit_test(t10_what_has_a_later_time_than_now_is_not_old),

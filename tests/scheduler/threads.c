@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "rig.h"
+#include "rig_streams.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -338,6 +338,53 @@ static void condition_ends_its_thread(void)
 	rig_destroy(rig);
 }
 
+static void end_thread(void *arg)
+{
+	(void)arg;
+	pthread_exit(NULL);
+}
+
+/* The device still works on the message when compute has dropped it: a worker destroys it later. */
+static weir_status drop_what_ends_its_thread(struct rig *rig, weir_context *context)
+{
+	static int64_t numbers[8];
+	int64_t *number = &numbers[rig_tick(context)];
+	weir_tensor tensor = rig_one_number;
+	struct rig_sum sum = {number, {NULL, NULL}, 1, MS};
+	weir_fence fence = {0, 0};
+	weir_message *message = NULL;
+	weir_status status = weir_stream_launch(weir_context_stream(context), &rig_adder, &sum, sizeof sum);
+
+	tensor.device = WEIR_DEVICE_HOST;
+	tensor.data = number;
+	if (!status)
+		status = weir_stream_record(weir_context_stream(context), &fence);
+	if (!status)
+		status = weir_message_wrap_tensor(rig->graph, &tensor,
+						  rig_tick(context) == 4 ? end_thread : NULL, NULL, &message);
+	if (!status)
+		status = weir_message_add_reader(message, fence);
+	weir_message_unref(message);
+	return status;
+}
+
+static void destructor_ends_its_thread(void)
+{
+	struct rig *rig = rig_of("a:call count=8; other:source period=10ms -> e:end");
+
+	rig_on(rig, "a", drop_what_ends_its_thread);
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_null(rig->outcome.entity);
+	assert_says(rig->outcome.text, "user code ended its thread (pthread_exit or pthread_cancel)");
+	rig_destroy(rig);
+}
+
+TEST(xb27_t04_a_destructor_that_ends_its_thread_fails_the_run)
+{
+	(void)state_;
+	rig_on_host(destructor_ends_its_thread);
+}
+
 TEST(xb27_f48_a_condition_that_ends_its_thread_fails_the_run)
 {
 	(void)state_;
@@ -416,6 +463,7 @@ int main(void)
 		cmocka_unit_test(s07_a_drain_ends_an_entity_that_waits_for_a_time_without_input_left),
 		cmocka_unit_test(
 			t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
+		cmocka_unit_test(xb27_t04_a_destructor_that_ends_its_thread_fails_the_run),
 		cmocka_unit_test(xb27_f48_a_condition_that_ends_its_thread_fails_the_run),
 		cmocka_unit_test(b05_an_operator_of_one_graph_wakes_an_entity_of_another),
 		cmocka_unit_test(s09_64_workers_are_as_many_as_can_be_and_all_of_them_sleep),
