@@ -6,8 +6,6 @@
  * are mixed to one line, which the compiler vectorises, then columns of the line are mixed. A wider source
  * has more columns than are needed: then each value is mixed of its four by itself. Both give the same bytes.
  */
-#include <math.h>
-
 #include "operators/operators.h"
 #include "operators/resize.h"
 #include "operators/tensor.h"
@@ -226,14 +224,7 @@ static weir_status resize_start(weir_context *context, void *state, const weir_v
 	self->height = (int32_t)weir_values_int(values, "height");
 	self->letterbox = weir_values_bool(values, "letterbox");
 	self->fill = wr_per_channel_read(values, "fill");
-	for (int32_t i = 0; i < self->fill.count; i++) {
-		double level = self->fill.values[i];
-
-		if (!(level >= 0 && level <= 255) || level != floor(level))
-			return weir_context_fail(context, "fill has %g: must have integers from 0 to 255",
-						 level);
-	}
-	return WEIR_OK;
+	return wr_per_channel_check_levels(context, &self->fill);
 }
 
 /* size * to / from, halves rounded up, at least 1. */
