@@ -39,7 +39,8 @@ static weir_message *text_of(const char *text)
 {
 	weir_message *bytes = rig_bytes(strlen(text));
 
-	memcpy(weir_message_data(bytes), text, strlen(text));
+	if (*text)
+		memcpy(weir_message_data(bytes), text, strlen(text));
 	return bytes;
 }
 
