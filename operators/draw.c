@@ -10,6 +10,7 @@
 #include "operators/labels.h"
 #include "operators/operators.h"
 #include "operators/pixel.h"
+#include "operators/resize.h"
 #include "operators/tensor.h"
 
 enum { IN, BOXES, TEXT };
@@ -22,6 +23,7 @@ struct draw {
 	double least;
 	int32_t thickness, scale; /* 0: by the height of the picture */
 	bool fractions;
+	int32_t width, height; /* of the letterbox that the boxes belong to; 0: of the image */
 };
 
 static const weir_parameter parameters[] = {
@@ -32,6 +34,16 @@ static const weir_parameter parameters[] = {
 		.fallback = "\"pixels\"",
 		.choices = "pixels|fractions",
 		.help = "of the boxes' coordinates; fractions: of width and height",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "letterbox",
+		.type = WEIR_TYPE_NUMBERS,
+		.fallback = "[]",
+		.min = 0,
+		.max = 2,
+		.help = "[width, height] of the `resize` with letterbox that the boxes were found in; empty: "
+			"they were found in the image",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -113,6 +125,24 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
+static weir_status letterbox_read(weir_context *context, struct draw *self, const weir_values *values)
+{
+	double width = weir_values_number_at(values, "letterbox", 0);
+	double height = weir_values_number_at(values, "letterbox", 1);
+	size_t count = weir_values_count(values, "letterbox");
+
+	if (!count)
+		return WEIR_OK;
+	if (count < 2 ||
+	    !(width >= 1 && width <= WR_IMAGE_SIDE_MAX && height >= 1 && height <= WR_IMAGE_SIDE_MAX) ||
+	    width != floor(width) || height != floor(height))
+		return weir_context_fail(context, "letterbox must be [width, height], integers from 1 to %d",
+					 WR_IMAGE_SIDE_MAX);
+	self->width = (int32_t)width;
+	self->height = (int32_t)height;
+	return WEIR_OK;
+}
+
 static weir_status draw_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct draw *self = state;
@@ -124,6 +154,8 @@ static weir_status draw_start(weir_context *context, void *state, const weir_val
 	self->thickness = (int32_t)weir_values_int(values, "thickness");
 	self->scale = (int32_t)weir_values_int(values, "scale");
 	status = wr_per_channel_check_levels(context, &self->colour);
+	if (!status)
+		status = letterbox_read(context, self, values);
 	return status ? status : wr_labels_read(context, weir_values_string(values, "labels"), &self->labels);
 }
 
@@ -175,6 +207,7 @@ struct drawing {
 	const struct draw *self;
 	struct wr_canvas canvas;
 	int32_t thickness, scale;
+	struct wr_resize_arguments found_in; /* where the boxes' coordinates count */
 	const float *boxes;
 	int64_t box_count, columns;
 	const char *text;
@@ -214,27 +247,41 @@ static void draw_lines(const struct drawing *drawing)
 }
 
 /* Whole pixels, halves up; what is far outside is moved to where nothing shows. */
-static int32_t whole(double value, double size)
+static int32_t whole(double value)
 {
 	const double far = 1 << 21;
 
-	return (int32_t)fmin(fmax(floor(value * size + 0.5), -far), far);
+	return (int32_t)fmin(fmax(floor(value + 0.5), -far), far);
+}
+
+static int32_t column_of(const struct drawing *drawing, double x)
+{
+	const struct wr_resize_arguments *in = &drawing->found_in;
+
+	if (drawing->self->fractions)
+		x *= in->width;
+	return whole((x - in->left) * in->image.width / in->inner_width);
+}
+
+static int32_t row_of(const struct drawing *drawing, double y)
+{
+	const struct wr_resize_arguments *in = &drawing->found_in;
+
+	if (drawing->self->fractions)
+		y *= in->height;
+	return whole((y - in->top) * in->image.height / in->inner_height);
 }
 
 /* Returns false if a coordinate is not a finite number. A box covers at least one pixel. */
 static bool box_place(const struct drawing *drawing, const float *box, struct wr_rectangle *out)
 {
-	struct wr_image image = drawing->canvas.image;
-	double across = drawing->self->fractions ? image.width : 1;
-	double down = drawing->self->fractions ? image.height : 1;
-
 	for (int i = 0; i < 4; i++)
 		if (!isfinite(box[i]))
 			return false;
-	out->left = whole(fmin(box[0], box[2]), across);
-	out->top = whole(fmin(box[1], box[3]), down);
-	out->right = whole(fmax(box[0], box[2]), across);
-	out->bottom = whole(fmax(box[1], box[3]), down);
+	out->left = column_of(drawing, fmin(box[0], box[2]));
+	out->top = row_of(drawing, fmin(box[1], box[3]));
+	out->right = column_of(drawing, fmax(box[0], box[2]));
+	out->bottom = row_of(drawing, fmax(box[1], box[3]));
 	out->right += out->right == out->left;
 	out->bottom += out->bottom == out->top;
 	return true;
@@ -316,6 +363,11 @@ static weir_status boxes_read(weir_context *context, const weir_message *message
 					 "input 'boxes' expects dense float32 [boxes, 4 to 6] in host "
 					 "memory, got %s",
 					 wr_tensor_text(tensor, text));
+	drawing->found_in.image = drawing->canvas.image;
+	drawing->found_in.width = drawing->self->width ? drawing->self->width : drawing->canvas.image.width;
+	drawing->found_in.height =
+		drawing->self->width ? drawing->self->height : drawing->canvas.image.height;
+	wr_resize_place(&drawing->found_in, drawing->self->width);
 	drawing->boxes = weir_message_data(message);
 	drawing->box_count = tensor->shape[n - 2];
 	drawing->columns = tensor->shape[n - 1];

@@ -227,28 +227,6 @@ static weir_status resize_start(weir_context *context, void *state, const weir_v
 	return wr_per_channel_check_levels(context, &self->fill);
 }
 
-/* size * to / from, halves rounded up, at least 1. */
-static int32_t scaled(int32_t size, int32_t to, int32_t from)
-{
-	int64_t result = (2 * (int64_t)size * to + from) / (2 * (int64_t)from);
-
-	return result ? (int32_t)result : 1;
-}
-
-static void job_place(struct wr_resize_arguments *job, const struct resize *self)
-{
-	struct wr_image image = job->image;
-
-	job->width = job->inner_width = self->width;
-	job->height = job->inner_height = self->height;
-	if (self->letterbox && (int64_t)self->width * image.height <= (int64_t)self->height * image.width)
-		job->inner_height = scaled(image.height, self->width, image.width);
-	else if (self->letterbox)
-		job->inner_width = scaled(image.width, self->height, image.height);
-	job->left = (job->width - job->inner_width) / 2;
-	job->top = (job->height - job->inner_height) / 2;
-}
-
 /* A 2-dimensional image stays one. */
 static weir_status create_resized(weir_context *context, const weir_tensor *tensor,
 				  const struct wr_resize_arguments *job, weir_message **out)
@@ -278,7 +256,9 @@ static weir_status resize_message(weir_context *context, void *state, weir_messa
 		status = wr_per_channel_fit(context, &self->fill, tensor, job.image, fill);
 	if (status)
 		return status;
-	job_place(&job, self);
+	job.width = self->width;
+	job.height = self->height;
+	wr_resize_place(&job, self->letterbox);
 	for (int32_t i = 0; i < WR_CHANNELS_MAX; i++)
 		job.fill[i] = (uint8_t)fill[i];
 	status = create_resized(context, tensor, &job, &out);

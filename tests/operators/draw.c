@@ -121,6 +121,36 @@ static void a_box_is_a_frame_inside_its_corners(void **state)
 		}
 }
 
+/* The box of the whole picture, and one in it, as the letterbox shows them. */
+static void compare_letterbox(const char *parameters, const float *box, struct box expected)
+{
+	enum { HEIGHT = 18, WIDTH = 32 };
+	const uint8_t *at;
+	struct rig rig;
+
+	at = drawn(&rig, parameters, plain(HEIGHT, WIDTH, 1), boxes_of(box, 1, 4), NULL);
+	for (int y = 0; y < HEIGHT; y++)
+		for (int x = 0; x < WIDTH; x++, at++)
+			assert_int_equal(*at, on_frame(&expected, 1, x, y) ? 77 : GROUND);
+	rig_stop(&rig);
+}
+
+static void boxes_of_a_letterbox_are_computed_back(void **state)
+{
+	static const float whole[] = {0, 3, 16, 12}, part[] = {2, 4, 8, 9.5f}, beside[] = {2, 0, 8, 2};
+	static const float fractions[] = {0, 3 / 16.0f, 1, 12 / 16.0f};
+	static const float upright[] = {42, 0, 58, 9};
+
+	(void)state;
+	compare_letterbox("letterbox=[16,16]", whole, (struct box){.right = 32, .bottom = 18});
+	compare_letterbox("letterbox=[16,16]", part,
+			  (struct box){.left = 4, .top = 2, .right = 16, .bottom = 13});
+	compare_letterbox("letterbox=[16,16]", beside, (struct box){0});
+	compare_letterbox("letterbox=[16,16] units=fractions", fractions,
+			  (struct box){.right = 32, .bottom = 18});
+	compare_letterbox("letterbox=[100,9]", upright, (struct box){.right = 32, .bottom = 18});
+}
+
 static size_t changed(const struct rig *rig)
 {
 	const weir_message *out = rig->context.out[0];
@@ -435,11 +465,16 @@ static void e06_what_cannot_be_drawn_gets_a_line(void **state)
 
 static void a_start_that_fails_says_why(void **state)
 {
-	static const char *const rows[][2] = {{"colour=[1,256]", "colour has 256: must have integers"},
+	static const char *const letterbox = "letterbox must be [width, height], integers from 1 to 1048576";
+	static const char *const rows[][2] = {{"letterbox=[1]", letterbox},
+					      {"letterbox=[1,0]", letterbox},
+					      {"letterbox=[0.5,1]", letterbox},
+					      {"letterbox=[1,1048577]", letterbox},
+					      {"colour=[1,256]", "colour has 256: must have integers"},
 					      {"labels=/nowhere/at/all", "labels '/nowhere/at/all'"}};
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct rig rig;
 
 		rig_start(&rig, &wr_draw, rows[i][0]);
@@ -474,6 +509,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_box_is_a_frame_inside_its_corners),
+		cmocka_unit_test(boxes_of_a_letterbox_are_computed_back),
 		cmocka_unit_test(boxes_below_the_least_score_are_left_out),
 		cmocka_unit_test(no_boxes_and_no_text_change_nothing),
 		cmocka_unit_test(lines_of_text_stand_in_the_upper_left_corner),
