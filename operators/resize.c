@@ -6,8 +6,6 @@
  * are mixed to one line, which the compiler vectorises, then columns of the line are mixed. A wider source
  * has more columns than are needed: then each value is mixed of its four by itself. Both give the same bytes.
  */
-#include <math.h>
-
 #include "operators/operators.h"
 #include "operators/resize.h"
 #include "operators/tensor.h"
@@ -226,36 +224,7 @@ static weir_status resize_start(weir_context *context, void *state, const weir_v
 	self->height = (int32_t)weir_values_int(values, "height");
 	self->letterbox = weir_values_bool(values, "letterbox");
 	self->fill = wr_per_channel_read(values, "fill");
-	for (int32_t i = 0; i < self->fill.count; i++) {
-		double level = self->fill.values[i];
-
-		if (!(level >= 0 && level <= 255) || level != floor(level))
-			return weir_context_fail(context, "fill has %g: must have integers from 0 to 255",
-						 level);
-	}
-	return WEIR_OK;
-}
-
-/* size * to / from, halves rounded up, at least 1. */
-static int32_t scaled(int32_t size, int32_t to, int32_t from)
-{
-	int64_t result = (2 * (int64_t)size * to + from) / (2 * (int64_t)from);
-
-	return result ? (int32_t)result : 1;
-}
-
-static void job_place(struct wr_resize_arguments *job, const struct resize *self)
-{
-	struct wr_image image = job->image;
-
-	job->width = job->inner_width = self->width;
-	job->height = job->inner_height = self->height;
-	if (self->letterbox && (int64_t)self->width * image.height <= (int64_t)self->height * image.width)
-		job->inner_height = scaled(image.height, self->width, image.width);
-	else if (self->letterbox)
-		job->inner_width = scaled(image.width, self->height, image.height);
-	job->left = (job->width - job->inner_width) / 2;
-	job->top = (job->height - job->inner_height) / 2;
+	return wr_per_channel_check_levels(context, &self->fill);
 }
 
 /* A 2-dimensional image stays one. */
@@ -287,7 +256,9 @@ static weir_status resize_message(weir_context *context, void *state, weir_messa
 		status = wr_per_channel_fit(context, &self->fill, tensor, job.image, fill);
 	if (status)
 		return status;
-	job_place(&job, self);
+	job.width = self->width;
+	job.height = self->height;
+	wr_resize_place(&job, self->letterbox);
 	for (int32_t i = 0; i < WR_CHANNELS_MAX; i++)
 		job.fill[i] = (uint8_t)fill[i];
 	status = create_resized(context, tensor, &job, &out);

@@ -53,4 +53,27 @@ WR_PIXEL int32_t wr_resize_inside(const struct wr_resize_arguments *job, int32_t
 	       y - job->top < job->inner_height;
 }
 
+/* size * to / from, halves rounded up, at least 1. */
+WR_PIXEL int32_t wr_resize_scaled(int32_t size, int32_t to, int32_t from)
+{
+	int64_t result = (2 * (int64_t)size * to + from) / (2 * (int64_t)from);
+
+	return result ? (int32_t)result : 1;
+}
+
+/* Sets where the picture lies in the result, which has width and height already. */
+WR_PIXEL void wr_resize_place(struct wr_resize_arguments *job, int32_t letterbox)
+{
+	struct wr_image image = job->image;
+
+	job->inner_width = job->width;
+	job->inner_height = job->height;
+	if (letterbox && (int64_t)job->width * image.height <= (int64_t)job->height * image.width)
+		job->inner_height = wr_resize_scaled(image.height, job->width, image.width);
+	else if (letterbox)
+		job->inner_width = wr_resize_scaled(image.width, job->height, image.height);
+	job->left = (job->width - job->inner_width) / 2;
+	job->top = (job->height - job->inner_height) / 2;
+}
+
 #endif

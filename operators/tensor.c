@@ -112,6 +112,18 @@ double wr_per_channel_at(const struct wr_per_channel *numbers, int32_t channel)
 	return channel < numbers->count ? numbers->values[channel] : 0;
 }
 
+weir_status wr_per_channel_check_levels(weir_context *context, const struct wr_per_channel *numbers)
+{
+	for (int32_t i = 0; i < numbers->count; i++) {
+		double level = numbers->values[i];
+
+		if (!(level >= 0 && level <= 255) || level != (int32_t)level)
+			return weir_context_fail(context, "%s has %g: must have integers from 0 to 255",
+						 numbers->name, level);
+	}
+	return WEIR_OK;
+}
+
 weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channel *numbers,
 			       const weir_tensor *tensor, struct wr_image image, double out[WR_CHANNELS_MAX])
 {
@@ -129,6 +141,11 @@ weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channe
 
 weir_status wr_message_finished(weir_context *context, const weir_message *message)
 {
+	return wr_port_finished(context, "in", message);
+}
+
+weir_status wr_port_finished(weir_context *context, const char *port, const weir_message *message)
+{
 	enum { ROOM = 16 };
 	weir_fence fences[ROOM];
 	size_t count = weir_message_fences(message, ROOM, fences);
@@ -140,9 +157,9 @@ weir_status wr_message_finished(weir_context *context, const weir_message *messa
 		return status;
 	return weir_context_fail(
 		context,
-		"the device still writes what input 'in' holds: take \"gate\": false of port 'in' "
+		"the device still writes what input '%s' holds: take \"gate\": false of port '%s' "
 		"out of '%s'",
-		weir_entity_name(weir_context_entity(context)));
+		port, port, weir_entity_name(weir_context_entity(context)));
 }
 
 weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written)

@@ -38,6 +38,9 @@ struct wr_per_channel wr_per_channel_read(const weir_values *values, const char 
 /* The number of a channel; 0 beyond the last of several. */
 double wr_per_channel_at(const struct wr_per_channel *numbers, int32_t channel);
 
+/* Fails unless all are integers from 0 to 255. */
+weir_status wr_per_channel_check_levels(weir_context *context, const struct wr_per_channel *numbers);
+
 /* Gives one number for each channel of the image. Fails if there are several, but not as many. */
 weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channel *numbers,
 			       const weir_tensor *tensor, struct wr_image image, double out[WR_CHANNELS_MAX]);
@@ -47,6 +50,8 @@ weir_status wr_per_channel_fit(weir_context *context, const struct wr_per_channe
  * of the fences are returned as they are.
  */
 weir_status wr_message_finished(weir_context *context, const weir_message *message);
+/* Likewise of another port than 'in'. */
+weir_status wr_port_finished(weir_context *context, const char *port, const weir_message *message);
 
 /*
  * Takes a new message and the result of enqueueing the work that writes it: emits the message at output 0,

@@ -3,11 +3,14 @@ default one.
 
 Skipped if the tool is missing.
 """
+import json
 import os
+import pathlib
 import shutil
 import tempfile
 
 import acceptance
+import prepare
 
 EXAMPLES = acceptance.ROOT / "examples"
 TOOL = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
@@ -31,6 +34,13 @@ def f60_memcheck_finds_nothing_in_edges(given):
     with tempfile.TemporaryDirectory(prefix="weir-memcheck-") as folder:
         settings = ["--set", "read.repeat=1", "--set", f"write.directory={folder}", "--set", "write.every=1"]
         is_clean(given, "edges", weir_run(given, acceptance.EDGES, *settings))
+
+
+def f60_memcheck_finds_nothing_in_what_prepares_pictures(given):
+    with tempfile.TemporaryDirectory(prefix="weir-memcheck-") as folder:
+        path = pathlib.Path(folder) / "graph.json"
+        path.write_text(json.dumps(prepare.graph()))
+        is_clean(given, "prepare", weir_run(given, path))
 
 
 def example(given, name, graph):
@@ -65,6 +75,7 @@ def f60_memcheck_finds_nothing_in_default_streams(given):
 given = acceptance.arguments(examples=".")
 checks = [
     f60_memcheck_finds_nothing_in_edges,
+    f60_memcheck_finds_nothing_in_what_prepares_pictures,
     f60_memcheck_finds_nothing_in_streams,
     f60_memcheck_finds_nothing_in_green_contexts,
     f60_memcheck_finds_nothing_in_wrapped_streams,

@@ -85,4 +85,5 @@ def the_same_bytes_as_on_host(given):
     acceptance.report(f"prepare: {len(wanted)} results of {len(list(chains()))} chains agree ({given.backend})")
 
 
-acceptance.main([the_same_bytes_as_on_host], acceptance.arguments())
+if __name__ == "__main__":
+    acceptance.main([the_same_bytes_as_on_host], acceptance.arguments())

@@ -156,6 +156,11 @@ weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t 
 	return WEIR_OK;
 }
 
+bool weir_message_unique(const weir_message *message)
+{
+	return message->references == 1;
+}
+
 unsigned weir_message_kind(const weir_message *message)
 {
 	return message->kind;
@@ -304,13 +309,13 @@ uint64_t weir_context_tick(const weir_context *context)
 
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
-	return input ? 0 : context->in_count;
+	return !input ? context->in_count : context->side[input - 1] != NULL;
 }
 
 weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
 {
-	assert_true(!input && i < context->in_count);
-	return context->in[i];
+	assert_true(i < weir_context_count(context, input));
+	return !input ? context->in[i] : context->side[input - 1];
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
@@ -472,6 +477,21 @@ void rig_give(struct rig *rig, weir_message *message)
 	rig->context.in[rig->context.in_count++] = message;
 }
 
+void rig_give_side(struct rig *rig, unsigned input, weir_message *message)
+{
+	assert_null(rig->context.side[input - 1]);
+	rig->context.side[input - 1] = message;
+}
+
+static void release_inputs(struct weir_context *context)
+{
+	release_messages(context->in, &context->in_count);
+	for (size_t i = 0; i < 2; i++) {
+		weir_message_unref(context->side[i]);
+		context->side[i] = NULL;
+	}
+}
+
 weir_status rig_tick(struct rig *rig)
 {
 	struct weir_context *context = &rig->context;
@@ -481,7 +501,7 @@ weir_status rig_tick(struct rig *rig)
 	if (context->kind->compute)
 		status = context->kind->compute(context, context->state);
 	context->tick++;
-	release_messages(context->in, &context->in_count);
+	release_inputs(context);
 	return status;
 }
 
@@ -491,7 +511,7 @@ void rig_stop(struct rig *rig)
 
 	if (!rig->started && context->kind->stop)
 		context->kind->stop(context, context->state);
-	release_messages(context->in, &context->in_count);
+	release_inputs(context);
 	release_messages(context->out, &context->out_count);
 	free(context->state);
 }

@@ -27,6 +27,7 @@ struct weir_context {
 	const weir_operator *kind;
 	void *state;
 	weir_message *in[RIG_MESSAGES], *out[RIG_MESSAGES];
+	weir_message *side[2]; /* of inputs 1 and 2; at most one each */
 	size_t in_count, out_count;
 	uint64_t tick;
 	bool finished, fails_to_allocate, fails_to_launch, fails_to_pack, has_no_stream;
@@ -46,8 +47,9 @@ struct rig {
 
 /* parameters: "path=a/b repeat=2"; others have their default (a duration has none here). */
 void rig_start(struct rig *rig, const weir_operator *kind, const char *parameters);
-void rig_give(struct rig *rig, weir_message *message); /* for the next tick; takes it */
-weir_status rig_tick(struct rig *rig);                 /* releases what the last tick emitted */
+void rig_give(struct rig *rig, weir_message *message);                      /* for the next tick; takes it */
+void rig_give_side(struct rig *rig, unsigned input, weir_message *message); /* likewise */
+weir_status rig_tick(struct rig *rig); /* releases what the last tick emitted */
 void rig_stop(struct rig *rig);
 size_t rig_messages(void); /* number of live messages */
 
