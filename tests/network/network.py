@@ -155,6 +155,8 @@ def what_is_in_flight_is_cancelled_when_a_run_is_cut_short(weir):
     ended = process.run(weir, "run", "--duration", "300ms", *written(graph))
     assert ended.returncode == 5 and "network" in ended.stderr, ended
     assert ended.stderr.count("\n") == 1, ended
+    received, emitted = re.search(r"\n  network +\d+ +(\d+) +(\d+)", ended.stdout).groups()
+    assert int(received) == int(emitted) + 2, ended.stdout
     duration, unit = re.search(r" after ([\d.]+) (m?s) on host", ended.stdout).groups()
     assert unit == "ms" or float(duration) < 2, ended.stdout
 
