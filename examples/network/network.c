@@ -351,14 +351,8 @@ static weir_status network_start(weir_context *context, void *state, const weir_
 	pthread_mutex_init(&network->lock, NULL);
 	network->entity = weir_context_entity(context);
 	status = open_network(context, network, values);
-	if (!status) { /* forgets what cancelled requests of the run before told */
+	if (!status) /* forgets what cancelled requests of the run before told */
 		status = weir_entity_tell(network->entity, "inference", WEIR_TOLD_READY);
-		if (status)
-			status = weir_context_fail(context,
-						   "%s: a network needs {\"type\": \"inference\", \"port\": "
-						   "\"in\"} in its \"conditions\"",
-						   weir_last_error());
-	}
 	if (status)
 		close_network(network);
 	return status;
@@ -433,10 +427,12 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
+static const char *const conditions[] = {"{\"type\": \"inference\", \"port\": \"in\"}", NULL};
+
 static const weir_operator network = {
 	.size = sizeof(weir_operator),
 	.name = "network",
-	.help = "runs a network by OpenVINO; needs the condition 'inference'",
+	.help = "runs a network by OpenVINO, with several requests in flight",
 	.state_size = sizeof(struct network),
 	.parameters = parameters,
 	.inputs = inputs,
@@ -444,6 +440,7 @@ static const weir_operator network = {
 	.start = network_start,
 	.compute = network_compute,
 	.stop = network_stop,
+	.conditions = conditions,
 };
 
 /* --- the plugin --- */
