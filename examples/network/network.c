@@ -1,17 +1,10 @@
 /*
- * Two kinds: the operator `network` runs a network by OpenVINO, with several requests in flight; the
- * condition `inference` says when it ticks.
+ * The operator `network` runs a network by OpenVINO, with several requests in flight; the condition
+ * `inference` (inference.c) says when it ticks.
  *
  * Requests are a ring. A tick emits the results of the oldest request, if that is done, and starts the next
  * free one with the messages that it received; so results come in the order of the frames, and no tick waits.
- * Each tick leaves the condition told what may happen next, and so does the callback of a request:
- *
- *     READY          no request is in flight: frames are waited for
- *     EVENT_WAITING  some are, and one is free: frames or the oldest request are waited for
- *     WAIT           all are in flight: the oldest request is waited for
- *     EVENT_DONE     the oldest request is done: a tick may begin, with as many frames as there are
- *
- * A tick that may receive frames finds a free request: in the last state it is the oldest one.
+ * Each change of the ring tells the condition what may happen next, and so does the callback of a request.
  *
  * Threads: OpenVINO calls `finished` on a thread of its own. It shares `done`, `oldest` and `in_flight` with
  * the ticks, under one lock, and the word is told under that lock, so that it always states the newest state.
@@ -23,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inference.h"
 #include "model.h"
 
 enum { REQUESTS_MAX = 256, BATCH_MAX = 1024 };
@@ -76,14 +70,12 @@ static void finished(void *arg)
 	pthread_mutex_unlock(&network->lock);
 }
 
-/* Ticks alone change the number of requests in flight: by 1 (started) or -1 (the oldest one is free again).
- */
-static void move(struct network *network, int change)
+/* Ticks alone call this, so they read both numbers without the lock. */
+static void set_ring(struct network *network, size_t oldest, size_t in_flight)
 {
 	pthread_mutex_lock(&network->lock);
-	if (change < 0)
-		network->oldest = (network->oldest + 1) % network->request_count;
-	network->in_flight += (size_t)change;
+	network->oldest = oldest;
+	network->in_flight = in_flight;
 	(void)tell_locked(network);
 	pthread_mutex_unlock(&network->lock);
 }
@@ -193,12 +185,12 @@ static weir_status start_request(weir_context *context, struct network *network)
 		status = create_result(context, network, request);
 	if (status)
 		return status;
-	request->done = false; /* no callback is due: the lock is not needed */
-	move(network, 1);
+	request->done = false; /* no callback of it is due: the lock is not needed */
+	set_ring(network, network->oldest, network->in_flight + 1); /* before the callback can come */
 	started = ov_infer_request_start_async(request->infer);
 	if (started == OK)
 		return WEIR_OK;
-	network->in_flight--; /* the last tick: nothing is told any more */
+	set_ring(network, network->oldest, network->in_flight - 1);
 	return refuse_openvino(context, "a request does not start", started);
 }
 
@@ -260,7 +252,7 @@ static weir_status emit_oldest(weir_context *context, struct network *network, s
 	for (size_t i = 0; !status && i < request->frame_count; i++)
 		status = emit_row(context, network, request, i);
 	drop_messages(request);
-	move(network, -1);
+	set_ring(network, (network->oldest + 1) % network->request_count, network->in_flight - 1);
 	return status;
 }
 
@@ -359,14 +351,8 @@ static weir_status network_start(weir_context *context, void *state, const weir_
 	pthread_mutex_init(&network->lock, NULL);
 	network->entity = weir_context_entity(context);
 	status = open_network(context, network, values);
-	if (!status) { /* forgets what cancelled requests of the run before told */
+	if (!status) /* forgets what cancelled requests of the run before told */
 		status = weir_entity_tell(network->entity, "inference", WEIR_TOLD_READY);
-		if (status)
-			status = weir_context_fail(context,
-						   "%s: a network needs {\"type\": \"inference\", \"port\": "
-						   "\"in\"} in its \"conditions\"",
-						   weir_last_error());
-	}
 	if (status)
 		close_network(network);
 	return status;
@@ -441,10 +427,12 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
+static const char *const conditions[] = {"{\"type\": \"inference\", \"port\": \"in\"}", NULL};
+
 static const weir_operator network = {
 	.size = sizeof(weir_operator),
 	.name = "network",
-	.help = "runs a network by OpenVINO; needs the condition 'inference'",
+	.help = "runs a network by OpenVINO, with several requests in flight",
 	.state_size = sizeof(struct network),
 	.parameters = parameters,
 	.inputs = inputs,
@@ -452,88 +440,16 @@ static const weir_operator network = {
 	.start = network_start,
 	.compute = network_compute,
 	.stop = network_stop,
+	.conditions = conditions,
 };
 
-/* --- the condition --- */
-
-struct inference {
-	unsigned port;
-};
-
-static const weir_parameter condition_parameters[] = {
-	{.size = sizeof(weir_parameter),
-	 .name = "port",
-	 .type = WEIR_TYPE_INPUT,
-	 .help = "the input of the frames"},
-	{.name = NULL},
-};
-
-static weir_status inference_start(void *state, const weir_values *values)
-{
-	struct inference *self = state;
-
-	self->port = (unsigned)weir_values_int(values, "port");
-	return WEIR_OK;
-}
-
-/* A request is free. At the end of the input a smaller batch is enough. */
-static void ask_frames(const struct inference *self, const weir_view *view, bool in_flight,
-		       weir_verdict *verdict)
-{
-	bool closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes */
-	size_t count = weir_view_count(view, self->port);
-
-	if (count >= weir_view_take(view, self->port) || (closed && count))
-		weir_verdict_ready(verdict);
-	else if (in_flight) {
-		weir_verdict_wait(verdict, "too few frames; requests are in flight");
-		weir_verdict_external(verdict);
-	} else if (closed)
-		weir_verdict_never(verdict, "no frames are left, and all senders are closed");
-	else
-		weir_verdict_wait(verdict, "too few frames");
-}
-
-static void inference_ask(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	switch (weir_view_told(view)) {
-	case WEIR_TOLD_NOTHING:
-	case WEIR_TOLD_READY:
-		ask_frames(state, view, false, verdict);
-		return;
-	case WEIR_TOLD_EVENT_WAITING:
-		ask_frames(state, view, true, verdict);
-		return;
-	case WEIR_TOLD_EVENT_DONE:
-		weir_verdict_ready(verdict);
-		return;
-	case WEIR_TOLD_WAIT:
-		weir_verdict_wait(verdict, "all requests are in flight");
-		weir_verdict_external(verdict);
-		return;
-	case WEIR_TOLD_NEVER:
-		break;
-	}
-	weir_verdict_never(verdict, "told never");
-}
-
-static const weir_condition inference = {
-	.size = sizeof(weir_condition),
-	.name = "inference",
-	.help = "a 'network' has frames and a free request, or results to emit",
-	.state_size = sizeof(struct inference),
-	.parameters = condition_parameters,
-	.phase = WEIR_PHASE_GATHERING,
-	.start = inference_start,
-	.ask = inference_ask,
-	.flags = WEIR_CONDITION_TIMELESS,
-};
+/* --- the plugin --- */
 
 static weir_status add(weir_registry *registry)
 {
-	weir_status status = weir_registry_add_operator(registry, &network);
+	weir_status status = weir_registry_add_condition(registry, &inference);
 
-	return status ? status : weir_registry_add_condition(registry, &inference);
+	return status ? status : weir_registry_add_operator(registry, &network);
 }
 
 WEIR_PLUGIN(add);

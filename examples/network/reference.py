@@ -4,7 +4,7 @@
     reference.py MODEL WIDTH HEIGHT <FRAMES >RESULTS
 
 FRAMES: raw pictures, red, green and blue bytes (ffmpeg's rgb24). RESULTS: the output of the network for each,
-as it is in memory. The five largest values of each go to stderr. tests/network compares RESULTS with weir's,
+as it is in memory. The five best classes of each go to stderr. tests/network compares RESULTS with weir's,
 which are the same bytes.
 """
 import sys
@@ -49,13 +49,18 @@ def classify(run, picture):
     return run(numpy.ascontiguousarray(normalize(resize(picture, SIZE, SIZE))))
 
 
+def best(result, count=5):
+    """(class, value) of the largest values; of equal ones the first class comes first."""
+    values = result.ravel()
+    return [(int(index), values[index]) for index in numpy.argsort(-values, kind="stable")[:count]]
+
+
 def main(model, width, height):
     run, bytes_of_frame = network(model), width * height * 3
     while frame := sys.stdin.buffer.read(bytes_of_frame):
         result = classify(run, numpy.frombuffer(frame, numpy.uint8).reshape(height, width, 3))
         sys.stdout.buffer.write(result.tobytes())
-        best = numpy.argsort(-result.ravel(), kind="stable")[:5]
-        print(*(f"{index} ({result.ravel()[index]:.4f})" for index in best), file=sys.stderr)
+        print(*(f"{index} {value:.4g}" for index, value in best(result)), sep="\n", file=sys.stderr)
 
 
 if __name__ == "__main__":

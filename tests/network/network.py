@@ -22,13 +22,13 @@ except ImportError as missing:
 import made
 import models
 import process
+import reference
 
 FOLDER = pathlib.Path(sys.argv[2])
 PLUGINS = [option for path in sys.argv[3:] for option in ("--plugin", os.path.abspath(path))]
 del sys.argv[2:]
 FRAMES = 7
 PICTURE = (1, 3, 224, 224)
-WAITS = {"type": "inference", "port": "in"}
 
 
 def frames(shape, count=FRAMES):
@@ -52,12 +52,11 @@ def one_by_one(model, array, rows=1):
     return numpy.concatenate(results)[: len(array)]
 
 
-def describe(read, model, ports=None, conditions=(WAITS,), scheduler=None, **parameters):
+def describe(read, model, ports=None, scheduler=None, **parameters):
     """read -> network -> write, as JSON."""
     network = {"name": "network", "operator": "network", "parameters": {"model": str(model), **parameters}}
     batch = parameters.get("batch", 1)
     network["ports"] = ports or {"in": {"take": batch, "capacity": 2 * batch}, "out": {"max_emits": batch}}
-    network["conditions"] = list(conditions)
     writer = {"name": "write", "operator": "tensor_write", "parameters": {"path": str(FOLDER / "results")}}
     writer["ports"] = {"in": {"capacity": 2 * batch}}
     reader = {"name": "read", "operator": "tensor_read", "parameters": read}
@@ -99,6 +98,47 @@ def results_are_those_of_openvino_one_by_one(weir):
         assert len({row.tobytes() for row in expected}) == FRAMES, "frames that give the same result show nothing"
     for name in ("squeezenet", "resnet50"):
         agrees(weir, models.light(name), frames(PICTURE, 3), requests=2)
+
+
+def pictures(count=12, height=120, width=160):
+    """Gradients and noise, red, green and blue."""
+    random = numpy.random.default_rng(7)
+    ramp = numpy.linspace(0, 1, width)[None, :, None] * random.random((count, 1, 1, 3)) * numpy.arange(1, count + 1).reshape(-1, 1, 1, 1)
+    return ((ramp[:, None, 0] + random.random((count, height, width, 3)) / 3) * 255 / count).clip(0, 255).astype(numpy.uint8)
+
+
+def classify_graph(array, model):
+    """examples/network/classify.json, with frames of a file."""
+    graph = json.loads((ROOT / "examples/network/classify.json").read_text())
+    described = describe(write_pictures("pictures", array), model)
+    graph["entities"][0] = described["entities"][0]
+    for entity in graph["entities"]:
+        if entity["name"] == "network":
+            entity["parameters"]["model"] = str(model)
+    return graph, described["entities"][-1]
+
+
+def write_pictures(name, array):
+    array.tofile(FOLDER / name)
+    shape = ",".join(str(size) for size in array.shape[1:])
+    return {"path": str(FOLDER / name), "shape": shape, "count": len(array), "code": 1, "bits": 8}
+
+
+def classify_gives_the_bytes_and_classes_of_the_reference(weir):
+    model, array = FOLDER / "squeezenet.onnx", pictures()
+    infer = reference.network(model)
+    expected = numpy.concatenate([reference.classify(infer, picture).copy() for picture in array])
+    assert len({row.tobytes() for row in expected}) == len(array)
+    graph, writer = classify_graph(array, model)
+    ended = run(weir, graph)
+    assert ended.returncode == 0, ended
+    lines = [line.strip() for line in ended.stdout.splitlines() if not line.startswith("print:")]
+    assert lines == [f"{index} {value:.4g}" for row in expected for index, value in reference.best(row)], lines
+    graph["entities"][-2:] = [writer]
+    graph["connections"][-2:] = [["network.out", "write.in"]]
+    ended = run(weir, graph)
+    assert ended.returncode == 0, ended
+    assert results(expected).tobytes() == expected.tobytes()
 
 
 def a_batch_is_one_inference_and_a_rest_is_run(weir):
@@ -155,6 +195,8 @@ def what_is_in_flight_is_cancelled_when_a_run_is_cut_short(weir):
     ended = process.run(weir, "run", "--duration", "300ms", *written(graph))
     assert ended.returncode == 5 and "network" in ended.stderr, ended
     assert ended.stderr.count("\n") == 1, ended
+    received, emitted = re.search(r"\n  network +\d+ +(\d+) +(\d+)", ended.stdout).groups()
+    assert int(received) == int(emitted) + 2, ended.stdout
     duration, unit = re.search(r" after ([\d.]+) (m?s) on host", ended.stdout).groups()
     assert unit == "ms" or float(duration) < 2, ended.stdout
 
@@ -213,7 +255,6 @@ def wrong_settings_are_refused_in_one_line(weir):
         ({"device": "NONE"}, "device 'NONE' refuses the property NUM_STREAMS=2: .*not registered"),
         ({"properties": "NONE=3"}, "does not run on device 'CPU': .*Unsupported property NONE by CPU plugin"),
         ({"properties": "NONE"}, "property 'NONE' is not KEY=VALUE"),
-        ({"conditions": []}, "network has no condition 'inference': a network needs .*inference"),
     ):
         refused(run(weir, describe(read, FOLDER / "relu.onnx", **parameters)), pattern)
     agrees(weir, FOLDER / "relu.onnx", frames((1, 4)), properties="NUM_STREAMS=1 INFERENCE_NUM_THREADS=1")
@@ -237,6 +278,7 @@ if __name__ == "__main__":
     process.main(
         [
             results_are_those_of_openvino_one_by_one,
+            classify_gives_the_bytes_and_classes_of_the_reference,
             a_batch_is_one_inference_and_a_rest_is_run,
             many_small_frames_on_all_backends,
             no_worker_waits_for_an_inference,
