@@ -2408,6 +2408,14 @@ void shut_down()
 	finished = true;
 }
 
+int64_t parse_duration(const char *text)
+{
+	int64_t ns;
+
+	check(weir_duration_parse(text, &ns));
+	return ns;
+}
+
 void log_line(weir_log_level level, int64_t, const char *line, void *arg)
 {
 	if (level <= (weir_log_level)(intptr_t)arg)
@@ -2623,6 +2631,7 @@ NB_MODULE(_weir, module)
 	bind_ends(module);
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
+	module.def("parse_duration", parse_duration);
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));

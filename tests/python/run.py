@@ -88,7 +88,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder)
     build(python, folder, own.library.resolve(), own.cmake)
-    settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command, "WEIR_LONG": "1" * own.long,
+    settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command and os.path.abspath(own.command), "WEIR_LONG": "1" * own.long,
                 "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}/venv/bin:{os.environ['PATH']}"}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
     sys.exit(subprocess.run(list(map(str, command)), env={**os.environ, **settings}, cwd=ROOT).returncode)
