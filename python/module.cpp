@@ -44,8 +44,8 @@ namespace nb = nanobind;
 namespace
 {
 
-constexpr int64_t SLICE_NS = 50000000;               /* how soon Ctrl-C is seen */
-constexpr int64_t SLICE_SIM_NS = 1000000 * SLICE_NS; /* of virtual time, in which nothing else happens */
+constexpr int64_t SLICE_NS = 20000000;          /* how soon Ctrl-C is seen */
+constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which nothing else happens */
 
 std::atomic<unsigned> generation{0}; /* counts forks */
 std::atomic<bool> finished{false};   /* the interpreter exits; nothing is called any more */

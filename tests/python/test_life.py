@@ -142,6 +142,9 @@ for i in range(1000):
     except KeyboardInterrupt:
         seen += 1
         worst = max(worst, time.monotonic() - at[0])
+        if graph.running:  # it came before the wait
+            graph.stop()
+            graph.wait(20)
     thread.join()
 print(seen, worst)
 """)
