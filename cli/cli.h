@@ -38,6 +38,7 @@ enum {
 	CLI_EXPLAIN_AFTER = 1 << 11,
 	CLI_ROOT = 1 << 12,
 	CLI_MAX_IN_FLIGHT = 1 << 13,
+	CLI_PYTHON = 1 << 14,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
@@ -51,6 +52,7 @@ struct cli_options {
 	int64_t duration_ns, explain_after_ns;
 	int max_in_flight;                 /* 0: not given; -1: unbounded */
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
+	bool python;                       /* --python: another process reads its files */
 	weir_format format;
 };
 
@@ -107,6 +109,12 @@ struct cli_graph {
 int cli_registry_load(weir_registry **out, const struct cli_options *options);
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);
 void cli_graph_finish(struct cli_graph *graph);
+
+/*
+ * python.c: replaces this process by a Python interpreter that executes the command. Returns an exit code if
+ * that fails, after printing the reason.
+ */
+int cli_python_become(const char *command, int argc, char **argv);
 
 /*
  * crash.c: from now on, a fatal POSIX signal or an exit prints one line that names the entity in compute.

@@ -177,7 +177,7 @@ const struct cli_command cli_check = {
 	.text = "Each error is one line on stderr: "
 		"FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
 		"docs/errors.md explains the numbers.\n",
-	.options = CLI_SET | CLI_PLUGIN,
+	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON,
 	.run = run_check,
 };
 
@@ -210,6 +210,6 @@ const struct cli_command cli_show = {
 	.help = "prints what a graph resolves to, defaults filled in",
 	.text = "As text, as JSON that weir reads again, or as a drawing: "
 		"weir show --dot GRAPH | dot -Tsvg.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_JSON | CLI_DOT,
+	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_JSON | CLI_DOT,
 	.run = run_show,
 };

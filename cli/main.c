@@ -85,6 +85,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	code = cli_options_read(&options, command, argc, argv);
 	if (!code && options.help)
 		code = print_command_help(command);
+	else if (!code && options.python)
+		code = cli_python_become(command->name, argc, argv);
 	else if (!code)
 		code = command->run(&options);
 	cli_options_finish(&options);

@@ -27,6 +27,12 @@ static bool take_plugin(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+static bool take_python(struct cli_options *options, const char *value)
+{
+	options->python = true;
+	return *value != '\0';
+}
+
 /* Digits only: strtoull would accept blanks and a sign. */
 static bool read_number(const char *text, unsigned long long max, unsigned long long *out)
 {
@@ -145,6 +151,8 @@ static const struct row rows[] = {
 	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
 	{CLI_PLUGIN, "plugin", "FILE", "loads operators and conditions; may be repeated", take_plugin,
 	 "a file"},
+	{CLI_PYTHON, "python", "FILE", "runs a Python file that registers operators; may be repeated",
+	 take_python, "a file"},
 	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)",
 	 take_workers, "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)",

@@ -198,7 +198,7 @@ const struct cli_command cli_run = {
 		"A compute in progress cannot be interrupted.\n"
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
 		"per second.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
+	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
 		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
 	.run = run_graph,
 };

@@ -44,8 +44,8 @@ namespace nb = nanobind;
 namespace
 {
 
-constexpr int64_t SLICE_NS = 50000000;               /* how soon Ctrl-C is seen */
-constexpr int64_t SLICE_SIM_NS = 1000000 * SLICE_NS; /* of virtual time, in which nothing else happens */
+constexpr int64_t SLICE_NS = 20000000;          /* how soon Ctrl-C is seen */
+constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which nothing else happens */
 
 std::atomic<unsigned> generation{0}; /* counts forks */
 std::atomic<bool> finished{false};   /* the interpreter exits; nothing is called any more */
@@ -475,17 +475,18 @@ struct KindHandle {
 	Kind *kind;
 };
 
-const struct {
+struct Dtype {
 	const char *name;
 	uint8_t code, bits;
 	char format; /* of the buffer protocol; 0: none */
-} dtypes[] = {
+};
+const Dtype dtypes[] = {
 	{"int8", 0, 8, 'b'},     {"int16", 0, 16, 'h'},   {"int32", 0, 32, 'i'},   {"int64", 0, 64, 'q'},
 	{"uint8", 1, 8, 'B'},    {"uint16", 1, 16, 'H'},  {"uint32", 1, 32, 'I'},  {"uint64", 1, 64, 'Q'},
 	{"float16", 2, 16, 'e'}, {"float32", 2, 32, 'f'}, {"float64", 2, 64, 'd'}, {"bfloat16", 4, 16, 0},
 };
 
-const auto *dtype_of(int code, int bits)
+const Dtype *dtype_of(int code, int bits)
 {
 	for (const auto &dtype : dtypes)
 		if (dtype.code == code && dtype.bits == bits)
@@ -493,7 +494,7 @@ const auto *dtype_of(int code, int bits)
 	return (decltype(&dtypes[0]))nullptr;
 }
 
-const auto *dtype_named(const char *name)
+const Dtype *dtype_named(const char *name)
 {
 	for (const auto &dtype : dtypes)
 		if (!strcmp(dtype.name, name))
@@ -516,7 +517,7 @@ bool is_dense(const weir_tensor *tensor)
 /* "uint8 on the host" */
 std::string described(const weir_tensor *tensor)
 {
-	const auto *dtype = dtype_of(tensor->code, tensor->bits);
+	const Dtype *dtype = dtype_of(tensor->code, tensor->bits);
 	std::string text = dtype ? dtype->name : "another type";
 
 	text += tensor->device < 0 ? " on the host" : " on device " + std::to_string(tensor->device);
@@ -613,7 +614,7 @@ bool strides_of(const Py_buffer *view, int64_t *strides)
 }
 
 /* The type of a buffer's elements: "B", "<f4" of NumPy is "f". */
-const auto *dtype_of_buffer(const Py_buffer *view)
+const Dtype *dtype_of_buffer(const Py_buffer *view)
 {
 	const char *format = view->format ? view->format : "B";
 	std::string text = "arrays of the type '" + std::string(format) + "' are not messages of weir";
@@ -651,7 +652,7 @@ void from_buffer(Draft &draft, const Destination &to, nb::handle value)
 	}
 	std::unique_ptr<Holder, void (*)(Holder *)> guard(holder, drop_holder);
 	holder->keeps = Keeps::BUFFER;
-	const auto *dtype = dtype_of_buffer(view);
+	const Dtype *dtype = dtype_of_buffer(view);
 	if (view->ndim > WEIR_DIMENSIONS_MAX)
 		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
 	for (int i = 0; i < view->ndim; i++)
@@ -885,20 +886,33 @@ struct Context;
 thread_local Context *current = nullptr; /* of the compute that this thread is in */
 bool is_own_stream(const Context *context, const void *native);
 
-/* The host may read only what is finished. Inside compute a worker cannot wait for it. */
+/*
+ * Waits for a fence. A worker may not wait for a device; without CUDA the device is some threads of the host,
+ * and NumPy's work in compute is device work that runs at once, so it waits where a stream would.
+ */
+weir_status wait_for_fence(const Core *core, weir_fence fence)
+{
+	nb::gil_scoped_release released;
+	weir_status status;
+
+	if (!depth)
+		return weir_fence_wait(core->graph, fence, -1);
+	while ((status = weir_fence_query(core->graph, fence)) == WEIR_E_BUSY && !core->on_cuda)
+		usleep(20);
+	return status;
+}
+
+/* The host may read only what is finished. */
 void check_finished(const Message &self)
 {
 	weir_fence fences[WEIR_PARTS_MAX];
 	size_t count = weir_message_fences(self.message, WEIR_PARTS_MAX, fences);
-	weir_graph *graph = self.core->graph;
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX && !status; i++) {
-		status = weir_fence_query(graph, fences[i]);
-		if (status == WEIR_E_BUSY && !depth) {
-			nb::gil_scoped_release released;
-			status = weir_fence_wait(graph, fences[i], -1);
-		}
+		status = weir_fence_query(self.core->graph, fences[i]);
+		if (status == WEIR_E_BUSY)
+			status = wait_for_fence(self.core.get(), fences[i]);
 	}
 	if (status == WEIR_E_BUSY)
 		raise(status,
@@ -939,19 +953,30 @@ void fill_strides(const weir_tensor *tensor, int64_t unit, int64_t *strides)
 	}
 }
 
-void view_tensor(const Message &self, Py_buffer *view)
+/* Raises why the host cannot read the message by a buffer. */
+void check_readable(Message &self)
 {
-	const weir_tensor *tensor = tensor_of(self);
-	const auto *dtype = dtype_of(tensor->code, tensor->bits);
-	View *own;
+	const weir_tensor *tensor;
+	const Dtype *dtype;
 
+	check_core(self.core.get());
+	check_finished(self);
+	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
+		return;
+	tensor = tensor_of(self);
+	dtype = dtype_of(tensor->code, tensor->bits);
 	if (!is_on_host(self, tensor))
 		raise(WEIR_E_INVALID, "the array is on the device: CuPy or torch read it, by DLPack");
 	if (!dtype || !dtype->format || tensor->lanes > 1)
 		raise(WEIR_E_UNSUPPORTED, "the array's type has no buffer format; read it by DLPack");
-	check_finished(self);
-	own = new View();
-	own->format[0] = dtype->format;
+}
+
+void view_tensor(const Message &self, Py_buffer *view)
+{
+	const weir_tensor *tensor = tensor_of(self);
+	View *own = new View();
+
+	own->format[0] = dtype_of(tensor->code, tensor->bits)->format;
 	for (int i = 0; i < tensor->dimensions; i++)
 		own->shape[i] = tensor->shape[i];
 	fill_strides(tensor, tensor->bits / 8, own->strides);
@@ -972,16 +997,14 @@ int get_buffer(PyObject *object, Py_buffer *view, int flags)
 
 	view->obj = nullptr;
 	try {
-		check_core(self.core.get());
-		if (weir_message_kind(self.message) == WEIR_KIND_BYTES) {
-			check_finished(self);
-			return PyBuffer_FillInfo(view, object, weir_message_data(self.message),
-						 (Py_ssize_t)weir_message_size(self.message), !self.writable,
-						 flags);
-		}
+		check_readable(self);
 		if (!self.writable && flags & PyBUF_WRITABLE)
 			raise(WEIR_E_INVALID,
 			      "messages are read-only; message.unique() tells whether it may be written");
+		if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
+			return PyBuffer_FillInfo(view, object, weir_message_data(self.message),
+						 (Py_ssize_t)weir_message_size(self.message), !self.writable,
+						 flags);
 		view_tensor(self, view);
 	} catch (nb::python_error &error) {
 		/* The protocol wants a BufferError. */
@@ -1254,7 +1277,7 @@ nb::object message_parts(const Message &self)
 nb::object message_dtype(const Message &self)
 {
 	const weir_tensor *tensor = tensor_of(self);
-	const auto *dtype = dtype_of(tensor->code, tensor->bits);
+	const Dtype *dtype = dtype_of(tensor->code, tensor->bits);
 
 	return dtype ? text_of(dtype->name) : nb::none();
 }
@@ -1732,7 +1755,7 @@ void context_emit(Context &self, nb::handle port, nb::handle value, nb::object s
 /* A new tensor in pooled memory: of the device, or of the host. */
 nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *dtype, bool on_host)
 {
-	const auto *type = dtype_named(dtype);
+	const Dtype *type = dtype_named(dtype);
 	weir_tensor like = {};
 	weir_message *message;
 
@@ -1765,7 +1788,7 @@ void add_ports(Kind *kind, int direction, nb::list ports)
 		own.policy = (weir_policy)nb::cast<int>(port["policy"]);
 		own.help = kind->keep(nb::cast<std::string>(port["help"]));
 		if (!port["dtype"].is_none()) {
-			const auto *dtype = dtype_named(nb::cast<std::string>(port["dtype"]).c_str());
+			const Dtype *dtype = dtype_named(nb::cast<std::string>(port["dtype"]).c_str());
 			demand.code = dtype ? dtype->code : -1;
 			demand.bits = dtype ? dtype->bits : 0;
 		}
@@ -2408,6 +2431,14 @@ void shut_down()
 	finished = true;
 }
 
+int64_t parse_duration(const char *text)
+{
+	int64_t ns;
+
+	check(weir_duration_parse(text, &ns));
+	return ns;
+}
+
 void log_line(weir_log_level level, int64_t, const char *line, void *arg)
 {
 	if (level <= (weir_log_level)(intptr_t)arg)
@@ -2498,6 +2529,7 @@ void bind_message(nb::module_ &module)
 		.def_prop_ro("nbytes", [](Message &self) { return weir_message_size(self.message); })
 		.def_prop_ro("stamp", message_stamp)
 		.def("unique", message_unique)
+		.def("check_readable", check_readable)
 		.def_prop_ro("__cuda_array_interface__", cuda_array_interface)
 		.def("__dlpack_device__", message_dlpack_device)
 		.def("__dlpack__", message_dlpack, nb::kw_only(), arg("stream") = nb::none(),
@@ -2623,6 +2655,7 @@ NB_MODULE(_weir, module)
 	bind_ends(module);
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
+	module.def("parse_duration", parse_duration);
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));

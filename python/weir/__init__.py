@@ -1,5 +1,6 @@
 """weir: an event-driven scheduler for GPU pipelines. docs/python.md is the manual."""
 
+from weir import arrays as _arrays  # gives Message __array__
 from weir import streams as _streams  # gives Stream its context manager
 from weir._weir import Context, Message, Object, Stream, log_to_stderr
 from weir._weir import version as _version
@@ -32,4 +33,4 @@ __all__ = [
     "show",
     "size",
 ]
-del _streams, _version
+del _arrays, _streams, _version

@@ -1,9 +1,10 @@
 """Builds the Python package against a built libweir and runs its tests.
 
-    run.py LIBWEIR FOLDER [--long] [--keep] [pytest arguments]
+    run.py LIBWEIR FOLDER [--long] [--sanitize] [pytest arguments]
 
 FOLDER gets a virtual environment with pytest, NumPy and nanobind, the module, and the package. Exit code 77,
-which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes.
+which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes. --sanitize is for
+the libweir.so of the preset asan.
 """
 
 import argparse
@@ -18,6 +19,7 @@ ROOT = HERE.parent.parent
 PACKAGES = ["pytest", "numpy", "nanobind>=3.1,<4"]
 SKIPPED = 77
 OLDEST = (3, 11)
+SANITIZE = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize=vptr"]
 
 
 def skip(why):
@@ -76,6 +78,12 @@ def build(python, folder, library, flags):
         shutil.copy2(path, package)
 
 
+def preloads():
+    """An interpreter without sanitizers needs their libraries first."""
+    names = ("libasan.so", "libubsan.so", "libstdc++.so")
+    return " ".join(subprocess.check_output(["c++", f"-print-file-name={name}"], text=True).strip() for name in names)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=pathlib.Path)
@@ -83,13 +91,16 @@ def main():
     parser.add_argument("--command", default="", help="the command weir, for `weir run --python`")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
+    parser.add_argument("--sanitize", action="store_true", help="the module, too, has AddressSanitizer and UBSan")
     own, others = parser.parse_known_args()
     folder = own.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder)
-    build(python, folder, own.library.resolve(), own.cmake)
-    settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command, "WEIR_LONG": "1" * own.long,
+    build(python, folder, own.library.resolve(), own.cmake + SANITIZE * own.sanitize)
+    settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command and os.path.abspath(own.command), "WEIR_LONG": "1" * own.long,
                 "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}/venv/bin:{os.environ['PATH']}"}
+    if own.sanitize:
+        settings |= {"LD_PRELOAD": preloads(), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
     sys.exit(subprocess.run(list(map(str, command)), env={**os.environ, **settings}, cwd=ROOT).returncode)
 

@@ -1,0 +1,121 @@
+"""The cost of a tick in Python, and what a chain of operators in C keeps of its rate beside it. No pass or fail.
+
+    python3 bench/python.py [--quick]        with the package weir-gpu installed
+"""
+
+import statistics
+import sys
+import time
+
+import weir
+
+QUICK = "--quick" in sys.argv
+TICKS = 20_000 if QUICK else 400_000
+SECONDS = 0.1 if QUICK else 2.0
+ROUNDS = 2 if QUICK else 7
+
+
+class Emits:
+    outputs = ["out"]
+    parameters = {"count": TICKS}
+
+    def start(self, ctx):
+        self.left = self.count
+
+    def compute(self, ctx):
+        ctx.emit("out", self.value)
+        self.left -= 1
+        if not self.left:
+            ctx.finish()
+
+
+@weir.operator
+class EmitsEmpty(Emits):
+    value = None
+
+
+@weir.operator
+class EmitsObject(Emits):
+    value = "text"
+
+
+@weir.operator
+class EmitsArray(Emits):
+    value = bytearray(64)
+
+    def start(self, ctx):
+        super().start(ctx)
+        self.value = memoryview(bytearray(64))
+
+
+@weir.operator
+class Takes:
+    inputs = ["in"]
+
+    def compute(self, ctx):
+        ctx.receive("in")
+
+
+@weir.operator
+class Forever(EmitsObject):
+    def compute(self, ctx):
+        ctx.emit("out", self.value)
+
+
+def chain(source, sink, prefix, capacity=64):
+    first, last = f"{prefix}1", f"{prefix}2"
+    return {"weir": 1, "entities": [{"name": first, "operator": source},
+                                    {"name": last, "operator": sink, "ports": {"in": {"capacity": capacity}}}],
+            "connections": [[f"{first}.out", f"{last}.in"]]}
+
+
+def tick_ns(source, workers, capacity):
+    times = []
+    with weir.Graph(chain(source, "Takes", "p", capacity)) as graph:
+        for _ in range(ROUNDS):
+            begun = time.perf_counter_ns()
+            ticks = graph.run(backend="host", workers=workers).ticks
+            times.append((time.perf_counter_ns() - begun) / ticks)
+    return min(times), statistics.median(times)
+
+
+def rate(graph, workers, entity):
+    """Ticks per second of an entity."""
+    with weir.Graph(graph) as made:
+        outcome = made.run(backend="host", workers=workers, max_duration=SECONDS)
+        return made.counts()["entities"][entity]["ticks"] / outcome.duration
+
+
+def together(*chains):
+    return {"weir": 1, "entities": [e for c in chains for e in c["entities"]],
+            "connections": [pair for c in chains for pair in c["connections"]]}
+
+
+def beside():
+    """The C chain's rate alone, beside another C chain and beside the Python chain; rounds alternate."""
+    alone = chain("ping", "sink", "c")
+    other = together(alone, chain("ping", "sink", "o"))
+    short, long = (together(alone, chain("Forever", "Takes", "p", capacity)) for capacity in (1, 64))
+    cases = [(alone, 1), (alone, 2), (other, 2), (short, 2), (long, 2)]
+    rows = [[rate(graph, workers, "c2") for graph, workers in cases] for _ in range(ROUNDS)]
+    return [statistics.median(column) for column in zip(*rows)]
+
+
+CASES = ["alone, 1 worker", "alone, 2 workers", "beside another C chain, 2 workers",
+         "beside the Python chain, capacity 1, 2 workers", "beside the Python chain, capacity 64, 2 workers"]
+
+
+def main():
+    print("Python source -> Python sink, ns per tick, least and median")
+    for source in ("EmitsEmpty", "EmitsObject", "EmitsArray"):
+        for workers in (1, 2):
+            for capacity in (1, 64):
+                least, median = tick_ns(source, workers, capacity)
+                print(f"  {source:12} {workers} workers, capacity {capacity:2}: {least:6.0f} {median:6.0f}")
+    print("C chain ping -> sink, messages per second; share of `beside another C chain`")
+    rates = beside()
+    for name, found in zip(CASES, rates):
+        print(f"  {name:48} {found:12,.0f}  {found / rates[2]:.2f}")
+
+
+main()

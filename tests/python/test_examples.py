@@ -1,0 +1,71 @@
+"""The examples, what docs/python.md shows, and the wheel."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LONG = bool(os.environ.get("WEIR_LONG"))
+STREAMS = ROOT / "examples/python/streams.py"
+
+
+def python(*words, **others):
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **others)
+
+
+@pytest.mark.parametrize("options", [[], ["--default-stream"]], ids=["streams", "default stream"])
+def test_the_application_with_streams_runs_on_the_host(options):
+    found = python(STREAMS, "--library", "numpy", "--count", "50", *options)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout == "numpy on host: 50 results, 4.0 to 151.0\n"
+
+
+def test_the_measurement_runs():
+    found = python(ROOT / "bench/python.py", "--quick")
+    assert (found.returncode, found.stderr) == (0, "") and "beside the Python chain" in found.stdout
+
+
+def test_the_program_of_the_manual_runs(tmp_path):
+    text = (ROOT / "docs/python.md").read_text()
+    section = text[text.index("## Two minutes") : text.index("## Installation")]
+    program = "\n".join(line[1:] for line in section.splitlines() if line.startswith("\t") or not line)
+    program = program[program.index("import") :]
+    (tmp_path / "program.py").write_text(textwrap.dedent(program) + "\nassert len(graph['mean'].means) == 10\n")
+    found = python(tmp_path / "program.py")
+    assert (found.returncode, found.stderr) == (0, "") and "ticks=20" in found.stdout
+
+
+def test_the_names_of_the_manual_exist():
+    import weir
+
+    text = (ROOT / "docs/python.md").read_text()
+    sink = weir.Graph({"weir": 1, "entities": [{"name": "a", "operator": "sink"}]})
+    for name in set(re.findall(r"`graph\.(\w+)", text)):
+        assert name in dir(sink), name
+    for name in set(re.findall(r"`ctx\.(\w+)", text)):
+        assert hasattr(weir.Context, name), name
+    for name in set(re.findall(r"`weir\.(\w+)", text)):
+        assert hasattr(weir, name), name
+    assert set(re.findall(r"`message\.(\w+)", text)) <= set(dir(weir.Message))
+
+
+@pytest.mark.skipif(not LONG, reason="builds the library again: run.py --long")
+def test_the_wheel_runs_where_there_is_no_compiler(tmp_path):
+    build = python("-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT)
+    assert build.returncode == 0, build.stderr
+    [wheel] = tmp_path.glob("weir_gpu-*.whl")
+    assert python("-m", "venv", tmp_path / "venv").returncode == 0
+    # The PATH has the environment alone: no compiler, no cmake.
+    settings = {"PATH": str(tmp_path / "venv/bin")}
+    install = subprocess.run([tmp_path / "venv/bin/pip", "install", "-q", wheel, "numpy"], env=settings,
+                             capture_output=True, text=True)
+    assert install.returncode == 0, install.stderr
+    found = subprocess.run([tmp_path / "venv/bin/python", STREAMS, "--library", "numpy"], env=settings, cwd=tmp_path,
+                           capture_output=True, text=True)
+    assert found.stdout == "numpy on host: 10 results, 4.0 to 31.0\n", found.stderr
+    print(wheel.name, wheel.stat().st_size, "bytes")
