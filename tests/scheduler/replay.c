@@ -368,7 +368,8 @@ static weir_status replay_otherwise(struct rig *rig, weir_context *context)
 
 static void check_otherwise(void)
 {
-	static const char *const reasons[] = {"it is enqueued no more", "what the work depends on: not again", NULL};
+	static const char *const reasons[] = {"it is enqueued no more", "what the work depends on: not again",
+					      NULL};
 	struct rig *rig = rig_for("a:call count=100");
 
 	rig_on(rig, "a", replay_otherwise);
@@ -411,46 +412,6 @@ TEST(t13_debugging_is_off_for_0_and_an_empty_text)
 		rig_in_world(1, find_no_difference);
 	}
 	unsetenv("WEIR_DEBUG_REPLAY");
-}
-
-/* --- many stacks --- */
-
-/* More than a key can name: the work is enqueued in each tick. */
-static weir_status replay_behind_many_stacks(struct rig *rig, weir_context *context)
-{
-	struct rig_sum sum = {&blocks[1][0], {NULL, NULL}, 5, 0};
-	weir_status status = WEIR_OK;
-
-	(void)rig;
-	for (int i = 0; !status && i < 20; i++) {
-		weir_stream *stream = NULL;
-		void *memory = NULL;
-		char name[8];
-
-		snprintf(name, sizeof name, "s%d", i);
-		status = weir_context_allocate_stream(context, name, &stream);
-		if (!status)
-			status = weir_context_scratch(context, stream, 8, &memory);
-	}
-	return status ? status : weir_context_replay(context, "all", 3, enqueue_block, &sum);
-}
-
-static void replay_many_stacks(void)
-{
-	struct rig *rig = rig_for("a:call count=10");
-
-	rig_on(rig, "a", replay_behind_many_stacks);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(work.calls, 10);
-	assert_int_equal(rig_counts(rig, "a").replay_captures, 0);
-	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
-	rig_destroy(rig);
-}
-
-TEST(t13_t11_a_replay_behind_too_many_stacks_is_enqueued)
-{
-	(void)state_;
-	rig_everywhere(replay_many_stacks);
 }
 
 /* --- ends --- */
@@ -515,7 +476,6 @@ int main(void)
 		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
 		cmocka_unit_test(t13_debugging_finds_work_that_is_enqueued_otherwise),
 		cmocka_unit_test(t13_debugging_is_off_for_0_and_an_empty_text),
-		cmocka_unit_test(t13_t11_a_replay_behind_too_many_stacks_is_enqueued),
 		cmocka_unit_test(t13_s07_e04_runs_end_while_replays_are_in_flight),
 	};
 
