@@ -95,8 +95,6 @@ struct wr_given_memory {
 
 static void given_memory_free(struct wr_given_memory *given)
 {
-	if (!given)
-		return;
 	wr_free(given->blocks);
 	wr_free(given->name);
 	wr_free(given);
@@ -122,6 +120,15 @@ static weir_status keep_memory(weir_description *description, const char *name, 
 	given->next = description->given;
 	description->given = given;
 	return WEIR_OK;
+}
+
+/* The one that was kept last: its pool could not be added. */
+static void forget_last_memory(weir_description *description)
+{
+	struct wr_given_memory *given = description->given;
+
+	description->given = given->next;
+	given_memory_free(given);
 }
 
 void wr_description_forget_memory(weir_description *description)
@@ -200,7 +207,10 @@ weir_status weir_description_add_memory_pool(weir_description *description, cons
 	if (status)
 		return status;
 	add_memory_pool(&item, &own);
-	return put_resource(description, name, &item);
+	status = put_resource(description, name, &item);
+	if (status && own.memory)
+		forget_last_memory(description);
+	return status;
 }
 
 bool weir_description_pool_needs(const weir_description *description, size_t i, weir_pool_needs *out)

@@ -459,26 +459,6 @@ static void s03_a_pool_of_the_callers_blocks_gives_these(void **state)
 	rig_destroy(rig);
 }
 
-static void s03_a_pool_by_calls_must_have_one_form(void **state)
-{
-	static void *const null = NULL;
-	weir_memory_pool pool = {.size = sizeof pool, .device = WEIR_DEVICE_HOST};
-	weir_description *description = NULL;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&description), WEIR_OK);
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_E_INVALID);
-	assert_says(weir_last_error(), "set block_size and blocks, or max_size alone");
-	pool.blocks = 1, pool.max_size = 1;
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_E_INVALID);
-	pool.max_size = 0, pool.block_size = 8, pool.memory = &null;
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_E_INVALID);
-	assert_says(weir_last_error(), "memory[0] is NULL");
-	pool.memory = NULL, pool.device = -2;
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_E_INVALID);
-	weir_description_destroy(description);
-}
-
 static void a_bound_on_bytes(void)
 {
 	struct rig *rig;
@@ -524,7 +504,6 @@ int main(void)
 		cmocka_unit_test(s03_two_pools_that_are_named_in_opposite_order_never_stall),
 		cmocka_unit_test(s03_b05_memory_that_another_graph_frees_wakes_the_entity),
 		cmocka_unit_test(s03_a_pool_of_the_callers_blocks_gives_these),
-		cmocka_unit_test(s03_a_pool_by_calls_must_have_one_form),
 		cmocka_unit_test(s03_a_pool_with_max_size_bounds_the_bytes_in_use),
 	};
 

@@ -299,6 +299,32 @@ static void c05_c06_an_explanation_says_when_the_fence_was_told(void **state)
 	rig_in_worlds(20, explain_told);
 }
 
+/* What it waits for was told first; what was told later, on this stream or another, does not change that. */
+static void explain_first(void)
+{
+	struct rig *rig = rig_waiting("z:call fence=true", look);
+	weir_stream *stream = stream_of(rig), *other = stream_of(rig);
+
+	rig_start(rig);
+	assert_int_equal(tell(rig, enqueue(stream, 1, SECOND / 2)), WEIR_OK);
+	(void)weir_scheduler_wait(rig->scheduler, 100 * MS, NULL);
+	assert_int_equal(tell(rig, enqueue(other, 2, SECOND)), WEIR_OK);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_says(rig_explain(rig), "z: fence: WAIT_EVENT (told 1");
+	assert_int_equal(tell(rig, enqueue(stream, 3, 0)), WEIR_OK);
+	tell_never(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_says(rig_explain(rig), "z: fence: WAIT_EVENT (told 1");
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void c05_c06_an_explanation_is_of_the_fence_that_it_waits_for(void **state)
+{
+	(void)state;
+	rig_in_worlds(20, explain_first);
+}
+
 static void refuse_fences(void)
 {
 	struct rig *rig = rig_of("z:call fence=true"), *other = rig_of("z:call");
@@ -314,6 +340,7 @@ static void refuse_fences(void)
 	assert_int_equal(tell(rig, (weir_fence){77, 1}), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "was never recorded in this graph"));
 	assert_int_equal(tell(rig, (weir_fence){fence.stream, fence.value + 1}), WEIR_E_INVALID);
+	assert_int_equal(tell(rig, (weir_fence){0, fence.value}), WEIR_E_INVALID);
 	assert_int_equal(tell(rig, enqueue(stream_of(other), 1, MS)), WEIR_E_INVALID);
 	assert_int_equal(weir_entity_tell_fence(weir_graph_entity(rig->graph, "z"), "other", fence),
 			 WEIR_E_INVALID);
@@ -357,12 +384,23 @@ static void c06_e02_work_that_fails_never_makes_it_ready(void **state)
 
 /* --- a condition of the program's own --- */
 
+static _Atomic unsigned wrong_answers;
+
+/* No fence is complete; one without a stream never is. */
+static void ask_of_no_fence(const weir_view *view)
+{
+	if (!weir_view_fence_complete(view, (weir_fence){0, 0}) ||
+	    weir_view_fence_complete(view, (weir_fence){0, 1}))
+		wr_fetch_add(&wrong_answers, 1);
+}
+
 /* Ready for each fence, by the same calls; its `why` tells it from the built-in kind. */
 static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const weir_fence *next = weir_view_fence_next(view), *last = weir_view_fence_told(view);
 
 	(void)state;
+	ask_of_no_fence(view);
 	if (!next || !last) {
 		weir_verdict_wait(verdict, "nothing yet");
 		weir_verdict_external(verdict);
@@ -378,6 +416,14 @@ static void use_own(void *state, const weir_view *view)
 {
 	(void)state;
 	weir_view_fence_use(view);
+	weir_view_fence_use(view); /* used already: this is not for the next one */
+}
+
+static void ask_nothing(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_ready(verdict);
 }
 
 static const weir_condition own_kind = {.size = sizeof(weir_condition),
@@ -386,7 +432,13 @@ static const weir_condition own_kind = {.size = sizeof(weir_condition),
 					.phase = WEIR_PHASE_GATHERING,
 					.ask = ask_own,
 					.ticked = use_own};
-static const weir_condition *const kinds[] = {&own_kind, NULL};
+static const weir_condition unlooking_kind = {.size = sizeof(weir_condition),
+					      .name = "unlooking",
+					      .help = "unlooking",
+					      .phase = WEIR_PHASE_GATHERING,
+					      .ask = ask_nothing,
+					      .ticked = use_own};
+static const weir_condition *const kinds[] = {&own_kind, &unlooking_kind, NULL};
 
 static weir_status finish_second(struct rig *rig, weir_context *context)
 {
@@ -407,7 +459,24 @@ static void tell_own(void)
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(found[0], 1);
 	assert_int_equal(found[1], 2);
+	assert_int_equal(wr_load(&wrong_answers), 0);
 	rig_destroy(rig);
+}
+
+static void use_unseen(void)
+{
+	struct rig *rig = rig_of("z:call condition=unlooking count=2");
+
+	rig_on(rig, "z", look);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 2);
+	rig_destroy(rig);
+}
+
+static void c06_a_fence_that_was_not_looked_at_is_not_used(void **state)
+{
+	(void)state;
+	rig_everywhere(use_unseen);
 }
 
 static void c06_a_condition_of_the_programs_own_is_told_fences(void **state)
@@ -427,6 +496,8 @@ int main(void)
 		cmocka_unit_test(c06_a_fence_told_between_runs_is_kept_for_one),
 		cmocka_unit_test(c06_an_unused_fence_is_forgotten_at_the_end_of_a_run),
 		cmocka_unit_test(c05_c06_an_explanation_says_when_the_fence_was_told),
+		cmocka_unit_test(c05_c06_an_explanation_is_of_the_fence_that_it_waits_for),
+		cmocka_unit_test(c06_a_fence_that_was_not_looked_at_is_not_used),
 		cmocka_unit_test(c06_a_fence_that_was_not_recorded_in_this_graph_is_refused),
 		cmocka_unit_test(c06_e02_work_that_fails_never_makes_it_ready),
 		cmocka_unit_test(c06_a_condition_of_the_programs_own_is_told_fences),
