@@ -61,8 +61,12 @@ static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_i
 
 static const weir_operator idle = {OPERATOR, .name = "idle"};
 
-const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &idle, &relay,
-						     &sink,       &source, &spinner, NULL};
+static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_BYTES, .max_emits = 2},
+					   {.name = NULL}};
+static const weir_operator talker = {OPERATOR, .name = "talker", .outputs = talker_outputs};
+
+const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &idle,   &relay,
+						     &sink,       &source, &spinner, &talker, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
@@ -176,7 +180,7 @@ const char resource_graph[] =
 	"  [\"d.out\", \"e.in\"], [\"e.out\", \"f.in\"], [\"f.out\", \"write.in\"]]}\n";
 
 const char memory_graph[] =
-	"{\"weir\": 1, \"scheduler\": {\"max_in_flight\": 0},\n"
+	"{\"weir\": 1, \"use_default_stream\": false, \"scheduler\": {\"max_in_flight\": 0},\n"
 	" \"resources\": {\n"
 	"  \"frames\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": \"1MiB\", "
 	"\"blocks\": 1},\n"
@@ -188,11 +192,15 @@ const char memory_graph[] =
 	" \"entities\": [\n"
 	"  {\"name\": \"a\", \"operator\": \"source\", \"resources\": [\"frames\", \"near\"]},\n"
 	"  {\"name\": \"b\", \"operator\": \"relay\", \"resources\": [\"bound\"],\n"
-	"   \"conditions\": [{\"type\": \"memory_available\", \"min_bytes\": \"1k\"}]},\n"
-	"  {\"name\": \"write\", \"operator\": \"sink\", \"effects\": true},\n"
+	"   \"conditions\": [{\"type\": \"memory_available\", \"min_bytes\": \"1k\"}, {\"type\": "
+	"\"cuda_stream\", \"port\": [\"in\", \"side\"]}]},\n"
+	"  {\"name\": \"write\", \"operator\": \"sink\", \"effects\": true, \"ports\": {\"in\": "
+	"{\"capacity\": 2}}},\n"
 	"  {\"name\": \"fed\", \"operator\": \"relay\", \"resources\": [\"near\"]},\n"
-	"  {\"name\": \"alone\", \"operator\": \"idle\"}],\n"
-	" \"connections\": [[\"a.out\", \"b.in\"], [\"b.extra\", \"write.in\"]]}\n";
+	"  {\"name\": \"alone\", \"operator\": \"idle\", \"default_stream_pool\": true},\n"
+	"  {\"name\": \"says\", \"operator\": \"talker\", \"resources\": [\"frames\"]}],\n"
+	" \"connections\": [[\"a.out\", \"b.in\"], [\"a.out\", \"b.side\"], [\"says.out\", \"write.in\"], "
+	"[\"b.extra\", \"write.in\"]]}\n";
 
 weir_description *kinds_read(const char *text)
 {

@@ -72,7 +72,8 @@ static void s03_text_names_the_users_of_a_memory_pool(void **state)
 
 	(void)state;
 	assert_non_null(strstr(
-		text, "memory pool frames: host, 1 block of 1MiB (with 6 it cannot stall), used by a\n"));
+		text,
+		"memory pool frames: host, 1 block of 1MiB (with 12 it cannot stall), used by a, says\n"));
 	assert_non_null(strstr(text, "memory pool bound: device 0, at most 4MiB, used by b\n"));
 	assert_non_null(strstr(
 		text, "memory pool spare: device 1, 2 blocks of 64B (with 0 it cannot stall), not used\n"));

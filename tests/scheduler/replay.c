@@ -338,6 +338,121 @@ TEST(t13_debugging_finds_an_address_that_the_key_leaves_out)
 	unsetenv("WEIR_DEBUG_REPLAY");
 }
 
+/* What enqueue does when it is called for the third time: after the warm-up and the capture, by the check. */
+enum { ENQUEUES_NOTHING, FAILS, TAKES_A_STREAM };
+
+static int third;
+
+static weir_status enqueue_otherwise(weir_context *context, weir_stream *stream, void *arg)
+{
+	weir_stream *side = NULL;
+
+	if (++work.calls != 3)
+		return weir_stream_launch(stream, &rig_adder, arg, sizeof(struct rig_sum));
+	switch (third) {
+	case ENQUEUES_NOTHING:
+		return WEIR_OK;
+	case FAILS:
+		return weir_context_fail(context, "not again");
+	}
+	return weir_context_allocate_stream(context, "side", &side);
+}
+
+static weir_status replay_otherwise(struct rig *rig, weir_context *context)
+{
+	struct rig_sum sum = {&blocks[1][0], {NULL, NULL}, 5, 0};
+
+	(void)rig;
+	return weir_context_replay(context, "all", 3, enqueue_otherwise, &sum);
+}
+
+static void check_otherwise(void)
+{
+	static const char *const reasons[] = {"it is enqueued no more", "what the work depends on: not again", NULL};
+	struct rig *rig = rig_for("a:call count=100");
+
+	rig_on(rig, "a", replay_otherwise);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, reasons[third] != NULL);
+	if (reasons[third])
+		assert_says(said.text, reasons[third]);
+	else
+		assert_int_equal(rig_counts(rig, "a").replay_hits, 98); /* a check is no reason to fail */
+	rig_destroy(rig);
+}
+
+TEST(t13_debugging_finds_work_that_is_enqueued_otherwise)
+{
+	(void)state_;
+	setenv("WEIR_DEBUG_REPLAY", "1", 1);
+	for (third = ENQUEUES_NOTHING; third <= TAKES_A_STREAM; third++)
+		rig_everywhere(check_otherwise);
+	unsetenv("WEIR_DEBUG_REPLAY");
+}
+
+static void find_no_difference(void)
+{
+	struct rig *rig = rig_for("a:call count=200");
+
+	rig_on(rig, "a", leave_out);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 1);
+	rig_destroy(rig);
+}
+
+TEST(t13_debugging_is_off_for_0_and_an_empty_text)
+{
+	static const char *const texts[] = {"", "0"};
+
+	(void)state_;
+	for (size_t i = 0; i < 2; i++) {
+		setenv("WEIR_DEBUG_REPLAY", texts[i], 1);
+		rig_in_world(1, find_no_difference);
+	}
+	unsetenv("WEIR_DEBUG_REPLAY");
+}
+
+/* --- many stacks --- */
+
+/* More than a key can name: the work is enqueued in each tick. */
+static weir_status replay_behind_many_stacks(struct rig *rig, weir_context *context)
+{
+	struct rig_sum sum = {&blocks[1][0], {NULL, NULL}, 5, 0};
+	weir_status status = WEIR_OK;
+
+	(void)rig;
+	for (int i = 0; !status && i < 20; i++) {
+		weir_stream *stream = NULL;
+		void *memory = NULL;
+		char name[8];
+
+		snprintf(name, sizeof name, "s%d", i);
+		status = weir_context_allocate_stream(context, name, &stream);
+		if (!status)
+			status = weir_context_scratch(context, stream, 8, &memory);
+	}
+	return status ? status : weir_context_replay(context, "all", 3, enqueue_block, &sum);
+}
+
+static void replay_many_stacks(void)
+{
+	struct rig *rig = rig_for("a:call count=10");
+
+	rig_on(rig, "a", replay_behind_many_stacks);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(work.calls, 10);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 0);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	rig_destroy(rig);
+}
+
+TEST(t13_t11_a_replay_behind_too_many_stacks_is_enqueued)
+{
+	(void)state_;
+	rig_everywhere(replay_many_stacks);
+}
+
 /* --- ends --- */
 
 /* A drain, then a run that is cut short. */
@@ -398,6 +513,9 @@ int main(void)
 		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
 		cmocka_unit_test(t13_without_replay_the_work_is_enqueued_in_each_tick),
 		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
+		cmocka_unit_test(t13_debugging_finds_work_that_is_enqueued_otherwise),
+		cmocka_unit_test(t13_debugging_is_off_for_0_and_an_empty_text),
+		cmocka_unit_test(t13_t11_a_replay_behind_too_many_stacks_is_enqueued),
 		cmocka_unit_test(t13_s07_e04_runs_end_while_replays_are_in_flight),
 	};
 
