@@ -182,7 +182,7 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 	}
 	for (size_t i = 0; i < entity->memory_count; i++, before = ", ")
 		wr_text_add(text, "%s\"%s\"", before, plan->memory_pools[entity->memory[i].pool].name);
-	if (*before == ',' && before[1] == ' ')
+	if (before[1] == ' ') /* some were listed */
 		wr_text_add(text, "]");
 	if (entity->stream_pool == WR_NO_POOL)
 		wr_text_add(text, ",\n     \"default_stream_pool\": false");

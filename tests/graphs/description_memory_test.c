@@ -10,7 +10,7 @@
 
 /* --- out of memory --- */
 
-/* Prints it in both forms, unless the status is an error already. */
+/* Prints it in all forms, unless the status is an error already. */
 static weir_status print_and_destroy(weir_description *description, weir_status status)
 {
 	char *out = NULL;
@@ -21,6 +21,10 @@ static weir_status print_and_destroy(weir_description *description, weir_status 
 	out = NULL;
 	if (!status)
 		status = weir_description_print(description, NULL, WEIR_FORMAT_TEXT, &out);
+	weir_text_free(out);
+	out = NULL;
+	if (!status)
+		status = weir_description_print(description, NULL, WEIR_FORMAT_DOT, &out);
 	weir_text_free(out);
 	weir_description_destroy(description);
 	return status;

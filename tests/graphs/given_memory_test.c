@@ -121,13 +121,14 @@ static void s03_blocks_of_another_number_are_not_taken(void **state)
 /* The pool could not be added, so its blocks belong to no pool that is declared later. */
 static void s03_blocks_of_a_pool_that_was_not_added_are_forgotten(void **state)
 {
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = first};
+	const weir_memory_pool pool = {POOL, BLOCK, .memory = first}, plain = {POOL, BLOCK};
 	weir_description *description = kinds_read(USER);
 	struct wr_plan *plan;
 
 	(void)state;
 	assert_int_equal(weir_description_put(description, "/resources", "[]"), WEIR_OK);
 	assert_int_equal(weir_description_add_memory_pool(description, "own", &pool), WEIR_E_INVALID);
+	assert_int_equal(weir_description_add_memory_pool(description, "own", &plain), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/resources",
 					      "{\"own\": {\"type\": \"memory_pool\", \"place\": \"host\", "
 					      "\"block_size\": 64, \"blocks\": 2}}"),
@@ -135,6 +136,25 @@ static void s03_blocks_of_a_pool_that_was_not_added_are_forgotten(void **state)
 	plan = plan_of(description);
 	assert_null(plan->memory_pools[0].memory);
 	wr_plan_destroy(plan);
+	weir_description_destroy(description);
+}
+
+static void s03_a_struct_of_another_size_is_refused_for_every_resource(void **state)
+{
+	static const uint32_t sizes[] = {8};
+	const weir_green_context_pool parts = {.size = 1, .sms_per_partition = sizes, .num_partitions = 1};
+	const weir_green_context_pool named = {
+		.size = sizeof named, .sms_per_partition = sizes, .num_partitions = 1};
+	const weir_stream_pool streams = {.size = 1};
+	weir_description *description = kinds_read(USER);
+
+	(void)state;
+	assert_int_equal(weir_description_add_green_context_pool(description, "p", &parts), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "weir_green_context_pool"));
+	assert_int_equal(weir_description_add_stream_pool(description, "p", &streams), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "weir_stream_pool"));
+	assert_int_equal(weir_description_add_green_context_pool(description, "a b", &named), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "a b"));
 	weir_description_destroy(description);
 }
 
@@ -197,6 +217,7 @@ int main(void)
 		cmocka_unit_test(s03_the_blocks_given_last_count),
 		cmocka_unit_test(s03_blocks_of_another_number_are_not_taken),
 		cmocka_unit_test(s03_blocks_of_a_pool_that_was_not_added_are_forgotten),
+		cmocka_unit_test(s03_a_struct_of_another_size_is_refused_for_every_resource),
 		cmocka_unit_test(f90_s03_any_allocation_of_given_blocks_fails),
 		cmocka_unit_test(s03_what_pools_need_is_known_after_a_check),
 	};

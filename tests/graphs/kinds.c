@@ -197,9 +197,11 @@ const char memory_graph[] =
 	"  {\"name\": \"write\", \"operator\": \"sink\", \"effects\": true, \"ports\": {\"in\": "
 	"{\"capacity\": 2}}},\n"
 	"  {\"name\": \"fed\", \"operator\": \"relay\", \"resources\": [\"near\"]},\n"
+	"  {\"name\": \"hears\", \"operator\": \"bytes_sink\", \"ports\": {\"in\": {\"capacity\": 4}}},\n"
 	"  {\"name\": \"alone\", \"operator\": \"idle\", \"default_stream_pool\": true},\n"
 	"  {\"name\": \"says\", \"operator\": \"talker\", \"resources\": [\"frames\"]}],\n"
 	" \"connections\": [[\"a.out\", \"b.in\"], [\"a.out\", \"b.side\"], [\"says.out\", \"write.in\"], "
+	"{\"from\": \"says.out\", \"to\": \"hears.in\", \"initial_messages\": 1}, "
 	"[\"b.extra\", \"write.in\"]]}\n";
 
 weir_description *kinds_read(const char *text)

@@ -95,6 +95,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 	static const weir_parameter too_long[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBERS, .fallback = "[1, 2]", .min = 1, .max = 1),
 		{.name = NULL}};
+	const weir_parameter spaced[] = {PARAMETER(.name = "a b", .type = WEIR_TYPE_INT), {.name = NULL}};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -102,6 +103,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 						{.name = NULL}};
 		assert_parameter_refused(named, "is not a valid parameter name");
 	}
+	assert_parameter_refused(spaced, "is not a valid parameter name");
 	assert_parameter_refused(no_type, "'a' has an unknown type");
 	assert_parameter_refused(too_long, "'a' has a default that does not fit it");
 	assert_parameter_refused(empty, "'a' has no choices");
