@@ -368,7 +368,8 @@ static weir_status replay_otherwise(struct rig *rig, weir_context *context)
 
 static void check_otherwise(void)
 {
-	static const char *const reasons[] = {"it is enqueued no more", "what the work depends on: not again", NULL};
+	static const char *const reasons[] = {"it is enqueued no more", "what the work depends on: not again",
+					      NULL};
 	struct rig *rig = rig_for("a:call count=100");
 
 	rig_on(rig, "a", replay_otherwise);
