@@ -386,8 +386,10 @@ TEST(t13_debugging_finds_work_that_is_enqueued_otherwise)
 {
 	(void)state_;
 	setenv("WEIR_DEBUG_REPLAY", "1", 1);
-	for (third = ENQUEUES_NOTHING; third <= TAKES_A_STREAM; third++)
-		rig_everywhere(check_otherwise);
+	for (third = ENQUEUES_NOTHING; third <= TAKES_A_STREAM; third++) {
+		rig_in_worlds(3, check_otherwise);
+		rig_on_host(check_otherwise);
+	}
 	unsetenv("WEIR_DEBUG_REPLAY");
 }
 
@@ -451,7 +453,8 @@ static void replay_many_stacks(void)
 TEST(t13_t11_a_replay_behind_too_many_stacks_is_enqueued)
 {
 	(void)state_;
-	rig_everywhere(replay_many_stacks);
+	rig_in_worlds(3, replay_many_stacks);
+	rig_on_host(replay_many_stacks);
 }
 
 /* --- ends --- */
