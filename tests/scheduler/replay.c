@@ -428,7 +428,7 @@ static weir_status replay_behind_many_stacks(struct rig *rig, weir_context *cont
 	for (int i = 0; !status && i < 20; i++) {
 		weir_stream *stream = NULL;
 		void *memory = NULL;
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof name, "s%d", i);
 		status = weir_context_allocate_stream(context, name, &stream);
