@@ -183,12 +183,11 @@ static weir_status resource_pool(struct wr_build *build, struct wr_resource *res
 	return status;
 }
 
-static weir_status default_pool(struct wr_build *build, uint32_t *out)
+/* For when no resource is the default. */
+static weir_status implied_pool(struct wr_build *build, uint32_t *out)
 {
 	weir_status status = WEIR_OK;
 
-	if (build->default_resource)
-		return resource_pool(build, build->default_resource, out);
 	if (build->implied_pool == WR_NO_POOL)
 		status =
 			add_implied_pool(build, wr_strdup("default"), 0, WR_NO_CONTEXT, &build->implied_pool);
@@ -375,7 +374,7 @@ weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *
 	if (!resource)
 		resource = build->default_resource;
 	status = resource ? resource_pool(build, resource, &entity->stream_pool)
-			  : default_pool(build, &entity->stream_pool);
+			  : implied_pool(build, &entity->stream_pool);
 	if (status)
 		return status;
 	entity->device = build->plan->stream_pools[entity->stream_pool].device;

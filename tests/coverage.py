@@ -4,8 +4,10 @@
 
 Prints covered and all branches per file and room, then every branch that no test takes, but for those that LIST
 explains. The same line in several objects counts once: the library and its seam build, headers. Lines with
-assert are left out. Fails if an entry of LIST explains nothing, unless its reason begins with "sometimes: ": then threads
-decide whether a run takes the branch.
+assert are left out.
+
+Exits with 1 if such a line is left, if a room has less than 95 % of its branches taken, or if an entry of LIST explains
+nothing, unless its reason begins with "sometimes: ": then threads decide whether a run takes the branch.
 """
 import collections
 import fnmatch
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+LEAST = 95  # % of the branches of a room, with or without a reason
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEFT_OUT = re.compile(r"\bassert\(|_Static_assert")
 
@@ -113,7 +116,11 @@ def main(build, list_file, *rooms):
               f"of the others {100 * taken / max(total - excused, 1):.1f} %")
     stale = [entry for entry in listed if not used[entry] and not entry[0].startswith("sometimes: ")]
     print(*(f"{list_file}: nothing is left that '{name}: {pattern.pattern}' explains" for _, name, pattern in stale), sep="\n")
-    return bool(stale)
+    low = [room for room in rooms if 100 * per_room[room, "taken"] < LEAST * per_room[room, "total"]]
+    print(*(f"{room}: less than {LEAST} % of the branches are taken: add tests" for room in low), sep="\n")
+    if uncovered:
+        print(f"{len(uncovered)} lines (listed above) need a test, or a reason in {list_file}")
+    return bool(stale or uncovered or low)
 
 
 sys.exit(main(*sys.argv[1:]))

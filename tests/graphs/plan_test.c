@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "graphs/description.h"
+#include "graphs/parameter.h"
 #include "graphs/plan.h"
 #include "kinds.h"
 #include "streams/streams.h"
@@ -76,6 +77,23 @@ static void connections_stay_in_the_order_of_the_text(void **state)
 
 	assert_int_equal(plan->connection_count, 6);
 	assert_memory_equal(plan->connections, expected, sizeof(expected));
+}
+
+static void xb10_a_value_of_another_type_is_zero_and_remembered(void **state)
+{
+	struct wr_plan *plan = kinds_plan(good_graph, false);
+	const weir_values *blur = plan->entities[1].values;
+
+	(void)state;
+	assert_int_equal(wr_values_check(blur), WEIR_OK);
+	assert_string_equal(weir_values_string(blur, "radius"), "");
+	assert_int_equal(weir_values_int(blur, "edge"), 0); /* only the first one is remembered */
+	assert_int_equal(wr_values_check(blur), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "'radius' as another type: use weir_values_int"));
+	assert_int_equal(weir_values_at(blur, "radius", 0), 0);
+	assert_int_equal(wr_values_check(blur), WEIR_E_INVALID);
+	assert_int_equal(wr_values_check(blur), WEIR_OK);
+	wr_plan_destroy(plan);
 }
 
 static void values_are_typed_and_defaults_filled_in(void **state)
@@ -472,6 +490,7 @@ int main(void)
 		cmocka_unit_test(what_the_scheduler_is_not_told_stays_open),
 		cmocka_unit_test(ports_have_the_sizes_of_the_table_or_of_the_text),
 		cmocka_unit_test(connections_stay_in_the_order_of_the_text),
+		cmocka_unit_test(xb10_a_value_of_another_type_is_zero_and_remembered),
 		cmocka_unit_test(values_are_typed_and_defaults_filled_in),
 		cmocka_unit_test(a_condition_that_names_a_port_replaces_its_default),
 		cmocka_unit_test(implied_conditions_come_last_inputs_before_outputs),

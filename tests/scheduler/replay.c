@@ -386,8 +386,10 @@ TEST(t13_debugging_finds_work_that_is_enqueued_otherwise)
 {
 	(void)state_;
 	setenv("WEIR_DEBUG_REPLAY", "1", 1);
-	for (third = ENQUEUES_NOTHING; third <= TAKES_A_STREAM; third++)
-		rig_everywhere(check_otherwise);
+	for (third = ENQUEUES_NOTHING; third <= TAKES_A_STREAM; third++) {
+		rig_in_worlds(3, check_otherwise);
+		rig_on_host(check_otherwise);
+	}
 	unsetenv("WEIR_DEBUG_REPLAY");
 }
 

@@ -200,6 +200,21 @@ RIG_BODY(t13_streams_of_another_owner_are_not_ordered_in_a_capture)
 	wr_capture_destroy(capture);
 }
 
+RIG_BODY(t13_a_stream_of_another_owner_that_is_not_used_is_no_reason_to_refuse)
+{
+	struct wr_capture *capture = capture_of(rig);
+	struct wr_executable *executable = NULL;
+	weir_stream *shared = rig_share(rig->c);
+
+	begin(capture, rig->a, shared);
+	store_one(rig);
+	assert_int_equal(wr_capture_end(capture, &executable), WEIR_OK);
+	assert_non_null(executable);
+	wr_executable_drop(executable);
+	wr_stream_close(shared);
+	wr_capture_destroy(capture);
+}
+
 RIG_BODY(t13_the_17th_stream_is_not_captured)
 {
 	struct wr_capture *capture = capture_of(rig);
@@ -343,6 +358,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(t13_a_difference_of_two_executables_is_named),
 		cmocka_unit_test(t13_streams_from_outside_are_not_ordered_with_a_capture),
 		cmocka_unit_test(t13_streams_of_another_owner_are_not_ordered_in_a_capture),
+		cmocka_unit_test(t13_a_stream_of_another_owner_that_is_not_used_is_no_reason_to_refuse),
 		cmocka_unit_test(t13_the_17th_stream_is_not_captured),
 		cmocka_unit_test(t13_the_first_refusal_is_the_one_that_is_said),
 		cmocka_unit_test(t13_the_backend_refuses_callbacks_in_a_capture),
