@@ -1,6 +1,6 @@
 """A folder of golden/ is a case: args, and the expected stdout, stderr (missing: empty) and exit (missing: 0).
 
-The command runs in the case's folder, with the file stdin (missing: empty) as its standard input. Times and rates are replaced. GOLDEN_UPDATE=1 writes the actual
+PLUGIN in args is the plugin of scratch_plugin.c. The command runs in the case's folder, with the file stdin (missing: empty) as its standard input. Times and rates are replaced. GOLDEN_UPDATE=1 writes the actual
 output; read the diff.
 """
 import difflib
@@ -37,18 +37,19 @@ def compare(case, said):
     return faults
 
 
-def main(weir, only):
+def main(weir, plugin, only):
     faults = []
     folder = (pathlib.Path(__file__).parent / "golden").resolve()
     cases = sorted(path for path in folder.iterdir() if path.is_dir())
     cases = [case for case in cases if only in (None, case.name)]
     assert cases, "no such case"
     for case in cases:
-        ended = process.run(weir, *shlex.split((case / "args").read_text()), cwd=case, input=read(case / "stdin"))
+        arguments = shlex.split((case / "args").read_text().replace("PLUGIN", plugin))
+        ended = process.run(weir, *arguments, cwd=case, input=read(case / "stdin"))
         code = f"{ended.returncode}\n" if ended.returncode else ""
         faults += compare(case, {"stdout": plain(ended.stdout), "stderr": plain(ended.stderr), "exit": code})
     print("\n".join(faults) or f"{len(cases)} cases")
     sys.exit(bool(faults))
 
 
-main(os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+main(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

@@ -22,6 +22,7 @@ struct dst {
 	struct wr_random streams; /* draws what its entities do with streams */
 	struct wr_random gates;   /* draws which entities wait for the device, and by which gate */
 	bool scratch;             /* their kernels use scratch memory */
+	bool packs, copies;       /* dst_parts.c */
 	char broken[512];         /* the first broken promise */
 	unsigned graph;           /* its number in the world */
 
@@ -41,6 +42,7 @@ struct dst {
 	unsigned entities;
 	uint32_t beats;                /* messages of the first source, or pushed by the inlet in this run */
 	bool failed, stopped;          /* by compute, in this run */
+	bool stamps[DST_ENTITIES];     /* this source stamps what it makes */
 	weir_fence work[DST_ENTITIES]; /* the last work of entities that note it: for `dst_own_work` */
 	weir_message *kept[DST_ENTITIES]; /* passed on last, and kept until the run has ended */
 	weir_scheduler *scheduler;
@@ -66,6 +68,14 @@ void dst_drop_kept(struct dst *dst);            /* drops the messages that entit
 void dst_use(struct dst *dst, unsigned number); /* graph `number` of a world: its operators report to `dst` */
 struct dst_payload dst_payload_of(uint32_t source, uint32_t number);
 void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *reader);
+
+/* dst_parts.c */
+weir_message *dst_part(weir_message *message); /* the message with the payload: a part, or itself */
+weir_status dst_emit(struct dst *dst, weir_context *context, weir_message *message, const weir_fence *at);
+weir_status dst_stamp(struct dst *dst, weir_context *context, uint32_t source, uint32_t number);
+void dst_check_stamp(struct dst *dst, const weir_message *message, const char *reader);
+weir_status dst_copy(weir_context *context, weir_stream *stream, const weir_message *message,
+		     weir_message **out);
 
 /* dst_streams.c: the stream of this tick, by that way; its messages carry it. NULL: see weir_last_error(). */
 weir_stream *dst_stream(struct dst *dst, weir_context *context, unsigned way);

@@ -20,42 +20,12 @@
 
 #include "dst_claims.h"
 
-#define US    INT64_C(1000)
-#define MS    (1000 * US)
 #define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
 
-enum shape { ANY, DRAINED, WIDE };
-enum {
-	ENTITIES = 6,
-	POOLS = 2,
-	REFUSALS_MOST = 8 * 6,
-	RUNS = 4,
-	POKES = 12,
-	KEPT = 3,
-	TELLS = 20,
-	OUTSIDERS = 4
-};
+enum { REFUSALS_MOST = 8 * ENTITIES, RUNS = 4, POKES = 12, KEPT = 3, TELLS = 20, OUTSIDERS = 4 };
 
-struct world {
-	struct wr_random shape;
-	uint64_t seed, refusals; /* when the last tick began */
-	unsigned entities, blocks[POOLS];
-	bool greedy; /* the first entity claims whole pools, the others one block each */
-	bool source[ENTITIES], device[ENTITIES];
-	uint32_t fails_at[ENTITIES]; /* tick that fails, from 1; 0: none */
-	bool told[ENTITIES];         /* an outsider disables and enables it */
-	bool outlet, failed;
-	int64_t stop_after; /* 0: not stopped */
-	bool drain;
-	weir_outlet *taken_from;
-	weir_graph *graph;
-	weir_scheduler *scheduler;
-	_Atomic bool opened, over;
-	char json[4096], broken[512];
-};
-
-static struct world world;
-static enum shape shape;
+struct dst_claims_world world;
+enum dst_claims_shape shape;
 
 static void fails(const char *format, ...) WEIR_PRINTF(1, 2);
 static void fails(const char *format, ...)
@@ -67,11 +37,6 @@ static void fails(const char *format, ...)
 	va_start(list, format);
 	vsnprintf(world.broken, sizeof world.broken, format, list);
 	va_end(list);
-}
-
-static uint64_t draw(uint64_t n)
-{
-	return wr_random_below(&world.shape, n);
 }
 
 /* --- what the entities do --- */
@@ -203,99 +168,6 @@ static const weir_operator node_operator = {
 	.start = node_start,
 	.compute = node_compute,
 };
-
-/* --- drawing --- */
-
-static void put(const char *format, ...) WEIR_PRINTF(1, 2);
-static void put(const char *format, ...)
-{
-	size_t length = strlen(world.json);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(world.json + length, sizeof world.json - length, format, list);
-	va_end(list);
-}
-
-/* Pool 0 is of the host, pool 1 of the device; most entities claim of both. */
-static void put_memory(unsigned id)
-{
-	static const char *const names[] = {"m0", "m1"};
-	unsigned uses = draw(3) ? 3 : (unsigned)draw(4);
-	const char *before = "";
-
-	put("\"resources\":[");
-	for (unsigned p = 0; p < POOLS; p++)
-		if (uses >> p & 1) {
-			put("%s\"%s\"", before, names[p]);
-			before = ",";
-		}
-	put("],\"conditions\":[");
-	before = "";
-	for (unsigned p = 0; p < POOLS; p++)
-		if (uses >> p & 1) {
-			put("%s{\"type\":\"memory_available\",\"pool\":\"%s\",\"min_blocks\":%u}", before,
-			    names[p],
-			    world.greedy ? id ? 1 : world.blocks[p] : 1 + (unsigned)draw(world.blocks[p]));
-			before = ",";
-		}
-}
-
-static void put_entity(unsigned id)
-{
-	world.source[id] = !id || shape == WIDE || !draw(3);
-	world.device[id] = !draw(3);
-	world.fails_at[id] = shape != ANY || draw(24) ? 0 : 1 + (uint32_t)draw(4);
-	put("%s{\"name\":\"e%u\",\"operator\":\"node\",\"parameters\":{\"id\":%u},", id ? "," : "", id, id);
-	put("\"ports\":{\"in\":{\"capacity\":%u}},", 1 + (unsigned)draw(2));
-	put_memory(id);
-	if (world.source[id] || !draw(3)) {
-		put("%s{\"type\":\"count\",\"count\":%u}",
-		    world.json[strlen(world.json) - 1] == '[' ? "" : ",",
-		    shape == ANY ? 1 + (unsigned)draw(5) : 30);
-		if (!draw(3))
-			put(",{\"type\":\"periodic\",\"period\":\"%uns\"}", 300 + (unsigned)draw(2000));
-	}
-	world.told[id] = shape == ANY && !draw(3);
-	if (world.told[id])
-		put("%s{\"type\":\"boolean\"}", world.json[strlen(world.json) - 1] == '[' ? "" : ",");
-	put("]}");
-}
-
-static void draw_world(uint64_t seed)
-{
-	const char *before = "";
-
-	memset(&world, 0, sizeof world);
-	world.seed = seed;
-	wr_random_seed(&world.shape, seed, 31);
-	world.entities = 2 + (unsigned)draw(ENTITIES - 1);
-	world.greedy = draw(2);
-	for (unsigned p = 0; p < POOLS; p++)
-		world.blocks[p] = shape == WIDE ? 3 : 1 + (unsigned)draw(shape == DRAINED ? 2 : 3);
-	if (shape != ANY)
-		world.greedy = shape == WIDE;
-	put("{\"weir\":1,\"resources\":{"
-	    "\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
-	    "\"m1\":{\"type\":\"memory_pool\",\"block_size\":64,\"blocks\":%u}},\"entities\":[",
-	    world.blocks[0], world.blocks[1]);
-	for (unsigned id = 0; id < world.entities; id++)
-		put_entity(id);
-	put("],\"connections\":[");
-	for (unsigned id = 1; id < world.entities; id++)
-		if (!world.source[id]) {
-			put("%s[\"e%u.out\",\"e%u.in\"]", before, (unsigned)draw(id), id);
-			before = ",";
-		}
-	put("]}");
-	world.outlet = shape == ANY && !draw(3);
-	world.stop_after = draw(2) ? 0 : 1 + (int64_t)draw(5 * (uint64_t)US);
-	world.drain = draw(4);
-	if (shape == DRAINED) {
-		world.stop_after = 1 + (int64_t)draw(60 * (uint64_t)US);
-		world.drain = true;
-	}
-}
 
 /* --- outsiders --- */
 
@@ -504,7 +376,7 @@ static weir_status make(weir_registry *registry)
 	weir_scheduler_options options = {.size = sizeof options,
 					  .backend = "sim",
 					  .seed = world.seed,
-					  .workers = 1 + (unsigned)draw(3),
+					  .workers = 1 + (unsigned)dst_claims_random(3),
 					  .deadlock_grace_ns =
 						  10 * MS, /* disabled entities are enabled before */
 					  .drain_ns = 1000 * MS};
@@ -517,8 +389,8 @@ static weir_status make(weir_registry *registry)
 	weir_description_destroy(description);
 	snprintf(last, sizeof last, "e%u.out", world.entities - 1);
 	if (!status && world.outlet)
-		status =
-			weir_graph_add_outlet(world.graph, last, 1 + (uint32_t)draw(2), 0, &world.taken_from);
+		status = weir_graph_add_outlet(world.graph, last, 1 + (uint32_t)dst_claims_random(2), 0,
+					       &world.taken_from);
 	return status ? status : weir_scheduler_create(world.graph, &options, &world.scheduler);
 }
 
@@ -555,8 +427,8 @@ static bool world_holds(uint64_t seed)
 	struct wr_sim *sim = NULL;
 	weir_status status;
 
-	draw_world(seed);
-	wr_nets = draw(2);
+	dst_claims_draw(seed);
+	wr_nets = dst_claims_random(2);
 	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
 		abort();
 	wr_sim_set_limit(sim, LIMIT);
@@ -590,7 +462,7 @@ static enum wr_bug bug_named(const char *name)
 	exit(2);
 }
 
-static enum shape shape_named(const char *name)
+static enum dst_claims_shape shape_named(const char *name)
 {
 	if (!strcmp(name, "drained"))
 		return DRAINED;

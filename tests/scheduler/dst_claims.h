@@ -12,6 +12,38 @@
 #include "streams/token.h"
 #include "tests/bugs/bug.h"
 
+#define US INT64_C(1000)
+#define MS (1000 * US)
+
+/* What the worlds of dst_claims.c differ in; see there. */
+enum dst_claims_shape { ANY, DRAINED, WIDE };
+enum { ENTITIES = 6, POOLS = 2 };
+
+struct dst_claims_world {
+	struct wr_random shape;
+	uint64_t seed, refusals; /* when the last tick began */
+	unsigned entities, blocks[POOLS];
+	bool greedy; /* the first entity claims whole pools, the others one block each */
+	bool source[ENTITIES], device[ENTITIES];
+	uint32_t fails_at[ENTITIES]; /* tick that fails, from 1; 0: none */
+	bool told[ENTITIES];         /* an outsider disables and enables it */
+	bool outlet, failed;
+	int64_t stop_after; /* 0: not stopped */
+	bool drain;
+	weir_outlet *taken_from;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+	_Atomic bool opened, over;
+	char json[4096], broken[512];
+};
+
+extern struct dst_claims_world world;
+extern enum dst_claims_shape shape;
+
+/* dst_claims_draw.c: the world of a seed. */
+void dst_claims_draw(uint64_t seed);
+uint64_t dst_claims_random(uint64_t n); /* of the world's shape; less than n */
+
 /* The seeded bugs of claims: X(name, bug). */
 #define DST_CLAIM_BUGS(X)                                                                                    \
 	X("claim_refused_outside", CLAIM_REFUSED_OUTSIDE)                                                    \

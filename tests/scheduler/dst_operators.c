@@ -206,7 +206,6 @@ static bool emits_early(const struct node *node)
 	return node->device && !node->notes && node->number % 3 == 2;
 }
 
-/* What a tick still does when its message was emitted: it says nothing about that message. */
 /* On scratch memory of the stream: now more, now less of it. */
 static weir_status launch_on_scratch(weir_context *context, const struct node *node, weir_stream *stream,
 				     const struct work *work)
@@ -250,7 +249,7 @@ static weir_status launch_rest(weir_context *context, const struct node *node, w
 			       weir_message *message, weir_fence fence)
 {
 	const struct work rest = {.ns = node->ns};
-	weir_status status = weir_context_emit_at(context, 0, message, fence);
+	weir_status status = dst_emit(node->dst, context, message, &fence);
 
 	return status ? status : weir_stream_launch(stream, &kernel, &rest, sizeof rest);
 }
@@ -314,7 +313,7 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 		weir_message_unref(message);
 		return status;
 	}
-	return weir_context_emit(context, 0, message);
+	return dst_emit(node->dst, context, message, NULL);
 }
 
 static weir_status source_compute(weir_context *context, void *state)
@@ -324,8 +323,8 @@ static weir_status source_compute(weir_context *context, void *state)
 
 	enter(node, context);
 	status = mishap(context, node);
-	if (!status)
-		status = produce(context, node, NULL, NULL);
+	status = status ? status : dst_stamp(node->dst, context, node->id, node->number);
+	status = status ? status : produce(context, node, NULL, NULL);
 	node->busy = false;
 	return status;
 }
@@ -353,19 +352,28 @@ void dst_drop_kept(struct dst *dst)
 static weir_status pass(weir_context *context, struct node *node, weir_message *message)
 {
 	weir_message **kept = &node->dst->kept[node->id];
+	weir_message *copy = NULL;
+
+	if (node->dst->copies && node->device && weir_message_data(dst_part(message))) {
+		weir_status status = dst_copy(context, dst_stream(node->dst, context, node->way),
+					      dst_part(message), &copy);
+		return status ? status : dst_emit(node->dst, context, copy, NULL);
+	}
 
 	if (node->keeps) {
 		weir_message_unref(*kept);
 		*kept = weir_message_ref(message);
 	}
-	return weir_context_emit(context, 0, weir_message_ref(message));
+	return dst_emit(node->dst, context,
+			weir_message_ref(weir_context_tick(context) % 3 ? message : dst_part(message)), NULL);
 }
 
 /* One message: read by a kernel, or here if it is complete by a gate or from the start; then passed on,
  * copied or dropped. */
-static weir_status receive(weir_context *context, struct node *node, weir_message *message,
+static weir_status receive(weir_context *context, struct node *node, weir_message *whole,
 			   struct dst_seen *seen, bool emits)
 {
+	weir_message *message = dst_part(whole);
 	const struct dst_payload *payload = weir_message_data(message);
 	const char *reader = weir_entity_name(weir_context_entity(context));
 	weir_status status = WEIR_OK;
@@ -377,17 +385,18 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	if (node->device) {
 		struct work work = {
 			.from = payload, .seen = seen, .reader = reader, .ns = node->ns, .dst = node->dst};
-		work.in_place = payload && emits && node->in_place && weir_message_unique(message);
+		work.in_place = payload && emits && node->in_place && weir_message_unique(whole);
 		work.to = work.in_place ? weir_message_data(message) : NULL;
 		status = launch(context, node, &work);
 	} else if (payload && (node->gated || !weir_message_fences(message, 0, NULL))) {
 		dst_check(node->dst, payload, seen, reader);
+		dst_check_stamp(node->dst, message, reader);
 	} else {
 		seen->gaps = true;
 	}
 	if (status || !emits)
 		return status;
-	return node->passes ? pass(context, node, message) : produce(context, node, NULL, NULL);
+	return node->passes ? pass(context, node, whole) : produce(context, node, NULL, NULL);
 }
 
 static weir_status node_compute(weir_context *context, void *state)
@@ -412,74 +421,31 @@ static weir_status node_compute(weir_context *context, void *state)
 	return status;
 }
 
-#define PARAMETERS                                                                                             \
-	{sizeof(weir_parameter), "id", WEIR_TYPE_INT, "0", "its number", 0, 0, NULL},                          \
-		{sizeof(weir_parameter),                                                                       \
-		 "device",                                                                                     \
-		 WEIR_TYPE_BOOL,                                                                               \
-		 "false",                                                                                      \
-		 "works on the device",                                                                        \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter),                                                                       \
-		 "gated",                                                                                      \
-		 WEIR_TYPE_BOOL,                                                                               \
-		 "false",                                                                                      \
-		 "its inputs are gated",                                                                       \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter), "passes", WEIR_TYPE_BOOL, "false", "passes messages on", 0, 0, NULL}, \
-		{sizeof(weir_parameter), "graph", WEIR_TYPE_INT, "0", "of the world's graphs", 0, 0, NULL},    \
-		{sizeof(weir_parameter), "way", WEIR_TYPE_INT, "0", "how it comes to its stream", 0, 0, NULL}, \
-		{sizeof(weir_parameter),                                                                       \
-		 "in_place",                                                                                   \
-		 WEIR_TYPE_BOOL,                                                                               \
-		 "false",                                                                                      \
-		 "writes what it alone holds",                                                                 \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter),                                                                       \
-		 "since",                                                                                      \
-		 WEIR_TYPE_INT,                                                                                \
-		 "0",                                                                                          \
-		 "works on the device from this tick on",                                                      \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter),                                                                       \
-		 "keeps",                                                                                      \
-		 WEIR_TYPE_BOOL,                                                                               \
-		 "false",                                                                                      \
-		 "holds on to what it passed on",                                                              \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter),                                                                       \
-		 "notes",                                                                                      \
-		 WEIR_TYPE_BOOL,                                                                               \
-		 "false",                                                                                      \
-		 "notes what it enqueued last",                                                                \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-		{sizeof(weir_parameter), "bound", WEIR_TYPE_INT, "0", "its max_in_flight", 0, 0, NULL},        \
-		{sizeof(weir_parameter), "last", WEIR_TYPE_BOOL, "false", "mishaps are its own", 0, 0, NULL},  \
-		{sizeof(weir_parameter),                                                                       \
-		 "work",                                                                                       \
-		 WEIR_TYPE_DURATION,                                                                           \
-		 "0",                                                                                          \
-		 "how long its kernels take",                                                                  \
-		 0,                                                                                            \
-		 0,                                                                                            \
-		 NULL},                                                                                        \
-	{                                                                                                      \
-		0                                                                                              \
+#define FLAG(name, help)                                                                                     \
+	{                                                                                                    \
+		sizeof(weir_parameter), name, WEIR_TYPE_BOOL, "false", help, 0, 0, NULL                      \
+	}
+#define NUMBER(name, help)                                                                                   \
+	{                                                                                                    \
+		sizeof(weir_parameter), name, WEIR_TYPE_INT, "0", help, 0, 0, NULL                           \
 	}
 
-static const weir_parameter parameters[] = {PARAMETERS};
+static const weir_parameter parameters[] = {
+	NUMBER("id", "its number"),
+	FLAG("device", "works on the device"),
+	FLAG("gated", "its inputs are gated"),
+	FLAG("passes", "passes messages on"),
+	NUMBER("graph", "of the world's graphs"),
+	NUMBER("way", "how it comes to its stream"),
+	FLAG("in_place", "writes what it alone holds"),
+	NUMBER("since", "works on the device from this tick on"),
+	FLAG("keeps", "holds on to what it passed on"),
+	FLAG("notes", "notes what it enqueued last"),
+	NUMBER("bound", "its max_in_flight"),
+	FLAG("last", "mishaps are its own"),
+	{sizeof(weir_parameter), "work", WEIR_TYPE_DURATION, "0", "how long its kernels take", 0, 0, NULL},
+	{0},
+};
 static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out", .flags = WEIR_PORT_OPTIONAL}, {0}};
 static const weir_port in[] = {
 	{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_OPTIONAL},

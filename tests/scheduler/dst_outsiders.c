@@ -131,8 +131,8 @@ static void take(void *arg)
 		if (!run->early && !is_complete(run, message))
 			dst_break(&run->dst, "the outlet gave what is not finished");
 		all = all && readable(run, message);
-		if (all && weir_message_data(message))
-			dst_check(&run->dst, weir_message_data(message), &seen, "the outlet");
+		if (all && weir_message_data(dst_part(message)))
+			dst_check(&run->dst, weir_message_data(dst_part(message)), &seen, "the outlet");
 		weir_message_unref(message);
 	}
 }

@@ -94,6 +94,15 @@ static bool draw_scratch(uint64_t seed, unsigned number)
 	return wr_random_below(&random, 2);
 }
 
+static void draw_parts(struct dst *dst, uint64_t seed, unsigned number)
+{
+	struct wr_random random;
+
+	wr_random_seed(&random, seed, 505 + number);
+	dst->packs = wr_random_below(&random, 2);
+	dst->copies = !wr_random_below(&random, 3);
+}
+
 static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed, unsigned number, bool tiny)
 {
 	run->world = world;
@@ -108,6 +117,7 @@ static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed
 	wr_random_seed(&run->dst.streams, seed, 105 + number);
 	wr_random_seed(&run->dst.gates, seed, 305 + number);
 	run->dst.scratch = draw_scratch(seed, number);
+	draw_parts(&run->dst, seed, number);
 	dst_use(&run->dst, number);
 	draw_shape(run, tiny);
 	draw_mishaps(run);

@@ -19,6 +19,7 @@ static struct {
 	_Atomic int64_t second_ended, freed;
 	unsigned receivers;   /* of one early message */
 	bool flagged, behind; /* emit_at follows the second launch */
+	bool packed;          /* the early message is a part of another */
 } seen;
 
 static void clear_seen(unsigned receivers)
@@ -30,7 +31,7 @@ static void clear_seen(unsigned receivers)
 	wr_store(&seen.second_ended, 0);
 	wr_store(&seen.freed, 0);
 	seen.receivers = receivers;
-	seen.flagged = seen.behind = false;
+	seen.flagged = seen.behind = seen.packed = false;
 }
 
 struct writing {
@@ -76,7 +77,10 @@ static void receiver_begins(void)
 
 static weir_status begin_and_note(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, *rig_data_of(context, 0) == 10 + rig_tick(context));
+	const weir_message *message = weir_context_message(context, 0, 0);
+	const weir_message *part = weir_message_part(message, "first");
+
+	HOLDS(rig, rig_value(part ? part : message) == 10 + rig_tick(context));
 	receiver_begins();
 	return WEIR_OK;
 }
@@ -101,8 +105,12 @@ static weir_status launch_on(weir_context *context, weir_stream *stream, const w
 static weir_status emit_first_at(struct rig *rig, weir_context *context, weir_stream *stream,
 				 weir_message *message, weir_fence fence)
 {
-	weir_status status = weir_context_emit_at(context, 0, message, fence);
+	const weir_part part = {sizeof part, "first", message};
+	weir_status status;
 
+	if (seen.packed)
+		HOLDS(rig, !weir_message_pack(rig->graph, &part, 1, &message));
+	status = weir_context_emit_at(context, 0, message, fence);
 	HOLDS(rig, rig_has_flag(stream, fence) == (seen.flagged && !seen.behind));
 	return status;
 }
@@ -133,7 +141,7 @@ static weir_status emit_two(struct rig *rig, weir_context *context)
 
 static const char *graph_text, *signal_kind;
 static unsigned receivers;
-static bool emitted_behind;
+static bool emitted_behind, emitted_packed;
 static rig_fn *sending;
 
 static void run_two_outputs(void)
@@ -144,6 +152,7 @@ static void run_two_outputs(void)
 	rig->options.signal = signal_kind;
 	seen.flagged = !strcmp(signal_kind, "flag");
 	seen.behind = emitted_behind;
+	seen.packed = emitted_packed;
 	rig_on(rig, "a", sending);
 	rig_on(rig, "x", begin_and_note);
 	if (receivers > 1)
@@ -185,6 +194,18 @@ static void t12_all_receivers_of_a_fan_out_begin_at_the_point(void **state)
 	emitted_behind = false;
 	graph_text = "a:call count=3 -> x:host; a -> z:host; a.out2 -> y:end";
 	under_all_signals(run_two_outputs);
+}
+
+static void t12_t09_a_message_of_parts_is_complete_at_the_point(void **state)
+{
+	(void)state;
+	sending = emit_two;
+	receivers = 2;
+	emitted_behind = false;
+	emitted_packed = true;
+	graph_text = "a:call count=3 -> x:host; a -> z:host; a.out2 -> y:end";
+	under_all_signals(run_two_outputs);
+	emitted_packed = false;
 }
 
 /* The flag would be written behind the second kernel: so none is, and a callback waits for the fence alone.
@@ -540,6 +561,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t12_a_reader_begins_at_the_point_and_not_at_the_end),
 		cmocka_unit_test(t12_all_receivers_of_a_fan_out_begin_at_the_point),
+		cmocka_unit_test(t12_t09_a_message_of_parts_is_complete_at_the_point),
 		cmocka_unit_test(t12_g04_a_point_that_is_not_the_last_on_its_stream_gets_no_flag),
 		cmocka_unit_test(t12_t07_the_point_is_on_any_stream_of_the_entity),
 		cmocka_unit_test(t12_t03_the_work_of_a_device_port_waits_for_the_point_alone),
