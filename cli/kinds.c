@@ -211,7 +211,7 @@ static void print_brought(const weir_operator *kind)
 		return;
 	puts("\nconditions that it brings");
 	for (size_t i = 0; kind->conditions[i]; i++) {
-		fputs("  ", stdout);
+		fputs("      ", stdout);
 		cli_print_escaped(stdout, kind->conditions[i]);
 		putchar('\n');
 	}

@@ -132,10 +132,16 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		cli_say("%s", weir_last_error());
 		return CLI_FAILED;
 	}
+	if (cli_writes_to_stdout(run->graph, run->scheduler)) {
+		fflush(stdout);
+		dup2(STDERR_FILENO, STDOUT_FILENO); /* the summary must not follow the frames */
+	}
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
 	if (outcome.status)
 		say_outcome(options->argument, &outcome);
+	else if (outcome.text)
+		cli_say("%s: drained: %s", options->argument, outcome.text);
 	return outcome.posix_signal ? 128 + outcome.posix_signal : cli_code_of(outcome.status);
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -202,6 +203,24 @@ static void print_pools(weir_scheduler *scheduler)
 		print_count(&before, counts.used, "still in use");
 		putchar('\n');
 	}
+}
+
+bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		const weir_entity *entity = weir_graph_entity(graph, counts.entity);
+		const weir_values *values = weir_entity_values(entity);
+
+		if (strcmp(weir_entity_operator(entity)->name, "frames_write"))
+			continue;
+		if (weir_values_int(values, "descriptor") == STDOUT_FILENO ||
+		    (weir_values_int(values, "descriptor") < 0 &&
+		     !strcmp(weir_values_string(values, "path"), "-")))
+			return true;
+	}
+	return false;
 }
 
 static bool writes_to_directory(const weir_operator *kind)

@@ -306,7 +306,8 @@ typedef struct {
 	weir_status status; /* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
 			       out of time), DEVICE, or what compute returned */
 	const char *entity; /* the entity that failed, or NULL */
-	const char *text;   /* one line; for a deadlock, root causes and circles first */
+	const char *text;   /* one line; for a deadlock, root causes and circles first. If all is
+			       well, why an operator drained the run, or NULL */
 	uint64_t ticks;
 	uint64_t leftover, abandoned; /* messages still queued at a normal end; dropped
 					 because the run was cut short */
@@ -860,6 +861,15 @@ WEIR_API weir_status weir_context_set_stamp(weir_context *context, weir_stamp st
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */
 WEIR_API void weir_context_drain(weir_context *context);
+/* Likewise, and says why in one line: weir_outcome.text of a run that ends well. The first line is kept. */
+WEIR_API void weir_context_drain_because(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
+/*
+ * Holds an input, or lets go of it: while it is held, the ticks that follow this one receive nothing from it
+ * and need no message there, so that compute can finish what it took before (a write that the other end does
+ * not accept yet). The messages stay queued. Another condition must decide when to tick, as file_descriptor.
+ * All inputs are let go at the end of a run. Also in start. Fails: WEIR_E_INVALID: no such input.
+ */
+WEIR_API weir_status weir_context_hold(weir_context *context, unsigned input, bool hold);
 /* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
@@ -1242,7 +1252,7 @@ WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
 WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
 /* Messages in the port's least filled queue. */
 WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
-/* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL. */
+/* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL, 0 while the port is held. */
 WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
 /* Returns true if the port takes any number of connections. */
 WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);

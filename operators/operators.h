@@ -10,6 +10,8 @@ extern const weir_operator wr_blur;
 extern const weir_operator wr_convert;
 extern const weir_operator wr_delay;
 extern const weir_operator wr_download;
+extern const weir_operator wr_frames_read;
+extern const weir_operator wr_frames_write;
 extern const weir_operator wr_normalize;
 extern const weir_operator wr_ping;
 extern const weir_operator wr_png_read;

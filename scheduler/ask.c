@@ -343,7 +343,8 @@ static inline bool time_repeats(const weir_view *view, int64_t at)
 }
 
 /*
- * Returns true if all connected inputs are closed and empty. During a drain such an entity that waits for a
+ * Returns true if all connected inputs are closed and empty, and none is held, by a compute that has not
+ * finished with what it took. During a drain such an entity that waits for a
  * time only must end: its conditions look at no sender, so it would go on for ever (S7).
  */
 static bool inputs_closed_and_empty(const weir_view *view)
@@ -353,6 +354,8 @@ static bool inputs_closed_and_empty(const weir_view *view)
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		if (!entity->inputs[i].count)
 			continue;
+		if (!entity->inputs[i].take)
+			return false;
 		if (!weir_view_closed(view, i) || weir_view_count(view, i)) /* in this order (S5) */
 			return false;
 	}

@@ -367,6 +367,16 @@ weir_status weir_context_finish(weir_context *context)
 	return WEIR_OK;
 }
 
+weir_status weir_context_hold(weir_context *context, unsigned input, bool hold)
+{
+	weir_entity *entity = context->entity;
+
+	if (input >= entity->input_count)
+		return wr_fail(WEIR_E_INVALID, "%s has no input %u to hold", entity->plan->name, input);
+	wr_input_hold(&entity->inputs[input], hold);
+	return WEIR_OK;
+}
+
 weir_status weir_context_fail(weir_context *context, const char *format, ...)
 {
 	va_list list;

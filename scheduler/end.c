@@ -208,8 +208,10 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 		}
 		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
-	if (text)
+	if (text) {
+		wr_free(scheduler->text); /* why it was drained */
 		scheduler->text = text;
+	}
 }
 
 /* --- conservation of messages (E5) --- */

@@ -15,6 +15,16 @@
 #include "scheduler/graph.h"
 #include "scheduler/memory_pool.h"
 
+void wr_input_hold(struct wr_input *input, bool hold)
+{
+	bool all = input->plan->take == WEIR_TAKE_ALL;
+
+	input->take = all ? SIZE_MAX : input->plan->take;
+	input->need = all ? 1 : input->plan->take;
+	if (hold)
+		input->take = input->need = 0;
+}
+
 static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
 {
 	entity->inputs = wr_alloc(plan->input_count ? plan->input_count : 1, sizeof *entity->inputs);
@@ -23,10 +33,8 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 	entity->input_count = plan->input_count;
 	for (size_t i = 0; i < plan->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool all = plan->inputs[i].take == WEIR_TAKE_ALL;
 		input->plan = &plan->inputs[i];
-		input->take = all ? SIZE_MAX : plan->inputs[i].take;
-		input->need = all ? 1 : plan->inputs[i].take;
+		wr_input_hold(input, false);
 		input->gate = plan->inputs[i].gate;
 		input->any_size = plan->inputs[i].port->flags & WEIR_PORT_ANY_SIZE;
 	}
@@ -349,6 +357,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	for (size_t i = 0; !status && i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->next_served = 0;
+		wr_input_hold(input, false);
 		fed |= input->count > 0;
 		for (size_t k = 0; k < input->count; k++)
 			rooted |= input->connections[k]->initial_messages > 0;

@@ -106,8 +106,8 @@ struct wr_input {
 	size_t *taken_by;      /* their number per connection; with a set: in the set */
 	struct wr_fan_in *set; /* NULL: few connections */
 	size_t taken_count;
-	size_t take;        /* the most messages that a tick receives; SIZE_MAX: all */
-	size_t need;        /* least for a content condition: take; 1 for all */
+	size_t take;        /* the most messages that a tick receives; SIZE_MAX: all; 0: held */
+	size_t need;        /* least for a content condition: take; 1 for all; 0: held */
 	size_t next_served; /* connection that the rotation serves first next time (C4) */
 	bool any_size;      /* `take` counts per connection */
 	bool content;       /* a content condition names it */
@@ -274,6 +274,9 @@ int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);
 size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
+
+/* The next tick takes nothing from the input and needs nothing there; or as its plan says. Thread: owner. */
+void wr_input_hold(struct wr_input *input, bool hold);
 
 /* --- the messages of a tick; Thread: owner --- */
 

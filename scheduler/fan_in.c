@@ -250,6 +250,8 @@ void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 {
 	fan_in_read_news(set);
 	fan_in_forget_taken(set);
+	if (!n)
+		return; /* held */
 	if (set->any_size || n == SIZE_MAX)
 		for (size_t i = set->ring_count; i; i--)
 			move_to_front(set, ring_take(set), n);

@@ -2,8 +2,13 @@
  * What any thread may do to a run: fail it, ask it to stop, look at its phase. These calls only set what the
  * loop's next turn obeys (turn.c) and kick the loop. And how a call from outside enters a simulated run.
  */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/text.h"
+#include "base/words.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 
@@ -60,6 +65,36 @@ void weir_context_drain(weir_context *context)
 	weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
 
 	weir_scheduler_stop(scheduler, true);
+}
+
+/* The scheduler's text is the failure's, if there is one. */
+static void keep_reason(weir_scheduler *scheduler, char *reason)
+{
+	wr_mutex_lock(&scheduler->lock);
+	if (!scheduler->failure && !scheduler->text) {
+		scheduler->text = reason;
+		reason = NULL;
+	}
+	wr_mutex_unlock(&scheduler->lock);
+	wr_free(reason);
+}
+
+void weir_context_drain_because(weir_context *context, const char *format, ...)
+{
+	weir_entity *entity = weir_context_entity(context);
+	struct wr_text text = {0};
+	char given[400], shown[sizeof given];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(given, sizeof given, format, list);
+	va_end(list);
+	wr_shown_cut(shown, sizeof shown, given);
+	wr_text_add(&text, "%s: %s", entity->plan->name, shown);
+	if (!text.status)
+		keep_reason(wr_load_acquire(&entity->scheduler), wr_strdup(text.text));
+	wr_text_finish(&text);
+	weir_context_drain(context);
 }
 
 bool weir_scheduler_running(const weir_scheduler *scheduler)

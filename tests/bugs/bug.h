@@ -31,9 +31,11 @@ enum wr_bug {
 	WR_BUG_GATE_BEFORE_FRONT,
 	/* a thread checks an inlet's room, then announces that it waits for it */
 	WR_BUG_INLET_WAITS_UNSEEN,
-	WR_BUG_ONE_SCRATCH,    /* all streams of an entity have one stack of scratch memory */
-	WR_BUG_SCRATCH_LENT,   /* a stack is used again while another stream goes on with it */
-	WR_BUG_OUTGROWN_EARLY, /* a stack that was outgrown is freed while earlier ticks use it */
+	WR_BUG_DESCRIPTOR_POKE_FIRST, /* the loop pokes an entity, then marks its descriptor as not armed */
+	WR_BUG_DESCRIPTOR_SILENT,     /* a descriptor is watched without a poke */
+	WR_BUG_ONE_SCRATCH,           /* all streams of an entity have one stack of scratch memory */
+	WR_BUG_SCRATCH_LENT,          /* a stack is used again while another stream goes on with it */
+	WR_BUG_OUTGROWN_EARLY,        /* a stack that was outgrown is freed while earlier ticks use it */
 	/* claims: the mutants of the model m2_claim */
 	WR_BUG_CLAIM_REFUSED_OUTSIDE,
 	WR_BUG_CLAIM_NOT_PASSED_ON,

@@ -1,7 +1,8 @@
 """The lists of operators and conditions, and the page of each."""
 import process
 
-OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin", "sink"}
+OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin", "sink",
+             "frames_read", "frames_write"}
 CONDITIONS = {
     "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
     "cuda_stream", "fence", "file_descriptor",

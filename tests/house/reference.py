@@ -24,7 +24,7 @@ MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receiv
 DOING = {
     "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch", "enable",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",
-    "drain", "fail", "sleep", "synchronize", "escape", "replay",
+    "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay",
 }
 NOUNS = "status|log|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"
 # named by what they return, though the word is a verb elsewhere; and a result that is no weir_status

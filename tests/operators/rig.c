@@ -370,6 +370,30 @@ void weir_context_drain(weir_context *context)
 	context->drained = true;
 }
 
+void weir_context_drain_because(weir_context *context, const char *format, ...)
+{
+	(void)format;
+	context->drained = true;
+}
+
+/* No operator of these tests waits for a descriptor. */
+weir_status weir_context_hold(weir_context *context, unsigned input, bool hold)
+{
+	(void)context;
+	(void)input;
+	(void)hold;
+	return WEIR_E_UNSUPPORTED;
+}
+
+weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events)
+{
+	(void)entity;
+	(void)condition;
+	(void)fd;
+	(void)events;
+	return WEIR_E_UNSUPPORTED;
+}
+
 weir_status weir_context_finish(weir_context *context)
 {
 	context->finished = true;

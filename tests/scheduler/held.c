@@ -1,0 +1,111 @@
+/* Inputs that an operator holds (C4), and the reason that it gives for a drain (S7). */
+#include <stdio.h>
+
+#include "rig.h"
+
+#define TEST(name) static void name(void **state_)
+
+/* Holds its input for two ticks after each message: they receive nothing. */
+static weir_status hold_twice(struct rig *rig, weir_context *context)
+{
+	uint64_t tick = weir_context_tick(context);
+	size_t count = weir_context_count(context, 0);
+
+	HOLDS(rig, count == (tick % 3 ? 0 : 1));
+	for (size_t i = 0; i < count; i++) {
+		char word[24];
+		snprintf(word, sizeof word, "%d", (int)rig_value(weir_context_message(context, 0, i)));
+		rig_note(rig, context, word);
+	}
+	return weir_context_hold(context, 0, tick % 3 != 2);
+}
+
+static void hold_beside_messages(const char *text)
+{
+	struct rig *rig = rig_of(text);
+
+	rig_on(rig, "z", hold_twice);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "z").received, 12);
+	assert_int_equal(rig_ticks(rig, "z"), 36);
+	rig_destroy(rig);
+}
+
+static void hold_inputs(void)
+{
+	hold_beside_messages("source ticks=12 -> z:call");
+	hold_beside_messages("source ticks=12 -> z:call capacity=4");
+	hold_beside_messages("source ticks=12 -> z:call policy=pop capacity=16");
+	hold_beside_messages("a:source ticks=6 -> z:call; b:source ticks=6 -> z");
+	hold_beside_messages("a:source ticks=2 -> z:call; b:source ticks=2 -> z; c:source ticks=2 -> z; "
+			     "d:source ticks=1 -> z; e:source ticks=1 -> z; f:source ticks=1 -> z; "
+			     "g:source ticks=1 -> z; h:source ticks=1 -> z; i:source ticks=1 -> z");
+}
+
+TEST(c04_a_held_input_gives_nothing_and_loses_nothing)
+{
+	(void)state_;
+	rig_everywhere(hold_inputs);
+}
+
+static weir_status hold_and_finish(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_hold(context, 7, true) == WEIR_E_INVALID);
+	HOLDS(rig, !weir_context_hold(context, 0, true));
+	return weir_context_finish(context);
+}
+
+static void hold_two_runs(void)
+{
+	struct rig *rig = rig_of("source ticks=3 -> z:call");
+
+	rig_on(rig, "z", hold_and_finish);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_counts(rig, "z").received, 1);
+	}
+	rig_destroy(rig);
+}
+
+TEST(c04_s08_a_run_begins_with_no_held_input)
+{
+	(void)state_;
+	rig_in_world(1, hold_two_runs);
+	rig_on_host(hold_two_runs);
+}
+
+static weir_status drain_twice(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	weir_context_drain_because(context, "it is %d o'clock\n", 7);
+	weir_context_drain_because(context, "too late");
+	return WEIR_OK;
+}
+
+static void drain_with_a_reason(void)
+{
+	struct rig *rig = rig_of("z:call");
+
+	rig_on(rig, "z", drain_twice);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig->outcome.text, "z: it is 7 o'clock\\n");
+	rig_destroy(rig);
+}
+
+TEST(s07_an_operator_says_why_it_drains_the_run)
+{
+	(void)state_;
+	rig_in_world(1, drain_with_a_reason);
+	rig_on_host(drain_with_a_reason);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c04_a_held_input_gives_nothing_and_loses_nothing),
+		cmocka_unit_test(c04_s08_a_run_begins_with_no_held_input),
+		cmocka_unit_test(s07_an_operator_says_why_it_drains_the_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
