@@ -146,7 +146,7 @@ def a_thousand_frames_through_a_pipe(weir):
     model, array = FOLDER / "squeezenet.onnx", pictures()
     infer = reference.network(model)
     expected = b"".join(reference.classify(infer, picture).tobytes() for picture in array)
-    rounds, frame = 1000 // len(array), array[0].size
+    rounds, frame = 1000 // len(array) + 1, array[0].size
     size = ["--set", f"read.width={array.shape[2]}", "--set", f"read.height={array.shape[1]}"]
     command = [*PLUGINS, *size, "--set", f"network.model={model}", str(ROOT / "examples/network/video.json")]
     ended = process.run(weir, "run", "--quiet", *command, text=False, input=array.tobytes() * rounds)
