@@ -26,8 +26,7 @@ struct request {
 	ov_infer_request_t *infer;
 	ov_callback_t callback; /* OpenVINO keeps its address */
 	uint8_t *batch;         /* where frames are copied together; NULL: a batch of one is not copied */
-	weir_message *
-		*frames; /* held while OpenVINO reads them; of a larger batch only their stamps are needed */
+	weir_message **frames;  /* held while OpenVINO reads them, and for their stamps */
 	size_t frame_count;
 	weir_message *result; /* OpenVINO writes it */
 	bool done;            /* guarded by the lock */

@@ -141,6 +141,21 @@ def classify_gives_the_bytes_and_classes_of_the_reference(weir):
     assert results(expected).tobytes() == expected.tobytes()
 
 
+def a_thousand_frames_through_a_pipe(weir):
+    """examples/network/video.json: as many results, in order, each of the same bytes as the reference's."""
+    model, array = FOLDER / "squeezenet.onnx", pictures()
+    infer = reference.network(model)
+    expected = b"".join(reference.classify(infer, picture).tobytes() for picture in array)
+    rounds, frame = 1000 // len(array) + 1, array[0].size
+    size = ["--set", f"read.width={array.shape[2]}", "--set", f"read.height={array.shape[1]}"]
+    command = [*PLUGINS, *size, "--set", f"network.model={model}", str(ROOT / "examples/network/video.json")]
+    ended = process.run(weir, "run", "--quiet", *command, text=False, input=array.tobytes() * rounds)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == expected * rounds, (len(ended.stdout), len(expected) * rounds)
+    cut = process.run(weir, "run", "--quiet", *command, text=False, input=array.tobytes()[: 2 * frame + 7])
+    assert cut.returncode == 1 and b"'read': standard input ends in the middle of frame 2: 7 of" in cut.stderr, cut.stderr
+
+
 def a_batch_is_one_inference_and_a_rest_is_run(weir):
     expected = agrees(weir, FOLDER / "squeezenet.onnx", frames(PICTURE), rows=3, requests=2)
     assert numpy.allclose(expected, one_by_one(FOLDER / "squeezenet.onnx", frames(PICTURE)), atol=1e-6)
@@ -279,6 +294,7 @@ if __name__ == "__main__":
         [
             results_are_those_of_openvino_one_by_one,
             classify_gives_the_bytes_and_classes_of_the_reference,
+            a_thousand_frames_through_a_pipe,
             a_batch_is_one_inference_and_a_rest_is_run,
             many_small_frames_on_all_backends,
             no_worker_waits_for_an_inference,
