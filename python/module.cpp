@@ -463,6 +463,7 @@ struct Kind {
 	std::vector<Demand> demands[2];
 	std::vector<PyObject *> names[2]; /* interned */
 	std::vector<weir_parameter> parameters;
+	std::vector<const char *> conditions; /* JSON */
 
 	const char *keep(const std::string &text)
 	{
@@ -1752,6 +1753,18 @@ void context_emit(Context &self, nb::handle port, nb::handle value, nb::object s
 	check(weir_context_emit(context, output, draft.take()), self.name());
 }
 
+unsigned watch_events(bool read, bool write)
+{
+	return (read ? WEIR_WATCH_READ : 0u) | (write ? WEIR_WATCH_WRITE : 0u);
+}
+
+void context_watch(Context &self, int fd, bool read, bool write, const char *condition)
+{
+	weir_entity *entity = weir_context_entity(self.inside());
+
+	check(weir_entity_watch(entity, condition, fd, fd < 0 ? 0 : watch_events(read, write)), self.name());
+}
+
 /* A new tensor in pooled memory: of the device, or of the host. */
 nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *dtype, bool on_host)
 {
@@ -1832,14 +1845,18 @@ void check_table(const Kind *kind)
 }
 
 KindHandle make_kind(nb::handle type, std::string name, std::string help, unsigned flags, nb::list inputs,
-		     nb::list outputs, nb::list parameters)
+		     nb::list outputs, nb::list parameters, std::vector<std::string> conditions)
 {
 	std::unique_ptr<Kind> kind(new Kind());
 
 	add_ports(kind.get(), 0, inputs);
 	add_ports(kind.get(), 1, outputs);
 	add_parameters(kind.get(), parameters);
+	for (const std::string &condition : conditions)
+		kind->conditions.push_back(kind->keep(condition));
+	kind->conditions.push_back(nullptr);
 	kind->table.size = sizeof kind->table;
+	kind->table.conditions = kind->conditions.data();
 	kind->table.name = kind->keep(name);
 	kind->table.help = kind->keep(help);
 	kind->table.flags = flags;
@@ -2555,6 +2572,8 @@ void bind_context(nb::module_ &module)
 		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none())
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
+		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
+		     arg("condition") = "file_descriptor")
 		.def("count",
 		     [](Context &self, nb::handle port) {
 			     return weir_context_count(self.inside(), port_of(self, 0, port));
