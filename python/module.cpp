@@ -281,13 +281,14 @@ struct Core {
 	weir_registry *registry = nullptr;
 	weir_graph *graph = nullptr;
 	weir_scheduler *scheduler = nullptr;
-	Graph *owner = nullptr;     /* guarded by the GIL */
-	std::atomic<int> inside{0}; /* threads in a call that blocks */
-	int ended = -1;             /* eventfd: readable when a run has ended */
-	bool simulated = false;     /* the backend is sim */
-	bool on_cuda = false;       /* else a device's memory is the host's */
-	bool leaked = false;        /* a hung device may touch its memory */
-	std::mutex consumers_lock;  /* guards the list, and `scheduler` against arrays that die elsewhere */
+	Graph *owner = nullptr;          /* guarded by the GIL */
+	std::atomic<int> inside{0};      /* threads in a call that releases the GIL */
+	std::atomic<bool> ending{false}; /* the scheduler is being destroyed */
+	int ended = -1;                  /* eventfd: readable when a run has ended */
+	bool simulated = false;          /* the backend is sim */
+	bool on_cuda = false;            /* else a device's memory is the host's */
+	bool leaked = false;             /* a hung device may touch its memory */
+	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
 	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
 	Core *next_retired = nullptr;
@@ -322,28 +323,34 @@ void forget(Core *core)
 		*link = core->next;
 }
 
-/* Ends the run and its scheduler. Not inside an operator; the GIL is released. Returns false if it is
- * refused. */
+/*
+ * Ends the run and its scheduler; not inside an operator. With the GIL, which is released while it waits.
+ * Calls that come meanwhile are refused; returns false if a thread does not leave one that it is in.
+ */
 bool end_scheduler(Core *core)
 {
 	weir_scheduler *scheduler = core->scheduler;
-	nb::gil_scoped_release released;
 
-	if (!scheduler)
-		return true;
+	if (!scheduler || core->ending)
+		return !core->ending;
+	core->ending = true;
 	weir_scheduler_stop(scheduler, false);
-	for (int i = 0; core->inside && i < 200; i++)
+	for (int i = 0; core->inside && i < 200; i++) {
+		nb::gil_scoped_release released;
 		usleep(5000);
-	if (core->inside)
-		return false;
-	{
-		std::lock_guard<std::mutex> guard(core->consumers_lock);
-		core->scheduler = nullptr;
-		core->consumers.clear();
-		core->streams.clear();
 	}
-	core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
-	return true;
+	if (!core->inside) {
+		nb::gil_scoped_release released;
+		{
+			std::lock_guard<std::mutex> guard(core->consumers_lock);
+			core->scheduler = nullptr;
+			core->consumers.clear();
+			core->streams.clear();
+		}
+		core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
+	}
+	core->ending = false;
+	return !core->scheduler;
 }
 
 void bury(Core *core)
@@ -440,6 +447,31 @@ void check_core(const Core *core)
 	if (!core->graph || finished)
 		raise(WEIR_E_INVALID, "the graph is closed");
 }
+
+/* For calls about the run. */
+void check_open(const Core *core)
+{
+	check_core(core);
+	if (core->ending)
+		raise(WEIR_E_CLOSED, "the graph is being closed");
+}
+
+/* A call that releases the GIL and uses the scheduler, its inlets or outlets: they stay until it ends. */
+class Using
+{
+      public:
+	explicit Using(Core *of) : core(of)
+	{
+		core->inside++;
+	}
+	~Using()
+	{
+		core->inside--;
+	}
+
+      private:
+	Core *core;
+};
 
 /* ------------------------------------------------------------------------------------------ the kinds -- */
 
@@ -1979,7 +2011,7 @@ Graph::~Graph()
 
 Core *open_core(const Graph &self)
 {
-	check_core(self.core.get());
+	check_open(self.core.get());
 	return self.core.get();
 }
 
@@ -2074,6 +2106,7 @@ nb::tuple start_run(Graph &self)
 	Core *core = running_core(self);
 	uint64_t count;
 	weir_status status;
+	Using use(core);
 
 	settle();
 	if (!weir_scheduler_running(core->scheduler) && read(core->ended, &count, sizeof count) >= 0)
@@ -2085,24 +2118,6 @@ nb::tuple start_run(Graph &self)
 	}
 	return nb::make_tuple((int)status, status ? text_of(weir_last_error()) : nb::none());
 }
-
-/* A thread inside a call that blocks, without the GIL. */
-class Blocking
-{
-      public:
-	explicit Blocking(Core *of) : core(of)
-	{
-		core->inside++;
-	}
-	~Blocking()
-	{
-		core->inside--;
-	}
-
-      private:
-	Core *core;
-	nb::gil_scoped_release released;
-};
 
 int64_t slice_of(const Core *core)
 {
@@ -2130,11 +2145,12 @@ template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call c
 {
 	int64_t slice = slice_of(core), left = limit;
 	weir_status status;
+	Using use(core);
 
 	do {
 		int64_t now = limit < 0 || left > slice ? slice : left;
 		{
-			Blocking blocking(core);
+			nb::gil_scoped_release released;
 			status = call(now);
 		}
 		settle();
@@ -2174,6 +2190,7 @@ nb::object wait_run(Graph &self, nb::object timeout)
 	int64_t limit = limit_of(timeout);
 	nb::object interrupt;
 	weir_status status = WEIR_E_TIMEOUT;
+	Using use(core);
 	auto wait = [&](int64_t ns) { return weir_scheduler_wait(core->scheduler, ns, &outcome); };
 
 	for (;;) {
@@ -2360,7 +2377,7 @@ void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object st
 	weir_status status;
 	Draft draft;
 
-	check_core(core);
+	check_open(core);
 	make_message(draft, {core}, value);
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
@@ -2376,7 +2393,7 @@ void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object st
 
 void inlet_close(Inlet &self)
 {
-	check_core(self.core.get());
+	check_open(self.core.get());
 	weir_inlet_close(self.inlet);
 }
 
@@ -2387,7 +2404,7 @@ nb::object outlet_take(Outlet &self, nb::object timeout)
 	weir_message *message;
 	weir_status status;
 
-	check_core(core);
+	check_open(core);
 	status = weir_outlet_take(self.outlet, 0, &message);
 	if (status == WEIR_E_TIMEOUT && limit)
 		status = in_slices(core, limit,
@@ -2405,6 +2422,8 @@ nb::object outlet_next(Outlet &self)
 	weir_status status;
 
 	check_core(core);
+	if (core->ending)
+		return nb::none();
 	status = weir_outlet_take(self.outlet, 0, &message);
 	if (status == WEIR_E_TIMEOUT)
 		status = in_slices(core, -1,
@@ -2419,7 +2438,7 @@ int outlet_fd(Outlet &self)
 {
 	int fd;
 
-	check_core(self.core.get());
+	check_open(self.core.get());
 	fd = weir_outlet_fd(self.outlet);
 	if (fd < 0)
 		check(WEIR_E_IO);
