@@ -918,6 +918,7 @@ void make_message(Draft &draft, const Destination &to, nb::handle value)
 struct Context;
 thread_local Context *current = nullptr; /* of the compute that this thread is in */
 bool is_own_stream(const Context *context, const void *native);
+uint64_t number_of_call(const Context *context);
 
 /*
  * Waits for a fence. A worker may not wait for a device; without CUDA the device is some threads of the host,
@@ -1062,7 +1063,9 @@ struct Export {
 	DLManagedVersioned versioned = {};
 	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 	Message message;
-	bool foreign = false; /* a stream that weir does not see reads it */
+	bool reads = false;            /* a stream of the consumer's reads it */
+	const Context *call = nullptr; /* that stream is the entity's, and this call fences it */
+	uint64_t number = 0;           /* of the call */
 	int device = 0;
 	void *native = nullptr;
 
@@ -1102,7 +1105,9 @@ void note_reader(Export *self)
 /* Runs on any thread, with or without the GIL. */
 void end_export(Export *self)
 {
-	if (self->foreign && is_ours(self->message.core.get()))
+	bool fenced = self->call && self->call == current && self->number == number_of_call(current);
+
+	if (self->reads && !fenced && is_ours(self->message.core.get()))
 		note_reader(self);
 	delete self;
 }
@@ -1143,7 +1148,11 @@ void order_consumer(Export *self, const weir_tensor *tensor, nb::handle stream)
 		return;
 	self->device = tensor->device;
 	self->native = native_of(stream);
-	self->foreign = !is_own_stream(current, self->native);
+	self->reads = true;
+	if (is_own_stream(current, self->native)) {
+		self->call = current;
+		self->number = number_of_call(current);
+	}
 	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX; i++)
 		check(weir_fence_enqueue(self->message.core->graph, fences[i], tensor->device, self->native));
 }
@@ -1345,6 +1354,7 @@ struct Context {
 	std::string entity;
 	pthread_t thread = 0;
 	uint64_t run = 0;
+	uint64_t calls = 0;                /* of start, compute and stop */
 	std::vector<void *> natives;       /* streams given out in this call */
 	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
 	std::vector<nb::object> lent;      /* messages received in this call */
@@ -1382,6 +1392,11 @@ struct Context {
 	}
 };
 
+uint64_t number_of_call(const Context *context)
+{
+	return context->calls;
+}
+
 bool is_own_stream(const Context *context, const void *native)
 {
 	if (context)
@@ -1405,6 +1420,7 @@ class Inside
 	{
 		own->context = context;
 		own->thread = pthread_self();
+		own->calls = takes.load(std::memory_order_relaxed);
 		own->natives.clear();
 		own->chosen.assign(own->chosen.size(), nullptr);
 		innermost = this;
