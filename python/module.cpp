@@ -281,13 +281,14 @@ struct Core {
 	weir_registry *registry = nullptr;
 	weir_graph *graph = nullptr;
 	weir_scheduler *scheduler = nullptr;
-	Graph *owner = nullptr;     /* guarded by the GIL */
-	std::atomic<int> inside{0}; /* threads in a call that blocks */
-	int ended = -1;             /* eventfd: readable when a run has ended */
-	bool simulated = false;     /* the backend is sim */
-	bool on_cuda = false;       /* else a device's memory is the host's */
-	bool leaked = false;        /* a hung device may touch its memory */
-	std::mutex consumers_lock;  /* guards the list, and `scheduler` against arrays that die elsewhere */
+	Graph *owner = nullptr;          /* guarded by the GIL */
+	std::atomic<int> inside{0};      /* threads in a call that releases the GIL */
+	std::atomic<bool> ending{false}; /* the scheduler is being destroyed */
+	int ended = -1;                  /* eventfd: readable when a run has ended */
+	bool simulated = false;          /* the backend is sim */
+	bool on_cuda = false;            /* else a device's memory is the host's */
+	bool leaked = false;             /* a hung device may touch its memory */
+	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
 	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
 	Core *next_retired = nullptr;
@@ -322,28 +323,34 @@ void forget(Core *core)
 		*link = core->next;
 }
 
-/* Ends the run and its scheduler. Not inside an operator; the GIL is released. Returns false if it is
- * refused. */
+/*
+ * Ends the run and its scheduler; not inside an operator. With the GIL, which is released while it waits.
+ * Calls that come meanwhile are refused; returns false if a thread does not leave one that it is in.
+ */
 bool end_scheduler(Core *core)
 {
 	weir_scheduler *scheduler = core->scheduler;
-	nb::gil_scoped_release released;
 
-	if (!scheduler)
-		return true;
+	if (!scheduler || core->ending)
+		return !core->ending;
+	core->ending = true;
 	weir_scheduler_stop(scheduler, false);
-	for (int i = 0; core->inside && i < 200; i++)
+	for (int i = 0; core->inside && i < 200; i++) {
+		nb::gil_scoped_release released;
 		usleep(5000);
-	if (core->inside)
-		return false;
-	{
-		std::lock_guard<std::mutex> guard(core->consumers_lock);
-		core->scheduler = nullptr;
-		core->consumers.clear();
-		core->streams.clear();
 	}
-	core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
-	return true;
+	if (!core->inside) {
+		nb::gil_scoped_release released;
+		{
+			std::lock_guard<std::mutex> guard(core->consumers_lock);
+			core->scheduler = nullptr;
+			core->consumers.clear();
+			core->streams.clear();
+		}
+		core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
+	}
+	core->ending = false;
+	return !core->scheduler;
 }
 
 void bury(Core *core)
@@ -441,6 +448,31 @@ void check_core(const Core *core)
 		raise(WEIR_E_INVALID, "the graph is closed");
 }
 
+/* For calls about the run. */
+void check_open(const Core *core)
+{
+	check_core(core);
+	if (core->ending)
+		raise(WEIR_E_CLOSED, "the graph is being closed");
+}
+
+/* A call that releases the GIL and uses the scheduler, its inlets or outlets: they stay until it ends. */
+class Using
+{
+      public:
+	explicit Using(Core *of) : core(of)
+	{
+		core->inside++;
+	}
+	~Using()
+	{
+		core->inside--;
+	}
+
+      private:
+	Core *core;
+};
+
 /* ------------------------------------------------------------------------------------------ the kinds -- */
 
 /* What an array on a port must be, beside its kind of message. */
@@ -463,6 +495,7 @@ struct Kind {
 	std::vector<Demand> demands[2];
 	std::vector<PyObject *> names[2]; /* interned */
 	std::vector<weir_parameter> parameters;
+	std::vector<const char *> conditions; /* JSON */
 
 	const char *keep(const std::string &text)
 	{
@@ -885,6 +918,7 @@ void make_message(Draft &draft, const Destination &to, nb::handle value)
 struct Context;
 thread_local Context *current = nullptr; /* of the compute that this thread is in */
 bool is_own_stream(const Context *context, const void *native);
+uint64_t number_of_call(const Context *context);
 
 /*
  * Waits for a fence. A worker may not wait for a device; without CUDA the device is some threads of the host,
@@ -1029,7 +1063,9 @@ struct Export {
 	DLManagedVersioned versioned = {};
 	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 	Message message;
-	bool foreign = false; /* a stream that weir does not see reads it */
+	bool reads = false;            /* a stream of the consumer's reads it */
+	const Context *call = nullptr; /* that stream is the entity's, and this call fences it */
+	uint64_t number = 0;           /* of the call */
 	int device = 0;
 	void *native = nullptr;
 
@@ -1069,7 +1105,9 @@ void note_reader(Export *self)
 /* Runs on any thread, with or without the GIL. */
 void end_export(Export *self)
 {
-	if (self->foreign && is_ours(self->message.core.get()))
+	bool fenced = self->call && self->call == current && self->number == number_of_call(current);
+
+	if (self->reads && !fenced && is_ours(self->message.core.get()))
 		note_reader(self);
 	delete self;
 }
@@ -1110,7 +1148,11 @@ void order_consumer(Export *self, const weir_tensor *tensor, nb::handle stream)
 		return;
 	self->device = tensor->device;
 	self->native = native_of(stream);
-	self->foreign = !is_own_stream(current, self->native);
+	self->reads = true;
+	if (is_own_stream(current, self->native)) {
+		self->call = current;
+		self->number = number_of_call(current);
+	}
 	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX; i++)
 		check(weir_fence_enqueue(self->message.core->graph, fences[i], tensor->device, self->native));
 }
@@ -1312,6 +1354,7 @@ struct Context {
 	std::string entity;
 	pthread_t thread = 0;
 	uint64_t run = 0;
+	uint64_t calls = 0;                /* of start, compute and stop */
 	std::vector<void *> natives;       /* streams given out in this call */
 	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
 	std::vector<nb::object> lent;      /* messages received in this call */
@@ -1349,6 +1392,11 @@ struct Context {
 	}
 };
 
+uint64_t number_of_call(const Context *context)
+{
+	return context->calls;
+}
+
 bool is_own_stream(const Context *context, const void *native)
 {
 	if (context)
@@ -1372,6 +1420,7 @@ class Inside
 	{
 		own->context = context;
 		own->thread = pthread_self();
+		own->calls = takes.load(std::memory_order_relaxed);
 		own->natives.clear();
 		own->chosen.assign(own->chosen.size(), nullptr);
 		innermost = this;
@@ -1752,6 +1801,18 @@ void context_emit(Context &self, nb::handle port, nb::handle value, nb::object s
 	check(weir_context_emit(context, output, draft.take()), self.name());
 }
 
+unsigned watch_events(bool read, bool write)
+{
+	return (read ? WEIR_WATCH_READ : 0u) | (write ? WEIR_WATCH_WRITE : 0u);
+}
+
+void context_watch(Context &self, int fd, bool read, bool write, const char *condition)
+{
+	weir_entity *entity = weir_context_entity(self.inside());
+
+	check(weir_entity_watch(entity, condition, fd, fd < 0 ? 0 : watch_events(read, write)), self.name());
+}
+
 /* A new tensor in pooled memory: of the device, or of the host. */
 nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *dtype, bool on_host)
 {
@@ -1832,14 +1893,18 @@ void check_table(const Kind *kind)
 }
 
 KindHandle make_kind(nb::handle type, std::string name, std::string help, unsigned flags, nb::list inputs,
-		     nb::list outputs, nb::list parameters)
+		     nb::list outputs, nb::list parameters, std::vector<std::string> conditions)
 {
 	std::unique_ptr<Kind> kind(new Kind());
 
 	add_ports(kind.get(), 0, inputs);
 	add_ports(kind.get(), 1, outputs);
 	add_parameters(kind.get(), parameters);
+	for (const std::string &condition : conditions)
+		kind->conditions.push_back(kind->keep(condition));
+	kind->conditions.push_back(nullptr);
 	kind->table.size = sizeof kind->table;
+	kind->table.conditions = kind->conditions.data();
 	kind->table.name = kind->keep(name);
 	kind->table.help = kind->keep(help);
 	kind->table.flags = flags;
@@ -1962,7 +2027,7 @@ Graph::~Graph()
 
 Core *open_core(const Graph &self)
 {
-	check_core(self.core.get());
+	check_open(self.core.get());
 	return self.core.get();
 }
 
@@ -2057,6 +2122,7 @@ nb::tuple start_run(Graph &self)
 	Core *core = running_core(self);
 	uint64_t count;
 	weir_status status;
+	Using use(core);
 
 	settle();
 	if (!weir_scheduler_running(core->scheduler) && read(core->ended, &count, sizeof count) >= 0)
@@ -2068,24 +2134,6 @@ nb::tuple start_run(Graph &self)
 	}
 	return nb::make_tuple((int)status, status ? text_of(weir_last_error()) : nb::none());
 }
-
-/* A thread inside a call that blocks, without the GIL. */
-class Blocking
-{
-      public:
-	explicit Blocking(Core *of) : core(of)
-	{
-		core->inside++;
-	}
-	~Blocking()
-	{
-		core->inside--;
-	}
-
-      private:
-	Core *core;
-	nb::gil_scoped_release released;
-};
 
 int64_t slice_of(const Core *core)
 {
@@ -2113,11 +2161,12 @@ template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call c
 {
 	int64_t slice = slice_of(core), left = limit;
 	weir_status status;
+	Using use(core);
 
 	do {
 		int64_t now = limit < 0 || left > slice ? slice : left;
 		{
-			Blocking blocking(core);
+			nb::gil_scoped_release released;
 			status = call(now);
 		}
 		settle();
@@ -2157,6 +2206,7 @@ nb::object wait_run(Graph &self, nb::object timeout)
 	int64_t limit = limit_of(timeout);
 	nb::object interrupt;
 	weir_status status = WEIR_E_TIMEOUT;
+	Using use(core);
 	auto wait = [&](int64_t ns) { return weir_scheduler_wait(core->scheduler, ns, &outcome); };
 
 	for (;;) {
@@ -2343,7 +2393,7 @@ void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object st
 	weir_status status;
 	Draft draft;
 
-	check_core(core);
+	check_open(core);
 	make_message(draft, {core}, value);
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
@@ -2359,7 +2409,7 @@ void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object st
 
 void inlet_close(Inlet &self)
 {
-	check_core(self.core.get());
+	check_open(self.core.get());
 	weir_inlet_close(self.inlet);
 }
 
@@ -2370,7 +2420,7 @@ nb::object outlet_take(Outlet &self, nb::object timeout)
 	weir_message *message;
 	weir_status status;
 
-	check_core(core);
+	check_open(core);
 	status = weir_outlet_take(self.outlet, 0, &message);
 	if (status == WEIR_E_TIMEOUT && limit)
 		status = in_slices(core, limit,
@@ -2388,6 +2438,8 @@ nb::object outlet_next(Outlet &self)
 	weir_status status;
 
 	check_core(core);
+	if (core->ending)
+		return nb::none();
 	status = weir_outlet_take(self.outlet, 0, &message);
 	if (status == WEIR_E_TIMEOUT)
 		status = in_slices(core, -1,
@@ -2402,7 +2454,7 @@ int outlet_fd(Outlet &self)
 {
 	int fd;
 
-	check_core(self.core.get());
+	check_open(self.core.get());
 	fd = weir_outlet_fd(self.outlet);
 	if (fd < 0)
 		check(WEIR_E_IO);
@@ -2555,6 +2607,8 @@ void bind_context(nb::module_ &module)
 		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none())
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
+		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
+		     arg("condition") = "file_descriptor")
 		.def("count",
 		     [](Context &self, nb::handle port) {
 			     return weir_context_count(self.inside(), port_of(self, 0, port));

@@ -141,8 +141,9 @@ def _make(cls, name):
     inputs = _ports(cls, "inputs")
     outputs = _ports(cls, "outputs")
     parameters = _parameters(cls)
+    conditions = _conditions(cls)
     try:
-        return _weir.make_kind(cls, name, text[0] if text else "", flags, inputs, outputs, parameters)
+        return _weir.make_kind(cls, name, text[0] if text else "", flags, inputs, outputs, parameters, conditions)
     except Exception as error:
         raise TypeError(f"class {cls.__name__}: {error}") from None
 
@@ -211,6 +212,13 @@ def _row(cls, place, port):
         "place": {None: 0, "host": 1, "device": 2}[port.place],
         "dense": port.dense,
     }
+
+
+def _conditions(cls):
+    listed = getattr(cls, "conditions", ())
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(condition, dict) for condition in listed):
+        raise _wrong(cls, "conditions", "it is a list of dicts, as in a graph file")
+    return [json.dumps(condition) for condition in listed]
 
 
 def _parameters(cls):

@@ -43,7 +43,7 @@ ENDLESS = {"weir": 1, "entities": [{"name": "a", "operator": "Endless"}, {"name"
 
 def script(text, **others):
     """Runs a program; returns what it printed. It must end without a word on stderr."""
-    found = subprocess.run([sys.executable, "-c", BEGIN + text], capture_output=True, text=True, timeout=60, **others)
+    found = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + text], capture_output=True, text=True, timeout=60, **others)
     assert (found.returncode, found.stderr) == (0, ""), found.stderr
     return found.stdout.split()
 

@@ -1,5 +1,6 @@
 """Operators in Python: registration and its errors, parameters, exceptions, the context."""
 
+import os
 import threading
 
 import numpy as np
@@ -122,6 +123,48 @@ def test_parameters_are_attributes_with_defaults_filled_in():
 def test_wrong_values_in_a_graph_are_refused(parameters, text):
     with pytest.raises(weir.Error, match=text):
         weir.Graph(graph_of(("a", "Everything", parameters), ("b", "Collect")))
+
+
+# ---- conditions
+
+
+@weir.operator
+class Reader:
+    """Sleeps until its pipe has something to read."""
+
+    outputs = ["out"]
+    conditions = [{"type": "file_descriptor"}]
+    fd = -1
+
+    def start(self, ctx):
+        ctx.watch(Reader.fd)
+
+    def compute(self, ctx):
+        data = os.read(Reader.fd, 100)
+        if data:
+            ctx.emit("out", data)
+        else:
+            ctx.watch(-1)
+            ctx.finish()
+
+
+def test_an_operator_brings_its_condition_and_sleeps_on_a_descriptor():
+    Reader.fd, end = os.pipe()
+    with weir.Graph(graph_of(("a", "Reader"))) as graph:
+        outlet = graph.outlet("a.out")
+        graph.start(backend="host")
+        for text in (b"one", b"two"):
+            os.write(end, text)
+            assert bytes(outlet.take(10)) == text
+        os.close(end)
+        assert list(outlet) == [] and graph.wait(10).status == weir.Status.OK
+    os.close(Reader.fd)
+
+
+@pytest.mark.parametrize("conditions, text", [("periodic", "conditions: it is a list of dicts"),
+                                              ([{"type": "perodic"}], "perodic")])
+def test_wrong_conditions_are_refused(conditions, text):
+    refused(new(conditions=conditions), text)
 
 
 # ---- exceptions
