@@ -68,7 +68,9 @@ def build(python, folder, library, flags):
     if headers.strip() != "True":
         skip("no headers of Python (Debian: python3-dev)")
     configure = ["cmake", "-S", ROOT / "python", "-B", module, f"-DWEIR_LIBRARY={library}",
-                 f"-DPython_EXECUTABLE={python}", *flags, "--log-level=WARNING"]
+                 f"-DPython_EXECUTABLE={python}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", *flags, "--log-level=WARNING"]
+    if shutil.which("ccache"):
+        configure.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     for command in (configure, ["cmake", "--build", module, "--parallel", "2"]):
         result = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         if result.returncode:
