@@ -1508,6 +1508,10 @@ nb::object value_of(const weir_values *values, const weir_parameter *parameter)
 		for (size_t i = 0; i < weir_values_count(values, name); i++)
 			out.append(weir_values_at(values, name, i));
 		return out;
+	case WEIR_TYPE_NUMBERS:
+		for (size_t i = 0; i < weir_values_count(values, name); i++)
+			out.append(weir_values_number_at(values, name, i));
+		return out;
 	case WEIR_TYPE_INT:
 	case WEIR_TYPE_DURATION:
 	case WEIR_TYPE_SIZE:

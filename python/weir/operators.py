@@ -15,8 +15,8 @@ POLICIES = ["block", "pop", "reject", "fault"]
 OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
 STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
 TAKE_ALL = 2**32 - 1
-TYPES = "bool int number string duration size choice input output inputs outputs".split()
-OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string"}
+TYPES = "bool int number string duration size choice input output inputs outputs numbers".split()
+OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string", list: "numbers", tuple: "numbers"}
 VALUES = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str}
 
 registered = {}  # by name: (class, its handle in the module)
@@ -66,7 +66,8 @@ class Port:
 class Parameter:
     """A parameter of an operator: weir_parameter of weir.h. Without a default it is required.
 
-    type  bool, int, float, str, or "duration" (ns), "size" (bytes), "choice", "input", "output", "inputs", "outputs"
+    type  bool, int, float, str, or "duration" (ns), "size" (bytes), "choice", "input", "output", "inputs", "outputs",
+          list (numbers)
     """
 
     type: object
@@ -240,7 +241,7 @@ def _parameter(cls, name, value):
         value = Parameter(type(value), value)
     kind = OF_PYTHON.get(value.type, value.type)
     if kind not in TYPES:
-        raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, {', '.join(TYPES[4:])}")
+        raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, list, {', '.join(TYPES[4:-1])}")
     _check_default(cls, place, kind, value)
     return {
         "name": name,
@@ -253,8 +254,14 @@ def _parameter(cls, name, value):
     }
 
 
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _check_default(cls, place, kind, value):
     wanted = VALUES.get(kind)
+    if kind == "numbers" and isinstance(value.default, (list, tuple)) and not all(map(_is_number, value.default)):
+        raise _wrong(cls, place, f"the default {value.default!r} is no list of numbers")
     if value.default is None or not wanted:
         return
     if not isinstance(value.default, wanted) or (isinstance(value.default, bool) and kind != "bool"):

@@ -63,6 +63,7 @@ def test_ports_with_wrong_flags_are_refused(ports, text):
     ({"radius": weir.Parameter(int, "three")}, "parameters['radius']: the default 'three' is not of type int"),
     ({"radius": weir.Parameter(int, True)}, "not of type int"),
     ({"gain": weir.Parameter(float, "1")}, "not of type number"),
+    ({"mean": [0.5, "x"]}, "parameters['mean']: the default [0.5, 'x'] is no list of numbers"),
     ({"path": weir.Parameter(str, 1)}, "not of type string"),
     ({"mode": weir.Parameter("choice", "c", choices=("a", "b"))}, "'c' is none of a, b"),
     ({"list": [1, 2]}, "parameters['list']: <class 'list'> is no type"),
@@ -102,7 +103,7 @@ class Everything:
     outputs = ["out"]
     parameters = {"flag": True, "number": 3, "share": 0.5, "text": "a", "period": weir.duration("10ms"),
                   "room": weir.size("2KiB"), "mode": weir.Parameter("choice", "b", choices=("a", "b")),
-                  "needed": int, "bounded": weir.Parameter(int, 5, min=1, max=9)}
+                  "needed": int, "bounded": weir.Parameter(int, 5, min=1, max=9), "mean": [0.5, 1]}
 
     def compute(self, ctx):
         ctx.finish()
@@ -112,8 +113,8 @@ def test_parameters_are_attributes_with_defaults_filled_in():
     with weir.Graph(graph_of(("a", "Everything", {"needed": 8, "share": 2}), ("b", "Collect"))) as graph:
         graph.run(backend="host")
         a = graph["a"]
-        found = (a.flag, a.number, a.share, a.text, a.period, a.room, a.mode, a.needed, a.bounded)
-        assert found == (True, 3, 2.0, "a", 10_000_000, 2048, "b", 8, 5)
+        found = (a.flag, a.number, a.share, a.text, a.period, a.room, a.mode, a.needed, a.bounded, a.mean)
+        assert found == (True, 3, 2.0, "a", 10_000_000, 2048, "b", 8, 5, [0.5, 1.0])
 
 
 @pytest.mark.parametrize("parameters, text", [
