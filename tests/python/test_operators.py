@@ -66,7 +66,7 @@ def test_ports_with_wrong_flags_are_refused(ports, text):
     ({"mean": [0.5, "x"]}, "parameters['mean']: the default [0.5, 'x'] is no list of numbers"),
     ({"path": weir.Parameter(str, 1)}, "not of type string"),
     ({"mode": weir.Parameter("choice", "c", choices=("a", "b"))}, "'c' is none of a, b"),
-    ({"list": [1, 2]}, "parameters['list']: <class 'list'> is no type"),
+    ({"set": {1, 2}}, "parameters['set']: <class 'set'> is no type"),
     ({"period": weir.duration("10 miles")}, "'period'"),
     ({"compute": 1}, "the class has a method compute"),
     ({"radius": weir.Parameter(int, 30, max=20)}, "radius"),
