@@ -1,6 +1,8 @@
 /* Tables of operators and conditions that are refused when they are added: ports, parameters, phases. */
 #include <string.h>
 
+#include "base/memory.h"
+#include "graphs/registry.h"
 #include "kinds.h"
 
 #define PORT(...)                                                                                            \
@@ -153,6 +155,7 @@ static void what_an_operator_cannot_bring_is_refused_with_its_text(void **state)
 	assert_not_brought("[1]", "condition '[1]': is a list, must be an object");
 	assert_not_brought("{\"name\": \"a\"}", "needs the key 'type'");
 	assert_not_brought("{\"type\": \"perioidc\"}", "there is no condition 'perioidc'");
+	assert_not_brought("{\"type\": 5}", "is an integer, must be a string");
 	assert_not_brought("{\"type\": \"periodic\"}", "'period'");
 	assert_not_brought("{\"type\": \"cuda_stream\", \"port\": \"inn\"}",
 			   "operator 'mine' has no input 'inn'");
@@ -205,6 +208,57 @@ static void an_entity_has_what_its_operator_brings_unless_its_file_names_it(void
 	weir_registry_destroy(registry);
 }
 
+/* What is read of the texts when the operator is added, and once more for the plan of an entity. */
+static void f40_without_memory_an_operator_brings_all_or_is_refused(void **state)
+{
+	static const char *const conditions[] = {"{\"type\": \"count\", \"count\": 7}",
+						 "{\"type\": \"periodic\", \"period\": \"1s\"}", NULL};
+	static weir_operator table = {.size = sizeof table, .name = "mine", .conditions = conditions};
+	weir_status status = WEIR_E_NOMEM;
+	int64_t n = 0;
+
+	(void)state;
+	for (; status; n++) {
+		weir_registry *registry;
+
+		assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+		wr_memory_fail_at(n, false);
+		status = weir_registry_add_operator(registry, &table);
+		wr_memory_fail_at(-1, false);
+		assert_true(!status || status == WEIR_E_NOMEM);
+		assert_true(!wr_registry_find_operator(registry, "mine") == (status != WEIR_OK));
+		weir_registry_destroy(registry);
+	}
+	assert_true(n > 5);
+}
+
+static void f40_without_memory_an_entity_has_all_that_is_brought_or_no_plan(void **state)
+{
+	static const char *const conditions[] = {"{\"type\": \"count\", \"count\": 7}",
+						 "{\"type\": \"periodic\", \"period\": \"1s\"}", NULL};
+	weir_description *description = NULL;
+	weir_status status;
+	weir_registry *registry = bring(conditions, &status);
+	int64_t n = 0;
+
+	(void)state;
+	assert_int_equal(weir_description_create(&description), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(description, "a", "mine"), WEIR_OK);
+	for (status = WEIR_E_NOMEM; status; n++) {
+		char *text = NULL;
+
+		wr_memory_fail_at(n, false);
+		status = weir_description_print(description, registry, WEIR_FORMAT_TEXT, &text);
+		wr_memory_fail_at(-1, false);
+		assert_true(!status || status == WEIR_E_NOMEM);
+		assert_true(status || (strstr(text, "count=7") && strstr(text, "period=1s")));
+		weir_text_free(text);
+	}
+	assert_true(n > 10);
+	weir_description_destroy(description);
+	weir_registry_destroy(registry);
+}
+
 /* The size that a table had before it could bring conditions; and one that will be larger. */
 static void a_table_of_another_size_is_taken_as_far_as_it_is_known(void **state)
 {
@@ -239,6 +293,8 @@ int main(void)
 		cmocka_unit_test(a_table_that_is_not_there_is_refused),
 		cmocka_unit_test(what_an_operator_cannot_bring_is_refused_with_its_text),
 		cmocka_unit_test(an_entity_has_what_its_operator_brings_unless_its_file_names_it),
+		cmocka_unit_test(f40_without_memory_an_operator_brings_all_or_is_refused),
+		cmocka_unit_test(f40_without_memory_an_entity_has_all_that_is_brought_or_no_plan),
 		cmocka_unit_test(a_table_of_another_size_is_taken_as_far_as_it_is_known),
 	};
 

@@ -541,31 +541,6 @@ TEST(c09_a_number_that_names_another_file_fails_the_run)
 	unless_reported(reuse_while_watched);
 }
 
-static void assert_refused(weir_status status, const char *why)
-{
-	assert_int_equal(status, WEIR_E_INVALID);
-	assert_says(weir_last_error(), why);
-}
-
-TEST(c09_what_cannot_be_watched_is_refused_at_the_call)
-{
-	struct rig *rig = rig_of("z:call condition=file_descriptor");
-	weir_entity *z = weir_graph_entity(rig->graph, "z");
-
-	(void)state_;
-	assert_refused(weir_entity_watch(z, "other", 0, WEIR_WATCH_READ), "z has no condition 'other'");
-	assert_refused(watch(z, 1 << 20, WEIR_WATCH_READ),
-		       "descriptor 1048576 cannot be watched: it is not open");
-	assert_refused(watch(z, 0, 0), "WEIR_WATCH_READ, WEIR_WATCH_WRITE or both");
-	assert_refused(watch(z, 0, 4), "descriptor 0 with events 4 cannot be watched");
-	assert_refused(watch(z, -2, WEIR_WATCH_READ), "descriptor -2");
-	assert_refused(watch(z, -1, WEIR_WATCH_READ), "0 with -1");
-	assert_int_equal(watch(z, 0, WEIR_WATCH_READ), WEIR_OK);
-	assert_int_equal(watch(z, -1, 0), WEIR_OK);
-	rig_make(rig);
-	rig_destroy(rig);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -582,7 +557,6 @@ int main(void)
 		cmocka_unit_test(c09_b01_the_callers_base_serves_it),
 		cmocka_unit_test(c09_a_descriptor_that_is_closed_while_watched_fails_the_run),
 		cmocka_unit_test(c09_a_number_that_names_another_file_fails_the_run),
-		cmocka_unit_test(c09_what_cannot_be_watched_is_refused_at_the_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
