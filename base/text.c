@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -74,8 +75,11 @@ void wr_text_escaped(struct wr_text *text, const char *string)
 void wr_text_real(struct wr_text *text, double real)
 {
 	char digits[40];
+	int count = 15;
 
-	snprintf(digits, sizeof(digits), "%.17g", real);
+	do /* the fewest digits that are read as the same number; 17 always are */
+		snprintf(digits, sizeof(digits), "%.*g", count, real);
+	while (strtod(digits, NULL) != real && ++count <= 17);
 	for (char *c = digits; *c; c++)
 		if (*c == ',')
 			*c = '.'; /* the locale's decimal point */

@@ -1,7 +1,9 @@
 #include "base/words.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "test.h"
 
 static void what_does_not_fit_is_cut(void **state)
@@ -45,12 +47,33 @@ static void foreign_text_is_escaped_and_cut(void **state)
 	assert_string_equal(wr_shown(line).text + sizeof(struct wr_shown) - 1 - 3, "...");
 }
 
+static void assert_real(double real, const char *expected)
+{
+	struct wr_text text = {0};
+
+	wr_text_real(&text, real);
+	assert_string_equal(text.text, expected);
+	assert_true(strtod(text.text, NULL) == real);
+	wr_text_finish(&text);
+}
+
+static void a_real_number_has_the_fewest_digits_that_are_read_as_the_same(void **state)
+{
+	(void)state;
+	assert_real(0.485, "0.485");
+	assert_real(1, "1.0");
+	assert_real(-1e300, "-1e+300");
+	assert_real(1.0 / 3, "0.3333333333333333");
+	assert_real(0.1 + 0.2, "0.30000000000000004");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_does_not_fit_is_cut),
 		cmocka_unit_test(text_put_piece_by_piece_is_cut_at_the_same_place),
 		cmocka_unit_test(foreign_text_is_escaped_and_cut),
+		cmocka_unit_test(a_real_number_has_the_fewest_digits_that_are_read_as_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
