@@ -289,7 +289,7 @@ static bool box_place(const struct drawing *drawing, const float *box, struct wr
 
 static size_t box_text(const struct drawing *drawing, const float *box, char text[TEXT_MAX])
 {
-	bool has_class = drawing->columns > CLASS && box[CLASS] >= 0 && box[CLASS] < INT32_MAX;
+	bool has_class = drawing->columns > CLASS && box[CLASS] >= 0 && (double)box[CLASS] < INT32_MAX;
 	int32_t number = has_class ? (int32_t)box[CLASS] : -1;
 	const char *name = wr_labels_name(&drawing->self->labels, number);
 
