@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "sim/coroutine.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -490,7 +491,7 @@ TEST(c09_b01_the_callers_base_serves_it)
 /* The thread sanitizer reports this misuse itself. */
 static void unless_reported(void (*body)(void))
 {
-#ifndef __SANITIZE_THREAD__
+#ifndef WR_TSAN
 	rig_on_host(body);
 #else
 	(void)body;

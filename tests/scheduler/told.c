@@ -16,7 +16,7 @@ static weir_stream *stream_of(struct rig *rig)
 
 /* What the kernels have written, and what the ticks of `z` found. */
 static _Atomic int64_t written;
-static int64_t found[16];
+static _Atomic int64_t found[16];
 static weir_fence inner; /* recorded in a tick */
 
 struct writing {
@@ -84,7 +84,8 @@ static struct rig *rig_waiting(const char *text, rig_fn *compute)
 	struct rig *rig = rig_of(text);
 
 	wr_store(&written, 0);
-	memset(found, 0, sizeof found);
+	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+		wr_store(&found[i], 0);
 	rig->options.signal = signal_kind;
 	rig_on(rig, "z", compute);
 	rig_make(rig);

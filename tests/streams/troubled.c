@@ -5,9 +5,10 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
+#include "sim/coroutine.h"
 #include "test.h"
 
-#ifdef __SANITIZE_THREAD__
+#ifdef WR_TSAN
 #define STEP 97 /* of the sweep over allocations, which is slow under ThreadSanitizer */
 #else
 #define STEP 1
