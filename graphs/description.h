@@ -2,6 +2,7 @@
 #define WR_GRAPHS_DESCRIPTION_H
 
 #include "graphs/plan.h"
+#include "graphs/report.h"
 #include "graphs/value.h"
 
 /* A graph as data: the tree, and the file that it was read from. */
@@ -20,8 +21,12 @@ struct weir_description {
  */
 weir_status wr_description_plan(struct wr_plan **out, const weir_registry *registry,
 				const weir_description *description);
-/* Copies the caller's blocks into the plan, which was made of the description. Fails: WEIR_E_NOMEM. */
-weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan);
+/*
+ * Copies the caller's blocks into the plan, which was made of the description; reports pools that are
+ * described otherwise by now. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan,
+				       struct wr_reports *reports);
 void wr_description_forget_memory(weir_description *description); /* frees the list of blocks */
 /* Keeps the plan, which was made of the description, for the next call of wr_description_plan. */
 void wr_description_keep(const weir_description *description, struct wr_plan *plan);

@@ -89,6 +89,8 @@ weir_status weir_description_add_stream_pool(weir_description *description, cons
 struct wr_given_memory {
 	struct wr_given_memory *next;
 	size_t count;
+	uint64_t block_size;
+	int device;
 	void **blocks;
 	char *name;
 };
@@ -111,6 +113,8 @@ static weir_status keep_memory(weir_description *description, const char *name, 
 		return WEIR_E_NOMEM;
 	given->name = wr_strdup(name);
 	given->count = pool->blocks;
+	given->block_size = pool->block_size;
+	given->device = pool->device;
 	given->blocks = wr_alloc(pool->blocks, sizeof *given->blocks);
 	if (!given->name || !given->blocks) {
 		given_memory_free(given);
@@ -139,20 +143,62 @@ void wr_description_forget_memory(weir_description *description)
 	}
 }
 
-weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan)
+/* Of several of one name the one that was added last. */
+static const struct wr_given_memory *given_to(const weir_description *description, const char *pool)
 {
-	for (const struct wr_given_memory *given = description->given; given; given = given->next)
-		for (size_t i = 0; i < plan->memory_pool_count; i++) {
-			struct wr_plan_memory_pool *pool = &plan->memory_pools[i];
+	const struct wr_given_memory *given = description->given;
 
-			if (strcmp(pool->name, given->name) || pool->blocks != given->count || pool->memory)
-				continue;
-			pool->memory = wr_alloc(given->count, sizeof *pool->memory);
-			if (!pool->memory)
-				return WEIR_E_NOMEM;
-			memcpy(pool->memory, given->blocks, given->count * sizeof *pool->memory);
-		}
+	while (given && strcmp(given->name, pool) != 0)
+		given = given->next;
+	return given;
+}
+
+static const char *place_of(int device)
+{
+	return device == WEIR_DEVICE_HOST ? "of the host" : "of a device";
+}
+
+/* The description was changed since the blocks were given: they are not what it says any more. */
+static void report_changed(struct wr_reports *reports, const struct wr_plan_memory_pool *pool,
+			   const struct wr_given_memory *given)
+{
+	const struct wr_at resources = {.key = "resources"}, at = {&resources, pool->name, 0};
+
+	wr_report(reports, WR_W_POOL_SIZES, &at, (struct wr_place){0},
+		  "pool '%s' was given %zu blocks of %llu bytes %s by weir_description_add_memory_pool, and "
+		  "is described with %u of %llu %s now: add a pool of another name with the new blocks",
+		  wr_shown(pool->name).text, given->count, (unsigned long long)given->block_size,
+		  place_of(given->device), pool->blocks, (unsigned long long)pool->block_size,
+		  place_of(pool->device));
+}
+
+static weir_status pool_give(struct wr_plan_memory_pool *pool, const struct wr_given_memory *given)
+{
+	pool->memory = wr_alloc(given->count, sizeof *pool->memory);
+	if (!pool->memory)
+		return WEIR_E_NOMEM;
+	memcpy(pool->memory, given->blocks, given->count * sizeof *pool->memory);
 	return WEIR_OK;
+}
+
+weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan,
+				       struct wr_reports *reports)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < plan->memory_pool_count; i++) {
+		struct wr_plan_memory_pool *pool = &plan->memory_pools[i];
+		const struct wr_given_memory *given = given_to(description, pool->name);
+
+		if (!given)
+			continue;
+		if (pool->blocks == given->count && pool->block_size == given->block_size &&
+		    pool->device == given->device)
+			status = pool_give(pool, given);
+		else
+			report_changed(reports, pool, given);
+	}
+	return status;
 }
 
 static weir_status check_memory_pool(const char *name, const weir_memory_pool *pool)

@@ -260,7 +260,7 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 		build.plan->registry = wr_registry_stamp(registry);
 	status = build.plan ? build_all(&build, &description->root) : WEIR_E_NOMEM;
 	if (!status)
-		status = wr_description_give_memory(description, build.plan);
+		status = wr_description_give_memory(description, build.plan, &build.reports);
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
 	if (!status)
 		status = delivered;

@@ -105,17 +105,34 @@ static void s03_the_blocks_given_last_count(void **state)
 	weir_description_destroy(description);
 }
 
-static void s03_blocks_of_another_number_are_not_taken(void **state)
+/* The number and the size of blocks are the caller's: a pool that says otherwise would get other memory, or
+ * too little. */
+static void s03_a_pool_that_is_changed_after_its_blocks_were_given_is_refused(void **state)
 {
-	weir_description *description = described_with(first);
-	struct wr_plan *plan;
+	static const struct {
+		const char *key, *value, *says;
+	} changes[] = {
+		{"/resources/own/blocks", "3", "described with 3 of 64 of the host now"},
+		{"/resources/own/blocks", "1", "described with 1 of 64 of the host now"},
+		{"/resources/own", "{\"type\": \"memory_pool\", \"block_size\": 64, \"blocks\": 2}",
+		 "with 2 of 64 of a device now"},
+		{"/resources/own/block_size", "65", "described with 2 of 65 of the host now"},
+	};
 
 	(void)state;
-	assert_int_equal(weir_description_put(description, "/resources/own/blocks", "3"), WEIR_OK);
-	plan = plan_of(description);
-	assert_null(plan->memory_pools[0].memory);
-	wr_plan_destroy(plan);
-	weir_description_destroy(description);
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		weir_description *description = described_with(first);
+		struct wr_plan *plan = NULL;
+
+		assert_int_equal(weir_description_put(description, changes[i].key, changes[i].value),
+				 WEIR_OK);
+		assert_int_equal(wr_plan_create(&plan, NULL, description, true, NULL, NULL), WEIR_E_INVALID);
+		assert_null(plan);
+		assert_non_null(
+			strstr(weir_last_error(), "pool 'own' was given 2 blocks of 64 bytes of the host"));
+		assert_non_null(strstr(weir_last_error(), changes[i].says));
+		weir_description_destroy(description);
+	}
 }
 
 /* The pool could not be added, so its blocks belong to no pool that is declared later. */
@@ -215,7 +232,7 @@ int main(void)
 		cmocka_unit_test(s03_a_wrong_pool_is_refused_and_changes_nothing),
 		cmocka_unit_test(s03_the_blocks_of_each_pool_are_its_own),
 		cmocka_unit_test(s03_the_blocks_given_last_count),
-		cmocka_unit_test(s03_blocks_of_another_number_are_not_taken),
+		cmocka_unit_test(s03_a_pool_that_is_changed_after_its_blocks_were_given_is_refused),
 		cmocka_unit_test(s03_blocks_of_a_pool_that_was_not_added_are_forgotten),
 		cmocka_unit_test(s03_a_struct_of_another_size_is_refused_for_every_resource),
 		cmocka_unit_test(f90_s03_any_allocation_of_given_blocks_fails),
