@@ -102,16 +102,6 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static const weir_port inputs[] = {
-	{
-		.size = sizeof(weir_port),
-		.name = "in",
-		.kinds = WEIR_KIND_TENSOR,
-		.help = "a uint8 image on the device",
-	},
-	{.name = NULL},
-};
-
 static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
@@ -160,7 +150,7 @@ const weir_operator wr_blur = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.state_size = sizeof(struct blur),
 	.parameters = parameters,
-	.inputs = inputs,
+	.inputs = wr_image_inputs,
 	.outputs = outputs,
 	.start = blur_start,
 	.compute = blur_compute,

@@ -97,16 +97,6 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static const weir_port inputs[] = {
-	{
-		.size = sizeof(weir_port),
-		.name = "in",
-		.kinds = WEIR_KIND_TENSOR,
-		.help = "a uint8 image on the device",
-	},
-	{.name = NULL},
-};
-
 static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
@@ -202,7 +192,7 @@ const weir_operator wr_normalize = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.state_size = sizeof(struct normalize),
 	.parameters = parameters,
-	.inputs = inputs,
+	.inputs = wr_image_inputs,
 	.outputs = outputs,
 	.start = normalize_start,
 	.compute = normalize_compute,

@@ -196,16 +196,6 @@ static const weir_parameter parameters[] = {
 	{.name = NULL},
 };
 
-static const weir_port inputs[] = {
-	{
-		.size = sizeof(weir_port),
-		.name = "in",
-		.kinds = WEIR_KIND_TENSOR,
-		.help = "a uint8 image on the device",
-	},
-	{.name = NULL},
-};
-
 static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
@@ -282,7 +272,7 @@ const weir_operator wr_resize = {
 	.flags = WEIR_OPERATOR_STREAM,
 	.state_size = sizeof(struct resize),
 	.parameters = parameters,
-	.inputs = inputs,
+	.inputs = wr_image_inputs,
 	.outputs = outputs,
 	.start = resize_start,
 	.compute = resize_compute,

@@ -20,16 +20,6 @@ static const weir_kernel kernel = {
 	.cuda = WR_CUDA_FORM(wr_sobel_cuda),
 };
 
-static const weir_port inputs[] = {
-	{
-		.size = sizeof(weir_port),
-		.name = "in",
-		.kinds = WEIR_KIND_TENSOR,
-		.help = "a uint8 image on the device",
-	},
-	{.name = NULL},
-};
-
 static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
@@ -81,7 +71,7 @@ const weir_operator wr_sobel = {
 	.name = "sobel",
 	.help = "edges of a uint8 image (Sobel on its luma), in integers: the same bytes on every backend",
 	.flags = WEIR_OPERATOR_STREAM,
-	.inputs = inputs,
+	.inputs = wr_image_inputs,
 	.outputs = outputs,
 	.compute = sobel_compute,
 };

@@ -87,6 +87,16 @@ static weir_status check_on_device(weir_context *context, const weir_tensor *ten
 				 wr_tensor_text(tensor, text), device, also);
 }
 
+const weir_port wr_image_inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.kinds = WEIR_KIND_TENSOR,
+		.help = "a uint8 image on the device",
+	},
+	{.name = NULL},
+};
+
 weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out)
 {
 	const weir_tensor *tensor = weir_message_tensor(message);

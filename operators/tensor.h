@@ -22,6 +22,9 @@ weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, st
 /* Fails unless the tensor is on the host. */
 weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
 
+/* The inputs of an operator that takes such images on the device: one port, 'in'. */
+extern const weir_port wr_image_inputs[];
+
 /* Both: fails unless the message holds an image that the entity's stream can read. */
 weir_status wr_image_on_device(weir_context *context, const weir_message *message, struct wr_image *out);
 
