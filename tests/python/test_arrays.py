@@ -157,6 +157,19 @@ class Elsewhere:
         raise AssertionError("never called")
 
 
+class OnAnotherDevice(Elsewhere):
+    """An array on a CUDA device that is not the entity's."""
+
+    def __dlpack_device__(self):
+        return (2, 1)
+
+
+def test_an_array_on_another_device_than_the_stream_is_refused():
+    with pytest.raises(weir.Error, match="the array is on device 1, the stream on device 0") as caught:
+        run_compute(lambda self, ctx: ctx.emit("out", OnAnotherDevice()), outputs=["out"])
+    assert caught.value.entity == "once"
+
+
 @pytest.mark.parametrize("value, text", [
     (np.zeros(3, bool), "type '\\?'"), (np.zeros(3, complex), "type 'Zd'"), (np.zeros(3, ">f4"), "type '>f'"),
     (np.zeros((1,) * 9), "at most 8 dimensions"), (Legacy(), "neither DLPack nor a buffer"),
