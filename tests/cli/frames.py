@@ -145,6 +145,19 @@ def a_silent_writer_and_a_stalled_reader_cost_nothing(weir):
     assert child.wait(process.LIMIT) == 0, child.stderr.read()
 
 
+def a_reader_that_stalls_for_ten_seconds_loses_nothing(weir):
+    """In virtual time, of which a stalled pipe takes 10 s in about one."""
+    data = clip(4096 * 1024 // FRAME)  # more than a pipe holds
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "long.rgb").write_bytes(data)
+    options = ["--backend", "sim", "--quiet", "--explain-after", "10s"]
+    child = process.start(weir, "run", *options, graph({"path": str(FOLDER / "long.rgb")}), text=False)
+    line = child.stderr.readline().decode()
+    assert "no tick for 10 s: write waits: file_descriptor: has waited 10" in line and "(writable)" in line, line
+    assert child.stdout.read() == data
+    assert child.wait(process.LIMIT) == 0, child.stderr.read()
+
+
 def a_stalled_reader_holds_the_senders_back(weir):
     child = process.start(weir, "run", "--backend", "host", "--workers", "1", graph({"path": "/dev/zero"}), text=False)
     child.stdout.read(FRAME)
@@ -263,7 +276,8 @@ def the_readme_s_graph_gives_edges(weir):
 process.main([
     thousand_frames_come_out_as_they_went_in, a_chain_of_processes_works, files_fifos_and_descriptors_serve_too,
     types_and_records_have_their_sizes, the_end_in_mid_frame_is_one_line, a_reader_that_leaves_drains_the_run,
-    a_silent_writer_and_a_stalled_reader_cost_nothing, a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
+    a_silent_writer_and_a_stalled_reader_cost_nothing, a_reader_that_stalls_for_ten_seconds_loses_nothing,
+    a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
     y4m_is_read_and_written, headers_that_lie_are_refused, what_cannot_be_is_one_line, the_root_holds_for_its_paths,
     pictures_go_through_operators, the_readme_s_graph_gives_edges,
 ])
