@@ -253,6 +253,9 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
+/* For weir_scheduler_options.gpu_time. */
+enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
+
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -298,6 +301,9 @@ typedef struct {
 			     with WEIR_E_IO, also if the kernel does not support it */
 	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
 			     even if they are 0 */
+	int gpu_time;     /* the time on the device is measured in one tick of so many of each
+			     entity, up to 1000000, if something observes the run: 1: in all;
+			     WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
