@@ -253,9 +253,10 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
+/* What is recorded of a run: statistics; each event, for a timeline. */
+enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
 /* For weir_scheduler_options.gpu_time. */
 enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
-
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -301,6 +302,7 @@ typedef struct {
 			     with WEIR_E_IO, also if the kernel does not support it */
 	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
 			     even if they are 0 */
+	unsigned observe; /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
 	int gpu_time;     /* the time on the device is measured in one tick of so many of each
 			     entity, up to 1000000, if something observes the run: 1: in all;
 			     WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
