@@ -82,10 +82,10 @@ struct wr_backend {
 	bool (*graph_differs)(void *self, const void *graph, const void *other, char *what, size_t room);
 
 	/*
-	 * Timers (T15): *begun and *ended are when the streams of one device reached the latest records of two
-	 * timers, on the clock of wr_now(). What recording them costs the device is not part of the difference,
-	 * which is not negative. BUSY: one of them was not reached. A timer is not destroyed before it was. NULL,
-	 * all four: the device has no timers.
+	 * Timers (T15): *begun and *ended are when the streams of one device reached the latest records of
+	 * two timers, on the clock of wr_now(). What recording them costs the device is not part of the
+	 * difference, which is not negative. BUSY: one of them was not reached. A timer is not destroyed
+	 * before it was. NULL, all four: the device has no timers.
 	 */
 	weir_status (*timer_create)(void *self, int device, void **out);
 	void (*timer_destroy)(void *self, void *timer);

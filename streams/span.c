@@ -2,13 +2,14 @@
  * Spans (T15): when the device worked for a tick on one stream. A span has two timers of the backend. It is
  * armed when its owner's tick begins. The first call that enqueues work, or gives out the native handle,
  * records the first timer just before, so waits that were enqueued until then are not part of the span. The
- * second timer is recorded before the fence that ends the tick, so it was reached when that fence is complete.
+ * second timer is recorded before the fence that ends the tick, so it was reached when that fence is
+ * complete.
  *
  * In a capture nothing is recorded: the span begins where the captured work is launched. The same holds while
  * the user captures the stream.
  *
- * A span is read once its work is complete, later than its tick. A timer that is on a stream is not destroyed:
- * a span that is dropped too early is kept until the system is destroyed.
+ * A span is read once its work is complete, later than its tick. A timer that is on a stream is not
+ * destroyed: a span that is dropped too early is kept until the system is destroyed.
  */
 #include <stdio.h>
 
@@ -19,7 +20,8 @@
 #include "streams/device.h"
 #include "streams/system.h"
 
-/* An enqueueing that takes longer has waited: for room in the launch queue, or for a copy of pageable memory. */
+/* An enqueueing that takes longer has waited: for room in the launch queue, or for a copy of pageable memory.
+ */
 #define ENQUEUEING_NS 50000
 
 struct wr_span {
@@ -115,7 +117,8 @@ void wr_span_arm(struct wr_span *span, weir_stream *stream)
 static void span_record(struct wr_span *span, void *timer)
 {
 	weir_stream *stream = span->stream;
-	weir_status status = wr_device_timer_record(span->system, span->device, wr_load(&stream->native), timer);
+	weir_status status =
+		wr_device_timer_record(span->system, span->device, wr_load(&stream->native), timer);
 
 	span->on_stream |= !status;
 	if (!status || span->failure)
@@ -140,12 +143,14 @@ void wr_span_leave(weir_stream *stream, int64_t since)
 {
 	int64_t spent = wr_now() - since;
 
-	if (spent > ENQUEUEING_NS)
+	if (spent > ENQUEUEING_NS && stream->span)
 		stream->span->blocked += spent;
 }
 
 bool wr_span_end(struct wr_span *span)
 {
+	if (!span->stream)
+		return span->begun;
 	if (span->begun && !span->failure)
 		span_record(span, span->end);
 	span->stream->span = NULL;

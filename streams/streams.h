@@ -305,7 +305,8 @@ void wr_span_drop(struct wr_span *span);
 int wr_span_device(const struct wr_span *span);
 /* The next kernel, copy or captured work of the stream, or its native handle, begins the span. */
 void wr_span_arm(struct wr_span *span, weir_stream *stream);
-/* Ends it behind all work of the stream. Returns true if it had begun; then it is read next. */
+/* Ends it behind all work of the stream, if it has not ended. Returns true if it had begun: it is read next.
+ */
 bool wr_span_end(struct wr_span *span);
 /* Fails: WEIR_E_BUSY (no text): not complete; else as the first call of the device that failed. */
 weir_status wr_span_read(struct wr_span *span, struct wr_span_times *out);

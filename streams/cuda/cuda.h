@@ -1,7 +1,7 @@
 /*
  * Shared by the files of the CUDA backend: cuda.c (the table), call.c (around each call), device.c
- * (contexts), graph.c (captures), green.c (green contexts), timer.c (timers), driver.c (functions of the driver
- * API). Only these include CUDA's headers.
+ * (contexts), graph.c (captures), green.c (green contexts), timer.c (timers), driver.c (functions of the
+ * driver API). Only these include CUDA's headers.
  *
  * Driver functions are looked up through the runtime: nothing links to libcuda, and an older driver may lack
  * some of them. A CUresult has the number of the matching cudaError_t.
@@ -125,7 +125,8 @@ bool wr_cuda_graph_differs(void *self, const void *graph, const void *other, cha
 
 /* --- timer.c, see backend.h --- */
 weir_status wr_cuda_timer_create(void *self, int device, void **out);
-weir_status wr_cuda_timer_read(void *self, int device, void *begin, void *end, int64_t *begun, int64_t *ended);
+weir_status wr_cuda_timer_read(void *self, int device, void *begin, void *end, int64_t *begun,
+			       int64_t *ended);
 void wr_cuda_clock_finish(struct wr_cuda_clock *clock); /* the device is not lost */
 
 /* green.c: a partition is a CUgreenCtx. */

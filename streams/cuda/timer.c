@@ -6,10 +6,10 @@
  * clock is known. A time of the device is the anchor's plus the time since the anchor, which is kept shorter
  * than about a second: its error is below 0.1 us, and the two clocks drift by less.
  *
- * No thread waits for a new anchor. A reader that finds the anchor a second old records the other one; a later
- * reader that finds it reached publishes it. `phase` counts both steps. A reader uses the anchor of its phase
- * and then checks that this one was not recorded again meanwhile, which is so while the phase has not passed
- * the next even one. The thread that has `renewing` alone changes the phase.
+ * No thread waits for a new anchor. A reader that finds the anchor a second old records the other one; a
+ * later reader that finds it reached publishes it. `phase` counts both steps. A reader uses the anchor of its
+ * phase and then checks that this one was not recorded again meanwhile, which is so while the phase has not
+ * passed the next even one. The thread that has `renewing` alone changes the phase.
  *
  * When the stream reached an anchor: an idle stream reaches an event within a few us of the call. That
  * latency, and what two timers with nothing between them read, are measured when the first timer of a
@@ -201,7 +201,8 @@ static void anchor_renew(struct wr_cuda_clock *clock)
 }
 
 /* *out: when the event was reached. BUSY: the anchor was recorded again meanwhile. */
-static weir_status host_time(struct wr_cuda *cuda, struct wr_cuda_clock *clock, cudaEvent_t event, int64_t *out)
+static weir_status host_time(struct wr_cuda *cuda, struct wr_cuda_clock *clock, cudaEvent_t event,
+			     int64_t *out)
 {
 	uint32_t phase = wr_load(&clock->phase);
 	unsigned slot = phase / 2 % 2;

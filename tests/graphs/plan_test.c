@@ -486,9 +486,9 @@ static void what_is_shown_reads_as_the_same(void **state)
 static void t15_the_ticks_that_are_timed_are_read_and_shown(void **state)
 {
 	static const char *const good[] = {"off", "all", "sample:2", "sample:64", "sample:1000000"};
-	static const char *const bad[] = {"",           "on",        "sample",    "sample:",    "sample:0",
-					  "sample:-1",  "sample:1s", "sample:64 ", "sample:1.5", "all ",
-					  "sample:1000001", "Sample:2"};
+	static const char *const bad[] = {
+		"",          "on",         "sample",     "sample:", "sample:0",       "sample:-1",
+		"sample:1s", "sample:64 ", "sample:1.5", "all ",    "sample:1000001", "Sample:2"};
 	int every = 7;
 
 	(void)state;
