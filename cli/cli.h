@@ -39,6 +39,7 @@ enum {
 	CLI_ROOT = 1 << 12,
 	CLI_MAX_IN_FLIGHT = 1 << 13,
 	CLI_PYTHON = 1 << 14,
+	CLI_GPU_TIME = 1 << 20,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
@@ -50,6 +51,7 @@ struct cli_options {
 	const char *backend, *signal, *root;
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
+	int gpu_time;                      /* 0: not given; -1: off; else one tick of so many */
 	int max_in_flight;                 /* 0: not given; -1: unbounded */
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
