@@ -253,6 +253,12 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
+/* For weir_scheduler_options.observe. */
+enum {
+	WEIR_OBSERVE_STATISTICS = 1,
+	WEIR_OBSERVE_TRACE = 2 /* weir_scheduler_write_trace */
+};
+
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -292,12 +298,16 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root; /* the built-in operators, and all others that open files by
-			     weir_context_open, cannot reach files outside of this folder;
-			     NULL: no limit. Borrowed for the call of create, which fails
-			     with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
-			     even if they are 0 */
+	const char *root;    /* the built-in operators, and all others that open files by
+				weir_context_open, cannot reach files outside of this folder;
+				NULL: no limit. Borrowed for the call of create, which fails
+				with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
+				even if they are 0 */
+	unsigned observe;    /* WEIR_OBSERVE_... mask: what is recorded of each run; 0: nothing */
+	size_t trace_events; /* records of 32 bytes that a trace keeps per worker, and as many for
+				all other threads; the oldest are dropped. 0: 1,048,576; at most
+				268,435,456 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
@@ -388,6 +398,17 @@ WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn 
  * any but a worker. Fails: WEIR_E_INVALID: called on a worker.
  */
 WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out);
+
+/*
+ * Writes the timeline of the last run in Chrome's trace event format (JSON), which Perfetto and
+ * chrome://tracing open; docs/profiling.md describes the rows. The file is replaced; a link is followed; a
+ * FIFO must have a reader. If it cannot be written whole it is removed. dropped: how many of the oldest
+ * records did not fit (options.trace_events); NULL: not wanted. Thread: any, while no run is on; not two at
+ * once. Fails: WEIR_E_INVALID: the options do not have WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on;
+ * WEIR_E_IO, WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path,
+						uint64_t *dropped);
 
 typedef struct {
 	size_t size;
