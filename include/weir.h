@@ -253,12 +253,8 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
-/* For weir_scheduler_options.observe. */
-enum {
-	WEIR_OBSERVE_STATISTICS = 1,
-	WEIR_OBSERVE_TRACE = 2 /* weir_scheduler_write_trace */
-};
-
+/* What is recorded of a run: statistics; each event, for a timeline. */
+enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -298,16 +294,16 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root;    /* the built-in operators, and all others that open files by
-				weir_context_open, cannot reach files outside of this folder;
-				NULL: no limit. Borrowed for the call of create, which fails
-				with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
-				even if they are 0 */
-	unsigned observe;    /* WEIR_OBSERVE_... mask: what is recorded of each run; 0: nothing */
-	size_t trace_events; /* records of 32 bytes that a trace keeps per worker, and as many for
-				all other threads; the oldest are dropped. 0: 1,048,576; at most
-				268,435,456 */
+	const char *root; /* the built-in operators, and all others that open files by
+			     weir_context_open, cannot reach files outside of this folder;
+			     NULL: no limit. Borrowed for the call of create, which fails
+			     with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
+			     even if they are 0 */
+	unsigned observe; /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
+	size_t trace_events; /* records (32 bytes) that a trace keeps per worker, and as many
+				for all other threads; the oldest are dropped. 0: 1,048,576;
+				at most 268,435,456 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

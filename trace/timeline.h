@@ -30,8 +30,7 @@ struct wr_timeline {
 	size_t entity_count, entity_room, queue_count, queue_room, pool_count, pool_room;
 };
 
-/* `self` is a struct wr_timeline. */
-extern const struct wr_observer wr_timeline;
+/* `self` of the observer wr_timeline is a struct wr_timeline. */
 
 /* For the head of the file. */
 struct wr_timeline_about {
