@@ -107,6 +107,16 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
+/* So that each tick has its two events. */
+__attribute__((noinline)) static void trace_tick_without_compute(struct wr_worker *worker,
+								 const weir_entity *entity)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+
+	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
+	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
+}
+
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_context *context = &entity->context;
@@ -115,8 +125,11 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
-	if (!entity->compute)
+	if (!entity->compute) {
+		if (worker->scheduler->trace)
+			trace_tick_without_compute(worker, entity);
 		return WEIR_OK;
+	}
 	wr_entity_enter(entity);
 	context->computing = true;
 	*worker->error = 0;
@@ -271,8 +284,10 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  * The receiver is DONE and the sender knows it: counts the message as pushed and taken back, so that all
  * connections of an output have the same count (E5).
  */
-static void push_to_done(struct wr_connection *connection, weir_message *message)
+static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
+	if (connection->queue.tags)
+		wr_tags_trace_deliver(&connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);
@@ -308,7 +323,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		struct wr_connection *connection = output->connections[i];
 		weir_status one = WEIR_OK;
 		if (connection->sender_owns)
-			push_to_done(connection, message);
+			push_to_done(worker, connection, message);
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
@@ -360,6 +375,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 			/* Before delivery, so that a single receiver is the only holder. */
 			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
+			if (scheduler->trace)
+				wr_flight_trace(entity, scheduler);
 		}
 	}
 	if (status) {

@@ -5,9 +5,6 @@
  * and what it delivers after it, so the arrows of messages are drawn at the ends of the slice: those that end
  * in it when it begins, those that begin in it before its end is written, which is held back until the worker
  * does something else. A thread that is not a worker has a slice without length where it pushes or takes.
- *
- * A receiver may take a message before its sender has made the record of it. Sequence numbers tell: such a
- * message counts as delivered when it is taken.
  */
 #include "trace/tracks.h"
 
@@ -41,6 +38,14 @@ static void draw_arrow(struct wr_tracks *tracks, char phase, struct wr_track tra
 {
 	wr_chrome_arrow(&tracks->chrome, phase, track, at, tracks->queues[queue].name,
 			(uint64_t)queue << 40 | sequence);
+}
+
+/* Returns true if the message was pushed after the begin of the file. */
+static bool push_is_known(const struct wr_tracks *tracks, const struct wr_record *record)
+{
+	const struct wr_tracks_queue *queue = &tracks->queues[record->subject];
+
+	return queue->seen && record->value >= queue->first;
 }
 
 /* --- workers --- */
@@ -170,7 +175,7 @@ static void on_replay_end(struct wr_tracks *tracks, const struct wr_record *reco
 
 /* --- queues --- */
 
-static void show_depth(struct wr_tracks *tracks, uint32_t id, int64_t at)
+void wr_tracks_show_depth(struct wr_tracks *tracks, uint32_t id, int64_t at)
 {
 	wr_chrome_counter(&tracks->chrome, WR_GROUP_QUEUES, at, tracks->queues[id].name, "messages",
 			  tracks->queues[id].depth);
@@ -186,49 +191,35 @@ static void point_arrow(struct wr_tracks *tracks, char phase, const struct wr_re
 	wr_chrome_slice_end(&tracks->chrome, track, record->at);
 }
 
-/* All pushes up to this one are counted; those that were counted already are not. */
-static void count_pushes(struct wr_tracks_queue *queue, uint64_t sequence)
-{
-	if (!queue->seen) {
-		queue->seen = true;
-		queue->first = queue->next = sequence;
-	}
-	if (sequence >= queue->next) {
-		queue->depth += sequence + 1 - queue->next;
-		queue->next = sequence + 1;
-	}
-}
-
 static void on_deliver(struct wr_tracks *tracks, const struct wr_record *record)
 {
 	struct wr_tracks_lane *lane = record_lane(tracks, record);
 	struct wr_tracks_queue *queue = &tracks->queues[record->subject];
 
-	count_pushes(queue, record->value);
+	if (!queue->seen)
+		queue->first = record->value;
+	queue->seen = true;
+	queue->depth += !queue->closed;
 	if (lane && lane->computing)
 		draw_arrow(tracks, 's', record_track(tracks, record),
 			   lane->held ? lane->ended_at : record->at, record->subject, record->value);
 	else
 		point_arrow(tracks, 's', record);
-	show_depth(tracks, record->subject, record->at);
+	wr_tracks_show_depth(tracks, record->subject, record->at);
 }
 
 /*
- * A message leaves the queue. Where the file begins late, those from before are not known: the depth is then
- * the least that it can be.
+ * A message leaves the queue. Returns true if its push is in the file. Where the file begins late, messages
+ * from before are not known: the depth is then the least that it can be.
  */
 static bool count_leaving(struct wr_tracks *tracks, const struct wr_record *record)
 {
 	struct wr_tracks_queue *queue = &tracks->queues[record->subject];
-	bool known;
 
-	if (queue->seen || tracks->merge.from == INT64_MIN)
-		count_pushes(queue, record->value);
-	known = queue->seen && record->value >= queue->first;
 	if (queue->depth)
 		queue->depth--;
-	show_depth(tracks, record->subject, record->at);
-	return known;
+	wr_tracks_show_depth(tracks, record->subject, record->at);
+	return push_is_known(tracks, record);
 }
 
 static void on_take(struct wr_tracks *tracks, const struct wr_record *record)
@@ -284,6 +275,10 @@ static weir_status make_names(struct wr_tracks *tracks)
 		tracks->queues[i].name = queue->from ? wr_format("%s -> %s", queue->from, queue->to)
 						     : wr_format("queue %" PRIu32, i);
 		made = tracks->queues[i].name;
+		if (queue->receiver < timeline->entity_count) {
+			tracks->queues[i].next_of_receiver = tracks->entities[queue->receiver].queues;
+			tracks->entities[queue->receiver].queues = i + 1;
+		}
 	}
 	return made ? WEIR_OK : WEIR_E_NOMEM;
 }

@@ -32,14 +32,16 @@ struct wr_tracks_entity {
 	const char *of, *why; /* the wait whose slice is begun; of NULL: none */
 	int64_t ready_at;
 	bool ready;
+	uint32_t queues;  /* those that it receives from: 1 + the index of the first one; 0: none */
 	uint32_t streams; /* 1 + the index of the first one; 0: none */
 };
 
 struct wr_tracks_queue {
 	char *name;
-	uint64_t first, next; /* sequences: first seen, and that of the next push */
+	uint64_t first; /* the first push in the file, if one is `seen` */
 	uint64_t depth;
-	bool seen;
+	bool seen, closed;         /* closed: its receiver is done */
+	uint32_t next_of_receiver; /* 1 + the index of its receiver's next one */
 };
 
 struct wr_tracks_stream {
@@ -67,6 +69,8 @@ void wr_tracks_finish(struct wr_tracks *tracks); /* a zeroed one is fine */
 void wr_tracks_name(struct wr_tracks *tracks);   /* names the groups and the rows */
 void wr_tracks_add(struct wr_tracks *tracks, struct wr_place place);
 void wr_tracks_end(struct wr_tracks *tracks, int64_t at); /* ends what is begun */
+
+void wr_tracks_show_depth(struct wr_tracks *tracks, uint32_t queue, int64_t at);
 
 /* --- tracks_entities.c --- */
 struct wr_track wr_entity_track(uint32_t id);

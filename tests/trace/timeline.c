@@ -121,19 +121,16 @@ static void a_message_goes_from_the_end_of_a_tick_to_the_begin_of_the_next(void 
 												     "\n");
 }
 
-/* The sender stamps a push after the receiver can see it. */
-static void a_message_taken_before_its_push_was_stamped_keeps_the_depth_at_0(void **state)
+static void what_a_receiver_leaves_is_no_longer_in_its_queue(void **state)
 {
-	TOLD.tick_begin(*state, BEGIN + 1000, 0, 0, 0);
-	TOLD.tick_end(*state, BEGIN + 2000, 0, 0, 0);
-	TOLD.take(*state, BEGIN + 2050, 1, 0, 0);
-	TOLD.tick_begin(*state, BEGIN + 2060, 1, 1, 0);
-	TOLD.deliver(*state, BEGIN + 2100, 0, 0, 0);
+	TOLD.deliver(*state, BEGIN + 1000, OUTSIDE, 0, 0);
+	TOLD.deliver(*state, BEGIN + 2000, OUTSIDE, 0, 1);
+	TOLD.entity_done(*state, BEGIN + 3000, 1, 1);
+	TOLD.deliver(*state, BEGIN + 4000, OUTSIDE, 0, 2);
 	write_text(*state);
-	assert_non_null(strstr(text, DEPTH("2.050", "0")));
-	assert_non_null(strstr(text, DEPTH("2.100", "0")));
-	assert_non_null(strstr(text, ARROW("s", "1", "2.000")));
-	assert_non_null(strstr(text, ARROW("f", "2", "2.060")));
+	assert_non_null(strstr(text, DEPTH("2.000", "2")));
+	assert_non_null(strstr(text, DEPTH("3.000", "0")));
+	assert_non_null(strstr(text, DEPTH("4.000", "0")));
 }
 
 static void a_thread_that_is_no_worker_has_slices_without_length(void **state)
@@ -376,7 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TIMELINE(a_run_without_ticks_is_a_whole_file),
 		TIMELINE(a_message_goes_from_the_end_of_a_tick_to_the_begin_of_the_next),
-		TIMELINE(a_message_taken_before_its_push_was_stamped_keeps_the_depth_at_0),
+		TIMELINE(what_a_receiver_leaves_is_no_longer_in_its_queue),
 		TIMELINE(a_thread_that_is_no_worker_has_slices_without_length),
 		TIMELINE(a_wait_lasts_from_the_park_to_the_next_ready),
 		TIMELINE(a_tick_whose_thread_was_ended_ends_with_the_run),
