@@ -107,16 +107,6 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
-/* So that each tick has its two events. */
-__attribute__((noinline)) static void trace_tick_without_compute(struct wr_worker *worker,
-								 const weir_entity *entity)
-{
-	struct wr_trace *trace = worker->scheduler->trace;
-
-	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
-	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
-}
-
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_context *context = &entity->context;
@@ -126,8 +116,8 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
 	if (!entity->compute) {
-		if (worker->scheduler->trace)
-			trace_tick_without_compute(worker, entity);
+		wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
+		wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
 		return WEIR_OK;
 	}
 	wr_entity_enter(entity);
