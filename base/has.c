@@ -130,6 +130,7 @@ static const char *const functions[] = {
 	"weir_scheduler_turn",
 	"weir_scheduler_wait",
 	"weir_scheduler_where",
+	"weir_scheduler_write_trace",
 	"weir_sleep",
 	"weir_status_text",
 	"weir_stream_copies",

@@ -133,6 +133,24 @@ static bool take_root(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+static bool take_trace(struct cli_options *options, const char *value)
+{
+	options->trace = value;
+	return *value != '\0';
+}
+
+enum { TRACE_EVENTS_MAX = 1 << 28 };
+
+static bool take_trace_events(struct cli_options *options, const char *value)
+{
+	unsigned long long events;
+
+	if (!read_number(value, TRACE_EVENTS_MAX, &events) || !events)
+		return false;
+	options->trace_events = (size_t)events;
+	return true;
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -185,6 +203,11 @@ static const struct row rows[] = {
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
 	 "a folder"},
+	{CLI_TRACE, "trace", "FILE", "writes a timeline of the run, for Perfetto or chrome://tracing",
+	 take_trace, "a file"},
+	{CLI_TRACE_EVENTS, "trace-events", "N",
+	 "records that the timeline keeps per worker (1048576); the oldest are dropped", take_trace_events,
+	 "a number from 1 to 268435456"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},

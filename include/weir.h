@@ -303,8 +303,9 @@ typedef struct {
 	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
 				even if they are 0 */
 	unsigned observe;    /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
-	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones;
-				0: 1 Mi, which is 32 MiB */
+	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones,
+				and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
+				most 256 Mi */
 	uint64_t skip;       /* statistics leave out the first ticks of each entity */
 	int gpu_time;        /* the time on the device is measured in one tick of so many of each
 				entity, up to 1000000, if something observes the run: 1: in all;
@@ -399,6 +400,17 @@ WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn 
  * any but a worker. Fails: WEIR_E_INVALID: called on a worker.
  */
 WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out);
+
+/*
+ * Writes the timeline of the last run in Chrome's trace event format (JSON), which Perfetto and
+ * chrome://tracing open; docs/profiling.md describes the rows. The file is replaced; a link is followed; a
+ * FIFO must have a reader. If it cannot be written whole it is removed. dropped: how many of the oldest
+ * records did not fit (options.trace_events); NULL: not wanted. Thread: any, while no run is on; not two at
+ * once. Fails: WEIR_E_INVALID: the options do not have WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on;
+ * WEIR_E_IO, WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path,
+						uint64_t *dropped);
 
 typedef struct {
 	size_t size;

@@ -275,8 +275,10 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  * The receiver is DONE and the sender knows it: counts the message as pushed and taken back, so that all
  * connections of an output have the same count (E5).
  */
-static void push_to_done(struct wr_connection *connection, weir_message *message)
+static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
+	if (connection->queue.tags)
+		wr_tags_trace_deliver(&connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);
@@ -312,7 +314,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		struct wr_connection *connection = output->connections[i];
 		weir_status one = WEIR_OK;
 		if (connection->sender_owns)
-			push_to_done(connection, message);
+			push_to_done(worker, connection, message);
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
@@ -366,6 +368,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 			/* Before delivery, so that a single receiver is the only holder. */
 			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
+			if (scheduler->trace)
+				wr_flight_trace(entity, scheduler);
 		}
 	}
 	if (status) {

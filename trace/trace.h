@@ -107,6 +107,8 @@ struct wr_observer {
 
 /* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens. */
 extern const struct wr_observer wr_nvtx;
+/* trace/timeline.c: the project's own timeline; trace/timeline.h. */
+extern const struct wr_observer wr_timeline;
 
 /* The open observers of one scheduler; NULL if there are none, which costs one load per event. */
 struct wr_trace;
