@@ -262,11 +262,13 @@ static void f40_any_malloc_fails(void **state)
 	}
 }
 
-static void *tick_in_a_thread(void *trace)
+/* The device fires while the entity ticks and arms anew. */
+static void *fire_in_a_thread(void *trace)
 {
 	for (uint64_t tick = 0; tick < 100; tick++) {
-		wr_trace_tick_begin(trace, 0, 0, tick);
-		wr_trace_tick_end(trace, 0, 0, tick);
+		wr_trace_tick_begin(trace, 1, 0, tick);
+		wr_trace_fire(trace, WR_LANE_OUTSIDE, 5);
+		wr_trace_tick_end(trace, 1, 0, tick);
 	}
 	return NULL;
 }
@@ -275,11 +277,17 @@ static void b05_two_threads_may_tell_at_once(void **state)
 {
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, tick_in_a_thread, *state), 0);
-	tick_in_a_thread(*state);
+	assert_int_equal(pthread_create(&thread, NULL, fire_in_a_thread, *state), 0);
+	for (uint64_t tick = 0; tick < 100; tick++) {
+		wr_trace_arm(*state, 0, 5, tick, WR_TRACE_CALLBACK);
+		wr_trace_tick_begin(*state, 0, 5, tick);
+		wr_trace_tick_end(*state, 0, 5, tick);
+	}
 	pthread_join(thread, NULL);
 	assert_int_equal(recorder_count("\"call\":\"push\""), 200);
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 200);
+	assert_int_equal(recorder_count("\"call\":\"start\""), 100);
+	assert_int_equal(open_ranges(), 0);
 }
 
 #define WITH_TRACE(test) cmocka_unit_test_setup_teardown(test, open_trace, close_trace)
