@@ -10,7 +10,6 @@ unless --keep names a folder for it.
 """
 import argparse
 import csv
-import io
 import os
 import pathlib
 import re
@@ -24,7 +23,6 @@ from nsight_export import ROOT, Export, Missing, find_nsys, profile, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
-WITHOUT_COMPUTE = ("show", "end")  # sinks: a tick only drops its messages, and may have no range
 
 # --- checks of one export. `counted`: {entity: ticks}, in the order of the graph ---
 
@@ -45,9 +43,8 @@ def check_ticks(export, counted):
         assert re.fullmatch(r"weir:\d+", export.threads.get(tick.thread, "")), f"{tick.name} ticked on no worker"
         seen[tick.name].append(tick.payload)
     for number, (name, count) in enumerate(counted.items()):
-        if name not in WITHOUT_COMPUTE or name in seen:
-            wanted = [number << 40 | tick for tick in range(count)]
-            assert sorted(seen.pop(name, [])) == wanted, f"{name}: not {count} ticks, each once"
+        wanted = [number << 40 | tick for tick in range(count)]
+        assert sorted(seen.pop(name, [])) == wanted, f"{name}: not {count} ticks, each once"
     assert not seen, f"ranges of what is no entity: {sorted(seen)}"
 
 
@@ -59,7 +56,6 @@ def check_ready(export, counted):
         assert all(mark.payload == number << 40 for mark in ready), f"{name}: payload of a ready mark"
         ticks = [tick for tick in export.of("tick") if tick.name == name]
         assert len(ready) == count, f"{name}: {len(ready)} ready marks, {count} ticks"
-        ready = ready if ticks else []  # of an entity without compute
         for mark, tick in zip(ready, ticks):
             assert mark.begin <= tick.begin and mark.thread == tick.thread, f"{name}: a tick before its ready mark"
 
@@ -132,10 +128,11 @@ def table_of_tool(nsys, folder, report):
             text = run([nsys, "stats", "--report", name, "--format", "csv", "--quiet", report], folder)
         except AssertionError:
             continue
-        lines = text[text.find("Range"):] if "Range" in text else ""
-        rows = list(csv.DictReader(io.StringIO(lines)))
-        time = next((key for key in (rows[0] if rows else {}) if key and re.match(r"Total Proj Time", key)), None)
-        if time:
+        lines = text.splitlines()
+        head = next((i for i, line in enumerate(lines) if "Range" in line and "Total Proj Time" in line), len(lines))
+        rows = list(csv.DictReader(lines[head:]))
+        if rows:
+            time = next(key for key in rows[0] if key.startswith("Total Proj Time"))
             return {row["Range"].split(":", 1)[-1]: float(row[time].replace(",", "")) for row in rows if row[time]}
     return {}
 
@@ -190,7 +187,7 @@ def main():
             print("ok     ", check_graph(nsys, given.weir, folder, name, given.backend), flush=True)
         except (AssertionError, subprocess.TimeoutExpired) as error:
             failed += 1
-            print("FAILED ", name, error, flush=True)
+            print("FAILED ", f"{name} on {given.backend}: {error}", flush=True)
     if not given.keep:
         shutil.rmtree(folder)
     return 1 if failed else 0

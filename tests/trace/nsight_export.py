@@ -1,5 +1,6 @@
 """Runs Nsight Systems, and reads what it recorded: ranges and marks of weir's domain, threads, work on the GPU."""
 import bisect
+import glob
 import os
 import pathlib
 import shutil
@@ -20,7 +21,8 @@ class Missing(Exception):
 
 
 def find_nsys():
-    found = os.environ.get("NSYS") or shutil.which("nsys")
+    places = sorted(glob.glob("/opt/nvidia/nsight-systems/*/bin/nsys"), reverse=True) + ["/usr/local/cuda/bin/nsys"]
+    found = os.environ.get("NSYS") or shutil.which("nsys") or next(filter(os.path.exists, places), None)
     if not found:
         raise Missing("no nsys in PATH; NSYS=FILE names one")
     return found
