@@ -14,7 +14,7 @@ static const char text[] =
 	"{\"name\": \"source\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", \"count\": "
 	"20}]},"
 	"{\"name\": \"end\", \"operator\": \"delay\", \"parameters\": {\"duration\": \"1us\"}}],"
-	"\"connections\": [[\"source.out\", \"end.in\"]]}";
+	"\"connections\": [{\"from\": \"source.out\", \"to\": \"end.in\", \"initial_messages\": 1}]}";
 
 static int run_once(void **state)
 {
@@ -56,6 +56,7 @@ static void every_tick_is_one_range_named_as_its_entity(void **state)
 		assert_int_equal(ticks_of("end", 1, tick), 1);
 	}
 	assert_int_equal(ticks_of("source", 0, TICKS), 0);
+	assert_int_equal(ticks_of("end", 1, TICKS), 1); /* of the initial message */
 }
 
 static void every_range_is_closed(void **state)
@@ -63,6 +64,38 @@ static void every_range_is_closed(void **state)
 	(void)state;
 	assert_int_equal(recorder_count("\"call\":\"push\""), recorder_count("\"call\":\"pop\""));
 }
+
+static void the_run_is_a_range_that_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		recorder_count("\"call\":\"start\",\"domain\":\"weir\",\"category\":8,\"name\":\"run\""), 1);
+	assert_int_equal(recorder_count("\"call\":\"start\""), recorder_count("\"call\":\"end\""));
+}
+
+static void what_an_entity_waits_for_is_marked(void **state)
+{
+	(void)state;
+	assert_true(recorder_count("\"category\":5,\"name\":\"end waits: message_available: ") > 0);
+}
+
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+/* The initial message is not delivered, but taken. */
+static void a_queue_is_counted_from_its_first_message_to_its_last(void **state)
+{
+	static const char queue[] =
+		"\"call\":\"sample\",\"domain\":\"weir\",\"name\":\"queue source.out -> end.in\"";
+	const char *last = NULL;
+
+	(void)state;
+	for (size_t i = 0; recorder_line(i); i++)
+		if (strstr(recorder_line(i), queue))
+			last = recorder_line(i);
+	assert_int_equal(recorder_count(queue), 2 * TICKS + 1);
+	assert_int_equal(recorder_count("\"value\":-"), 0);
+	assert_non_null(strstr(last, "\"value\":0}"));
+}
+#endif
 
 static void every_tick_was_ready_before(void **state)
 {
@@ -84,6 +117,11 @@ int main(void)
 		cmocka_unit_test(every_tick_is_one_range_named_as_its_entity),
 		cmocka_unit_test(every_range_is_closed),
 		cmocka_unit_test(every_tick_was_ready_before),
+		cmocka_unit_test(the_run_is_a_range_that_ends),
+		cmocka_unit_test(what_an_entity_waits_for_is_marked),
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+		cmocka_unit_test(a_queue_is_counted_from_its_first_message_to_its_last),
+#endif
 		cmocka_unit_test(every_worker_has_a_name_that_it_gave_itself),
 	};
 
