@@ -72,6 +72,20 @@ static void *tell_entities(void *arg)
 	return NULL;
 }
 
+/* A fence that is complete, beside those that the entity tells itself. */
+static void *tell_fences(void *arg)
+{
+	struct meddler *self = arg;
+
+	for (uint32_t n = fz_below(&self->random, 30); n && !over(self); n--) {
+		struct fz_entity *entity = random_entity(self);
+		if (entity->told_fence)
+			weir_entity_tell_fence(entity->handle, "fence", (weir_fence){0, 0});
+		rest(self);
+	}
+	return NULL;
+}
+
 static void *stop(void *arg)
 {
 	struct meddler *self = arg;
@@ -136,13 +150,13 @@ static weir_status try_to_push(struct meddler *self, weir_message *message)
  * Written by a kernel on the program's stream, which receivers wait for. The stream of a message may be set
  * again until it is pushed.
  */
-static void write_later(struct meddler *self, weir_message *message, size_t size, uint32_t number)
+static void write_later(struct meddler *self, weir_message *message, size_t size, struct fz_made made)
 {
 	struct fz *fz = self->fz;
 	struct fz_work work = {.entity = &fz->entities[FZ_INLET],
 			       .to = weir_message_data(message),
 			       .to_size = size,
-			       .number = number,
+			       .made = made,
 			       .ns = fz_below(&self->random, 60) * FZ_US};
 	weir_fence fence = {0, 0};
 	weir_status status;
@@ -173,9 +187,13 @@ static void finish_stream(struct fz *fz)
 static weir_status push_one(struct meddler *self, uint32_t number)
 {
 	struct fz *fz = self->fz;
-	struct fz_entity maker = {
-		.fz = fz, .id = FZ_INLET, .random = self->random, .wraps = fz_chance(&self->random, 6)};
+	struct fz_entity maker = {.fz = fz,
+				  .id = FZ_INLET,
+				  .random = self->random,
+				  .wraps = fz_chance(&self->random, 6),
+				  .stamps = fz_chance(&self->random, 2) ? FZ_OF_MESSAGE : FZ_INHERITED};
 	size_t size = FZ_PAYLOAD_LEAST + fz_below(&self->random, 500);
+	struct fz_made made = {FZ_INLET, number, 0};
 	weir_message *message = NULL;
 	weir_status status;
 
@@ -184,10 +202,11 @@ static weir_status push_one(struct meddler *self, uint32_t number)
 	if (status == WEIR_E_DEVICE && atomic_load(&fz->faulted))
 		return WEIR_E_CLOSED;
 	check(fz, status, "a message for the inlet");
+	made.tag = fz_stamp(&maker, message);
 	if (fz_chance(&self->random, 3))
-		write_later(self, message, size, number);
+		write_later(self, message, size, made);
 	else
-		fz_write(fz, weir_message_data(message), size, FZ_INLET, number, 0);
+		fz_write(fz, weir_message_data(message), size, made, 0);
 	status = WEIR_E_TIMEOUT;
 	for (unsigned tries = 0; status == WEIR_E_TIMEOUT && (fz->tame || tries < 300); tries++)
 		status = try_to_push(self, message);
@@ -220,10 +239,10 @@ static void *push(void *arg)
  */
 static bool finished(struct fz *fz, const weir_message *message)
 {
-	weir_fence fences[16];
-	size_t n = weir_message_fences(message, 16, fences);
+	weir_fence fences[16 * FZ_PARTS];
+	size_t n = weir_message_fences(message, 16 * FZ_PARTS, fences);
 
-	for (size_t i = 0; i < n && i < 16; i++)
+	for (size_t i = 0; i < n && i < 16 * FZ_PARTS; i++)
 		if (fz->early && weir_fence_wait(fz->graph, fences[i], -1) == WEIR_E_INVALID)
 			fz_break(fz, "the outlet gave a fence that cannot be waited for: %s",
 				 weir_last_error());
@@ -249,9 +268,10 @@ static void *take(void *arg)
 		if (status)
 			continue;
 		all = all && finished(fz, message);
-		if (all && weir_message_data(message))
-			fz_check(&taker, weir_message_data(message), weir_message_size(message),
-				 &fz->outlet_way, seen, "at the outlet");
+		for (size_t i = 0; all && i < fz_payloads(message); i++)
+			if (weir_message_data(fz_payload(message, i)))
+				fz_check(&taker, fz_received(fz_payload(message, i)), &fz->outlet_way, seen,
+					 "at the outlet");
 		weir_message_unref(message);
 		if (fz_chance(&self->random, 20))
 			rest(self);
@@ -387,12 +407,13 @@ static void prepare(struct fz *fz)
 	atomic_store(&fz->failed, false);
 	atomic_store(&fz->stopped, false);
 	atomic_store(&fz->over, false);
+	atomic_store(&fz->fences_told, !strcmp(fz->backend, "host") && fz_chance(&fz->random, 3));
 	for (unsigned id = 0; id < fz->entity_count; id++) {
 		struct fz_entity *entity = &fz->entities[id];
 		entity->random = (struct fz_random){fz_next(&fz->random)};
 		entity->busy = false;
 		entity->number = 0;
-		entity->own = (weir_fence){0, 0};
+		entity->own = entity->told = (weir_fence){0, 0};
 		memset(entity->received, 0, sizeof entity->received);
 		memset(entity->emitted, 0, sizeof entity->emitted);
 		memset(entity->seen, 0, sizeof entity->seen);
@@ -409,6 +430,7 @@ static unsigned send_all(struct meddler *meddlers, struct fz *fz, bool stops)
 	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 3));
 	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 6));
 	n = send(meddlers, n, fz, tell_entities, !alone && fz_chance(&fz->random, 3));
+	n = send(meddlers, n, fz, tell_fences, atomic_load(&fz->fences_told));
 	n = send(meddlers, n, fz, look_on, !alone && fz_chance(&fz->random, 4));
 	return send(meddlers, n, fz, stop, stops);
 }
@@ -459,7 +481,14 @@ static void join(struct fz *fz, struct meddler *meddlers, unsigned n)
 /* After an aborted run it may have to wait until the device work of stop functions completes. */
 static weir_status start(struct fz *fz)
 {
-	weir_status status = weir_scheduler_start(fz->scheduler);
+	weir_status status;
+
+	for (unsigned id = 0; id < fz->entity_count; id++)
+		if (fz->entities[id].told_fence)
+			check(fz,
+			      weir_entity_tell_fence(fz->entities[id].handle, "fence", (weir_fence){0, 0}),
+			      "a fence for the first tick");
+	status = weir_scheduler_start(fz->scheduler);
 
 	for (int64_t waited = 0; status == WEIR_E_BUSY && waited < patience; waited += FZ_MS) {
 		weir_sleep(FZ_MS);

@@ -101,6 +101,8 @@ static void draw_parts(struct dst *dst, uint64_t seed, unsigned number)
 	wr_random_seed(&random, seed, 505 + number);
 	dst->packs = wr_random_below(&random, 2);
 	dst->copies = !wr_random_below(&random, 3);
+	dst->fenced = (unsigned)wr_random_below(&random, 2 * DST_ENTITIES);
+	dst->fence_once = wr_random_below(&random, 2);
 }
 
 static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed, unsigned number, bool tiny)
@@ -223,8 +225,14 @@ static void say(const char *entity, const char *condition, const char *verdict, 
 static weir_status start(struct dst_run *run)
 {
 	bool bad = run->dst.bad_starts;
-	weir_status status = weir_scheduler_start(run->scheduler);
+	weir_status status = WEIR_OK;
 
+	if (run->dst.fenced < run->dst.entities && run->dst.fence_once)
+		status =
+			dst_tell_fence(&run->dst, &run->graph->entities[run->dst.fenced], (weir_fence){0, 0});
+	if (status)
+		dst_break(&run->dst, "the fence of the first tick: %s", weir_last_error());
+	status = weir_scheduler_start(run->scheduler);
 	if (status != (bad ? WEIR_E_FAILED : WEIR_OK))
 		dst_break(&run->dst, "start: %s: %s", weir_status_text(status), weir_last_error());
 	return status;
