@@ -15,7 +15,10 @@
 
 struct wr_trace_options {
 	unsigned workers; /* lanes 0 to workers - 1 */
+	bool simulated;   /* one OS thread makes all calls */
 	unsigned observe; /* WEIR_OBSERVE_... bits */
+	size_t entities, queues, events;
+	uint64_t skip;
 };
 
 /* What a signal is armed by. */
