@@ -263,10 +263,10 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
-	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
-		      wr_load_relaxed(&entity->why_of), entity->verdict.why);
 	if (entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
+	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
+		      wr_load_relaxed(&entity->why_of), entity->verdict.why);
 	if (wr_cas(&entity->state, &running, WR_IDLE))
 		return true;
 	wr_exchange(&entity->state, WR_RUNNING);
