@@ -67,6 +67,16 @@ def simulated_runs_of_a_seed_are_the_same_to_the_byte(weir):
     assert files[0] == files[1]
 
 
+def memory_pools_and_ticks_in_flight_are_counted(weir):
+    fresh()
+    assert run(weir, path=process.graph("memory.json")).returncode == 0
+    counters = chrome.Timeline(FILE).counters
+    for pool, most in (("frames", 3), ("results", 4096)):
+        values = [value for _, value in counters["memory pools", pool]]
+        assert values[-1] == 0 < max(values) <= most, (pool, values)
+    assert max(value for _, value in counters["ticks in flight", "make"]) >= 1
+
+
 def a_run_without_ticks_is_a_timeline(weir):
     fresh()
     ended = run(weir, path=graph(count=0))
@@ -177,6 +187,7 @@ process.main(
     [
         a_run_is_a_timeline_with_all_its_ticks,
         simulated_runs_of_a_seed_are_the_same_to_the_byte,
+        memory_pools_and_ticks_in_flight_are_counted,
         a_run_without_ticks_is_a_timeline,
         a_failing_compute_leaves_a_whole_file,
         sigint_leaves_a_whole_file,
