@@ -1,10 +1,11 @@
-/* weir_scheduler_write_trace: when it may be called, and what is in the file. By the public header alone. */
+/* weir_scheduler_write_trace: when it may be called, and what is in the file. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "test.h"
 #include "weir.h"
 
@@ -171,6 +172,52 @@ static void what_a_program_pushes_and_takes_has_arrows(void **state)
 	destroy(&run);
 }
 
+static void f40_if_memory_runs_out_no_file_is_left(void **state)
+{
+	weir_status status = WEIR_E_NOMEM;
+	struct run run;
+
+	(void)state;
+	make(&run, two, WEIR_OBSERVE_TRACE);
+	assert_int_equal(weir_scheduler_run(run.scheduler), WEIR_OK);
+	for (int64_t n = 0; status == WEIR_E_NOMEM; n++) {
+		wr_memory_fail_at(n, false);
+		status = weir_scheduler_write_trace(run.scheduler, run.path, NULL);
+		wr_memory_fail_at(-1, false);
+		assert_int_equal(access(run.path, F_OK), status ? -1 : 0);
+	}
+	assert_int_equal(status, WEIR_OK);
+	write_and_read(&run);
+	assert_int_equal(ticks_of(&run, "end"), 20);
+	destroy(&run);
+}
+
+static void write_at_the_end(weir_scheduler *scheduler, void *arg)
+{
+	*(weir_status *)arg = weir_scheduler_write_trace(scheduler, "/dev/null", NULL);
+}
+
+static void inside_ended_nothing_is_written(void **state)
+{
+	weir_status status = WEIR_OK;
+	const weir_scheduler_options options = {.size = sizeof options,
+						.backend = "host",
+						.observe = WEIR_OBSERVE_TRACE,
+						.ended = write_at_the_end,
+						.ended_arg = &status};
+	struct run run;
+
+	(void)state;
+	make(&run, two, WEIR_OBSERVE_TRACE);
+	weir_scheduler_destroy(run.scheduler);
+	assert_int_equal(weir_scheduler_create(run.graph, &options, &run.scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_run(run.scheduler), WEIR_OK);
+	weir_scheduler_destroy(run.scheduler); /* waits for `ended` */
+	run.scheduler = NULL;
+	assert_int_equal(status, WEIR_E_BUSY);
+	destroy(&run);
+}
+
 static void *run_one(void *arg)
 {
 	struct run *run = arg;
@@ -211,6 +258,8 @@ int main(void)
 		cmocka_unit_test(without_the_option_there_is_no_trace),
 		cmocka_unit_test(too_many_records_are_refused),
 		cmocka_unit_test(what_a_program_pushes_and_takes_has_arrows),
+		cmocka_unit_test(f40_if_memory_runs_out_no_file_is_left),
+		cmocka_unit_test(inside_ended_nothing_is_written),
 		cmocka_unit_test(two_schedulers_at_once_write_two_files),
 	};
 
