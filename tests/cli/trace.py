@@ -67,6 +67,19 @@ def simulated_runs_of_a_seed_are_the_same_to_the_byte(weir):
     assert files[0] == files[1]
 
 
+def a_fan_in_of_many_has_all_its_messages(weir):
+    fresh()
+    senders = [{"name": f"s{i}", "operator": "ping", "conditions": [{"type": "count", "count": 5}]} for i in range(40)]
+    entities = [*senders, {"name": "end", "operator": "sink", "ports": {"in": {"capacity": 4}}}]
+    connections = [[f"s{i}.out", "end.in"] for i in range(40)]
+    path = FOLDER / "graph.json"
+    path.write_text(json.dumps({"weir": 1, "entities": entities, "connections": connections}))
+    assert run(weir, path=str(path)).returncode == 0
+    timeline = chrome.Timeline(FILE)
+    assert timeline.begun == timeline.ended == {f"s{i}.out -> end.in": 5 for i in range(40)}
+    assert set(timeline.ticks()[0].values()) == {5, 200}
+
+
 def memory_pools_and_ticks_in_flight_are_counted(weir):
     fresh()
     assert run(weir, path=process.graph("memory.json")).returncode == 0
@@ -188,6 +201,7 @@ process.main(
     [
         a_run_is_a_timeline_with_all_its_ticks,
         simulated_runs_of_a_seed_are_the_same_to_the_byte,
+        a_fan_in_of_many_has_all_its_messages,
         memory_pools_and_ticks_in_flight_are_counted,
         a_run_without_ticks_is_a_timeline,
         a_failing_compute_leaves_a_whole_file,
