@@ -260,7 +260,7 @@ bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_c
 /* --- the timeline --- */
 
 static weir_status write_timeline(weir_scheduler *scheduler, struct wr_timeline *timeline, int fd,
-				  uint64_t *dropped)
+				  uint64_t *out)
 {
 	const struct wr_timeline_about about = {
 		.version = weir_version(),
@@ -270,8 +270,8 @@ static weir_status write_timeline(weir_scheduler *scheduler, struct wr_timeline 
 	struct wr_timeline_written written = {0};
 	weir_status status = wr_timeline_write(timeline, &about, fd, &written);
 
-	if (!status && dropped)
-		*dropped = written.dropped;
+	if (!status && out)
+		*out = written.dropped;
 	return status;
 }
 
@@ -281,7 +281,7 @@ static weir_status fail_trace_file(const char *path)
 		       errno == ENXIO ? "the FIFO has no reader" : strerror(errno));
 }
 
-weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *dropped)
+weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out)
 {
 	struct wr_timeline *timeline = wr_trace_self(scheduler->trace, &wr_timeline);
 	weir_status status = wr_scheduler_check_call(scheduler, "write_trace");
@@ -299,7 +299,7 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 	fd = wr_file_create(path);
 	if (fd < 0)
 		return fail_trace_file(path);
-	status = write_timeline(scheduler, timeline, fd, dropped);
+	status = write_timeline(scheduler, timeline, fd, out);
 	if (!wr_file_end(path, fd, !status) && status != WEIR_E_NOMEM)
 		status = fail_trace_file(path);
 	return status;

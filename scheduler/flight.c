@@ -93,13 +93,14 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 	if (pending)
 		return pending;
 	flight_complete_up_to(&entity->flight, tick);
-	wr_flight_trace(entity, entity->graph->scheduler);
+	if (entity->graph->scheduler && entity->graph->scheduler->trace)
+		wr_flight_trace(entity, entity->graph->scheduler);
 	return 0;
 }
 
 void wr_flight_trace(const weir_entity *entity, const weir_scheduler *scheduler)
 {
-	if (scheduler && scheduler->trace && entity->flight.bound)
+	if (entity->flight.bound)
 		wr_trace_flight(scheduler->trace, wr_lane_here(scheduler), entity->id,
 				entity->flight.ticks - entity->flight.completed);
 }

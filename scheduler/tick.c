@@ -67,10 +67,14 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 /* Not inlined: only while an observer wants tags. */
 __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
-			wr_tags_trace_take(&entity->inputs[i].connections[k]->queue, worker->scheduler->trace,
-					   worker->local.index);
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		size_t fronts = input->set ? input->set->front_count : input->count;
+
+		for (size_t k = 0; k < fronts; k++)
+			wr_tags_trace_take(&input->connections[input->set ? input->set->fronts[k] : k]->queue,
+					   worker->scheduler->trace, worker->local.index);
+	}
 }
 
 /*
