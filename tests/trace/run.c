@@ -24,7 +24,22 @@ static void *help(void *context)
 	return NULL;
 }
 
-/* Has a thread of its own enqueue its work. */
+static int work(const void *arguments)
+{
+	(void)arguments;
+	return 0;
+}
+static const weir_kernel kernel = {.size = sizeof(weir_kernel), .name = "work", .host = work};
+
+static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg)
+{
+	int nothing = 0;
+
+	(void)context, (void)arg;
+	return weir_stream_launch(stream, &kernel, &nothing, sizeof nothing);
+}
+
+/* Has a thread of its own, and replays its work. */
 static weir_status compute(weir_context *context, void *state)
 {
 	pthread_t thread;
@@ -33,12 +48,15 @@ static weir_status compute(weir_context *context, void *state)
 	if (pthread_create(&thread, NULL, help, context))
 		return weir_context_fail(context, "no thread");
 	pthread_join(thread, NULL);
-	return WEIR_OK;
+	return weir_context_replay(context, "key", 3, enqueue, NULL);
 }
 
 static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
-static const weir_operator helped = {
-	.size = sizeof(weir_operator), .name = "helped", .inputs = inputs, .compute = compute};
+static const weir_operator helped = {.size = sizeof(weir_operator),
+				     .name = "helped",
+				     .flags = WEIR_OPERATOR_STREAM,
+				     .inputs = inputs,
+				     .compute = compute};
 
 static int run_once(void **state)
 {
@@ -95,6 +113,19 @@ static void a_tick_that_a_helper_thread_adopts_is_shown_there(void **state)
 	(void)state;
 	for (uint64_t tick = 0; tick <= TICKS; tick++)
 		assert_int_equal(ranges_of(9, "end", 1, tick), 1);
+}
+
+/* The first tick enqueues as usual, the second captures and launches, each later one launches. */
+static void a_capture_and_each_launch_of_it_are_ranges(void **state)
+{
+	static const char push[] = "\"call\":\"push\",\"domain\":\"weir\",\"category\":6,\"name\":\"end ";
+	char line[96];
+
+	(void)state;
+	snprintf(line, sizeof line, "%scapture\"", push);
+	assert_int_equal(recorder_count(line), 1);
+	snprintf(line, sizeof line, "%sreplay\"", push);
+	assert_int_equal(recorder_count(line), TICKS);
 }
 
 static void every_range_is_closed(void **state)
@@ -156,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_tick_is_one_range_named_as_its_entity),
 		cmocka_unit_test(a_tick_that_a_helper_thread_adopts_is_shown_there),
+		cmocka_unit_test(a_capture_and_each_launch_of_it_are_ranges),
 		cmocka_unit_test(every_range_is_closed),
 		cmocka_unit_test(every_tick_was_ready_before),
 		cmocka_unit_test(the_run_is_a_range_that_ends),
