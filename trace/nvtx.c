@@ -78,7 +78,9 @@ struct entity_marks {
 /* Its messages: pushes, as the sequences tell (initial messages are not delivered), minus those that left. */
 struct queue_counter {
 	uint64_t counter;
+	uint32_t receiver;
 	_Atomic uint64_t pushed, left;
+	_Atomic bool closed; /* its receiver is DONE: what is pushed now is dropped */
 };
 
 struct nvtx {
@@ -228,9 +230,10 @@ static void nvtx_queue(void *self, uint32_t queue, uint32_t sender, uint32_t rec
 {
 	struct nvtx *nvtx = self;
 
-	(void)sender, (void)receiver, (void)capacity;
+	(void)sender, (void)capacity;
 	if (wr_grow(&nvtx->queues, &nvtx->queue_room, (size_t)queue + 1, sizeof nvtx->queues[0]))
 		return;
+	nvtx->queues[queue].receiver = receiver;
 	nvtx->queues[queue].counter =
 		counter_register(nvtx->domain, wr_format("queue %s -> %s", from, to), "messages");
 }
@@ -415,7 +418,17 @@ static void nvtx_fire(void *self, int64_t at, unsigned lane, uint32_t entity)
 
 static void nvtx_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
+	struct nvtx *nvtx = self;
+
 	nvtx_fire(self, at, lane, entity);
+	for (size_t i = 0; i < nvtx->queue_room; i++) {
+		struct queue_counter *queue = &nvtx->queues[i];
+
+		if (queue->receiver != entity || !queue->counter)
+			continue;
+		wr_store(&queue->closed, true);
+		counter_sample(nvtx->domain, queue->counter, 0);
+	}
 }
 
 static void nvtx_replay_begin(void *self, int64_t at, unsigned lane, uint32_t entity, bool capture)
@@ -455,6 +468,7 @@ static void nvtx_run_begin(void *self, int64_t at, unsigned workers)
 	for (size_t i = 0; i < nvtx->queue_room; i++) {
 		wr_store(&nvtx->queues[i].pushed, 0);
 		wr_store(&nvtx->queues[i].left, 0);
+		wr_store(&nvtx->queues[i].closed, false);
 	}
 	nvtx->run_range = nvtxDomainRangeStartEx(nvtx->domain, &range);
 }
@@ -501,7 +515,7 @@ static void queue_change(const struct nvtx *nvtx, uint32_t number, uint64_t sequ
 	struct queue_counter *queue = number < nvtx->queue_room ? &nvtx->queues[number] : NULL;
 	uint64_t pushed, gone;
 
-	if (!queue || !queue->counter)
+	if (!queue || !queue->counter || wr_load(&queue->closed))
 		return;
 	pushed = wr_load(&queue->pushed);
 	while (pushed <= sequence && !wr_cas(&queue->pushed, &pushed, sequence + 1))

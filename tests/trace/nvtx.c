@@ -219,6 +219,19 @@ static void queues_pools_and_flights_are_counters(void **state)
 	assert_int_equal(recorder_count("\"name\":\"blur in flight\",\"value\":2}"), 1);
 }
 
+/* It is empty for good: what is pushed then is dropped. */
+static void the_queue_of_an_entity_that_is_done_is_counted_no_more(void **state)
+{
+	wr_trace_deliver(*state, 0, 1, 0);
+	wr_trace_entity_done(*state, 0, 0); /* its sender */
+	wr_trace_deliver(*state, 0, 1, 1);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":2}"), 1);
+	wr_trace_entity_done(*state, 0, 5);
+	wr_trace_deliver(*state, 0, 1, 2);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\""), 3);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":0}"), 1);
+}
+
 static void sleeping_workers_are_counted(void **state)
 {
 	wr_trace_sleep_begin(*state, 3);
@@ -320,6 +333,7 @@ int main(void)
 		WITH_TRACE(a_steal_is_a_mark),
 #if __has_include(<nvtx3/nvToolsExtCounters.h>)
 		WITH_TRACE(queues_pools_and_flights_are_counters),
+		WITH_TRACE(the_queue_of_an_entity_that_is_done_is_counted_no_more),
 		WITH_TRACE(sleeping_workers_are_counted),
 		WITH_TRACE(what_has_no_counter_is_left_out),
 #endif
