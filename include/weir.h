@@ -1091,6 +1091,14 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*
+ * For a helper thread on which compute has work enqueued: between these two calls profilers show that work as
+ * the tick's, as they do on the worker's thread. Each adopt needs its leave on the same thread, before
+ * compute returns; calls of other contexts may nest in between. Without a profiler they do nothing. Thread:
+ * any, while compute runs.
+ */
+WEIR_API void weir_context_adopt(weir_context *context);
+WEIR_API void weir_context_leave(weir_context *context);
+/*
  * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
  * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph; the status of
  * a weir_context_receive_streams that failed in this tick.

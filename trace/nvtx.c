@@ -48,12 +48,13 @@ enum category {
 	CATEGORY_REPLAY,
 	CATEGORY_STEAL,
 	CATEGORY_RUN,
+	CATEGORY_ADOPTED,
 	CATEGORIES,
 };
 static const char *const category_names[CATEGORIES] = {
 	[CATEGORY_TICK] = "tick",     [CATEGORY_READY] = "ready", [CATEGORY_SLEEP] = "sleep",
 	[CATEGORY_SIGNAL] = "signal", [CATEGORY_WAIT] = "wait",   [CATEGORY_REPLAY] = "replay",
-	[CATEGORY_STEAL] = "steal",   [CATEGORY_RUN] = "run",
+	[CATEGORY_STEAL] = "steal",   [CATEGORY_RUN] = "run",     [CATEGORY_ADOPTED] = "adopted",
 };
 enum { TICK_BITS = 40 };
 
@@ -77,7 +78,9 @@ struct entity_marks {
 /* Its messages: pushes, as the sequences tell (initial messages are not delivered), minus those that left. */
 struct queue_counter {
 	uint64_t counter;
+	uint32_t receiver;
 	_Atomic uint64_t pushed, left;
+	_Atomic bool closed; /* its receiver is DONE: what is pushed now is dropped */
 };
 
 struct nvtx {
@@ -227,9 +230,10 @@ static void nvtx_queue(void *self, uint32_t queue, uint32_t sender, uint32_t rec
 {
 	struct nvtx *nvtx = self;
 
-	(void)sender, (void)receiver, (void)capacity;
+	(void)sender, (void)capacity;
 	if (wr_grow(&nvtx->queues, &nvtx->queue_room, (size_t)queue + 1, sizeof nvtx->queues[0]))
 		return;
+	nvtx->queues[queue].receiver = receiver;
 	nvtx->queues[queue].counter =
 		counter_register(nvtx->domain, wr_format("queue %s -> %s", from, to), "messages");
 }
@@ -344,6 +348,14 @@ static void nvtx_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity
 	nvtxDomainRangePop(nvtx->domain);
 }
 
+static void nvtx_adopt(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)lane;
+	push(nvtx, CATEGORY_ADOPTED, name_of(nvtx, entity), payload_of(entity, tick));
+}
+
 static void nvtx_ready(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
@@ -406,7 +418,17 @@ static void nvtx_fire(void *self, int64_t at, unsigned lane, uint32_t entity)
 
 static void nvtx_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
+	struct nvtx *nvtx = self;
+
 	nvtx_fire(self, at, lane, entity);
+	for (size_t i = 0; i < nvtx->queue_room; i++) {
+		struct queue_counter *queue = &nvtx->queues[i];
+
+		if (queue->receiver != entity || !queue->counter)
+			continue;
+		wr_store(&queue->closed, true);
+		counter_sample(nvtx->domain, queue->counter, 0);
+	}
 }
 
 static void nvtx_replay_begin(void *self, int64_t at, unsigned lane, uint32_t entity, bool capture)
@@ -446,6 +468,7 @@ static void nvtx_run_begin(void *self, int64_t at, unsigned workers)
 	for (size_t i = 0; i < nvtx->queue_room; i++) {
 		wr_store(&nvtx->queues[i].pushed, 0);
 		wr_store(&nvtx->queues[i].left, 0);
+		wr_store(&nvtx->queues[i].closed, false);
 	}
 	nvtx->run_range = nvtxDomainRangeStartEx(nvtx->domain, &range);
 }
@@ -492,7 +515,7 @@ static void queue_change(const struct nvtx *nvtx, uint32_t number, uint64_t sequ
 	struct queue_counter *queue = number < nvtx->queue_room ? &nvtx->queues[number] : NULL;
 	uint64_t pushed, gone;
 
-	if (!queue || !queue->counter)
+	if (!queue || !queue->counter || wr_load(&queue->closed))
 		return;
 	pushed = wr_load(&queue->pushed);
 	while (pushed <= sequence && !wr_cas(&queue->pushed, &pushed, sequence + 1))
@@ -553,6 +576,8 @@ const struct wr_observer wr_nvtx = {
 	.run_end = nvtx_run_end,
 	.tick_begin = nvtx_tick_begin,
 	.tick_end = nvtx_tick_end,
+	.adopt = nvtx_adopt,
+	.leave = nvtx_tick_end,
 	.ready = nvtx_ready,
 	.wait = nvtx_wait,
 	.arm = nvtx_arm,

@@ -47,7 +47,8 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
  * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
  * itself.
  *
- * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. ready: a review
+ * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. adopt, leave: on a
+ * helper thread of compute, around what it enqueues for the tick. ready: a review
  * answered READY. wait: a review ended in a park; `of` names the condition, the port or what else was not
  * met, `why` the reason; both live as long as the graph. deliver: a message was pushed; `sequence` counts the
  * pushes of the queue in this run. drop: of this or an earlier push, by the policy. take: it became part of a
@@ -62,6 +63,8 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
 	X(run_end, (unsigned workers), (workers))                                                            \
 	X(tick_begin, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                 \
 	X(tick_end, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
+	X(adopt, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
+	X(leave, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
 	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \

@@ -11,14 +11,14 @@ from html import escape
 
 from nsight_export import Export
 
-LEFT, WIDTH, ROW, GAP = 110, 690, 24, 8
+LEFT, WIDTH, ROW, GAP = 110, 686, 24, 8
 COLOURS = ["#2f6fd0", "#b8591b", "#1f8a4c", "#7a56c2", "#a8325e", "#0f7c8a", "#8a6d0f", "#5b6470"]
 STYLE = """text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
 .title { font-weight: 600; font-size: 14px } .label { fill: #59636e } .in { text-anchor: middle; fill: #fff; font-size: 11px }
 .card { fill: #fff; stroke: #d1d9e0 } .sleep { fill: #eef1f4; stroke: #b4bcc5; stroke-width: 0.5 } .axis { stroke: #d1d9e0 }
-.asleep { text-anchor: middle; fill: #59636e; font-size: 11px }
+.time { text-anchor: middle; fill: #59636e } .asleep { text-anchor: middle; fill: #59636e; font-size: 11px }
 @media (prefers-color-scheme: dark) {
-	text { fill: #e6edf3 } .label, .asleep { fill: #9198a1 } .in { fill: #fff }
+	text { fill: #e6edf3 } .label, .time, .asleep { fill: #9198a1 } .in { fill: #fff }
 	.card { fill: #0d1117; stroke: #3d444d } .sleep { fill: #21262d; stroke: #484f58 } .axis { stroke: #30363d }
 }"""
 
@@ -55,7 +55,7 @@ def axis(drawing, top, bottom):
     for i in range(int(ms / step) + 1):
         x = LEFT + WIDTH * i * step / ms
         drawing.lines.insert(0, f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
-        drawing.text("label", round(x - 3, 1), bottom + 15, f"{drawing.start_ms + i * step:g}{' ms' if i == 0 else ''}")
+        drawing.text("time", round(x, 1), bottom + 15, f"{drawing.start_ms + i * step:g}{' ms' if i == 0 else ''}")
 
 
 def rows_of(export):

@@ -46,7 +46,7 @@ static void one_domain_however_many_schedulers(void **state)
 	assert_int_equal(wr_trace_open(&options, &two), WEIR_OK);
 	assert_string_equal(recorder_line(0), "{\"call\":\"domain\",\"name\":\"weir\"}");
 	assert_int_equal(recorder_count("\"call\":\"domain\""), 1);
-	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 8);
+	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 9);
 	wr_trace_close(one);
 	wr_trace_close(two);
 }
@@ -178,6 +178,16 @@ static void captures_and_replays_are_ranges_inside_of_the_tick(void **state)
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 2);
 }
 
+static void a_thread_that_adopts_a_tick_has_its_range(void **state)
+{
+	wr_trace_adopt(*state, WR_LANE_OUTSIDE, 5, 7);
+	wr_trace_leave(*state, WR_LANE_OUTSIDE, 5, 7);
+	assert_string_equal(recorder_line(0),
+			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":9,\"name\":\"blur\","
+			    "\"payload\":5497558138887}");
+	assert_string_equal(recorder_line(1), "{\"call\":\"pop\",\"domain\":\"weir\"}");
+}
+
 static void a_steal_is_a_mark(void **state)
 {
 	wr_trace_steal(*state, 1, 5);
@@ -207,6 +217,19 @@ static void queues_pools_and_flights_are_counters(void **state)
 	assert_int_equal(
 		recorder_count("\"call\":\"counter\",\"domain\":\"weir\",\"name\":\"blur in flight\""), 1);
 	assert_int_equal(recorder_count("\"name\":\"blur in flight\",\"value\":2}"), 1);
+}
+
+/* It is empty for good: what is pushed then is dropped. */
+static void the_queue_of_an_entity_that_is_done_is_counted_no_more(void **state)
+{
+	wr_trace_deliver(*state, 0, 1, 0);
+	wr_trace_entity_done(*state, 0, 0); /* its sender */
+	wr_trace_deliver(*state, 0, 1, 1);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":2}"), 1);
+	wr_trace_entity_done(*state, 0, 5);
+	wr_trace_deliver(*state, 0, 1, 2);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\""), 3);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":0}"), 1);
 }
 
 static void sleeping_workers_are_counted(void **state)
@@ -306,9 +329,11 @@ int main(void)
 		WITH_TRACE(a_reason_to_wait_is_marked_once_between_two_ticks),
 		WITH_TRACE(a_wait_without_memory_is_not_marked),
 		WITH_TRACE(captures_and_replays_are_ranges_inside_of_the_tick),
+		WITH_TRACE(a_thread_that_adopts_a_tick_has_its_range),
 		WITH_TRACE(a_steal_is_a_mark),
 #if __has_include(<nvtx3/nvToolsExtCounters.h>)
 		WITH_TRACE(queues_pools_and_flights_are_counters),
+		WITH_TRACE(the_queue_of_an_entity_that_is_done_is_counted_no_more),
 		WITH_TRACE(sleeping_workers_are_counted),
 		WITH_TRACE(what_has_no_counter_is_left_out),
 #endif
