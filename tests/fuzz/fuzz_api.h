@@ -1,13 +1,14 @@
 /*
  * The fuzzer of the public API, written against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws
  * a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c chooses streams
- * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_run.c
- * runs a graph beside interfering threads and checks the result; fuzz_parts.c packs, copies and stamps
- * messages.
+ * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_parts.c
+ * packs, copies and stamps messages; fuzz_run.c runs a graph and checks the result; fuzz_meddlers.c has the
+ * threads that interfere with it.
  */
 #ifndef TESTS_FUZZ_API_H
 #define TESTS_FUZZ_API_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -223,6 +224,19 @@ weir_status fz_pass(struct fz_entity *entity, weir_context *context, weir_messag
 void fz_begin_stamps(struct fz_entity *entity, weir_context *context);
 uint64_t fz_stamp(struct fz_entity *entity,
 		  weir_message *message); /* a new one; gives the tag that it will have */
+
+/* fuzz_meddlers.c: starts the threads of a run; returns how many. */
+enum { FZ_MEDDLERS = 8 };
+struct fz_meddler {
+	struct fz *fz;
+	struct fz_random random;
+	pthread_t thread;
+};
+unsigned fz_send(struct fz_meddler *meddlers, struct fz *fz, bool stops);
+void fz_join(struct fz *fz, struct fz_meddler *meddlers, unsigned n);
+void fz_expect_ok(struct fz *fz, weir_status status, const char *what);
+/* Texts of operators and conditions contain control characters, which must have been escaped. */
+void fz_expect_harmless(struct fz *fz, const char *text, const char *what);
 
 /* fuzz_run.c: creates the graph, runs it, destroys it. */
 void fz_run(struct fz *fz);
