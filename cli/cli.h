@@ -39,7 +39,7 @@ enum {
 	CLI_ROOT = 1 << 12,
 	CLI_MAX_IN_FLIGHT = 1 << 13,
 	CLI_PYTHON = 1 << 14,
-	CLI_OUTPUT = 1 << 20,
+	CLI_OUTPUT = 1 << 24,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */

@@ -30,7 +30,7 @@
 #define BLOCKED_MOST 0.5  /* of the time in compute */
 #define DROPS_MANY   0.01 /* of the messages pushed */
 
-enum { CAPACITY_MAX = 65536 }; /* as in a graph file */
+enum { CAPACITY_MAX = 65536, WORKERS_MAX = 64 }; /* as in a graph file */
 
 enum wait_kind { WAIT_MESSAGES, WAIT_DEVICE, WAIT_ROOM, WAIT_FLIGHT, WAIT_POOL, WAIT_OTHER };
 
@@ -212,7 +212,7 @@ static double workers_busy(const struct cli_recorded *recorded)
 
 static bool find_workers(struct cli_findings *out, const struct cli_recorded *recorded)
 {
-	double busy = workers_busy(recorded), ready = 0, longest = 0;
+	double busy = workers_busy(recorded), ready = 0, longest = 0, more;
 	size_t entity = CLI_NO_ENTITY, workers = recorded->workers.count;
 	struct cli_finding *finding;
 
@@ -225,6 +225,7 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 	}
 	if (busy < WORKERS_BUSY || ready < READY_WAIT || entity == CLI_NO_ENTITY)
 		return false;
+	more = (double)workers + ready + 0.999;
 	finding = finding_add(out, CLI_CAUSE_WORKERS, entity, busy);
 	finding_say(finding,
 		    "%s busy %d %% of the run, and on average %.1f READY entities wait for one, "
@@ -234,7 +235,7 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 		    workers == 1 ? "the only worker is" : "all workers are", percent(busy), ready,
 		    name_of(recorded, entity).text,
 		    time_of(mean_of(&cli_recorded_entity(recorded, entity)->ready_to_compute)).text,
-		    (int)workers + (int)((ready < 64 ? ready : 64) + 0.999));
+		    more < WORKERS_MAX ? (int)more : WORKERS_MAX);
 	return true;
 }
 

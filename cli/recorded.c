@@ -360,7 +360,8 @@ static bool fail_at(const struct cli_json *json, char fault[512])
 
 	cli_json_place(json, &line, &column);
 	snprintf(fault, 512, "%u:%u: %s; %s", line, column, json->fault,
-		 json->cut ? "let the run write it again" : "weir run --stats FILE.json writes such files");
+		 json->cut ? "let the run write it again"
+			   : "weir run --stats-file FILE.json writes such files");
 	return false;
 }
 
@@ -391,7 +392,7 @@ static bool check_version(const char *text, size_t length, char fault[512])
 	}
 	if (json.fault)
 		return true;
-	return fail(fault, "JSON, but no statistics of a run: weir run --stats FILE.json writes them");
+	return fail(fault, "JSON, but no statistics of a run: weir run --stats-file FILE.json writes them");
 }
 
 bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length, char fault[512])
@@ -401,7 +402,7 @@ bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length
 
 	*out = (struct cli_recorded){0};
 	if (!length)
-		return fail(fault, "empty; weir run --stats FILE.json writes such files");
+		return fail(fault, "empty; weir run --stats-file FILE.json writes such files");
 	if (!check_version(text, length, fault))
 		return false;
 	if (!read_object(&json, &run, out) || !cli_json_finish(&json))

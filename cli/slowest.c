@@ -539,21 +539,24 @@ static int compare_times(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Adds a frame whose latency is the median. */
+/* Adds a frame whose latency is the median of those of the slowest one's sink. */
 static void add_typical(struct cli_frames_slowest *frames, const struct cli_list *sinks)
 {
 	const uint32_t *steps = sinks->items;
+	uint32_t sink = step_at(frames, frames->frames[0])->entity;
 	int64_t *latencies = calloc(sinks->count + 1, sizeof *latencies), median;
+	size_t count = 0;
 
 	if (!latencies)
 		return;
 	for (size_t i = 0; i < sinks->count; i++)
-		latencies[i] = latency_of(frames, steps[i]);
-	qsort(latencies, sinks->count, sizeof *latencies, compare_times);
-	median = latencies[sinks->count / 2];
+		if (step_at(frames, steps[i])->entity == sink)
+			latencies[count++] = latency_of(frames, steps[i]);
+	qsort(latencies, count, sizeof *latencies, compare_times);
+	median = latencies[count / 2];
 	free(latencies);
 	for (size_t i = 0; i < sinks->count; i++)
-		if (latency_of(frames, steps[i]) == median) {
+		if (step_at(frames, steps[i])->entity == sink && latency_of(frames, steps[i]) == median) {
 			frames->frames[frames->count++] = steps[i];
 			return;
 		}

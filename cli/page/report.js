@@ -350,7 +350,7 @@ function drawGraph() {
 			Object.assign(point, narrow ? {x: place, y: 16 + point.layer * along} : {x: 16 + point.layer * along, y: place});
 		}
 		const width = narrow ? most - least + 32 : 32 + layers.length * along - NODE.between, height = narrow ? 32 + layers.length * along - 40 : most - least + 32;
-		const fit = Math.max(0.42, Math.min(1.35, (room - 4) / width)), scale = zoom || fit;
+		const fit = Math.max(0.6, Math.min(1.35, (room - 4) / width)), scale = zoom || fit;
 		const labelled = graph.edges.length <= 160;
 		holder.replaceChildren(svg("svg", {viewBox: `0 0 ${width} ${height}`, width: width * scale, height: height * scale, role: "group", "aria-label": "entities and connections"},
 			graph.edges.map(edge => drawEdge(edge, narrow, labelled)), graph.nodes.map(node => drawNode(node, narrow, choose))));
@@ -393,8 +393,8 @@ function drawGraph() {
 /* --- histograms --- */
 
 /* Buckets over a logarithmic axis of time, with p50 and p99. */
-function drawHistogram(histogram, color, label) {
-	const width = 440, height = 128, left = 6, right = 10, base = height - 20, top = 24;
+function drawHistogram(histogram, color, label, width = 300) {
+	const height = 124, left = 6, right = 10, base = height - 20, top = 24;
 	const buckets = list(histogram.buckets).filter(bucket => bucket[2] > 0);
 	if (!buckets.length)
 		return html("p", {class: "hint"}, "no distribution in the file");
@@ -423,11 +423,11 @@ function drawHistogram(histogram, color, label) {
 			taken = x(tick);
 			made.append(svg("line", {class: "axis", x1: x(tick), x2: x(tick), y1: base, y2: base + 4}), svg("text", {x: x(tick), y: height - 5, "text-anchor": x(tick) < 24 ? "start" : "middle"}, time(tick)));
 		}
-	const marks = [["p50", histogram.p50], ["p99", histogram.p99]], near = Math.abs(x(histogram.p50) - x(histogram.p99)) < 84;
+	const marks = [["p50", histogram.p50], ["p99", histogram.p99]], room = name => 8 + 6.2 * `${name} 9.99 ms`.length;
 	marks.forEach(([name, value], i) => {
-		const end = x(value) > width - 90 || (near && i === 0 && x(value) > 90);
+		const end = x(value) > width - room(name);
 		made.append(svg("line", {class: `mark ${name}`, x1: x(value), x2: x(value), y1: top - 6, y2: base}),
-			svg("text", {class: "mark", x: x(value) + (end ? -4 : 4), y: near && i ? 11 : near ? 22 : 14, "text-anchor": end ? "end" : "start"}, `${name} ${time(value)}`));
+			svg("text", {class: "mark", x: x(value) + (end ? -4 : 4), y: i ? 10 : 22, "text-anchor": end ? "end" : "start"}, `${name} ${time(value)}`));
 	});
 	return made;
 }
@@ -441,7 +441,7 @@ function drawPaths() {
 		holder.replaceChildren(...found.slice(0, shown).map(path => html("div", {class: "card"},
 			html("h3", {}, path.entities.length > 14 ? [...path.entities.slice(0, 6), `(${path.entities.length - 12} others)`, ...path.entities.slice(-6)].join(" \u2192 ") : path.entities.join(" \u2192 ")),
 			html("p", {class: "hint number"}, `${number(path.latency.count)} of ${number(path.count)} measured \u00b7 mean ${time(mean(path.latency))} \u00b7 p50 ${time(path.latency.p50)} \u00b7 p99 ${time(path.latency.p99)} \u00b7 max ${time(path.latency.max)}`),
-			drawHistogram(path.latency, "var(--path)", "latency"))));
+			drawHistogram(path.latency, "var(--path)", "latency", 560))));
 		more.hidden = found.length <= shown;
 		more.textContent = `show ${Math.min(20, found.length - shown)} more of ${found.length}`;
 	}
@@ -490,14 +490,14 @@ function drawTimes() {
 		["in compute", entity => entity.host, entity => loadBar(entity.host, "var(--host)")],
 		["on the device", entity => entity.device, entity => counted(entity.gpu_span) ? loadBar(entity.device, "var(--device)") : MISSING],
 		["ticks", entity => entity.ticks, entity => number(entity.ticks)],
-		["submit p50", ...of("submit", "p50")], ["p99", ...of("submit", "p99")],
+		["submit p50", ...of("submit", "p50")], ["submit p99", ...of("submit", "p99")],
 		["blocked p50", ...of("blocked", "p50")],
-		["gpu_span p50", ...of("gpu_span", "p50")], ["p99", ...of("gpu_span", "p99")],
-		["done p50", ...of("done_latency", "p50")], ["p99", ...of("done_latency", "p99")],
-		["READY \u2192 compute p50", ...of("ready_to_compute", "p50")], ["p99", ...of("ready_to_compute", "p99")],
+		["gpu_span p50", ...of("gpu_span", "p50")], ["gpu_span p99", ...of("gpu_span", "p99")],
+		["done p50", ...of("done_latency", "p50")], ["done p99", ...of("done_latency", "p99")],
+		["READY \u2192 compute p50", ...of("ready_to_compute", "p50")], ["READY \u2192 compute p99", ...of("ready_to_compute", "p99")],
 		["most in flight", entity => entity.most_in_flight || 0, entity => entity.most_in_flight ? `${number(entity.most_in_flight)}${entity.max_in_flight ? ` of ${number(entity.max_in_flight)}` : ""}` : MISSING],
 		["replay hits", entity => entity.replay ? entity.replay.hits : -1, entity => entity.replay && entity.replay.hits + entity.replay.captures ? `${number(entity.replay.hits)} of ${number(entity.ticks)}` : MISSING],
-	].filter(([title]) => device || !/device|gpu|done|flight/.test(title));
+	].filter(([title]) => (device || !/device|gpu|done|flight/.test(title)) && (/blocked/.test(title) ? entities.some(entity => counted(entity.blocked)) : /replay/.test(title) ? entities.some(entity => entity.replay && entity.replay.hits + entity.replay.captures) : true));
 	section("times", "Host time and device time", "Never one number: submit is the host's time in compute, blocked the part of it in weir's own waits, gpu_span the device work of a tick without the wait for its input, done from READY to the end of the device work.",
 		table(entities, columns.map(([title, key, show]) => [title, key, show]), {name: entity => entity.name, found: entity => entity.found >= 0}));
 }
@@ -591,17 +591,18 @@ function drawResources() {
 			["busy", worker => worker.busy, worker => loadBar((worker.busy || 0) / duration, "var(--host)")], ["asleep", worker => worker.asleep, worker => percent((worker.asleep || 0) / duration)],
 			["ticks", worker => worker.ticks, worker => number(worker.ticks)], ["steals", worker => worker.steals, worker => number(worker.steals)], ["wake-ups", worker => worker.wakes, worker => number(worker.wakes)]], {limit: 12})) : null,
 		signals.length ? rows("signals: armed until fired", html("div", {}, table(signals, [["kind", signal => signal.kind, signal => signal.kind], ["count", signal => signal.count, signal => number(signal.count)],
-			["p50", ...of("latency", "p50")], ["p99", ...of("latency", "p99")], ["max", ...of("latency", "max")]]), signals.filter(signal => counted(signal.latency)).map(signal => drawHistogram(signal.latency, "var(--device)", signal.kind)))) : null));
+			["p50", ...of("latency", "p50")], ["p99", ...of("latency", "p99")], ["max", ...of("latency", "max")]]), signals.filter(signal => counted(signal.latency)).map(signal => drawHistogram(signal.latency, "var(--device)", signal.kind, 560)))) : null));
 }
 
 /* --- the slowest frames of a trace --- */
 
-const PARTS = [["waited", "arrived until READY", "var(--wait-messages)"], ["queued", "READY until compute", "var(--wait-worker)"], ["computed", "in compute", "var(--host)"], ["device", "device work", "var(--device)"]];
+const PARTS = [["waited", "arrived until READY", "var(--wait-messages)"], ["queued", "READY until compute", "var(--wait-worker)"], ["computed", "in compute", "var(--host)"], ["in stream", "compute's end until its device work begins", "var(--wait-stream)"], ["device", "device work", "var(--device)"]];
 const nameOf = index => index < 0 ? "the program" : entities[index].name;
 
 function partsOf(step) {
 	const arrived = Math.min(step.arrived, step.ready);
-	return [arrived, step.ready, step.ready, step.begin, step.begin, step.end, step.device[0], step.device[1]];
+	const [from, to] = step.device;
+	return [arrived, step.ready, step.ready, step.begin, step.begin, step.end, from === null ? null : step.end, from === null ? null : Math.max(from, step.end), from, to];
 }
 
 function drawTimeline(frame) {
@@ -610,7 +611,7 @@ function drawTimeline(frame) {
 	frame.steps.forEach(step => rows.has(step.entity) || rows.set(step.entity, rows.size));
 	const x = at => left + Math.max(0, Math.min(1, (at - begin) / span)) * (width - left - 8);
 	const height = rows.size * line + 26;
-	const made = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `timeline of ${time(frame.latency)}`});
+	const made = svg("svg", {class: "chart timeline", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `timeline of ${time(frame.latency)}`});
 	const slice = (from, to, row, color, strong, text) => from !== null && to >= begin && from <= end && made.append(svg("rect", {x: x(from), y: row * line + (strong ? 3 : 7), width: Math.max(1.2, x(to) - x(from)), height: line - (strong ? 6 : 14), rx: 2, style: `fill:${color};${strong ? "stroke:var(--text);stroke-width:0.8" : "opacity:0.38"}`}, svg("title", {}, text)));
 	for (const [entity, tick, from, to, deviceFrom, deviceTo] of frame.around)
 		if (rows.has(entity)) {
@@ -619,7 +620,7 @@ function drawTimeline(frame) {
 		}
 	for (const step of frame.steps) {
 		const at = partsOf(step), row = rows.get(step.entity);
-		PARTS.forEach(([, text, color], i) => (i > 1 || at[2 * i + 1] > at[2 * i]) && slice(at[2 * i], at[2 * i + 1], row, color, true, `${nameOf(step.entity)}, tick ${step.tick}: ${text} ${time(at[2 * i + 1] - at[2 * i])}`));
+		PARTS.forEach(([, text, color], i) => (i === 2 || at[2 * i + 1] > at[2 * i]) && slice(at[2 * i], at[2 * i + 1], row, color, true, `${nameOf(step.entity)}, tick ${step.tick}: ${text} ${time(at[2 * i + 1] - at[2 * i])}`));
 	}
 	for (const [entity, row] of rows)
 		made.append(svg("line", {class: "axis", x1: 0, x2: width, y1: (row + 1) * line, y2: (row + 1) * line}),
@@ -632,13 +633,13 @@ function drawTimeline(frame) {
 function drawFrames() {
 	if (!frames || !frames.frames.length)
 		return;
-	const picture = html("div", {class: "scroll"}), way = html("div"), typical = frames.frames.find(frame => frame.typical);
+	const picture = html("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": "timeline"}), way = html("div"), typical = frames.frames.find(frame => frame.typical);
 	const ordinary = new Map((typical ? typical.steps : []).map(step => [step.entity, step]));
 	const buttons = frames.frames.map((frame, i) => html("button", {type: "button", "aria-pressed": "false", onclick: () => show(frame, i)},
 		frame.typical ? `a typical one: ${time(frame.latency)}` : `${i + 1}. ${nameOf(frame.steps[frame.steps.length - 1].entity)} #${frame.steps[frame.steps.length - 1].tick}: ${time(frame.latency)}`));
 	const lengths = step => {
 		const at = partsOf(step);
-		return [0, 1, 2, 3].map(i => at[2 * i] === null ? null : at[2 * i + 1] - at[2 * i]);
+		return PARTS.map((part, i) => i).map(i => at[2 * i] === null ? null : at[2 * i + 1] - at[2 * i]);
 	};
 	const cells = step => {
 		const usual = ordinary.get(step.entity), usually = usual ? lengths(usual) : [];
@@ -648,7 +649,7 @@ function drawFrames() {
 		frames.shown = frame;
 		buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)));
 		picture.replaceChildren(drawTimeline(frame));
-		way.replaceChildren(html("div", {class: "scroll"}, html("table", {class: "way"}, html("thead", {}, html("tr", {}, ["entity", "tick", "waited", "queued", "computed", "device"].map(title => html("th", {scope: "col"}, title)), html("th", {scope: "col", class: "left"}, "waited for"))),
+		way.replaceChildren(html("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": "the way of the frame"}, html("table", {class: "way"}, html("thead", {}, html("tr", {}, ["entity", "tick", ...PARTS.map(part => part[0])].map(title => html("th", {scope: "col"}, title)), html("th", {scope: "col", class: "left"}, "waited for"))),
 			html("tbody", {}, frame.steps.map(step => html("tr", {}, html("td", {}, nameOf(step.entity)), html("td", {}, number(step.tick)), cells(step), html("td", {class: "left"}, step.wait ? frames.waits[step.wait - 1] : MISSING)))))));
 	}
 	section("frames", "The slowest frames", `Of ${number(frames.frame_count)} in the trace. The way of the oldest part of each frame: waited from its arrival until the entity was READY, queued until a worker took it, computed, and then on the device. Pale: other ticks meanwhile.${frames.dropped ? ` The trace lacks ${number(frames.dropped)} records of the begin.` : ""}`,

@@ -1,5 +1,6 @@
 """Statistics of runs that were not run: pipelines simulated in discrete time, with planted bottlenecks, in the
-format of `weir run --stats FILE.json`. `simulated.py KIND SEED [ENTITIES]` prints one.
+format of `weir run --stats-file`, and their traces. `simulated.py KIND SEED NAME [ENTITIES]` writes NAME.json and
+NAME.trace.json.
 
 An entity ticks when each input has a message (of a host port: one whose device work is finished), each queue
 behind it has room, fewer than max_in_flight of its ticks are on the device, and its pool has a block; then it
@@ -83,6 +84,7 @@ class World:
         self.idle, self.ready = list(range(workers)), collections.deque()
         self.busy, self.did = [0] * workers, [0] * workers
         self.paths = collections.defaultdict(Histogram)
+        self.trace = []
 
     def entity(self, name, **options):
         self.entities.append(Entity(name, **options))
@@ -97,6 +99,15 @@ class World:
 
     def at(self, when, call, *arguments):
         heapq.heappush(self.events, (when, next(self.count), call, arguments))
+
+    def note(self, phase, group, row, at, **more):
+        self.trace.append({"ph": phase, "pid": group, "tid": row, "ts": at / 1000, **more})
+
+    def chrome(self):
+        """The trace of the run, as `weir run --trace FILE.json` writes it."""
+        names = [{"ph": "M", "pid": 3, "tid": 1000 + i, "name": "thread_name", "args": {"name": e.name}} for i, e in enumerate(self.entities)]
+        about = {"weir_trace": 1, "version": "0.1.0", "graph": "simulated.json", "where": "host", "workers": self.workers, "duration_ns": self.now, "dropped_records": 0, "from_ns": 0}
+        return {"displayTimeUnit": "ns", "otherData": about, "traceEvents": names + sorted(self.trace, key=lambda event: event["ts"])}
 
     def why_not(self, entity):
         for queue in entity.inputs:
@@ -121,6 +132,10 @@ class World:
             entity.waits[entity.reason].add(self.now - entity.since)
             if entity.reason[0] == "memory_available":
                 entity.pool.wait.add(self.now - entity.since)
+        if entity.reason and entity.reason != reason:
+            self.note("E", 3, 1000 + self.entities.index(entity), self.now)
+        if reason and entity.reason != reason:
+            self.note("B", 3, 1000 + self.entities.index(entity), self.now, name=": ".join(reason))
         if entity.reason != reason:
             entity.since, entity.reason = self.now, reason
 
@@ -154,6 +169,9 @@ class World:
             entity.received += 1
             self.at(self.now, self.review, queue.sender)
         took = max(1 * US, int(entity.host * self.random.gauss(1, entity.jitter)))
+        self.note("B", 1, worker + 1, self.now, name=entity.name, args={"tick": entity.ticks, "ready": entity.since / 1000})
+        for queue, message in zip(entity.inputs, taken):
+            self.note("f", 1, worker + 1, self.now, name="message", id=hex(self.queues.index(queue) << 40 | message["sequence"]), bp="e")
         self.at(self.now + took, self.end, entity, worker, taken, self.now, entity.since)
 
     def end(self, entity, worker, taken, began, ready):
@@ -172,26 +190,29 @@ class World:
             entity.most_in_flight = max(entity.most_in_flight, entity.flight)
             self.at(done, self.complete, entity)
             entity.done.add(done - ready)
+            self.note("X", 2, 2000 + self.entities.index(entity), begin, name=entity.name, dur=(done - begin) / 1000, args={"tick": entity.ticks - 1})
         self.at(max(done, self.now), self.release, [m["pool"] for m in taken if m["pool"]])
         origins = {(entity.name,): began} if not entity.inputs else {}
         for message in taken:
             for path, origin in message["origins"].items():
                 if len(origins) < 8:
                     origins[path + (entity.name,)] = origin
-        self.emit(entity, done, origins)
+        self.emit(entity, done, origins, worker)
+        self.note("E", 1, worker + 1, self.now)
         entity.state, entity.reason = "idle", None
         self.idle.append(worker)
         self.at(self.now, self.review, entity)
         self.dispatch()
 
-    def emit(self, entity, done, origins):
+    def emit(self, entity, done, origins, worker):
         if not entity.outputs:
             for path, origin in origins.items():
                 self.paths[path].add(max(done, self.now) - origin)
         for i, queue in enumerate(entity.outputs):
             queue.account(self.now)
+            self.note("s", 1, worker + 1, self.now, name="message", id=hex(self.queues.index(queue) << 40 | queue.pushed))
             queue.pushed += 1
-            message = {"done": done, "origins": origins, "pool": entity.pool if i == 0 else None}
+            message = {"sequence": queue.pushed - 1, "done": done, "origins": origins, "pool": entity.pool if i == 0 else None}
             if len(queue.messages) >= queue.capacity:
                 queue.dropped += 1
                 old = queue.messages.popleft()
@@ -356,5 +377,7 @@ def make(kind, seed, entities=12):
 
 
 if __name__ == "__main__":
-    world, _ = make(sys.argv[1], int(sys.argv[2]), *map(int, sys.argv[3:]))
-    json.dump(world.run(), sys.stdout)
+    world, _ = make(sys.argv[1], int(sys.argv[2]), *map(int, sys.argv[4:]))
+    with open(sys.argv[3] + ".json", "w") as statistics, open(sys.argv[3] + ".trace.json", "w") as trace:
+        json.dump(world.run(), statistics)
+        json.dump(world.chrome(), trace)
