@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, NUMBER_BYTES = 128 };
 
 struct cli_json cli_json_of(const char *text, size_t length)
 {
@@ -261,20 +261,22 @@ static const char *number_end(const struct cli_json *json, bool *whole)
 
 /* Copies the text of a number, so that strtod sees its end; one of more digits than that is no figure of
  * ours. */
-static bool json_number(struct cli_json *json, char text[64], bool *whole)
+static bool json_number(struct cli_json *json, char text[NUMBER_BYTES], bool *whole)
 {
 	const char *end;
+	size_t length;
 
 	if (!json_look(json))
 		return false;
 	end = number_end(json, whole);
-	if (!end && json->end - json->at < 64 &&
-	    strspn(json->at, "-+.eE0123456789") >= (size_t)(json->end - json->at))
+	if (!end && strspn(json->at, "-+.eE0123456789") == (size_t)(json->end - json->at))
 		return json_cut(json);
-	if (!end || end - json->at >= 64)
+	if (!end)
 		return cli_json_refuse(json, "a number is expected");
-	memcpy(text, json->at, (size_t)(end - json->at));
-	text[end - json->at] = '\0';
+	length = (size_t)(end - json->at);
+	length = length < NUMBER_BYTES ? length : NUMBER_BYTES - 1;
+	memcpy(text, json->at, length);
+	text[length] = '\0';
 	json->at = end;
 	return true;
 }
@@ -282,7 +284,7 @@ static bool json_number(struct cli_json *json, char text[64], bool *whole)
 bool cli_json_integer(struct cli_json *json, int64_t *out)
 {
 	const char *begin;
-	char text[64];
+	char text[NUMBER_BYTES];
 	bool whole;
 
 	if (!json_look(json))
@@ -300,7 +302,7 @@ bool cli_json_integer(struct cli_json *json, int64_t *out)
 
 bool cli_json_real(struct cli_json *json, double *out)
 {
-	char text[64];
+	char text[NUMBER_BYTES];
 	bool whole;
 
 	if (!json_number(json, text, &whole))

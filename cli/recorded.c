@@ -377,7 +377,7 @@ static bool check_version(const char *text, size_t length, char fault[512])
 	for (cli_json_object(&json); cli_json_member(&json, &key);) {
 		if (cli_slice_is(key, "traceEvents"))
 			return fail(fault,
-				    "a trace, not statistics; give the file of weir run --stats first, "
+				    "a trace, not statistics; give the file of weir run --stats-file first, "
 				    "then the trace");
 		if (cli_slice_is(key, "weir_statistics")) {
 			if (!cli_json_integer(&json, &version) || version == VERSION)

@@ -1,6 +1,6 @@
 /*
- * The statistics of a run, as `weir run --stats-file FILE.json` writes them (docs/report.md, "The file of
- * statistics"), read into structs. Times are in nanoseconds. What a file lacks is 0 or NULL.
+ * The statistics of a run, as `weir run --stats-file` writes them, read into structs. Times are in
+ * nanoseconds. What a file lacks is 0 or NULL.
  */
 #ifndef CLI_RECORDED_H
 #define CLI_RECORDED_H

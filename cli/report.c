@@ -37,10 +37,11 @@ static bool fill_file(struct file *file, FILE *from)
 static int read_file(struct file *file, const char *path)
 {
 	bool standard = !strcmp(path, "-"), filled;
-	FILE *from = standard ? stdin : fopen(path, "rbe");
+	FILE *from;
 
 	*file = (struct file){.path = standard ? "<stdin>" : path};
 	errno = 0;
+	from = standard ? stdin : fopen(path, "rbe");
 	filled = from && fill_file(file, from);
 	if (!filled)
 		cli_say("%s: cannot be read: %s", file->path, strerror(errno));

@@ -103,8 +103,9 @@ function matches(text, name) {
 
 const main = document.getElementById("main");
 const contents = html("div");
+const SHORT = {graph: "Graph", paths: "Paths", frames: "Slowest frames", waits: "Waits", times: "Times", entities: "Entities", queues: "Queues", pools: "Pools, workers, signals", notes: "Notes"};
 function section(id, title, hint, ...children) {
-	contents.append(html("a", {href: `#${id}`}, title));
+	contents.append(html("a", {href: `#${id}`}, SHORT[id]));
 	const made = html("section", {id, "aria-label": title}, html("h2", {}, title), hint ? html("p", {class: "hint"}, hint) : null, ...children);
 	main.append(made);
 	return made;
@@ -318,7 +319,7 @@ function drawEdge(edge, narrow, labelled) {
 		svg("title", {}, `${worst.from} \u2192 ${worst.to}: ${number(depth.mean, 1)} of ${worst.capacity} on average, full ${percent(share)} of the run${edge.links.length > 1 ? ` (the fullest of ${edge.links.length})` : ""}`),
 		svg("path", {d}));
 	if (labelled) {
-		const a = points[0], b = points[1], x = (a.x + b.x) / 2, y = (a.y + b.y) / 2, text = `${number(depth.mean, 1)}/${worst.capacity}`, width = 12 + 6.4 * text.length;
+		const middle = points.length >> 1, a = points[middle - 1], b = points[middle], x = (a.x + b.x) / 2, y = (a.y + b.y) / 2, text = `${number(depth.mean, 1)}/${worst.capacity}`, width = 12 + 6.4 * text.length;
 		made.append(svg("rect", {x: x - width / 2, y: y - 9, width, height: 18, rx: 5}),
 			svg("rect", {class: "fill", x: x - width / 2 + 3, y: y + 5, height: 2.5, width: (width - 6) * Math.min(1, (depth.mean || 0) / (worst.capacity || 1))}),
 			svg("text", {x, y: y + 3, "text-anchor": "middle"}, text));

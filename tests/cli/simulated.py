@@ -78,6 +78,7 @@ class Pool:
 class World:
     def __init__(self, seed, workers=8, frames=300, period=0):
         self.random = random.Random(seed)
+        self.name = "simulated.json"
         self.workers, self.frames, self.period = workers, frames, period
         self.entities, self.queues, self.pools = [], [], []
         self.now, self.events, self.count = 0, [], itertools.count()
@@ -106,7 +107,7 @@ class World:
     def chrome(self):
         """The trace of the run, as `weir run --trace FILE.json` writes it."""
         names = [{"ph": "M", "pid": 3, "tid": 1000 + i, "name": "thread_name", "args": {"name": e.name}} for i, e in enumerate(self.entities)]
-        about = {"weir_trace": 1, "version": "0.1.0", "graph": "simulated.json", "where": "host", "workers": self.workers, "duration_ns": self.now, "dropped_records": 0, "from_ns": 0}
+        about = {"weir_trace": 1, "version": "0.1.0", "graph": self.name, "where": "host", "workers": self.workers, "duration_ns": self.now, "dropped_records": 0, "from_ns": 0}
         return {"displayTimeUnit": "ns", "otherData": about, "traceEvents": names + sorted(self.trace, key=lambda event: event["ts"])}
 
     def why_not(self, entity):
@@ -278,7 +279,7 @@ class World:
             for value in entity.to_compute.values[:100] if entity.gate else []:
                 latency.add(value + 20 * US)
         return {
-            "weir_statistics": 1, "version": "0.1.0", "graph": "simulated.json", "where": "host", "signal": "callback",
+            "weir_statistics": 1, "version": "0.1.0", "graph": self.name, "where": "host", "signal": "callback",
             "gpu_time": "all", "skip": 0, "workers_count": self.workers, "duration": self.now, "ending": "finished",
             "entities": entities, "queues": queues, "pools": pools,
             "workers": [{"ticks": n, "busy": b, "asleep": self.now - b, "steals": 0, "wakes": n} for n, b in zip(self.did, self.busy)],
