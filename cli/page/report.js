@@ -3,9 +3,9 @@
  * Draws the report. The data are three JSON texts in the page: the run's statistics as weir wrote them, the
  * findings, and the slowest frames of a trace or null. Every text of the data enters by textContent.
  */
-const run = JSON.parse(document.getElementById("run").textContent);
-const findings = JSON.parse(document.getElementById("findings").textContent).findings;
-const frames = JSON.parse(document.getElementById("frames").textContent);
+const run = JSON.parse(document.getElementById("data-run").textContent);
+const findings = JSON.parse(document.getElementById("data-findings").textContent).findings;
+const frames = JSON.parse(document.getElementById("data-frames").textContent);
 
 /* --- elements --- */
 
