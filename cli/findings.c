@@ -407,6 +407,33 @@ static double queue_share(const struct cli_recorded *recorded, const struct cli_
 	return room < idle ? room : idle;
 }
 
+/*
+ * Without measured device time: several messages lie in the queue, and its receiver waits for the device, so
+ * the device is behind, and not the queue too small.
+ */
+static bool is_device_behind(const struct cli_recorded *recorded, const struct cli_queue *queue)
+{
+	return queue->capacity > 1 && !cli_recorded_entity(recorded, queue->sender_at)->gpu_span.count &&
+	       wait_share(recorded, queue->receiver_at, WAIT_DEVICE) >
+		       wait_share(recorded, queue->receiver_at, WAIT_MESSAGES);
+}
+
+static void say_device_behind(struct cli_findings *out, const struct cli_recorded *recorded,
+			      const struct cli_queue *queue)
+{
+	double share = wait_share(recorded, queue->receiver_at, WAIT_DEVICE);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_DEVICE, queue->sender_at, share);
+
+	finding_say(finding,
+		    "'%s' waits %d %% of the run for the device work behind the messages of '%s', of which "
+		    "%.1f lie in "
+		    "its queue on average; run with --gpu-time all to see whose work takes how long, and "
+		    "make its "
+		    "kernels shorter",
+		    name_of(recorded, queue->receiver_at).text, percent(share),
+		    name_of(recorded, queue->sender_at).text, queue->depth.mean);
+}
+
 static bool find_queue(struct cli_findings *out, const struct cli_recorded *recorded)
 {
 	const struct cli_queue *queues = recorded->queues.items, *worst = NULL;
@@ -418,6 +445,10 @@ static bool find_queue(struct cli_findings *out, const struct cli_recorded *reco
 			share = queue_share(recorded, worst = &queues[i]);
 	if (!worst)
 		return false;
+	if (is_device_behind(recorded, worst)) {
+		say_device_behind(out, recorded, worst);
+		return true;
+	}
 	finding = finding_add(out, CLI_CAUSE_QUEUE, worst->receiver_at, share);
 	finding->what = worst->to;
 	finding_say(finding,

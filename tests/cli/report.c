@@ -279,6 +279,22 @@ static void full_queue_before_a_busy_receiver_is_none(void **state)
 		    CLI_CAUSE_COMPUTE, 1, "'b'");
 }
 
+static void device_that_is_behind_is_found_without_its_times(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 1000,
+			   WAITS(WAIT("room", "no room behind an output",
+				      900000))) "," ENTITY("b", 100, 250000,
+							   WAITS(WAIT("in",
+								      "work on the device is not finished",
+								      700000))),
+		    ", \"queues\": [" QUEUE("a", "b", 8,
+					    ", \"depth\": {\"mean\": 7.5, \"full_time\": 800000}") "]"),
+		CLI_CAUSE_DEVICE, 0,
+		"waits 70 % of the run for the device work behind the messages of 'a', of which 7.5 lie");
+}
+
 static void too_few_workers_are_found(void **state)
 {
 	(void)state;
@@ -449,6 +465,7 @@ int main(void)
 		cmocka_unit_test(stages_with_little_to_do_are_balanced),
 		cmocka_unit_test(full_queue_before_an_idle_receiver_is_found),
 		cmocka_unit_test(full_queue_before_a_busy_receiver_is_none),
+		cmocka_unit_test(device_that_is_behind_is_found_without_its_times),
 		cmocka_unit_test(too_few_workers_are_found),
 		cmocka_unit_test(used_up_pool_is_found),
 		cmocka_unit_test(bound_of_ticks_in_flight_is_found),
