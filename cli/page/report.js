@@ -60,8 +60,9 @@ for (const entity of entities) {
 	entity.load = Math.max(entity.host, entity.device);
 	entity.found = findings.findIndex(finding => finding.entity === entity.name);
 }
-/* The path of the longest latency. */
-const critical = paths.reduce((worst, path) => !worst || mean(path.latency) > mean(worst.latency) ? path : worst, null);
+/* The path of the longest latency; of equal ones that through most entities. */
+const isSlower = (path, other) => Math.abs(mean(path.latency) - mean(other.latency)) > 0.01 * mean(other.latency) ? mean(path.latency) > mean(other.latency) : path.entities.length > other.entities.length;
+const critical = paths.reduce((worst, path) => !worst || isSlower(path, worst) ? path : worst, null);
 const criticalNames = new Set(critical ? critical.entities : []);
 const criticalLinks = new Set();
 if (critical)
@@ -426,7 +427,7 @@ function drawHistogram(histogram, color, label, width = 300) {
 		}
 	const marks = [["p50", histogram.p50], ["p99", histogram.p99]], room = name => 8 + 6.2 * `${name} 9.99 ms`.length;
 	marks.forEach(([name, value], i) => {
-		const end = x(value) > width - room(name);
+		const end = i ? x(value) > width - room(name) : x(value) > room(name); /* p50 to the left, p99 to the right */
 		made.append(svg("line", {class: `mark ${name}`, x1: x(value), x2: x(value), y1: top - 6, y2: base}),
 			svg("text", {class: "mark", x: x(value) + (end ? -4 : 4), y: i ? 10 : 22, "text-anchor": end ? "end" : "start"}, `${name} ${time(value)}`));
 	});
@@ -499,7 +500,8 @@ function drawTimes() {
 		["most in flight", entity => entity.most_in_flight || 0, entity => entity.most_in_flight ? `${number(entity.most_in_flight)}${entity.max_in_flight ? ` of ${number(entity.max_in_flight)}` : ""}` : MISSING],
 		["replay hits", entity => entity.replay ? entity.replay.hits : -1, entity => entity.replay && entity.replay.hits + entity.replay.captures ? `${number(entity.replay.hits)} of ${number(entity.ticks)}` : MISSING],
 	].filter(([title]) => (device || !/device|gpu|done|flight/.test(title)) && (/blocked/.test(title) ? entities.some(entity => counted(entity.blocked)) : /replay/.test(title) ? entities.some(entity => entity.replay && entity.replay.hits + entity.replay.captures) : true));
-	section("times", "Host time and device time", "Never one number: submit is the host's time in compute, blocked the part of it in weir's own waits, gpu_span the device work of a tick without the wait for its input, done from READY to the end of the device work.",
+	const unmeasured = !device && entities.some(entity => entity.most_in_flight > 0);
+	section("times", "Host time and device time", `${unmeasured ? "Device time was not measured in this run: weir run --gpu-time all does. " : ""}Never one number: submit is the host's time in compute, blocked the part of it in weir's own waits, gpu_span the device work of a tick without the wait for its input, done from READY to the end of the device work.`,
 		table(entities, columns.map(([title, key, show]) => [title, key, show]), {name: entity => entity.name, found: entity => entity.found >= 0}));
 }
 
