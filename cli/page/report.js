@@ -394,6 +394,8 @@ function drawGraph() {
 
 /* --- histograms --- */
 
+const WIDE = innerWidth < 700 ? 300 : 560; /* of a chart, so that its text is of one size */
+
 /* Buckets over a logarithmic axis of time, with p50 and p99. */
 function drawHistogram(histogram, color, label, width = 300) {
 	const height = 124, left = 6, right = 10, base = height - 20, top = 24;
@@ -443,7 +445,7 @@ function drawPaths() {
 		holder.replaceChildren(...found.slice(0, shown).map(path => html("div", {class: "card"},
 			html("h3", {}, path.entities.length > 14 ? [...path.entities.slice(0, 6), `(${path.entities.length - 12} others)`, ...path.entities.slice(-6)].join(" \u2192 ") : path.entities.join(" \u2192 ")),
 			html("p", {class: "hint number"}, `${number(path.latency.count)} of ${number(path.count)} measured \u00b7 mean ${time(mean(path.latency))} \u00b7 p50 ${time(path.latency.p50)} \u00b7 p99 ${time(path.latency.p99)} \u00b7 max ${time(path.latency.max)}`),
-			drawHistogram(path.latency, "var(--path)", "latency", 560))));
+			drawHistogram(path.latency, "var(--path)", "latency", WIDE))));
 		more.hidden = found.length <= shown;
 		more.textContent = `show ${Math.min(20, found.length - shown)} more of ${found.length}`;
 	}
@@ -594,7 +596,7 @@ function drawResources() {
 			["busy", worker => worker.busy, worker => loadBar((worker.busy || 0) / duration, "var(--host)")], ["asleep", worker => worker.asleep, worker => percent((worker.asleep || 0) / duration)],
 			["ticks", worker => worker.ticks, worker => number(worker.ticks)], ["steals", worker => worker.steals, worker => number(worker.steals)], ["wake-ups", worker => worker.wakes, worker => number(worker.wakes)]], {limit: 12})) : null,
 		signals.length ? rows("signals: armed until fired", html("div", {}, table(signals, [["kind", signal => signal.kind, signal => signal.kind], ["count", signal => signal.count, signal => number(signal.count)],
-			["p50", ...of("latency", "p50")], ["p99", ...of("latency", "p99")], ["max", ...of("latency", "max")]]), signals.filter(signal => counted(signal.latency)).map(signal => drawHistogram(signal.latency, "var(--device)", signal.kind, 560)))) : null));
+			["p50", ...of("latency", "p50")], ["p99", ...of("latency", "p99")], ["max", ...of("latency", "max")]]), signals.filter(signal => counted(signal.latency)).map(signal => drawHistogram(signal.latency, "var(--device)", signal.kind, WIDE)))) : null));
 }
 
 /* --- the slowest frames of a trace --- */
