@@ -42,11 +42,14 @@ enum {
 	CLI_TRACE = 1 << 15,
 	CLI_TRACE_EVENTS = 1 << 16,
 	CLI_GPU_TIME = 1 << 20,
+	CLI_OUTPUT = 1 << 24,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
 struct cli_options {
-	const char *argument; /* GRAPH or NAME; NULL: none */
+	const char *argument; /* GRAPH, NAME or RUN.json; NULL: none */
+	const char *second;   /* TRACE.json; NULL: none */
+	const char *output;   /* -o; NULL: none */
 	const char **sets, **plugins;
 	size_t set_count, plugin_count;
 	unsigned workers;
@@ -64,14 +67,15 @@ struct cli_options {
 
 struct cli_command {
 	const char *name;
-	const char *argument; /* "GRAPH": required; "[NAME]": optional */
-	const char *help;     /* one line */
-	const char *text;     /* printed by --help before the options; ends with a newline */
-	unsigned options;     /* mask */
+	const char
+		*argument; /* "GRAPH": required; "[NAME]": optional; "RUN.json [TRACE.json]": the second is */
+	const char *help;  /* one line */
+	const char *text;  /* printed by --help before the options; ends with a newline */
+	unsigned options;  /* mask */
 	int (*run)(const struct cli_options *options);
 };
 
-extern const struct cli_command cli_run, cli_check, cli_show, cli_operators, cli_conditions;
+extern const struct cli_command cli_run, cli_check, cli_show, cli_operators, cli_conditions, cli_report;
 
 /*
  * Parses argv[1...] (argv[0] is the subcommand). Returns CLI_OK, or CLI_USAGE or CLI_FAILED after printing
