@@ -209,7 +209,7 @@ const struct cli_command cli_run = {
 		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_TRACE |
-		   CLI_TRACE_EVENTS | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
+		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_QUIET,
 	.run = run_graph,
 };
