@@ -196,6 +196,10 @@ static int run_report(const struct cli_options *options)
 		cli_say("missing -o FILE, the page to write; or --json, to print the findings");
 		return CLI_USAGE;
 	}
+	if (options->output && options->format == WEIR_FORMAT_JSON) {
+		cli_say("-o writes the page and --json prints on stdout: give one of them");
+		return CLI_USAGE;
+	}
 	code = make_report(&report, options);
 	cli_recorded_finish(&report.recorded);
 	cli_slowest_finish(&report.frames);
