@@ -9,6 +9,7 @@ struct run {
 	struct cli_graph source;
 	weir_graph *graph;
 	weir_scheduler *scheduler;
+	struct cli_trace trace;
 };
 
 static void say_make_failure(weir_status status, const char *path)
@@ -32,7 +33,10 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
 		.max_in_flight = options->max_in_flight,
+		.gpu_time = options->gpu_time,
 		.measure = !options->quiet,
+		.observe = options->trace ? WEIR_OBSERVE_TRACE : 0u,
+		.trace_events = options->trace_events,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
@@ -138,6 +142,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	}
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
+	cli_trace_write(&run->trace, run->scheduler);
 	if (outcome.status)
 		say_outcome(options->argument, &outcome);
 	else if (outcome.text)
@@ -177,7 +182,10 @@ static int run_graph(const struct cli_options *options)
 	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
+		code = cli_trace_begin(&run.trace, options->trace);
+	if (!code)
 		code = run_to_the_end(&run, options);
+	cli_trace_give_up(&run.trace);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
 	cli_signals_unblock();
@@ -197,8 +205,11 @@ const struct cli_command cli_run = {
 		"SIGUSR1 prints why the run makes no progress.\n"
 		"A compute in progress cannot be interrupted.\n"
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
-		"per second.\n",
+		"per second.\n"
+		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
+		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
+		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_QUIET,
 	.run = run_graph,
 };

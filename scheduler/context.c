@@ -10,6 +10,7 @@
 #include "scheduler/finisher.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/tick_fences.h"
 
 weir_graph *weir_context_graph(weir_context *context)
@@ -40,6 +41,23 @@ const char *weir_running_entity(void)
 	const weir_context *context = local ? local->context : NULL;
 
 	return context ? context->entity->plan->name : NULL;
+}
+
+static struct wr_trace *context_trace(const weir_context *context)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	return scheduler ? scheduler->trace : NULL;
+}
+
+void weir_context_adopt(weir_context *context)
+{
+	wr_trace_adopt(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
+}
+
+void weir_context_leave(weir_context *context)
+{
+	wr_trace_leave(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
 }
 
 bool weir_context_stopping(const weir_context *context)

@@ -13,9 +13,12 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "scheduler/scheduler.h"
+#include "trace/timeline.h"
 
 #define DRAIN_NS 5000000000
+#define GPU_TIME 64
 
 static weir_status pick_signal(weir_scheduler *scheduler)
 {
@@ -54,6 +57,20 @@ static size_t max_in_flight(int asked, int64_t planned)
 	return planned < 0 ? WR_IN_FLIGHT : (size_t)planned;
 }
 
+static weir_status pick_gpu_time(weir_scheduler *scheduler)
+{
+	int asked = scheduler->options.gpu_time, planned = scheduler->graph->plan->scheduler.gpu_time;
+
+	if (asked < WEIR_GPU_TIME_OFF || asked > WR_SAMPLING_MAX)
+		return wr_fail(WEIR_E_INVALID,
+			       "gpu_time %d: use one tick of at most %d, or WEIR_GPU_TIME_OFF", asked,
+			       WR_SAMPLING_MAX);
+	scheduler->gpu_time = planned < 0 ? GPU_TIME : planned;
+	if (asked)
+		scheduler->gpu_time = asked < 0 ? 0 : asked;
+	return WEIR_OK;
+}
+
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options)
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
@@ -79,6 +96,9 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
 		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: use at most %d", own->max_in_flight,
 			       WR_IN_FLIGHT_MAX);
+	if (own->trace_events > WR_TIMELINE_EVENTS_MAX)
+		return wr_fail(WEIR_E_INVALID, "trace_events %zu: use at most %zu", own->trace_events,
+			       WR_TIMELINE_EVENTS_MAX);
 	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE))
 		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
 	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);
@@ -88,7 +108,8 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (scheduler->worker_asked > WR_WORKERS_MAX)
 		return wr_fail(WEIR_E_INVALID, "%u workers: use at most %d", scheduler->worker_asked,
 			       WR_WORKERS_MAX);
-	return pick_signal(scheduler);
+	status = pick_gpu_time(scheduler);
+	return status ? status : pick_signal(scheduler);
 }
 
 /* --- root: the folder that the built-in operators are confined to --- */

@@ -14,7 +14,9 @@
 #include "base/status.h"
 #include "graphs/parameter.h"
 #include "scheduler/finisher.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
@@ -131,6 +133,7 @@ static void trace_graph(weir_scheduler *scheduler)
 		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		trace_queue(scheduler->trace, graph->connections[i]);
+	wr_memory_pools_watch(scheduler->graph, scheduler->trace ? scheduler : NULL);
 }
 
 /* Only in the first run of a scheduler: the graph may have had another one, with other observers. */
@@ -165,6 +168,12 @@ static weir_status open_streams(weir_scheduler *scheduler)
 			graph->blamed = entity;
 	}
 	return status;
+}
+
+static void begin_gpu_time(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
+		wr_gpu_time_begin_run(&scheduler->graph->entities[i], scheduler);
 }
 
 static weir_status start_operator(weir_entity *entity)
@@ -257,6 +266,14 @@ static weir_status start_workers(weir_scheduler *scheduler)
 	return n ? WEIR_OK : status;
 }
 
+/* Their tags have the first numbers. */
+static void trace_initial_messages(struct wr_trace *trace, const weir_graph *graph)
+{
+	for (size_t i = 0; trace && i < graph->connection_count; i++)
+		for (uint32_t k = 0; k < graph->connections[i]->initial_messages; k++)
+			wr_trace_deliver(trace, WR_LANE_OUTSIDE, graph->connections[i]->queue.id, k);
+}
+
 static void open_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -267,6 +284,7 @@ static void open_run(weir_scheduler *scheduler)
 	}
 	scheduler->started_at = graph->started_at = wr_now();
 	wr_trace_run_begin(scheduler->trace, scheduler->worker_count);
+	trace_initial_messages(scheduler->trace, graph);
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
@@ -322,6 +340,8 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 		status = reserve_all(graph);
 	if (!status)
 		status = open_streams(scheduler);
+	if (!status)
+		begin_gpu_time(scheduler);
 	return status ? status : start_operators_and_workers(scheduler);
 }
 

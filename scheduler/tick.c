@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "scheduler/claim.h"
 #include "scheduler/finisher.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
@@ -66,10 +67,14 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 /* Not inlined: only while an observer wants tags. */
 __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
-			wr_tags_trace_take(&entity->inputs[i].connections[k]->queue, worker->scheduler->trace,
-					   worker->local.index);
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		size_t fronts = input->set ? input->set->front_count : input->count;
+
+		for (size_t k = 0; k < fronts; k++)
+			wr_tags_trace_take(&input->connections[input->set ? input->set->fronts[k] : k]->queue,
+					   worker->scheduler->trace, worker->local.index);
+	}
 }
 
 /*
@@ -274,8 +279,10 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  * The receiver is DONE and the sender knows it: counts the message as pushed and taken back, so that all
  * connections of an output have the same count (E5).
  */
-static void push_to_done(struct wr_connection *connection, weir_message *message)
+static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
+	if (connection->queue.tags)
+		wr_tags_trace_deliver(&connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);
@@ -311,7 +318,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		struct wr_connection *connection = output->connections[i];
 		weir_status one = WEIR_OK;
 		if (connection->sender_owns)
-			push_to_done(connection, message);
+			push_to_done(worker, connection, message);
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
@@ -353,6 +360,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
+	if (entity->gpu_time)
+		wr_gpu_time_begin_tick(entity, worker->local.index);
 	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (entity->claim_count)
@@ -363,6 +372,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 			/* Before delivery, so that a single receiver is the only holder. */
 			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
+			if (scheduler->trace)
+				wr_flight_trace(entity, scheduler);
 		}
 	}
 	if (status) {

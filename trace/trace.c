@@ -15,7 +15,7 @@ struct wr_trace {
 	struct listener listeners[];
 };
 
-static const struct wr_observer *const built_in[] = {&wr_nvtx};
+static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline};
 
 static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_options *options,
 				 const struct wr_observer *observer)
@@ -63,6 +63,15 @@ void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *obse
 bool wr_trace_wants_tags(const struct wr_trace *trace)
 {
 	return trace && trace->tags;
+}
+
+bool wr_trace_wants_device_work(const struct wr_trace *trace)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; trace && i < trace->count; i++)
+		wanted |= trace->listeners[i].observer->device_work != NULL;
+	return wanted;
 }
 
 void wr_trace_close(struct wr_trace *trace)

@@ -84,6 +84,8 @@ static void draw_options(struct dst_run *run)
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
 	options->worker_spin_ns = chance(run, 8) ? 2 * US : 0;
+	options->observe = run->seed % 8 == 3 ? WEIR_OBSERVE_TRACE : 0; /* none of the kept seeds */
+	options->trace_events = 128;
 }
 
 static bool draw_scratch(uint64_t seed, unsigned number)
@@ -292,6 +294,8 @@ static weir_status make(struct dst_run *run)
 static void unmake(struct dst_run *run)
 {
 	run->dst.scheduler = NULL;
+	if (run->options.observe && weir_scheduler_write_trace(run->scheduler, "/dev/null", NULL))
+		dst_break(&run->dst, "the timeline: %s", weir_last_error());
 	weir_scheduler_destroy(run->scheduler);
 	if (weir_graph_destroy(run->graph))
 		dst_break(&run->dst, "destroy: %s", weir_last_error());
