@@ -81,6 +81,11 @@ static void waker_drop(struct wr_waker *waker)
 	wr_run_drop_live(scheduler_of(waker));
 }
 
+__attribute__((noinline)) static void trace_fire(weir_scheduler *scheduler, uint32_t entity)
+{
+	wr_trace_fire(scheduler->trace, wr_lane_here(scheduler), entity);
+}
+
 /* What a poller's own look fires goes to its own queue; every other poke may come from a foreign thread. */
 static void waker_poke(struct wr_waker *waker, uint32_t entity)
 {
@@ -89,7 +94,7 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity)
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
 	if (scheduler->trace)
-		wr_trace_fire(scheduler->trace, worker ? worker->local.index : WR_LANE_OUTSIDE, entity);
+		trace_fire(scheduler, entity);
 	if (!worker || !worker->polling)
 		wr_poke_foreign(scheduler, woken);
 	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)

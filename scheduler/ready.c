@@ -31,14 +31,18 @@ static uint64_t choose_sleeper(weir_scheduler *scheduler, uint64_t sleepers)
 	return others ? others & -others : sleepers;
 }
 
+__attribute__((noinline)) static void trace_wake(weir_scheduler *scheduler, uint64_t bit)
+{
+	wr_trace_wake(scheduler->trace, wr_lane_here(scheduler), (unsigned)__builtin_ctzll(bit));
+}
+
 void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
 		uint64_t bit = choose_sleeper(scheduler, sleepers);
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			if (scheduler->trace)
-				wr_trace_wake(scheduler->trace, wr_lane_here(scheduler),
-					      (unsigned)__builtin_ctzll(bit));
+				trace_wake(scheduler, bit);
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);
 			return;
 		}
@@ -301,7 +305,8 @@ static weir_entity *next_take(struct wr_worker *worker)
 
 /* --- taking --- */
 
-static weir_entity *steal_entity(struct wr_worker *worker)
+/* Not inlined: a worker with work of its own does not steal. */
+__attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 

@@ -64,9 +64,12 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
-/* Not inlined: only while an observer wants tags. */
-__attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
+/* What follows is not inlined: a tick that is not observed pays a branch for each of them. */
+
+__attribute__((noinline)) static void begin_traced(struct wr_worker *worker, weir_entity *entity)
 {
+	if (entity->gpu_time)
+		wr_gpu_time_begin_tick(entity, worker->local.index);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
 		size_t fronts = input->set ? input->set->front_count : input->count;
@@ -87,7 +90,7 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 	size_t held = 0;
 
 	if (worker->scheduler->trace)
-		trace_takes(worker, entity);
+		begin_traced(worker, entity);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
@@ -112,6 +115,26 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
+static void trace_empty_tick(struct wr_worker *worker, const weir_entity *entity)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+
+	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
+	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
+}
+
+__attribute__((noinline)) static weir_status compute_traced(struct wr_worker *worker, weir_entity *entity)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+	weir_status status;
+
+	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
+	status = entity->compute(&entity->context, entity->operator_state);
+	wr_entity_trace_streams(entity, trace);
+	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
+	return status;
+}
+
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_context *context = &entity->context;
@@ -121,19 +144,16 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
 	if (!entity->compute) {
-		wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-		wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
+		if (worker->scheduler->trace)
+			trace_empty_tick(worker, entity);
 		return WEIR_OK;
 	}
 	wr_entity_enter(entity);
 	context->computing = true;
 	*worker->error = 0;
 	worker->local.context = context;
-	wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-	status = entity->compute(context, entity->operator_state);
-	if (worker->scheduler->trace)
-		wr_entity_trace_streams(entity, worker->scheduler->trace);
-	wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
+	status = worker->scheduler->trace ? compute_traced(worker, entity)
+					  : entity->compute(context, entity->operator_state);
 	context->computing = false;
 	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
 }
@@ -360,8 +380,6 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
-	if (entity->gpu_time)
-		wr_gpu_time_begin_tick(entity, worker->local.index);
 	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (entity->claim_count)
