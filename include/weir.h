@@ -253,6 +253,8 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
+/* What is recorded of a run: statistics; each event, for a timeline. */
+enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -298,6 +300,7 @@ typedef struct {
 			     with WEIR_E_IO, also if the kernel does not support it */
 	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
 			     even if they are 0 */
+	unsigned observe; /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

@@ -134,11 +134,14 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 	*discarded += wr_queue_reset(&connection->queue);
 	connection->sender_owns = false;
 	wr_store(&connection->receiver_done, false);
-	for (uint32_t i = 0; !status && i < connection->initial_messages; i++) {
+	for (uint32_t i = 0; i < connection->initial_messages; i++) {
 		weir_message *message = NULL;
 		status = wr_message_empty(pool, &message);
-		if (!status)
-			wr_queue_push(&connection->queue, message);
+		if (status)
+			break;
+		if (connection->queue.tags)
+			wr_tags_push(&connection->queue);
+		wr_queue_push(&connection->queue, message);
 	}
 	return status;
 }

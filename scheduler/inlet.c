@@ -151,13 +151,18 @@ static weir_status check_fault_locked(const weir_inlet *inlet)
 static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *left[2])
 {
 	struct wr_connection *connection = inlet->connection;
+	struct wr_trace *trace = inlet->graph->scheduler->trace;
+	enum wr_pushed pushed;
 
 	if (wr_pool_has(inlet->graph->pool, WR_POOL_STAMPS))
 		wr_message_stamp_parts(message);
 	wr_message_mark_delivered(message);
 	if (wr_message_has_fences(message))
 		wr_connection_announce_fences(connection);
-	if (wr_queue_push_out(&connection->queue, message, &left[0]) == WR_PUSHED)
+	wr_tags_trace_deliver(&connection->queue, trace, WR_LANE_OUTSIDE);
+	pushed = wr_queue_push_out(&connection->queue, message, &left[0]);
+	wr_tags_trace_pushed(&connection->queue, trace, WR_LANE_OUTSIDE, pushed != WR_PUSHED);
+	if (pushed == WR_PUSHED)
 		wr_connection_arrived(connection);
 	/*
 	 * Under the lock, which a receiver that becomes DONE takes to end the inlet. So once it is DONE the

@@ -79,6 +79,8 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
 		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: use at most %d", own->max_in_flight,
 			       WR_IN_FLIGHT_MAX);
+	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE))
+		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
 	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
 	if (!scheduler->worker_asked)

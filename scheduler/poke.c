@@ -88,6 +88,7 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity)
 	weir_entity *woken = wr_graph_entity_at(scheduler->graph, entity);
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
+	wr_trace_fire(scheduler->trace, wr_lane_here(scheduler), entity);
 	if (!worker || !worker->polling)
 		wr_poke_foreign(scheduler, woken);
 	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)

@@ -89,6 +89,7 @@ void wr_queue_finish(struct wr_queue *queue)
 		wr_mutex_finish(&queue->lock);
 	wr_free(queue->slots);
 	queue->slots = NULL;
+	wr_queue_remove_tags(queue);
 }
 
 size_t wr_queue_reset(struct wr_queue *queue)
@@ -103,6 +104,8 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	wr_store_relaxed(&counters->closed, 0);
 	wr_store_relaxed(&counters->abandoned, 0);
 	wr_store_release(&queue->closed, false);
+	if (queue->tags)
+		wr_tags_reset(queue->tags);
 	return n;
 }
 
@@ -143,6 +146,13 @@ enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *m
 	return WR_PUSH_DROPPED;
 }
 
+static void slot_move_locked(struct wr_queue *queue, uint64_t to, uint64_t from)
+{
+	*wr_queue_slot(queue, to) = *wr_queue_slot(queue, from);
+	if (queue->tags)
+		wr_tags_move(queue->tags, to, from);
+}
+
 /* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
 static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 {
@@ -150,14 +160,16 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 		 tail = wr_read(&queue->tail);
 	struct weir_message *oldest = *wr_queue_slot(queue, front_end);
 
+	if (queue->tags)
+		queue->tags->evicted = *wr_tag_at(queue->tags, front_end);
 	if (front_end - head < tail - front_end) {
 		for (uint64_t i = front_end; i != head; i--)
-			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i - 1);
+			slot_move_locked(queue, i, i - 1);
 		wr_store_relaxed(&queue->head, head + 1);
 		wr_store_relaxed(&queue->front_end, front_end + 1);
 	} else {
 		for (uint64_t i = front_end; i + 1 != tail; i++)
-			*wr_queue_slot(queue, i) = *wr_queue_slot(queue, i + 1);
+			slot_move_locked(queue, i, i + 1);
 		wr_store_relaxed(&queue->tail, tail - 1);
 	}
 	return oldest;
@@ -175,6 +187,8 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail); /* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = message;
+	if (queue->tags)
+		wr_tags_put_next(queue->tags, tail);
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);

@@ -10,6 +10,7 @@
 #define WR_SCHEDULER_QUEUE_H
 
 #include "base/thread.h"
+#include "scheduler/tags.h"
 #include "trace/trace.h"
 
 #define WR_CAPACITY_MAX 65536u
@@ -24,7 +25,8 @@ struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
 	struct weir_message **slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
-	char apart[40];
+	struct wr_tags *tags;        /* beside the slots; NULL: no observer wants them */
+	char apart[32];
 
 	_Atomic uint64_t tail; /* sender: end of the pushed messages */
 	uint64_t head_seen;    /* sender: head is at least this */

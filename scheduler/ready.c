@@ -36,6 +36,8 @@ void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
 		uint64_t bit = choose_sleeper(scheduler, sleepers);
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
+			wr_trace_wake(scheduler->trace, wr_lane_here(scheduler),
+				      (unsigned)__builtin_ctzll(bit));
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);
 			return;
 		}
@@ -308,8 +310,10 @@ static weir_entity *steal_entity(struct wr_worker *worker)
 		weir_entity *entity = ring_take(victim);
 		if (!entity)
 			entity = next_take(victim);
-		if (entity)
+		if (entity) {
+			wr_trace_steal(scheduler->trace, worker->local.index, entity->id);
 			return entity;
+		}
 	}
 	return NULL;
 }

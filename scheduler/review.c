@@ -100,8 +100,16 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	return status;
 }
 
-static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
+static enum wr_trace_signal signal_traced(int signal)
 {
+	if (signal == WR_SIGNAL_FLAG)
+		return WR_TRACE_FLAG;
+	return signal == WR_SIGNAL_INLINE ? WR_TRACE_INLINE : WR_TRACE_CALLBACK;
+}
+
+static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_wait *wait = &entity->wait;
 	const weir_verdict *verdict = &entity->verdict;
 	weir_status status;
@@ -125,7 +133,8 @@ static weir_status arm_signal(weir_scheduler *scheduler, weir_entity *entity)
 	wait->in_fifo = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
-	wr_trace_arm(scheduler->trace, entity->id, wait->token);
+	wr_trace_arm(scheduler->trace, worker->local.index, entity->id, wait->token,
+		     signal_traced(verdict->signal));
 	return WEIR_OK;
 }
 
@@ -143,7 +152,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 
 	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
 	if (verdict->fence_count)
-		status = arm_signal(scheduler, entity);
+		status = arm_signal(worker, entity);
 	else
 		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
@@ -253,7 +262,8 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
-	wr_trace_park(worker->scheduler->trace, entity->id, entity->verdict.why);
+	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
+		      wr_load_relaxed(&entity->why_of), entity->verdict.why);
 	if (wr_cas(&entity->state, &running, WR_IDLE))
 		return true;
 	wr_exchange(&entity->state, WR_RUNNING);
@@ -280,7 +290,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 					   : review_entity(worker, scheduler, entity);
 		switch (step) {
 		case STEP_TICK:
-			wr_trace_ready(scheduler->trace, entity->id);
+			wr_trace_ready(scheduler->trace, worker->local.index, entity->id);
 			if (wait_armed(&entity->wait))
 				wr_wait_disarm(scheduler, entity);
 			if (wr_tick(worker, entity))

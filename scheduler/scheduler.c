@@ -55,6 +55,14 @@ static void run_loop(void *arg)
 	wr_loop_run(&scheduler->loop);
 }
 
+static weir_status open_trace(weir_scheduler *scheduler)
+{
+	struct wr_trace_options options = {.workers = scheduler->worker_asked,
+					   .observe = scheduler->options.observe};
+
+	return wr_trace_open(&options, &scheduler->trace);
+}
+
 static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 {
 	weir_status status = wr_mutex_init(&scheduler->lock);
@@ -71,7 +79,7 @@ static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 	if (!status)
 		status = create_workers(scheduler);
 	if (!status)
-		status = wr_trace_open(&scheduler->trace);
+		status = open_trace(scheduler);
 	if (!status && !wr_scheduler_driven_by_caller(scheduler))
 		status = wr_thread_start(&scheduler->loop_thread, "weir:loop", run_loop, scheduler);
 	return status;

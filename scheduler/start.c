@@ -115,11 +115,39 @@ static weir_status reserve_all(weir_graph *graph)
 
 /* --- the start --- */
 
-static void trace_entities(weir_scheduler *scheduler)
+static void trace_queue(struct wr_trace *trace, const struct wr_connection *connection)
 {
-	for (size_t i = 0; i < wr_graph_count_all(scheduler->graph); i++)
-		wr_trace_entity(scheduler->trace, (uint32_t)i,
-				wr_graph_entity_at(scheduler->graph, i)->plan->name);
+	wr_trace_queue(trace, connection->queue.id, connection->sender ? connection->sender->id : UINT32_MAX,
+		       connection->receiver ? connection->receiver->id : UINT32_MAX, connection->from,
+		       connection->to, connection->queue.capacity);
+}
+
+/* Tells observers what the graph has. */
+static void trace_graph(weir_scheduler *scheduler)
+{
+	const weir_graph *graph = scheduler->graph;
+
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
+		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
+	for (size_t i = 0; i < graph->connection_count; i++)
+		trace_queue(scheduler->trace, graph->connections[i]);
+}
+
+/* Only in the first run of a scheduler: the graph may have had another one, with other observers. */
+static weir_status set_tags(weir_scheduler *scheduler)
+{
+	const weir_graph *graph = scheduler->graph;
+	bool wanted = wr_trace_wants_tags(scheduler->trace);
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < graph->connection_count; i++) {
+		struct wr_queue *queue = &graph->connections[i]->queue;
+		if (!wanted)
+			wr_queue_remove_tags(queue);
+		else if (!queue->tags)
+			status = wr_queue_add_tags(queue, 0);
+	}
+	return status;
 }
 
 static weir_status open_streams(weir_scheduler *scheduler)
@@ -238,6 +266,7 @@ static void open_run(weir_scheduler *scheduler)
 		wr_ready_inject_no_wake(scheduler, wr_graph_entity_at(graph, i));
 	}
 	scheduler->started_at = graph->started_at = wr_now();
+	wr_trace_run_begin(scheduler->trace, scheduler->worker_count);
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;
@@ -284,9 +313,11 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	if (!status)
 		status = wr_graph_check_ports(graph);
 	if (!status)
+		status = set_tags(scheduler);
+	if (!status)
 		status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;
-	trace_entities(scheduler);
+	trace_graph(scheduler);
 	if (!status)
 		status = reserve_all(graph);
 	if (!status)

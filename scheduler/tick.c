@@ -63,6 +63,15 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
+/* Not inlined: only while an observer wants tags. */
+__attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			wr_tags_trace_take(&entity->inputs[i].connections[k]->queue, worker->scheduler->trace,
+					   worker->local.index);
+}
+
 /*
  * The fronts become the tick's inputs. Returns true if a wake-up is owed. Waking takes longer than a short
  * compute, so after a fast tick it is put off until compute has returned.
@@ -72,6 +81,8 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 	bool owed = false;
 	size_t held = 0;
 
+	if (worker->scheduler->trace)
+		trace_takes(worker, entity);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
@@ -110,11 +121,11 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	context->computing = true;
 	*worker->error = 0;
 	worker->local.context = context;
-	wr_trace_tick_begin(worker->scheduler->trace, entity->id, context->tick);
+	wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
 	status = entity->compute(context, entity->operator_state);
 	if (worker->scheduler->trace)
 		wr_entity_trace_streams(entity, worker->scheduler->trace);
-	wr_trace_tick_end(worker->scheduler->trace, entity->id, context->tick);
+	wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
 	context->computing = false;
 	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
 }
@@ -215,6 +226,19 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 	worker->row_yields |= receiver == WR_POKED && worker->row_woke != connection->receiver;
 }
 
+/* Not inlined: only while an observer listens. */
+__attribute__((noinline)) static enum wr_pushed
+push_traced(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+	enum wr_pushed pushed;
+
+	wr_tags_trace_deliver(&connection->queue, trace, worker->local.index);
+	pushed = wr_connection_push(connection, message);
+	wr_tags_trace_pushed(&connection->queue, trace, worker->local.index, pushed != WR_PUSHED);
+	return pushed;
+}
+
 static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
 				 weir_message *message)
 {
@@ -223,9 +247,8 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 
 	if (connection->flagged)
 		write_flags(connection->sender, message);
-	pushed = wr_connection_push(connection, message);
-
-	wr_trace_deliver(worker->scheduler->trace, connection->queue.id, connection->sender->id);
+	pushed = worker->scheduler->trace ? push_traced(worker, connection, message)
+					  : wr_connection_push(connection, message);
 	switch (pushed) {
 	case WR_PUSHED:
 		before = wr_poke_fetch(worker, connection->receiver);
@@ -235,7 +258,6 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 			end_row_if_full(worker, connection, before);
 		return WEIR_OK;
 	case WR_PUSH_DROPPED:
-		wr_trace_drop(worker->scheduler->trace, connection->queue.id);
 		end_row_if_full(worker, connection, wr_load(&connection->receiver->state));
 		return WEIR_OK;
 	case WR_PUSH_FULL:
@@ -429,7 +451,7 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 
 	close_outputs(entity);
 	end_inlets(entity);
-	wr_trace_entity_done(scheduler->trace, entity->id);
+	wr_trace_entity_done(scheduler->trace, worker->local.index, entity->id);
 	set_done(entity);
 	wr_claims_end(entity);
 	poke_receivers(worker, entity);

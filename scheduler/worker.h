@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "scheduler/entity.h"
+#include "trace/trace.h"
 
 #define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
 #define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
@@ -41,6 +42,14 @@ static inline struct wr_worker *wr_worker_here(const weir_scheduler *scheduler)
 	struct wr_worker *worker = wr_thread_local();
 
 	return worker && worker->scheduler == scheduler ? worker : NULL;
+}
+
+/* For events (trace/). */
+static inline unsigned wr_lane_here(const weir_scheduler *scheduler)
+{
+	const struct wr_worker *worker = wr_worker_here(scheduler);
+
+	return worker ? worker->local.index : WR_LANE_OUTSIDE;
 }
 
 void wr_worker_main(void *worker);

@@ -65,11 +65,12 @@ static nvtxDomainHandle_t shared_domain(void)
 	return domain;
 }
 
-static weir_status nvtx_open(void **self)
+static weir_status nvtx_open(const struct wr_trace_options *options, void **self)
 {
 	nvtxDomainHandle_t domain = shared_domain();
 	struct nvtx *nvtx;
 
+	(void)options;
 	if (!domain)
 		return WEIR_OK;
 	nvtx = wr_alloc(1, sizeof *nvtx);
@@ -140,43 +141,46 @@ static nvtxEventAttributes_t entity_attributes(const struct nvtx *nvtx, enum cat
 			  (uint64_t)entity << TICK_BITS | (tick & ((UINT64_C(1) << TICK_BITS) - 1)));
 }
 
-static void nvtx_tick_begin(void *self, uint32_t entity, uint64_t tick)
+static void nvtx_tick_begin(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
 {
 	struct nvtx *nvtx = self;
 	nvtxEventAttributes_t range = entity_attributes(nvtx, CATEGORY_TICK, entity, tick);
 
+	(void)at, (void)lane;
 	nvtxDomainRangePushEx(nvtx->domain, &range);
 }
 
-static void nvtx_tick_end(void *self, uint32_t entity, uint64_t tick)
+static void nvtx_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
 {
 	struct nvtx *nvtx = self;
 
-	(void)entity, (void)tick;
+	(void)at, (void)lane, (void)entity, (void)tick;
 	nvtxDomainRangePop(nvtx->domain);
 }
 
-static void nvtx_ready(void *self, uint32_t entity)
+static void nvtx_ready(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
 	nvtxEventAttributes_t mark = entity_attributes(nvtx, CATEGORY_READY, entity, 0);
 
+	(void)at, (void)lane;
 	nvtxDomainMarkEx(nvtx->domain, &mark);
 }
 
-static void nvtx_sleep_begin(void *self, unsigned worker)
+static void nvtx_sleep_begin(void *self, int64_t at, unsigned lane)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t range = attributes(CATEGORY_SLEEP, nvtx->sleep, worker);
+	nvtxEventAttributes_t range = attributes(CATEGORY_SLEEP, nvtx->sleep, lane);
 
+	(void)at;
 	nvtxDomainRangePushEx(nvtx->domain, &range);
 }
 
-static void nvtx_sleep_end(void *self, unsigned worker)
+static void nvtx_sleep_end(void *self, int64_t at, unsigned lane)
 {
 	struct nvtx *nvtx = self;
 
-	(void)worker;
+	(void)at, (void)lane;
 	nvtxDomainRangePop(nvtx->domain);
 }
 
@@ -198,9 +202,9 @@ const struct wr_observer wr_nvtx = {
 
 #else
 
-static weir_status nvtx_open(void **self)
+static weir_status nvtx_open(const struct wr_trace_options *options, void **self)
 {
-	(void)self;
+	(void)options, (void)self;
 	return WEIR_OK;
 }
 

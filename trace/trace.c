@@ -1,6 +1,7 @@
 /* The list of open observers, and calling them. */
 #include "trace/trace.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct listener {
@@ -10,29 +11,34 @@ struct listener {
 
 struct wr_trace {
 	size_t count;
+	bool tags;
 	struct listener listeners[];
 };
 
 static const struct wr_observer *const built_in[] = {&wr_nvtx};
 
-static weir_status open_listener(struct wr_trace *trace, const struct wr_observer *observer)
+static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_options *options,
+				 const struct wr_observer *observer)
 {
 	void *self = NULL;
-	weir_status status = observer->open(&self);
+	weir_status status = observer->open(options, &self);
 
-	if (!status && self)
-		trace->listeners[trace->count++] = (struct listener){observer, self};
-	return status;
+	if (status || !self)
+		return status;
+	trace->listeners[trace->count++] = (struct listener){observer, self};
+	trace->tags |= observer->tags;
+	return WEIR_OK;
 }
 
-weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers,
-			       size_t count)
+weir_status wr_trace_open_with(const struct wr_trace_options *options,
+			       const struct wr_observer *const *observers, size_t count,
+			       struct wr_trace **out)
 {
 	struct wr_trace *trace = wr_alloc(1, sizeof *trace + count * sizeof trace->listeners[0]);
 	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;
 
 	for (size_t i = 0; !status && i < count; i++)
-		status = open_listener(trace, observers[i]);
+		status = open_listener(trace, options, observers[i]);
 	if (status || !trace->count) {
 		wr_trace_close(trace);
 		return status;
@@ -41,9 +47,22 @@ weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *
 	return WEIR_OK;
 }
 
-weir_status wr_trace_open(struct wr_trace **out)
+weir_status wr_trace_open(const struct wr_trace_options *options, struct wr_trace **out)
 {
-	return wr_trace_open_with(out, built_in, sizeof built_in / sizeof built_in[0]);
+	return wr_trace_open_with(options, built_in, sizeof built_in / sizeof built_in[0], out);
+}
+
+void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *observer)
+{
+	for (size_t i = 0; trace && i < trace->count; i++)
+		if (trace->listeners[i].observer == observer)
+			return trace->listeners[i].self;
+	return NULL;
+}
+
+bool wr_trace_wants_tags(const struct wr_trace *trace)
+{
+	return trace && trace->tags;
 }
 
 void wr_trace_close(struct wr_trace *trace)
@@ -59,7 +78,7 @@ void wr_trace_close(struct wr_trace *trace)
 	wr_free(trace);
 }
 
-#define CALL(row, parameters, arguments)                                                                     \
+#define DECLARE(row, parameters, arguments)                                                                  \
 	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                           \
 	{                                                                                                    \
 		for (size_t i = 0; i < trace->count; i++) {                                                  \
@@ -69,7 +88,22 @@ void wr_trace_close(struct wr_trace *trace)
 				listener->observer->row(listener->self, WR_TRACE_LIST arguments);            \
 		}                                                                                            \
 	}
-WR_TRACE_ROWS(CALL)
+WR_TRACE_DECLARATIONS(DECLARE)
+
+/* One time for all observers. */
+#define HAPPEN(row, parameters, arguments)                                                                   \
+	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                           \
+	{                                                                                                    \
+		int64_t at = wr_now();                                                                       \
+                                                                                                             \
+		for (size_t i = 0; i < trace->count; i++) {                                                  \
+			const struct listener *listener = &trace->listeners[i];                              \
+                                                                                                             \
+			if (listener->observer->row)                                                         \
+				listener->observer->row(listener->self, at, WR_TRACE_LIST arguments);        \
+		}                                                                                            \
+	}
+WR_TRACE_EVENTS(HAPPEN)
 
 /* Called when no writer is left, so that relaxed loads read the final counts (E5). */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued)

@@ -1,66 +1,121 @@
 /*
- * Trace events: a table of observer functions that the rooms above call, and the counters. Names are borrowed
- * as long as the graph lives.
+ * Observers: tables of functions that the rooms above call when something happens, and the counters. Names
+ * are borrowed as long as the graph lives.
  */
 #ifndef WR_TRACE_TRACE_H
 #define WR_TRACE_TRACE_H
 
+#include <limits.h>
+
 #include "base/atomic.h"
 #include "weir.h"
 
-/* Rows may be NULL. */
+/* Of events: the index of the calling worker, or this for any other thread. */
+#define WR_LANE_OUTSIDE UINT_MAX
+
+struct wr_trace_options {
+	unsigned workers; /* lanes 0 to workers - 1 */
+	unsigned observe; /* WEIR_OBSERVE_... bits */
+};
+
+/* What a signal is armed by. */
+enum wr_trace_signal { WR_TRACE_CALLBACK, WR_TRACE_INLINE, WR_TRACE_FLAG };
+/* How the time of device work was learned. */
+enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
+
+/*
+ * Declarations: X(row, parameters, arguments). They are made before a run and describe what the events name
+ * by number: entities, queues and memory pools. `sender` and `receiver` are UINT32_MAX if an inlet or an
+ * outlet is there. stream: a stream was made; native: cudaStream_t or NULL. worker: on its thread, at its
+ * start.
+ */
+#define WR_TRACE_DECLARATIONS(X)                                                                             \
+	X(entity, (uint32_t entity, const char *name), (entity, name))                                       \
+	X(queue,                                                                                             \
+	  (uint32_t queue, uint32_t sender, uint32_t receiver, const char *from, const char *to,             \
+	   uint32_t capacity),                                                                               \
+	  (queue, sender, receiver, from, to, capacity))                                                     \
+	X(pool, (uint32_t pool, const char *name, uint64_t size, const char *unit),                          \
+	  (pool, name, size, unit))                                                                          \
+	X(worker, (unsigned lane), (lane))                                                                   \
+	X(stream, (void *native, const char *owner), (native, owner))
+
+/*
+ * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
+ * itself.
+ *
+ * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. ready: a review
+ * answered READY. wait: a review ended in a park; `of` names the condition, the port or what else was not
+ * met, `why` the reason; both live as long as the graph. deliver: a message was pushed; `sequence` counts the
+ * pushes of the queue in this run. drop: of this or an earlier push, by the policy. take: it became part of a
+ * tick. fire: the signal of the entity's last arm fired, or one that was cancelled meanwhile. complete: the
+ * device work of the tick is known to be complete. device_work: it lasted from `begin` to `end` on one stream
+ * (borrowed name). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the launch
+ * of captured work.
+ */
+#define WR_TRACE_EVENTS(X)                                                                                   \
+	X(run_begin, (unsigned workers), (workers))                                                          \
+	X(run_end, (unsigned workers), (workers))                                                            \
+	X(tick_begin, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                 \
+	X(tick_end, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
+	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
+	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
+	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
+	X(deliver, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))              \
+	X(drop, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \
+	X(take, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \
+	X(arm, (unsigned lane, uint32_t entity, uint64_t token, enum wr_trace_signal kind),                  \
+	  (lane, entity, token, kind))                                                                       \
+	X(fire, (unsigned lane, uint32_t entity), (lane, entity))                                            \
+	X(complete, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
+	X(device_work,                                                                                       \
+	  (unsigned lane, uint32_t entity, uint64_t tick, const char *stream, int64_t begin, int64_t end,    \
+	   enum wr_trace_source source),                                                                     \
+	  (lane, entity, tick, stream, begin, end, source))                                                  \
+	X(flight, (unsigned lane, uint32_t entity, uint64_t ticks), (lane, entity, ticks))                   \
+	X(pool_used, (unsigned lane, uint32_t pool, uint64_t used), (lane, pool, used))                      \
+	X(replay_begin, (unsigned lane, uint32_t entity, bool capture), (lane, entity, capture))             \
+	X(replay_end, (unsigned lane, uint32_t entity), (lane, entity))                                      \
+	X(sleep_begin, (unsigned lane), (lane))                                                              \
+	X(sleep_end, (unsigned lane), (lane))                                                                \
+	X(steal, (unsigned lane, uint32_t entity), (lane, entity))                                           \
+	X(wake, (unsigned lane, unsigned worker), (lane, worker))
+
+#define WR_TRACE_LIST(...)                       __VA_ARGS__
+#define WR_TRACE_ROW(row, parameters, arguments) void (*row)(void *self, WR_TRACE_LIST parameters);
+#define WR_TRACE_TIMED_ROW(row, parameters, arguments)                                                       \
+	void (*row)(void *self, int64_t at, WR_TRACE_LIST parameters);
+
+/* Rows may be NULL. Threads: those of the events; the events of an entity come one after the other. */
 struct wr_observer {
 	const char *name;
-	/* leaves *self NULL and returns WEIR_OK if no tool listens; the observer is then not called again */
-	weir_status (*open)(void **self);
+	/* Leaves *self NULL and returns WEIR_OK if it is not wanted; it is then not called again. */
+	weir_status (*open)(const struct wr_trace_options *options, void **self);
 	void (*close)(void *self);
-	void (*entity)(void *self, uint32_t entity, const char *name); /* before a run, once per entity */
-	void (*worker)(void *self, unsigned worker); /* on the worker's thread, at its start */
-	/* a stream was made; native: cudaStream_t or NULL */
-	void (*stream)(void *self, void *native, const char *owner);
-	void (*tick_begin)(void *self, uint32_t entity, uint64_t tick); /* around compute, on its thread */
-	void (*tick_end)(void *self, uint32_t entity, uint64_t tick);
-	void (*ready)(void *self, uint32_t entity); /* a review answered READY */
-	void (*park)(void *self, uint32_t entity, const char *why);
-	void (*deliver)(void *self, uint32_t queue, uint32_t entity); /* pushed by entity */
-	void (*drop)(void *self, uint32_t queue);
-	void (*arm)(void *self, uint32_t entity, uint64_t token);
-	void (*entity_done)(void *self, uint32_t entity); /* became DONE */
-	void (*sleep_begin)(void *self, unsigned worker); /* a worker without work */
-	void (*sleep_end)(void *self, unsigned worker);
+	bool tags; /* it wants deliver, take and drop */
+	WR_TRACE_DECLARATIONS(WR_TRACE_ROW)
+	WR_TRACE_EVENTS(WR_TRACE_TIMED_ROW)
 };
+#undef WR_TRACE_ROW
+#undef WR_TRACE_TIMED_ROW
 
 /* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens. */
 extern const struct wr_observer wr_nvtx;
 
 /* The open observers of one scheduler; NULL if there are none, which costs one load per event. */
 struct wr_trace;
-weir_status wr_trace_open(struct wr_trace **out); /* *out stays NULL if no observer listens */
+/* *out stays NULL if no observer listens */
+weir_status wr_trace_open(const struct wr_trace_options *options, struct wr_trace **out);
 /* The same with the caller's observers, for tests. Borrows the tables until close. */
-weir_status wr_trace_open_with(struct wr_trace **out, const struct wr_observer *const *observers,
-			       size_t count);
+weir_status wr_trace_open_with(const struct wr_trace_options *options,
+			       const struct wr_observer *const *observers, size_t count,
+			       struct wr_trace **out);
 void wr_trace_close(struct wr_trace *trace); /* NULL is fine */
+/* What `open` of the observer gave; NULL: it is not open, or trace is NULL. */
+void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *observer);
+bool wr_trace_wants_tags(const struct wr_trace *trace); /* false for NULL */
 
-/*
- * X(row, parameters, arguments), one per event of the table above. Each makes an inline function
- * wr_trace_<row>(trace, ...) that returns at once for NULL and else calls the observers out of line.
- */
-#define WR_TRACE_ROWS(X)                                                                                     \
-	X(entity, (uint32_t entity, const char *name), (entity, name))                                       \
-	X(worker, (unsigned worker), (worker))                                                               \
-	X(stream, (void *native, const char *owner), (native, owner))                                        \
-	X(tick_begin, (uint32_t entity, uint64_t tick), (entity, tick))                                      \
-	X(tick_end, (uint32_t entity, uint64_t tick), (entity, tick))                                        \
-	X(ready, (uint32_t entity), (entity))                                                                \
-	X(park, (uint32_t entity, const char *why), (entity, why))                                           \
-	X(deliver, (uint32_t queue, uint32_t entity), (queue, entity))                                       \
-	X(drop, (uint32_t queue), (queue))                                                                   \
-	X(arm, (uint32_t entity, uint64_t token), (entity, token))                                           \
-	X(entity_done, (uint32_t entity), (entity))                                                          \
-	X(sleep_begin, (unsigned worker), (worker))                                                          \
-	X(sleep_end, (unsigned worker), (worker))
-
-#define WR_TRACE_LIST(...) __VA_ARGS__
+/* wr_trace_<row>(trace, ...) returns at once for NULL and else calls the observers out of line. */
 #define WR_TRACE_INLINE(row, parameters, arguments)                                                          \
 	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters);                          \
 	static inline void wr_trace_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                  \
@@ -68,7 +123,8 @@ void wr_trace_close(struct wr_trace *trace); /* NULL is fine */
 		if (trace)                                                                                   \
 			wr_trace_call_##row(trace, WR_TRACE_LIST arguments);                                 \
 	}
-WR_TRACE_ROWS(WR_TRACE_INLINE)
+WR_TRACE_DECLARATIONS(WR_TRACE_INLINE)
+WR_TRACE_EVENTS(WR_TRACE_INLINE)
 #undef WR_TRACE_INLINE
 
 /* --- counters (E5): each word has one writer at a time; any thread may read --- */

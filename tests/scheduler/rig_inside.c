@@ -343,5 +343,7 @@ void rig_lose_emission(struct rig *rig, const char *entity)
 
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer)
 {
-	return wr_trace_open_with(&rig->scheduler->trace, &observer, 1);
+	struct wr_trace_options options = {.workers = rig->scheduler->worker_asked};
+
+	return wr_trace_open_with(&options, &observer, 1, &rig->scheduler->trace);
 }

@@ -28,8 +28,9 @@ static void note_stream_owner(void *self, void *native, const char *owner)
 	snprintf(observed.text + length, sizeof observed.text - length, "%s%s", length ? " " : "", owner);
 }
 
-static weir_status open_observer(void **self)
+static weir_status open_observer(const struct wr_trace_options *options, void **self)
 {
+	(void)options;
 	*self = &observed;
 	return WEIR_OK;
 }

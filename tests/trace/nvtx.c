@@ -7,11 +7,13 @@
 #include "recorder.h"
 #include "test.h"
 
+static const struct wr_trace_options options = {.workers = 4};
+
 static int open_trace(void **state)
 {
 	struct wr_trace *trace = NULL;
 
-	if (wr_trace_open(&trace) || !trace)
+	if (wr_trace_open(&options, &trace) || !trace)
 		return -1;
 	wr_trace_entity(trace, 0, "read");
 	wr_trace_entity(trace, 5, "blur");
@@ -32,8 +34,8 @@ static void one_domain_however_many_schedulers(void **state)
 	struct wr_trace *one = NULL, *two = NULL;
 
 	(void)state;
-	assert_int_equal(wr_trace_open(&one), WEIR_OK);
-	assert_int_equal(wr_trace_open(&two), WEIR_OK);
+	assert_int_equal(wr_trace_open(&options, &one), WEIR_OK);
+	assert_int_equal(wr_trace_open(&options, &two), WEIR_OK);
 	assert_string_equal(recorder_line(0), "{\"call\":\"domain\",\"name\":\"weir\"}");
 	assert_int_equal(recorder_count("\"call\":\"domain\""), 1);
 	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 3);
@@ -43,8 +45,8 @@ static void one_domain_however_many_schedulers(void **state)
 
 static void a_tick_is_a_range_named_as_its_entity(void **state)
 {
-	wr_trace_tick_begin(*state, 5, 7);
-	wr_trace_tick_end(*state, 5, 7);
+	wr_trace_tick_begin(*state, 0, 5, 7);
+	wr_trace_tick_end(*state, 0, 5, 7);
 	assert_string_equal(recorder_line(0),
 			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"blur\","
 			    "\"payload\":5497558138887}"); /* 5 << 40 | 7 */
@@ -54,14 +56,14 @@ static void a_tick_is_a_range_named_as_its_entity(void **state)
 
 static void a_tick_beyond_40_bits_leaves_the_entity_alone(void **state)
 {
-	wr_trace_tick_begin(*state, 0, (UINT64_C(1) << 40) + 3);
-	wr_trace_tick_end(*state, 0, (UINT64_C(1) << 40) + 3);
+	wr_trace_tick_begin(*state, 0, 0, (UINT64_C(1) << 40) + 3);
+	wr_trace_tick_end(*state, 0, 0, (UINT64_C(1) << 40) + 3);
 	assert_int_equal(recorder_count("\"name\":\"read\",\"payload\":3}"), 1);
 }
 
 static void ready_is_a_mark(void **state)
 {
-	wr_trace_ready(*state, 0);
+	wr_trace_ready(*state, 0, 0);
 	assert_string_equal(
 		recorder_line(0),
 		"{\"call\":\"mark\",\"domain\":\"weir\",\"category\":2,\"name\":\"read\",\"payload\":0}");
@@ -84,8 +86,8 @@ static void an_entity_without_a_name_still_has_its_range(void **state)
 	wr_memory_fail_at(0, true);
 	wr_trace_entity(*state, 4000, "far");
 	wr_memory_fail_at(-1, false);
-	wr_trace_tick_begin(*state, 4000, 1);
-	wr_trace_tick_end(*state, 4000, 1);
+	wr_trace_tick_begin(*state, 0, 4000, 1);
+	wr_trace_tick_end(*state, 0, 4000, 1);
 	assert_int_equal(
 		recorder_count("\"call\":\"push\",\"domain\":\"weir\",\"category\":1,\"name\":\"?\""), 1);
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 1);
@@ -108,7 +110,7 @@ static void f40_any_malloc_fails(void **state)
 	(void)state;
 	for (int n = 0; n < 2; n++) {
 		wr_memory_fail_at(n, false);
-		assert_int_equal(wr_trace_open(&trace), WEIR_E_NOMEM);
+		assert_int_equal(wr_trace_open(&options, &trace), WEIR_E_NOMEM);
 		wr_memory_fail_at(-1, false);
 		assert_null(trace);
 	}
@@ -117,8 +119,8 @@ static void f40_any_malloc_fails(void **state)
 static void *tick_in_a_thread(void *trace)
 {
 	for (uint64_t tick = 0; tick < 100; tick++) {
-		wr_trace_tick_begin(trace, 0, tick);
-		wr_trace_tick_end(trace, 0, tick);
+		wr_trace_tick_begin(trace, 0, 0, tick);
+		wr_trace_tick_end(trace, 0, 0, tick);
 	}
 	return NULL;
 }

@@ -5,10 +5,11 @@
 
 static void without_a_tool_nothing_is_observed(void **state)
 {
+	struct wr_trace_options options = {.workers = 1};
 	struct wr_trace *trace = NULL;
 
 	(void)state;
-	assert_int_equal(wr_trace_open(&trace), WEIR_OK);
+	assert_int_equal(wr_trace_open(&options, &trace), WEIR_OK);
 	assert_null(trace);
 }
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "test.h"
 
+static const struct wr_trace_options four = {.workers = 4};
 static char told[1024];
 static weir_status opens_with;
 
@@ -17,15 +18,16 @@ static void note(const char *observer, const char *what, unsigned long long a, u
 	snprintf(told + at, sizeof told - at, "%s.%s %llu %llu\n", observer, what, a, b);
 }
 
-static weir_status open_listener(void **self)
+static weir_status open_listener(const struct wr_trace_options *options, void **self)
 {
+	assert_int_equal(options->workers, 4);
 	*self = "a";
 	return opens_with;
 }
 
-static weir_status open_without_tool(void **self)
+static weir_status open_without_tool(const struct wr_trace_options *options, void **self)
 {
-	(void)self;
+	(void)options, (void)self;
 	return WEIR_OK;
 }
 
@@ -34,19 +36,26 @@ static void closed(void *self)
 	note(self, "close", 0, 0);
 }
 
-static void tick_begin(void *self, uint32_t entity, uint64_t tick)
+static int64_t begun_at;
+
+static void tick_begin(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
 {
+	begun_at = at;
+	assert_int_equal(lane, 2);
 	note(self, "tick_begin", entity, tick);
 }
 
-static void tick_end(void *self, uint32_t entity, uint64_t tick)
+static void tick_end(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
 {
+	assert_true(at >= begun_at && begun_at);
+	assert_int_equal(lane, 2);
 	note(self, "tick_end", entity, tick);
 }
 
-static void deliver(void *self, uint32_t queue, uint32_t entity)
+static void deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence)
 {
-	note(self, "deliver", queue, entity);
+	(void)at, (void)lane;
+	note(self, "deliver", queue, sequence);
 }
 
 static const struct wr_observer listener = {
@@ -56,6 +65,7 @@ static const struct wr_observer listener = {
 	.tick_begin = tick_begin,
 	.tick_end = tick_end,
 	.deliver = deliver,
+	.tags = true,
 };
 static const struct wr_observer unused = {
 	.name = "unused", .open = open_without_tool, .close = closed, .tick_begin = tick_begin};
@@ -74,9 +84,9 @@ static void nobody_listens_costs_no_trace(void **state)
 	struct wr_trace *trace = NULL;
 
 	(void)state;
-	assert_int_equal(wr_trace_open_with(&trace, observers, 1), WEIR_OK);
+	assert_int_equal(wr_trace_open_with(&four, observers, 1, &trace), WEIR_OK);
 	assert_null(trace);
-	wr_trace_tick_begin(trace, 1, 2);
+	wr_trace_tick_begin(trace, 2, 1, 2);
 	wr_trace_close(trace);
 	assert_string_equal(told, "");
 }
@@ -87,10 +97,10 @@ static void who_listens_is_told_in_order(void **state)
 	struct wr_trace *trace = NULL;
 
 	(void)state;
-	assert_int_equal(wr_trace_open_with(&trace, observers, 2), WEIR_OK);
-	wr_trace_tick_begin(trace, 3, 70);
-	wr_trace_tick_end(trace, 3, 70);
-	wr_trace_deliver(trace, 9, 3);
+	assert_int_equal(wr_trace_open_with(&four, observers, 2, &trace), WEIR_OK);
+	wr_trace_tick_begin(trace, 2, 3, 70);
+	wr_trace_tick_end(trace, 2, 3, 70);
+	wr_trace_deliver(trace, 2, 9, 3);
 	wr_trace_close(trace);
 	assert_string_equal(told, "a.tick_begin 3 70\na.tick_end 3 70\na.deliver 9 3\na.close 0 0\n");
 }
@@ -101,19 +111,34 @@ static void a_row_that_is_null_is_not_called(void **state)
 	struct wr_trace *trace = NULL;
 
 	(void)state;
-	assert_int_equal(wr_trace_open_with(&trace, observers, 1), WEIR_OK);
+	assert_int_equal(wr_trace_open_with(&four, observers, 1, &trace), WEIR_OK);
 	wr_trace_entity(trace, 0, "read");
 	wr_trace_worker(trace, 0);
 	wr_trace_stream(trace, NULL, "read");
-	wr_trace_ready(trace, 0);
-	wr_trace_park(trace, 0, "too few messages");
-	wr_trace_drop(trace, 0);
-	wr_trace_arm(trace, 0, 1);
-	wr_trace_entity_done(trace, 0);
+	wr_trace_ready(trace, 2, 0);
+	wr_trace_wait(trace, 2, 0, "in", "too few messages");
+	wr_trace_drop(trace, 2, 0, 1);
+	wr_trace_arm(trace, 2, 0, 1, WR_TRACE_FLAG);
+	wr_trace_entity_done(trace, 2, 0);
 	wr_trace_sleep_begin(trace, 0);
 	wr_trace_sleep_end(trace, 0);
 	wr_trace_close(trace);
 	assert_string_equal(told, "a.close 0 0\n");
+}
+
+static void an_open_observer_is_found_and_says_whether_it_wants_tags(void **state)
+{
+	const struct wr_observer *const observers[] = {&unused, &listener};
+	struct wr_trace *trace = NULL;
+
+	(void)state;
+	assert_false(wr_trace_wants_tags(NULL));
+	assert_null(wr_trace_self(NULL, &listener));
+	assert_int_equal(wr_trace_open_with(&four, observers, 2, &trace), WEIR_OK);
+	assert_true(wr_trace_wants_tags(trace));
+	assert_string_equal(wr_trace_self(trace, &listener), "a");
+	assert_null(wr_trace_self(trace, &unused));
+	wr_trace_close(trace);
 }
 
 static void an_observer_that_fails_undoes_the_others(void **state)
@@ -124,7 +149,7 @@ static void an_observer_that_fails_undoes_the_others(void **state)
 
 	(void)state;
 	opens_with = WEIR_E_IO;
-	assert_int_equal(wr_trace_open_with(&trace, observers, 2), WEIR_E_IO);
+	assert_int_equal(wr_trace_open_with(&four, observers, 2, &trace), WEIR_E_IO);
 	assert_null(trace);
 	assert_string_equal(told, "");
 }
@@ -136,7 +161,7 @@ static void f40_any_malloc_fails(void **state)
 
 	(void)state;
 	wr_memory_fail_at(0, false);
-	assert_int_equal(wr_trace_open_with(&trace, observers, 1), WEIR_E_NOMEM);
+	assert_int_equal(wr_trace_open_with(&four, observers, 1, &trace), WEIR_E_NOMEM);
 	wr_memory_fail_at(-1, false);
 	assert_null(trace);
 	assert_string_equal(told, "");
@@ -148,6 +173,7 @@ int main(void)
 		cmocka_unit_test_setup(nobody_listens_costs_no_trace, clear),
 		cmocka_unit_test_setup(who_listens_is_told_in_order, clear),
 		cmocka_unit_test_setup(a_row_that_is_null_is_not_called, clear),
+		cmocka_unit_test_setup(an_open_observer_is_found_and_says_whether_it_wants_tags, clear),
 		cmocka_unit_test_setup(an_observer_that_fails_undoes_the_others, clear),
 		cmocka_unit_test_setup(f40_any_malloc_fails, clear),
 	};
