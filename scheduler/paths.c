@@ -284,8 +284,8 @@ static weir_status enumerate(struct wr_paths *paths)
 	return status;
 }
 
-weir_status wr_paths_enumerate(const struct wr_ends *connections, size_t connection_count, size_t entity_count,
-			       struct wr_paths **out)
+weir_status wr_paths_enumerate(const struct wr_ends *connections, size_t connection_count,
+			       size_t entity_count, struct wr_paths **out)
 {
 	struct wr_paths *paths = wr_alloc(1, sizeof *paths);
 	weir_status status;

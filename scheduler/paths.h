@@ -1,12 +1,12 @@
 /*
- * The ways that messages take through a graph, enumerated before the run. A path leads from a source (an entity
- * without connected inputs, or an inlet) to a sink and visits an entity once. What leads up to an entity is a prefix;
- * an entity has one for each way on which messages reach it. For each connection a map says which prefix of its
- * receiver continues a prefix of its sender.
+ * The ways that messages take through a graph, enumerated before the run. A path leads from a source (an
+ * entity without connected inputs, or an inlet) to a sink and visits an entity once. What leads up to an
+ * entity is a prefix; an entity has one for each way on which messages reach it. For each connection a map
+ * says which prefix of its receiver continues a prefix of its sender.
  *
- * Bounds: WR_PREFIXES per entity, WR_PREFIXES_ALL of a graph. An entity whose prefixes do not all fit has one more, the
- * last, for the rest: its `other`. What follows on an `other` is `other` as well, but not around a cycle, where it would
- * go on for ever.
+ * Bounds: WR_PREFIXES per entity, WR_PREFIXES_ALL of a graph. An entity whose prefixes do not all fit has one
+ * more, the last, for the rest: its `other`. What follows on an `other` is `other` as well, but not around a
+ * cycle, where it would go on for ever.
  *
  * Plain data: entities and connections by number.
  */
@@ -48,17 +48,19 @@ struct wr_paths {
 	size_t entity_count;
 	const struct wr_ends *connections; /* borrowed until enumerated */
 	size_t connection_count;
-	/* [connection][prefix of the sender; 0 for an inlet]: index among those of the receiver, or WR_NO_PREFIX */
+	/* [connection][prefix of the sender; 0 for an inlet]: index among those of the receiver, or
+	 * WR_NO_PREFIX */
 	uint8_t **maps;
 	bool folded; /* some entity has an `other` */
 
-	/* while enumerating: the connections by sender; the last prefix, + 1, that was continued to an entity */
+	/* while enumerating: the connections by sender; the last prefix, + 1, that was continued to an entity
+	 */
 	uint32_t *out, *out_from, *continued;
 };
 
 /* Fails: WEIR_E_NOMEM; then *out is untouched. */
-weir_status wr_paths_enumerate(const struct wr_ends *connections, size_t connection_count, size_t entity_count,
-			       struct wr_paths **out);
+weir_status wr_paths_enumerate(const struct wr_ends *connections, size_t connection_count,
+			       size_t entity_count, struct wr_paths **out);
 void wr_paths_destroy(struct wr_paths *paths); /* NULL is fine */
 
 /* The number of entities of a prefix, with the last; `number` is that of the prefix. */

@@ -58,7 +58,10 @@ static void run_loop(void *arg)
 static weir_status open_trace(weir_scheduler *scheduler)
 {
 	struct wr_trace_options options = {.workers = scheduler->worker_asked,
-					   .observe = scheduler->options.observe};
+					   .observe = scheduler->options.observe,
+					   .entities = wr_graph_count_all(scheduler->graph),
+					   .queues = scheduler->graph->connection_count,
+					   .skip = scheduler->options.skip};
 
 	return wr_trace_open(&options, &scheduler->trace);
 }

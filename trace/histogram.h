@@ -1,12 +1,12 @@
 /*
- * A log-linear histogram of durations in nanoseconds: 32 buckets per power of two, so that the middle of a bucket is
- * within 1/64 of every value in it. Values below 32 have a bucket each; from WR_HISTOGRAM_END on all share the last
- * one; negative values count as 0. A power of two gets its buckets at its first value, so that a histogram takes about
- * 1 KiB in practice.
+ * A log-linear histogram of durations in nanoseconds: 32 buckets per power of two, so that the middle of a
+ * bucket is within 1/64 of every value in it. Values below 32 have a bucket each; from WR_HISTOGRAM_END on
+ * all share the last one; negative values count as 0. A power of two gets its buckets at its first value, so
+ * that a histogram takes about 1 KiB in practice.
  *
- * Threads: one writer at a time; any thread may read meanwhile. What it reads is of one moment per word only, so the
- * number of a summary is the sum of the buckets that it saw. All orders are relaxed, but that of the pointer to new
- * buckets, which are zeroed before they are seen.
+ * Threads: one writer at a time; any thread may read meanwhile. What it reads is of one moment per word only,
+ * so the number of a summary is the sum of the buckets that it saw. All orders are relaxed, but that of the
+ * pointer to new buckets, which are zeroed before they are seen.
  */
 #ifndef WR_TRACE_HISTOGRAM_H
 #define WR_TRACE_HISTOGRAM_H
@@ -50,7 +50,8 @@ weir_durations wr_histogram_summary(struct wr_histogram *histogram);
 /* Calls fn for each bucket that is not empty, in ascending order. Thread: any. */
 void wr_histogram_each(struct wr_histogram *histogram, void (*fn)(const struct wr_bucket *bucket, void *arg),
 		       void *arg);
-/* The least value that the part `p` (0 to 1) of the values does not exceed, within 1/64; 0: nothing was counted. */
+/* The least value that the part `p` (0 to 1) of the values does not exceed, within 1/64; 0: nothing was
+ * counted. */
 int64_t wr_histogram_percentile(struct wr_histogram *histogram, double p);
 
 #endif

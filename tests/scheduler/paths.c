@@ -1,4 +1,5 @@
-/* The prefixes of drawn graphs against a naive enumeration: every simple path from every source, by recursion. */
+/* The prefixes of drawn graphs against a naive enumeration: every simple path from every source, by
+ * recursion. */
 #include "scheduler/paths.h"
 
 #include <string.h>
@@ -37,7 +38,8 @@ static struct drawn draw_graph(uint64_t seed)
 		else if (kind == 1)
 			drawn.ends[i] = (struct wr_ends){end, WR_NO_ENTITY};
 		else if (kind < 8) /* mostly forward */
-			drawn.ends[i] = end < other ? (struct wr_ends){end, other} : (struct wr_ends){other, end};
+			drawn.ends[i] =
+				end < other ? (struct wr_ends){end, other} : (struct wr_ends){other, end};
 		else
 			drawn.ends[i] = (struct wr_ends){end, other};
 	}

@@ -58,7 +58,8 @@ static void quantiles_are_within_three_percent_of_exact_ones(void **state)
 			wr_histogram_add(&histogram, values[i] = draw(&random, 1 + (unsigned)(seed % 40)));
 		qsort(values, count, sizeof *values, compare);
 		for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-			assert_near(wr_histogram_percentile(&histogram, parts[i]), exact(values, count, parts[i]));
+			assert_near(wr_histogram_percentile(&histogram, parts[i]),
+				    exact(values, count, parts[i]));
 		wr_histogram_finish(&histogram);
 	}
 }
@@ -230,7 +231,8 @@ static void read_until_over(void *arg)
 	while (!wr_load(&reading->over)) {
 		weir_durations now = wr_histogram_summary(&reading->histogram);
 
-		if (now.count < reading->last.count || now.max_ns < reading->last.max_ns || now.p50_ns > now.max_ns)
+		if (now.count < reading->last.count || now.max_ns < reading->last.max_ns ||
+		    now.p50_ns > now.max_ns)
 			abort();
 		reading->last = now;
 	}
