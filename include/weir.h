@@ -294,14 +294,16 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root; /* the built-in operators, and all others that open files by
-			     weir_context_open, cannot reach files outside of this folder;
-			     NULL: no limit. Borrowed for the call of create, which fails
-			     with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;   /* WEIR_GIVEN_... mask: these fields override the description
-			     even if they are 0 */
-	unsigned observe; /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
-	uint64_t skip;    /* the first ticks of each entity that statistics leave out: warming up */
+	const char *root;    /* the built-in operators, and all others that open files by
+				weir_context_open, cannot reach files outside of this folder;
+				NULL: no limit. Borrowed for the call of create, which fails
+				with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
+				even if they are 0 */
+	unsigned observe;    /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
+	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones;
+				0: 1 Mi, which is 32 MiB */
+	uint64_t skip;       /* statistics leave out the first ticks of each entity */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

@@ -57,11 +57,15 @@ static void run_loop(void *arg)
 
 static weir_status open_trace(weir_scheduler *scheduler)
 {
-	struct wr_trace_options options = {.workers = scheduler->worker_asked,
-					   .observe = scheduler->options.observe,
-					   .entities = wr_graph_count_all(scheduler->graph),
-					   .queues = scheduler->graph->connection_count,
-					   .skip = scheduler->options.skip};
+	struct wr_trace_options options = {
+		.workers = scheduler->worker_asked,
+		.simulated = scheduler->sim,
+		.observe = scheduler->options.observe,
+		.entities = wr_graph_count_all(scheduler->graph),
+		.queues = scheduler->graph->connection_count,
+		.events = scheduler->options.trace_events,
+		.skip = scheduler->options.skip,
+	};
 
 	return wr_trace_open(&options, &scheduler->trace);
 }

@@ -115,8 +115,11 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
-	if (!entity->compute)
+	if (!entity->compute) {
+		wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
+		wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
 		return WEIR_OK;
+	}
 	wr_entity_enter(entity);
 	context->computing = true;
 	*worker->error = 0;

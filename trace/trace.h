@@ -14,10 +14,11 @@
 #define WR_LANE_OUTSIDE UINT_MAX
 
 struct wr_trace_options {
-	unsigned workers;        /* lanes 0 to workers - 1 */
-	unsigned observe;        /* WEIR_OBSERVE_... bits */
-	size_t entities, queues; /* ids are below these */
-	uint64_t skip;           /* ticks of each entity that statistics leave out */
+	unsigned workers; /* lanes 0 to workers - 1 */
+	bool simulated;   /* one OS thread makes all calls */
+	unsigned observe; /* WEIR_OBSERVE_... bits */
+	size_t entities, queues, events;
+	uint64_t skip;
 };
 
 /* What a signal is armed by. */

@@ -32,6 +32,15 @@ static int write_number(const void *arguments)
 	return 0;
 }
 
+static _Atomic bool told_all; /* what hold_writer waits for */
+
+static int hold_writer(const void *arguments)
+{
+	while (!wr_load(&told_all))
+		weir_sleep(MS);
+	return write_number(arguments);
+}
+
 static int fail_late(const void *arguments)
 {
 	(void)arguments;
@@ -40,16 +49,22 @@ static int fail_late(const void *arguments)
 }
 
 static const weir_kernel writer = {sizeof(weir_kernel), "writer", write_number, NULL};
+static const weir_kernel held_writer = {sizeof(weir_kernel), "held_writer", hold_writer, NULL};
 static const weir_kernel failing = {sizeof(weir_kernel), "failing", fail_late, NULL};
 
-static weir_fence enqueue(weir_stream *stream, int64_t number, int64_t ns)
+static weir_fence enqueue_kernel(weir_stream *stream, const weir_kernel *kernel, int64_t number, int64_t ns)
 {
 	struct writing writing = {number, ns};
 	weir_fence fence = {0, 0};
 
-	assert_int_equal(weir_stream_launch(stream, &writer, &writing, sizeof writing), WEIR_OK);
+	assert_int_equal(weir_stream_launch(stream, kernel, &writing, sizeof writing), WEIR_OK);
 	assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
 	return fence;
+}
+
+static weir_fence enqueue(weir_stream *stream, int64_t number, int64_t ns)
+{
+	return enqueue_kernel(stream, &writer, number, ns);
 }
 
 static weir_status tell(struct rig *rig, weir_fence fence)
@@ -194,8 +209,10 @@ static void open_until_told(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
-	assert_int_equal(tell(rig, enqueue(stream, 1, MS)), WEIR_OK);
+	wr_store(&told_all, false);
+	assert_int_equal(tell(rig, enqueue_kernel(stream, &held_writer, 1, 0)), WEIR_OK);
 	assert_int_equal(tell(rig, enqueue(stream, 2, 5 * MS)), WEIR_OK); /* the last counts */
+	wr_store(&told_all, true);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "z"), 10);
 	for (int i = 0; i < 10; i++)
