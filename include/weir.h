@@ -447,9 +447,9 @@ typedef struct {
 /* Likewise, for each memory pool. Thread: any. */
 WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
 /*
- * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what each
- * is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer); all
- * fields are 0 if nothing was measured.
+ * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
+ * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);
+ * all fields are 0 if nothing was measured.
  */
 typedef struct {
 	uint64_t count;
@@ -458,16 +458,18 @@ typedef struct {
 typedef struct {
 	size_t size;
 	const char *entity;
-	weir_durations submit;       /* inside compute, on the host */
-	weir_durations blocked;      /* part of it in waits of weir's own calls */
-	weir_durations queued;       /* from the poke, or the tick before, to compute: it waits for a worker */
-	weir_durations waited;       /* for its conditions, all together */
-	weir_durations gpu_span;     /* first device work after the waits for inputs to the last: sampled ticks */
+	weir_durations submit;           /* inside compute, on the host */
+	weir_durations blocked;          /* part of it in waits of weir's own calls */
+	weir_durations ready_to_compute; /* from the poke that made it READY, or from READY, to compute: it
+					    waits for a worker */
+	weir_durations waited;           /* for its conditions, all together */
+	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
 	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
 } weir_entity_times;
 typedef struct {
 	size_t size;
-	const char *const *entities; /* source to sink; "inlet:blur.in" and "outlet:blur.out" for a program's ends */
+	const char *const
+		*entities; /* source to sink; "inlet:blur.in" and "outlet:blur.out" for a program's ends */
 	size_t entity_count;
 	bool other;             /* all paths to this sink beyond the bounds: its name alone */
 	uint64_t count;         /* ticks of the sink that ended the path */
@@ -481,8 +483,8 @@ WEIR_API bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, w
 /* Likewise, for each path from a source or inlet to a sink or outlet. Thread: any. */
 WEIR_API bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, weir_path_latency *out);
 /*
- * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it with
- * weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
+ * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it
+ * with weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
  */
 WEIR_API weir_status weir_scheduler_statistics(weir_scheduler *scheduler, char **out);
 /*

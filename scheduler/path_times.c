@@ -278,9 +278,8 @@ void wr_path_times_take(struct wr_path_times *times, struct wr_connection *conne
 	}
 }
 
-void wr_path_times_push(struct wr_path_times *times, struct wr_connection *connection)
+void wr_path_times_push(struct wr_connection *connection)
 {
-	(void)times;
 	*wr_tags_origins(connection->queue.tags) = (uint64_t)wr_now();
 }
 

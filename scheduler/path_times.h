@@ -70,6 +70,6 @@ void wr_path_times_take(struct wr_path_times *times, struct wr_connection *conne
 /* Owner: compute has succeeded, nothing was delivered so far. device: the tick has device work. */
 void wr_path_times_end(struct wr_path_times *times, weir_entity *entity, bool device);
 /* The holder of the inlet's lock: a message is about to be pushed. */
-void wr_path_times_push(struct wr_path_times *times, struct wr_connection *connection);
+void wr_path_times_push(struct wr_connection *connection);
 
 #endif

@@ -63,13 +63,21 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
-/* Not inlined: only while an observer wants tags. */
+/* Not inlined: only while an observer listens. */
 __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
 {
+	struct wr_path_times *paths = worker->scheduler->paths;
+
+	if (paths)
+		wr_path_times_begin(paths, entity);
 	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
-			wr_tags_trace_take(&entity->inputs[i].connections[k]->queue, worker->scheduler->trace,
-					   worker->local.index);
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_connection *connection = entity->inputs[i].connections[k];
+			size_t front = wr_tags_trace_take(&connection->queue, worker->scheduler->trace,
+							  worker->local.index);
+			if (paths && front)
+				wr_path_times_take(paths, connection, front);
+		}
 }
 
 /*
@@ -107,6 +115,18 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
+/* Not inlined, as above. */
+__attribute__((noinline)) static void trace_end(struct wr_worker *worker, weir_entity *entity,
+						weir_status status)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	wr_entity_trace_streams(entity, scheduler->trace);
+	wr_trace_tick_end(scheduler->trace, worker->local.index, entity->id, entity->context.tick);
+	if (scheduler->paths && !status)
+		wr_path_times_end(scheduler->paths, entity, wr_entity_has_device_work(entity));
+}
+
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_context *context = &entity->context;
@@ -115,21 +135,17 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
-	if (!entity->compute) {
-		wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-		wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-		return WEIR_OK;
-	}
-	wr_entity_enter(entity);
-	context->computing = true;
-	*worker->error = 0;
-	worker->local.context = context;
 	wr_trace_tick_begin(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-	status = entity->compute(context, entity->operator_state);
+	if (entity->compute) {
+		wr_entity_enter(entity);
+		context->computing = true;
+		*worker->error = 0;
+		worker->local.context = context;
+		status = entity->compute(context, entity->operator_state);
+		context->computing = false;
+	}
 	if (worker->scheduler->trace)
-		wr_entity_trace_streams(entity, worker->scheduler->trace);
-	wr_trace_tick_end(worker->scheduler->trace, worker->local.index, entity->id, context->tick);
-	context->computing = false;
+		trace_end(worker, entity, status);
 	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
 }
 
