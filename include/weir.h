@@ -486,7 +486,7 @@ WEIR_API bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, w
  * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it
  * with weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
  */
-WEIR_API weir_status weir_scheduler_statistics(weir_scheduler *scheduler, char **out);
+WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out);
 /*
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,

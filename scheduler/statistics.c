@@ -52,7 +52,7 @@ bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, weir_path_
 	return !wr_struct_fill(out, &latency, sizeof latency, "weir_path_latency");
 }
 
-weir_status weir_scheduler_statistics(weir_scheduler *scheduler, char **out)
+weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out)
 {
 	struct wr_statistics *statistics = wr_statistics_of(scheduler);
 	struct wr_text text = {0};
