@@ -39,6 +39,9 @@ enum {
 	CLI_ROOT = 1 << 12,
 	CLI_MAX_IN_FLIGHT = 1 << 13,
 	CLI_PYTHON = 1 << 14,
+	CLI_STATS = 1 << 17,
+	CLI_STATS_FILE = 1 << 18,
+	CLI_STATS_SKIP = 1 << 19,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
@@ -48,6 +51,9 @@ struct cli_options {
 	size_t set_count, plugin_count;
 	unsigned workers;
 	const char *backend, *signal, *root;
+	const char *stats_file; /* NULL: none */
+	uint64_t stats_skip;
+	bool stats; /* the tables */
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
 	int max_in_flight;                 /* 0: not given; -1: unbounded */
@@ -130,6 +136,24 @@ int cli_signals_take(void);        /* consumes a pending one; returns its number
 /* From now on the first of them drains the run and prints the line, the second exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
+
+/*
+ * output.c: a file that is written at the end of a run. It is looked at, and made, before the run; a made one
+ * is removed if there is no run.
+ */
+struct cli_output {
+	const char *path; /* NULL: none */
+	bool made;
+};
+/* Returns an exit code, after printing the reason of a failure. path may be NULL. */
+int cli_output_begin(struct cli_output *output, const char *option, const char *path);
+/* A failure is printed and what was written removed; it does not change the exit code of the run. */
+void cli_output_write(struct cli_output *output, const char *text);
+void cli_output_give_up(struct cli_output *output); /* without a run; after a write it does nothing */
+
+/* statistics.c: the tables of --stats; the file of --stats-file. */
+void cli_statistics(weir_scheduler *scheduler);
+void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler);
 
 /* progress.c: explains why a run makes no progress. */
 struct cli_standstill {

@@ -146,6 +146,7 @@ int main(int argc, char **argv)
 {
 	cli_signals_block(); /* first: every thread, the CUDA driver's included, inherits the mask */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a failed write */
 	fill_standard_descriptors();
 	cli_log_open();
 	return flush_stdout(dispatch(argc, argv));

@@ -121,6 +121,28 @@ static bool take_root(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+static bool take_stats(struct cli_options *options, const char *value)
+{
+	(void)value;
+	return options->stats = true;
+}
+
+static bool take_stats_file(struct cli_options *options, const char *value)
+{
+	options->stats_file = value;
+	return *value != '\0';
+}
+
+static bool take_stats_skip(struct cli_options *options, const char *value)
+{
+	unsigned long long ticks;
+
+	if (!read_number(value, UINT32_MAX, &ticks))
+		return false;
+	options->stats_skip = ticks;
+	return true;
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -170,6 +192,11 @@ static const struct row rows[] = {
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
 	 "a folder"},
+	{CLI_STATS, "stats", NULL, "prints the times of entities and the latency of paths", take_stats, NULL},
+	{CLI_STATS_FILE, "stats-file", "FILE", "writes all statistics of the run as JSON", take_stats_file,
+	 "a file"},
+	{CLI_STATS_SKIP, "stats-skip", "N", "leaves the first N ticks of each entity out of its times",
+	 take_stats_skip, "a number from 0 to 4294967295"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},

@@ -9,6 +9,7 @@ struct run {
 	struct cli_graph source;
 	weir_graph *graph;
 	weir_scheduler *scheduler;
+	struct cli_output statistics;
 };
 
 static void say_make_failure(weir_status status, const char *path)
@@ -33,6 +34,8 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.max_duration_ns = options->duration_ns,
 		.max_in_flight = options->max_in_flight,
 		.measure = !options->quiet,
+		.observe = options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u,
+		.skip = options->stats_skip,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
@@ -138,6 +141,9 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	}
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
+	if (options->stats)
+		cli_statistics(run->scheduler);
+	cli_statistics_write(&run->statistics, run->scheduler);
 	if (outcome.status)
 		say_outcome(options->argument, &outcome);
 	else if (outcome.text)
@@ -177,7 +183,10 @@ static int run_graph(const struct cli_options *options)
 	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
+		code = cli_output_begin(&run.statistics, "stats-file", options->stats_file);
+	if (!code)
 		code = run_to_the_end(&run, options);
+	cli_output_give_up(&run.statistics);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
 	cli_signals_unblock();
@@ -199,6 +208,7 @@ const struct cli_command cli_run = {
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
 		"per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_STATS |
+		   CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
 	.run = run_graph,
 };
