@@ -73,8 +73,8 @@ static void print_entities(weir_scheduler *scheduler)
 	bool gpu = has_gpu_times(scheduler);
 	size_t i = 0;
 
-	printf("\n  %-*s  %-28s  %-18s  %-18s%s\n", width, "", "in compute", "waited", "waited for worker",
-	       gpu ? "  on the GPU" : "");
+	printf("\n  %-*s  %-28s  %-18s  %s\n", width, "", "in compute", "waited",
+	       gpu ? "waited for worker   on the GPU" : "waited for worker");
 	printf("  %-*s  %8s  %8s  %8s  %8s  %8s  %8s  %8s", width, "entity", "p50", "p99", "max", "p50",
 	       "p99", "p50", "p99");
 	printf(gpu ? "  %8s  %8s  %8s\n" : "\n", "p50", "p99", "max");
