@@ -77,6 +77,14 @@ static void add_waits(struct wr_text *text, struct wr_entity_statistics *entity)
 	wr_text_add(text, "]");
 }
 
+/* entity->flight has the same, and belongs to the run. */
+static size_t max_in_flight(const weir_entity *entity)
+{
+	int64_t own = entity->plan->max_in_flight;
+
+	return own < 0 ? entity->graph->max_in_flight : (size_t)own;
+}
+
 static void add_counts(struct wr_text *text, weir_entity *entity)
 {
 	struct wr_entity_counters *counters = &entity->counters;
@@ -85,7 +93,7 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 		    ",\"ticks\":%" PRIu64 ",\"received\":%" PRIu64 ",\"emitted\":%" PRIu64
 		    ",\"lost\":%" PRIu64 ",\"most_in_flight\":%" PRIu64 ",\"max_in_flight\":%zu",
 		    wr_read(&counters->ticks), wr_read(&counters->received), wr_read(&counters->emitted),
-		    wr_read(&counters->lost), wr_read(&counters->most_in_flight), entity->flight.bound);
+		    wr_read(&counters->lost), wr_read(&counters->most_in_flight), max_in_flight(entity));
 	wr_text_add(text,
 		    ",\"replay\":{\"hits\":%" PRIu64 ",\"captures\":%" PRIu64 ",\"evictions\":%" PRIu64
 		    ",\"failures\":%" PRIu64 "}",
