@@ -4,26 +4,6 @@
 
 /* --- open, close --- */
 
-static weir_status statistics_open(const struct wr_trace_options *options, void **self)
-{
-	struct wr_statistics *statistics;
-
-	if (!(options->observe & WEIR_OBSERVE_STATISTICS))
-		return WEIR_OK;
-	statistics = wr_alloc(1, sizeof *statistics);
-	if (!statistics)
-		return WEIR_E_NOMEM;
-	*self = statistics;
-	statistics->skip = options->skip;
-	statistics->entity_count = options->entities;
-	statistics->queue_count = options->queues;
-	statistics->worker_count = options->workers;
-	statistics->entities = wr_alloc(options->entities + 1, sizeof *statistics->entities);
-	statistics->queues = wr_alloc_aligned(64, (options->queues + 1) * sizeof *statistics->queues);
-	statistics->workers = wr_alloc_aligned(64, (options->workers + 1) * sizeof *statistics->workers);
-	return statistics->entities && statistics->queues && statistics->workers ? WEIR_OK : WEIR_E_NOMEM;
-}
-
 static void entity_finish(struct wr_entity_statistics *entity)
 {
 	struct wr_wait_times *wait = wr_read(&entity->waits);
@@ -60,6 +40,30 @@ static void statistics_close(void *self)
 	wr_free(statistics->queues);
 	wr_free(statistics->workers);
 	wr_free(statistics);
+}
+
+static weir_status statistics_open(const struct wr_trace_options *options, void **self)
+{
+	struct wr_statistics *statistics;
+
+	if (!(options->observe & WEIR_OBSERVE_STATISTICS))
+		return WEIR_OK;
+	statistics = wr_alloc(1, sizeof *statistics);
+	if (!statistics)
+		return WEIR_E_NOMEM;
+	statistics->skip = options->skip;
+	statistics->entity_count = options->entities;
+	statistics->queue_count = options->queues;
+	statistics->worker_count = options->workers;
+	statistics->entities = wr_alloc(options->entities + 1, sizeof *statistics->entities);
+	statistics->queues = wr_alloc_aligned(64, (options->queues + 1) * sizeof *statistics->queues);
+	statistics->workers = wr_alloc_aligned(64, (options->workers + 1) * sizeof *statistics->workers);
+	if (!statistics->entities || !statistics->queues || !statistics->workers) {
+		statistics_close(statistics);
+		return WEIR_E_NOMEM;
+	}
+	*self = statistics;
+	return WEIR_OK;
 }
 
 /* --- a run --- */

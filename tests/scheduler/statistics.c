@@ -1,6 +1,7 @@
 /* The calls about statistics: what they give, on any thread, during a run; two schedulers at once. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/thread.h"
 #include "rig.h"
 
@@ -103,6 +104,30 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 	rig_backend = "sim";
 }
 
+TEST(f40_making_them_survives_any_failed_malloc)
+{
+	weir_status status = WEIR_E_NOMEM;
+	struct rig *rig;
+
+	(void)state_;
+	rig_backend = "host";
+	rig = observed("source ticks=3 -> a:pass -> end; source -> end.in");
+	rig->options.workers = 1;
+	for (int64_t n = 0; status; n++) {
+		weir_scheduler *scheduler = NULL;
+
+		wr_memory_fail_at(n, false);
+		status = weir_scheduler_create(rig->graph, &rig->options, &scheduler);
+		wr_memory_fail_at(-1, false);
+		assert_true(!status || status == WEIR_E_NOMEM);
+		assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
+	}
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(times_of(rig, 0).submit.count, 3);
+	rig_destroy(rig);
+	rig_backend = "sim";
+}
+
 struct reader {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
@@ -167,6 +192,7 @@ int main(void)
 		cmocka_unit_test(without_the_bit_there_are_none),
 		cmocka_unit_test(t16_every_tick_is_counted_once),
 		cmocka_unit_test(t16_a_path_leads_from_an_inlet_to_an_outlet),
+		cmocka_unit_test(f40_making_them_survives_any_failed_malloc),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};
 
